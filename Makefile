@@ -1,0 +1,59 @@
+# Each target sets up what it needs: `make demo` and `make test` work in a fresh clone.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# Two processes of tests; more threads in each would fight over the same cores.
+TEST_FLAGS ?= -n 2
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all bench lint format wheel clean
+
+help:
+	@echo "make demo      train, record, draft rules, catch silent bugs (under three minutes)"
+	@echo "make test      the tests"
+	@echo "make test-all  the tests and the slow ones"
+	@echo "make lint      ruff, strict types, import arrows"
+	@echo "make bench     print the numbers: start, compile, check, record, run, TrainCheck"
+	@echo "make format    rewrite the code in its canonical form"
+	@echo "make wheel     build dist/*.whl"
+
+# torch goes first and alone, so that the build that is at hand is taken and not replaced.
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@
+
+setup: $(READY)
+
+demo: $(READY)
+	$(BIN)/python docs/demo/run.py
+
+test: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(TEST_FLAGS)
+
+test-all: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(TEST_FLAGS) -m ''
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy tspec
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py
+
+wheel: $(READY)
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+clean:
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,55 @@
+"""The command `tspec`: what commands there are, and the one boundary that catches faults of tspec's own."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from tspec import __version__
+
+app = typer.Typer(
+    name="tspec",
+    help="Rules for training jobs: record a good run, draft rules from it, catch silent bugs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def print_version(wanted: bool) -> None:
+    """Print the version and leave, if `--version` was given."""
+    if wanted:
+        typer.echo(f"tspec {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Options of `tspec` itself."""
+
+
+def main() -> None:
+    """Run the command line on `sys.argv`.
+
+    Exit codes: 0 nothing found, 1 findings, 2 a bad spec, a wrong call or a fault of tspec's own.
+    """
+    try:
+        app()
+    except Exception as fault:
+        if os.environ.get("TSPEC_DEBUG"):
+            raise
+        typer.echo(
+            f"tspec: internal error: {type(fault).__name__}: {fault}\n"
+            "This is a fault of tspec, not of your files. Run it again with TSPEC_DEBUG=1 and\n"
+            "report what it prints, with the file that you gave it.",
+            err=True,
+        )
+        sys.exit(2)
