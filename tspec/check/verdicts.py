@@ -1,0 +1,50 @@
+"""The verdicts of a rule's instances: what every executor returns, comparable one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Verdict = Literal["holds", "violated", "idle", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Instance:
+    """One choice of subjects x one group x one occurrence of the window.
+
+    `ranks` is (rank,) without `across`, else the group's ranks. `at` is the window's place: (step, n) for
+    calls and instants (the n-th matching outermost call that began in that step on that rank, from 0),
+    (step, 0) for `each step`, (step, microbatch) for `each microbatch`, (epoch, 0), (0, 0) for the run.
+    `subjects` are canonical names in the order of the `for` clauses; a call is `#n`, its place among the
+    calls of its collection in the window (in the step, when the window is the call itself); an element
+    of a list is its position.
+    """
+
+    rule: str
+    ranks: tuple[int, ...]
+    at: tuple[int, int]
+    subjects: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A verdict and why."""
+
+    instance: Instance
+    verdict: Verdict
+    reason: str = field(default="", compare=False)
+    """For unknown: what was missing (`absent`, `not recorded`, `no history yet`, `cut off`, `rank 1 died`)."""
+    values: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """What the rule read, as text: expression -> value, for a violated instance."""
+    step: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """All instances that a check decided, and the rules that had none."""
+
+    decided: tuple[Decided, ...]
+    without_instances: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What else the report says: an axis that the job does not have, a torn tail, a dead rank."""

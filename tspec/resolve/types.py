@@ -1,0 +1,120 @@
+"""The types of tspec's expressions: plain frozen values that compare by what they say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Simple = Literal[
+    "bool", "int", "float", "string", "dtype", "device", "shape", "tensor", "class", "scalar", "group", "change"
+]
+"""`scalar` is a bool, int, float or string of which only the recording knows which.
+
+`change` is the difference that a window made to a tensor, read only through features."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A simple type, such as `int` or `tensor`."""
+
+    name: Simple
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Enum:
+    """An enumeration, such as `train | eval`."""
+
+    members: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return " | ".join(self.members)
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A subject of a kind: its value is the subject's canonical name."""
+
+    kind: str
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class CallOf:
+    """One call of an event."""
+
+    event: str
+
+    def __str__(self) -> str:
+        return f"call of {self.event}"
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list; the fields of a collection are one."""
+
+    item: Type
+
+    def __str__(self) -> str:
+        return f"list<{self.item}>"
+
+
+@dataclass(frozen=True, slots=True)
+class SetOf:
+    """A set."""
+
+    item: Type
+
+    def __str__(self) -> str:
+        return f"set<{self.item}>"
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    """A map, such as a module's plain attributes."""
+
+    key: Type
+    value: Type
+
+    def __str__(self) -> str:
+        return f"map<{self.key}, {self.value}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """A value that may be absent and must be guarded by `present`."""
+
+    item: Type
+
+    def __str__(self) -> str:
+        return f"{self.item}?"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with a unit, such as `10 steps`."""
+
+    unit: str
+
+    def __str__(self) -> str:
+        return self.unit
+
+
+Type = Scalar | Enum | Entity | CallOf | ListOf | SetOf | MapOf | Optional | Quantity
+
+BOOL = Scalar("bool")
+INT = Scalar("int")
+FLOAT = Scalar("float")
+STRING = Scalar("string")
+DTYPE = Scalar("dtype")
+DEVICE = Scalar("device")
+SHAPE = Scalar("shape")
+TENSOR = Scalar("tensor")
+CLASS = Scalar("class")
+SCALAR = Scalar("scalar")
+GROUP = Scalar("group")
+CHANGE = Scalar("change")

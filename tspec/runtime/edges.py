@@ -1,0 +1,107 @@
+"""The seam between what happens in a job and what is made of it.
+
+A *source* tells what there is and what it holds (a live job, or a recorded trace that is replayed); a
+*sink* is told of every edge (a recorder, or generated hooks). Sinks know nothing of torch's
+hooks, sources know nothing of rules, and so the same generated hooks run live and over a trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal, Protocol
+
+
+class Missing(Enum):
+    """Why a value is not there. Only the first is visible to `present`."""
+
+    ABSENT = "absent"
+    NOT_RECORDED = "not recorded"
+    NO_HISTORY = "no history yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where the job stands."""
+
+    step: int = 0
+    epoch: int = 0
+    microbatch: int = 0
+    phase: Literal["train", "eval"] = "train"
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A value that is a subject: its kind and canonical name on this rank."""
+
+    kind: str
+    name: str
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One watched call. `fields` holds declared fields: argument fields from the begin, result fields from the end.
+
+    A tensor among the values is an opaque handle whose features `Source.features` reads.
+    Values else are Missing, bool, int, float, str, Ref, tuple, frozenset or a dict of these.
+    """
+
+    id: int
+    parent: Call | None
+    event: str
+    callable: str
+    begin: int
+    context: Context
+    fields: dict[str, Any] = field(default_factory=dict)
+    end: int | None = None
+    error: str | None = None
+
+
+class Source(Protocol):
+    """What a sink may ask at an edge. Everything is answered as of that edge, in batches."""
+
+    rank: int
+    world: int
+
+    @property
+    def seq(self) -> int:
+        """The number of this instant."""
+
+    @property
+    def context(self) -> Context:
+        """Step, epoch, microbatch and phase."""
+
+    def ambient(self, name: str) -> Any:
+        """Another context value: `loss`, `autocast.enabled`, `cuda.available`."""
+
+    def subjects(self, kind: str) -> Sequence[str]:
+        """Canonical names of all subjects of the kind, in the order in which they came into being."""
+
+    def fields(self, kind: str, name: str) -> Mapping[str, Any]:
+        """One declared field of all subjects of the kind: subject -> value (tensors as handles)."""
+
+    def features(self, tensors: Sequence[Any], names: tuple[str, ...]) -> Sequence[Mapping[str, Any]]:
+        """Features of many tensors at once, in as few device calls as there are dtypes.
+
+        Missing handles give Missing for each feature.
+        """
+
+    def ranks(self, axis: str) -> tuple[int, ...] | None:
+        """This rank's group on the axis, itself included; None if the job has no such axis."""
+
+
+class Sink(Protocol):
+    """What is told of every edge, in order, on one rank."""
+
+    def begin(self, call: Call, source: Source) -> None:
+        """A watched call begins."""
+
+    def end(self, call: Call, source: Source) -> None:
+        """A watched call returned (or raised: `call.error`)."""
+
+    def boundary(self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source) -> None:
+        """A span closes and the one numbered `index` opens; `source.context` is that after opening."""
+
+    def finish(self, source: Source) -> None:
+        """The run ended normally."""
