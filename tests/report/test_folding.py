@@ -1,0 +1,155 @@
+"""One cause is one finding, with its consequences under it; two causes stay two."""
+
+from tests.report import scenes
+from tests.report.scenes import AFTER_UPDATE, BEFORE_UPDATE, decided, program, rule, verdicts
+from tspec.report.build import report
+from tspec.report.findings import Finding
+
+
+def names(finding: Finding) -> list[str]:
+    return [one.rule.rpartition(".")[2] for one in finding.consequences]
+
+
+CLEARED = rule("gradients_are_cleared", scenes.contains("optimizer.zero_grad"))
+SMALL = rule("gradients_do_not_explode", scenes.below(), over="parameter", window=BEFORE_UPDATE)
+FINITE = rule(
+    "gradients_are_finite", scenes.below("finite"), over="parameter", window=BEFORE_UPDATE
+)
+WEIGHTS_FINITE = rule(
+    "parameters_are_finite", scenes.below("finite", "data"), over="parameter", window=AFTER_UPDATE
+)
+ALIKE = rule("replicas_agree", scenes.alike(), over="parameter", window=AFTER_UPDATE, across=True)
+MOVES = rule(
+    "optimizer_updates_parameters", scenes.changes(), over="parameter", window=AFTER_UPDATE
+)
+HELD = rule(
+    "optimizers_hold_all_parameters",
+    scenes.own_field("optimizer", "parameters"),
+    over="parameter",
+    window=BEFORE_UPDATE,
+)
+DROPOUT = rule(
+    "dropout_is_off_in_evaluation", scenes.call_field("dropout", "training"), over="calls:dropout"
+)
+ZEROES = rule("step_contains_foreach_zero", scenes.contains("torch._foreach_zero_"), draft=True)
+
+
+def test_one_forgotten_zero_grad_is_one_headline() -> None:
+    found = report(
+        program(SMALL, CLEARED, FINITE, ZEROES),
+        verdicts(
+            decided(ZEROES, range(2, 40)),
+            decided(CLEARED, range(2, 40)),
+            decided(SMALL, range(9, 40), subject="conv.weight"),
+            decided(SMALL, range(12, 40), subject="fc.weight"),
+            decided(FINITE, range(30, 40), subject="fc.weight"),
+        ),
+    )
+    assert [f.rule for f in found.findings] == ["checks.gradients_are_cleared"]
+    assert names(found.findings[0]) == [
+        "step_contains_foreach_zero",
+        "gradients_do_not_explode",
+        "gradients_do_not_explode",
+        "gradients_are_finite",
+    ]
+
+
+def test_two_bugs_with_nothing_in_common_are_two() -> None:
+    found = report(
+        program(CLEARED, DROPOUT),
+        verdicts(
+            decided(CLEARED, range(2, 40)),
+            decided(DROPOUT, range(20, 25), subject="#0"),
+        ),
+    )
+    assert [f.rule for f in found.findings] == [
+        "checks.gradients_are_cleared",
+        "checks.dropout_is_off_in_evaluation",
+    ]
+
+
+def test_different_subjects_that_stop_at_different_steps_are_two() -> None:
+    found = report(
+        program(MOVES),
+        verdicts(
+            decided(MOVES, range(3, 20), subject="fc.weight"),
+            decided(MOVES, range(9, 20), subject="conv.weight"),
+        ),
+    )
+    assert [(f.subject, f.step) for f in found.findings] == [("fc.weight", 3), ("conv.weight", 9)]
+
+
+def test_subjects_that_stop_together_are_one() -> None:
+    found = report(
+        program(MOVES),
+        verdicts(
+            decided(MOVES, range(3, 20), subject="fc.weight"),
+            decided(MOVES, range(3, 20), subject="fc.bias"),
+        ),
+    )
+    assert [f.subjects for f in found.findings] == [("fc.weight", "fc.bias")]
+    assert found.findings[0].violated == 34
+
+
+def test_what_ranks_do_alike_does_not_make_them_differ() -> None:
+    found = report(
+        program(CLEARED, ALIKE),
+        verdicts(
+            decided(CLEARED, range(2, 9), ranks=(0,)),
+            decided(CLEARED, range(2, 9), ranks=(1,)),
+            decided(ALIKE, range(2, 9), ranks=(0, 1), subject="fc.weight"),
+        ),
+    )
+    assert len(found.findings) == 2
+
+
+def test_a_stale_optimizer_is_the_cause_of_a_parameter_that_stays() -> None:
+    found = report(
+        program(MOVES, HELD),
+        verdicts(
+            decided(MOVES, range(1, 9), subject="head.weight"),
+            decided(HELD, range(1, 9), subject="head.weight"),
+        ),
+    )
+    assert [f.rule for f in found.findings] == ["checks.optimizers_hold_all_parameters"]
+    assert names(found.findings[0]) == ["optimizer_updates_parameters"]
+
+
+def test_a_nan_spreads_from_where_it_began() -> None:
+    found = report(
+        program(WEIGHTS_FINITE, FINITE),
+        verdicts(
+            decided(FINITE, range(5, 9), subject="fc.bias"),
+            decided(WEIGHTS_FINITE, range(5, 9), subject="fc.bias"),
+            decided(FINITE, range(7, 9), subject="conv.weight"),
+            decided(WEIGHTS_FINITE, range(7, 9), subject="conv.weight"),
+        ),
+    )
+    assert [(f.rule, f.subject) for f in found.findings] == [
+        ("checks.gradients_are_finite", "fc.bias")
+    ]
+    assert len(found.findings[0].consequences) == 3
+
+
+def test_an_accepted_rule_is_shown_before_a_draft_of_the_same_step() -> None:
+    draft = rule("drafted", scenes.contains("optimizer.zero_grad"), draft=True)
+    found = report(program(draft, CLEARED), verdicts(decided(draft, [1, 2]), decided(CLEARED, [2])))
+    assert [f.rule for f in found.findings] == ["checks.gradients_are_cleared"]
+    assert names(found.findings[0]) == ["drafted"]
+
+
+def test_without_drafts_a_finding_keeps_its_accepted_consequences() -> None:
+    draft = rule(
+        "drafted", scenes.own_field("optimizer", "parameters"), over="parameter", draft=True
+    )
+    found = report(
+        program(draft, MOVES),
+        verdicts(
+            decided(draft, [1], subject="fc.weight"),
+            decided(MOVES, range(4, 9), subject="fc.weight"),
+        ),
+    )
+    assert [f.rule for f in found.findings] == ["checks.drafted"]
+    assert [f.rule for f in found.without_drafts().findings] == [
+        "checks.optimizer_updates_parameters"
+    ]

@@ -1,0 +1,112 @@
+"""The words and numbers of a report, in the terminal and as JSON."""
+
+import io
+import json
+
+from rich.console import Console
+
+from tests.report import scenes
+from tests.report.scenes import BEFORE_UPDATE, decided, program, rule, verdicts
+from tspec.check.verdicts import Verdicts
+from tspec.report.as_json import as_json
+from tspec.report.build import report
+from tspec.report.terminal import print_report
+from tspec.resolve.rules import Program, Rule
+
+CLEARED = rule("gradients_are_cleared", scenes.contains("optimizer.zero_grad"))
+SMALL = rule(
+    "gradients_do_not_explode",
+    scenes.below(),
+    over="parameter",
+    window=BEFORE_UPDATE,
+    actions=("warn", "stop"),
+)
+QUIET = rule("quiet", scenes.contains("scheduler.step"))
+
+
+def printed(of: Program, found: Verdicts, width: int = 80) -> str:
+    out = io.StringIO()
+    print_report(report(of, found), of, Console(file=out, width=width, color_system=None))
+    return out.getvalue()
+
+
+def test_json_is_a_list_of_objects_with_the_agreed_fields() -> None:
+    found = report(
+        program(CLEARED, SMALL),
+        verdicts(
+            decided(CLEARED, [2, 3]),
+            decided(SMALL, [9], subject="fc.weight", values={"norm(p.grad)": "180.5"}),
+        ),
+    )
+    [finding] = json.loads(as_json(found))
+    assert {"rule", "file", "line", "step", "rank", "subject", "message"} <= set(finding)
+    assert (finding["rule"], finding["file"], finding["line"]) == (
+        "checks.gradients_are_cleared",
+        "checks.tspec",
+        4,
+    )
+    assert (finding["step"], finding["rank"], finding["violated"]) == (2, 0, 2)
+    assert finding["message"] == "no call of `optimizer.zero_grad` in step 2"
+    [consequence] = finding["consequences"]
+    assert consequence["subject"] == "fc.weight"
+    assert consequence["values"] == {"norm(p.grad)": "180.5"}
+    assert consequence["severity"] == "error"
+
+
+def test_nothing_found_is_an_empty_list() -> None:
+    assert (
+        as_json(report(program(CLEARED), verdicts(decided(CLEARED, [2], verdict="holds"))))
+        == "[]\n"
+    )
+
+
+def test_a_finding_says_rule_place_numbers_and_what_to_look_at() -> None:
+    text = printed(program(CLEARED), verdicts(decided(CLEARED, range(2, 12))))
+    assert "warning: checks.gradients_are_cleared" in text
+    assert "--> checks.tspec:4" in text
+    assert "4 | invariant gradients_are_cleared {" in text
+    assert "step 2, rank 0" in text
+    assert "violated in 10 of 10 instances decided since, last at step 11" in text
+    assert "look at: where the loop clears gradients" in text
+    assert "1 finding" in text
+
+
+def test_silence_is_told_from_blindness() -> None:
+    blind = rule("blind_rule", scenes.contains("a"))
+    vacuous = rule("vacuous_rule", scenes.contains("b"))
+    text = printed(
+        program(CLEARED, QUIET, blind, vacuous),
+        verdicts(
+            decided(CLEARED, [1, 2], verdict="holds"),
+            decided(blind, [1, 2], verdict="unknown", reason="not recorded"),
+            decided(vacuous, [1], verdict="idle", reason="no group dp"),
+        ),
+    )
+    assert "nothing found" in text
+    assert "4 rules: 0 violated, 1 held. 5 instances, 2 decided." in text
+    assert "1 vacuous" in text
+    assert "vacuous_rule (no group dp)" in text
+    assert "1 blind" in text
+    assert "blind_rule (not recorded)" in text
+    assert "1 without an instance" in text
+
+
+def test_no_line_is_wider_than_the_terminal() -> None:
+    long: Rule = rule(
+        "a_rule_with_quite_a_long_name_that_goes_on", scenes.below(), over="parameter"
+    )
+    found = verdicts(
+        decided(CLEARED, [1, 2]),
+        *[
+            decided(
+                long,
+                [3],
+                subject=f"decoder.layers.{n}.self_attention.linear_qkv.weight",
+                values={"norm(p.grad)": "1.2345678901234567e+30", "norm(p.data)": "12.25"},
+            )
+            for n in range(12)
+        ],
+    )
+    lines = printed(program(CLEARED, long), found).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any("and 9 more" in line or "…" in line for line in lines)

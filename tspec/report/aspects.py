@@ -1,0 +1,196 @@
+"""What a rule is about, in terms of how a training step works, and what can follow from what.
+
+Findings of one cause are folded into one. That needs an opinion about causes: a forgotten `zero_grad`
+makes gradients grow and the loss explode, but it does not switch dropout on in evaluation. The opinion is
+the two tables here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tspec.resolve import rules
+from tspec.resolve.types import CallOf, Entity, ListOf, Optional, Type
+
+INFLUENCES = {
+    "architecture": {"forward", "ownership", "values"},
+    "ownership": {"update", "gradients", "values"},
+    "mode": {"randomness", "forward", "values"},
+    "randomness": {"data", "values"},
+    "data": {"forward", "values"},
+    "precision": {"forward", "values"},
+    "forward": {"backward", "gradients", "values"},
+    "backward": {"gradients", "values"},
+    "clearing": {"gradients", "values"},
+    "gradients": {"update", "values"},
+    "schedule": {"update", "values"},
+    "update": {"values"},
+    "communication": {"agreement", "values"},
+    "agreement": {"values"},
+    "checkpoint": {"ownership", "agreement", "values"},
+    "finiteness": {"values", "update"},
+    "values": {"finiteness"},
+}
+"""Aspect -> aspects that a fault in it disturbs directly. Each aspect disturbs itself."""
+
+NUMERIC = frozenset({"values", "finiteness"})
+"""Aspects that are sizes of numbers: symptoms, which nearly everything disturbs."""
+
+CALLABLES = (
+    (r"lr_scheduler|(^|\.)scheduler\.", "schedule"),
+    (r"zero_grad|(^|[._])zero_$", "clearing"),
+    (r"dropout|Module\.(train|eval)$", "mode"),
+    (r"clip_grad|_clip_", "gradients"),
+    (r"autocast|\bamp\b|GradScaler", "precision"),
+    (
+        r"torch\.distributed|DistributedDataParallel|all_reduce|all_gather|broadcast",
+        "communication",
+    ),
+    (r"torch\.utils\.data|DataLoader", "data"),
+    (r"backward|autograd", "backward"),
+    (r"torch\.optim|optimizer|Optimizer|_foreach_|_fused_|addcdiv|addcmul|lerp", "update"),
+    (r"state_dict|torch\.(serialization\.)?(save|load)\b", "checkpoint"),
+    (r"manual_seed|\brand|bernoulli|Generator", "randomness"),
+    (r"torch\.nn\.init", "architecture"),
+    (r"^torch\.|forward$|__call__$", "forward"),
+)
+"""What a callable belongs to, by its dotted path; the first that fits."""
+
+FIELDS = {
+    ("parameter", "grad"): "gradients",
+    ("parameter", "main_grad"): "gradients",
+    ("parameter", "requires_grad"): "ownership",
+    ("parameter", "names"): "ownership",
+    ("parameter", "group"): "schedule",
+    ("optimizer", "parameters"): "ownership",
+    ("module", "training"): "mode",
+    ("module", "attributes"): "architecture",
+    ("model", "training"): "mode",
+    ("model", "parameters"): "ownership",
+    ("model", "attributes"): "architecture",
+}
+"""What a field of an entity belongs to; other fields belong to what their entity does."""
+
+ENTITIES = {
+    "scheduler": "schedule",
+    "param_group": "schedule",
+    "scaler": "precision",
+    "generator": "randomness",
+    "batch": "data",
+    "message": "communication",
+}
+
+FEATURES = {
+    "finite": "finiteness",
+    "dtype": "precision",
+    "device": "architecture",
+    "memory_format": "architecture",
+    "requires_grad": "ownership",
+    "name": "ownership",
+    "shape": "forward",
+    "numel": "forward",
+}
+"""What a feature of a tensor belongs to; the others are numbers."""
+
+
+def aspects(rule: rules.Rule, vocabulary: rules.Vocabulary) -> frozenset[str]:
+    """What the rule's claim is about: names of `INFLUENCES`, and `event:NAME` for a project's own.
+
+    Never empty.
+    """
+    found = set(_of_claim(rule.expect, vocabulary))
+    if rule.across and _folds_over_ranks(rule):
+        found.add("agreement")
+    if _reads_a_change(rule):
+        found = (found - NUMERIC) | {"update"}
+    if found & NUMERIC:
+        found &= NUMERIC | {"agreement", "data"}
+    if not found and rule.window.event is not None:
+        found = set(_of_events(rule.window.event.events, vocabulary))
+    return frozenset(found or {"values"})
+
+
+def disturbs(cause: frozenset[str], effect: frozenset[str]) -> bool:
+    """Whether a fault in the first aspects can show in the second ones."""
+    reach = set(cause)
+    for aspect in cause:
+        reach |= INFLUENCES.get(aspect, {"values"})
+    return bool(reach & effect)
+
+
+def _of_claim(node: Any, vocabulary: rules.Vocabulary) -> Iterator[str]:
+    for part in _parts(node):
+        match part:
+            case rules.EventPattern(events=events):
+                yield from _of_events(events, vocabulary)
+            case rules.Feature(name=name):
+                yield FEATURES.get(name, "values")
+            case rules.Field(base=base, name=name):
+                yield from _of_field(base.type, name, vocabulary)
+            case rules.Ambient(name=name) if name == "loss":
+                yield "values"
+            case rules.Ambient(name=name) if name.startswith("autocast"):
+                yield "precision"
+
+
+def _of_field(base: Type, name: str, vocabulary: rules.Vocabulary) -> Iterator[str]:
+    while isinstance(base, ListOf | Optional):
+        base = base.item
+    if isinstance(base, Entity):
+        aspect = FIELDS.get((base.kind, name), ENTITIES.get(base.kind))
+        if aspect:
+            yield aspect
+    elif isinstance(base, CallOf):
+        if name in ("lr", "weight_decay", "momentum"):
+            yield "schedule"
+        elif name == "loss":
+            yield "values"
+        else:
+            yield from _of_events((base.event,), vocabulary)
+
+
+def _of_events(events: tuple[str, ...], vocabulary: rules.Vocabulary) -> Iterator[str]:
+    for name in events:
+        declared = vocabulary.event(name)
+        for path in (name, *(declared.callables if declared else ())):
+            aspect = next((a for pattern, a in CALLABLES if re.search(pattern, path)), None)
+            if aspect:
+                yield aspect
+                break
+        else:
+            yield f"event:{name}"
+
+
+def _folds_over_ranks(rule: rules.Rule) -> bool:
+    return any(
+        isinstance(part, rules.Transpose)
+        or (isinstance(part, rules.Fold) and part.scope == "group")
+        for part in _parts(rule.expect)
+    )
+
+
+def _reads_a_change(rule: rules.Rule) -> bool:
+    """Whether the claim is that a tensor changed, or did not: `changed(p.data)`."""
+    if isinstance(rule.expect, rules.OnlyDuring):
+        return rule.expect.change
+    features = [p for p in _parts(rule.expect) if isinstance(p, rules.Feature)]
+    return (
+        any(isinstance(p, rules.Old) for p in _parts(rule.expect))
+        and bool(features)
+        and all(feature.name == "digest" for feature in features)
+    )
+
+
+def _parts(node: Any) -> Iterator[Any]:
+    """The node and all dataclasses in it."""
+    if isinstance(node, tuple):
+        for item in node:
+            yield from _parts(item)
+    elif dataclasses.is_dataclass(node) and not isinstance(node, type):
+        yield node
+        for field in dataclasses.fields(node):
+            if field.name not in ("type", "span"):
+                yield from _parts(getattr(node, field.name))

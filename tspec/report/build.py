@@ -1,0 +1,62 @@
+"""From the verdicts of a check to its report."""
+
+from __future__ import annotations
+
+from tspec.check.verdicts import Verdicts
+from tspec.report import wording
+from tspec.report.aspects import aspects
+from tspec.report.collect import Symptom, symptoms, tallies
+from tspec.report.findings import Finding, Report, Severity
+from tspec.report.folding import fold
+from tspec.resolve.rules import Program, Rule, Vocabulary
+
+
+def report(program: Program, verdicts: Verdicts) -> Report:
+    """The findings behind the verdicts, of which those of one cause are one, and a tally of each rule."""
+    causes = fold(symptoms(program.rules, verdicts), program.vocabulary)
+    return Report(
+        findings=tuple(
+            _finding(
+                cause.headline,
+                program.vocabulary,
+                tuple(_finding(s, program.vocabulary) for s in cause.consequences),
+            )
+            for cause in causes
+        ),
+        tallies=tallies(program.rules, verdicts),
+        notes=verdicts.notes,
+    )
+
+
+def _finding(
+    symptom: Symptom, vocabulary: Vocabulary, consequences: tuple[Finding, ...] = ()
+) -> Finding:
+    rule = symptom.rule
+    return Finding(
+        rule=rule.qualified,
+        file=rule.source.path,
+        line=rule.source.position(rule.span.start).line,
+        step=symptom.first.step,
+        rank=symptom.first.instance.ranks[0] if symptom.first.instance.ranks else 0,
+        subject=wording.subject(symptom),
+        message=wording.message(symptom),
+        values=dict(symptom.first.values),
+        ranks=symptom.ranks,
+        subjects=tuple(
+            ", ".join(names) for names in symptom.subjects if names and "#" not in names
+        ),
+        last_step=symptom.last_step,
+        violated=symptom.violated,
+        decided=symptom.decided,
+        severity=_severity(rule),
+        action=wording.action(rule),
+        explanation=" ".join(rule.doc.split()),
+        look=wording.look(symptom, aspects(rule, vocabulary)),
+        consequences=consequences,
+    )
+
+
+def _severity(rule: Rule) -> Severity:
+    if rule.draft:
+        return "draft"
+    return "error" if any(r.action != "warn" for r in rule.responses) else "warning"

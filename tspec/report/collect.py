@@ -1,0 +1,149 @@
+"""From verdicts to symptoms: for each rule, the subjects that began to violate it together, with counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from tspec.check.verdicts import Decided, Verdicts
+from tspec.report.findings import Tally
+from tspec.resolve.rules import Rule
+
+TOGETHER = 1
+"""Subjects that begin to violate a rule at most so many steps apart do it for one cause."""
+
+
+@dataclass(slots=True)
+class Series:
+    """One rule on one choice of subjects and ranks, while its instances are being counted."""
+
+    ranks: tuple[int, ...]
+    subjects: tuple[str, ...]
+    first: Decided | None = None
+    onset: int = 0
+    """The earliest step at which the cause can have begun: for windows that last longer than a step,
+    the step after the instance before."""
+    last_step: int = 0
+    violated: int = 0
+    decided: int = 0
+    seen_until: int = 0
+
+    def add(self, found: Decided) -> None:
+        """Count one more instance that held or was violated."""
+        if found.verdict == "violated":
+            if self.first is None:
+                self.first, self.onset = found, min(found.step, self.seen_until + 1)
+            self.violated += 1
+            self.last_step = found.step
+        if self.first is not None:
+            self.decided += 1
+        self.seen_until = found.step
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """The subjects that began to violate one rule together."""
+
+    rule: Rule
+    first: Decided
+    onset: int
+    last_step: int
+    ranks: tuple[int, ...]
+    subjects: tuple[tuple[str, ...], ...]
+    """Without repetitions, those that began first in front."""
+    violated: int
+    decided: int
+    everywhere: bool = field(default=True)
+    """Whether the rule was violated on all ranks on which it was decided."""
+
+
+def symptoms(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Symptom, ...]:
+    """The symptoms of all rules, in the rules' order, for each rule the earliest first."""
+    by_name = _by_name(rules)
+    series: dict[str, dict[tuple[tuple[int, ...], tuple[str, ...]], Series]] = {}
+    where: dict[str, set[int]] = {}
+    for found in verdicts.decided:
+        if found.verdict not in ("holds", "violated"):
+            continue
+        instance = found.instance
+        subjects = tuple("#" if name.startswith("#") else name for name in instance.subjects)
+        of_rule = series.setdefault(instance.rule, {})
+        key = (instance.ranks, subjects)
+        if key not in of_rule:
+            of_rule[key] = Series(instance.ranks, subjects)
+        of_rule[key].add(found)
+        where.setdefault(instance.rule, set()).update(instance.ranks)
+    return tuple(
+        symptom
+        for name, rule in by_name.items()
+        for symptom in _of_rule(rule, series.get(name, {}).values(), where.get(name, set()))
+    )
+
+
+def tallies(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Tally, ...]:
+    """How many instances of each rule were decided how, in the rules' order."""
+    counts: dict[str, Counter[str]] = {}
+    reasons: dict[str, Counter[str]] = {}
+    for found in verdicts.decided:
+        counts.setdefault(found.instance.rule, Counter())[found.verdict] += 1
+        if found.reason and found.verdict in ("idle", "unknown"):
+            reasons.setdefault(found.instance.rule, Counter())[found.reason] += 1
+    return tuple(
+        _tally(name, counts.get(name, Counter()), reasons.get(name, Counter()))
+        for name in _by_name(rules)
+    )
+
+
+def _tally(rule: str, counts: Counter[str], reasons: Counter[str]) -> Tally:
+    return Tally(
+        rule,
+        holds=counts["holds"],
+        violated=counts["violated"],
+        idle=counts["idle"],
+        unknown=counts["unknown"],
+        reasons=tuple(reasons.most_common(3)),
+    )
+
+
+def _by_name(rules: Iterable[Rule]) -> Mapping[str, Rule]:
+    return {rule.qualified: rule for rule in rules}
+
+
+def _of_rule(rule: Rule, series: Iterable[Series], where: set[int]) -> Iterable[Symptom]:
+    broken = sorted(
+        (s for s in series if s.first is not None),
+        key=lambda s: (s.first.step if s.first else 0, s.ranks),
+    )
+    group: list[Series] = []
+    for one in broken:
+        if group and _step(one) > _step(group[0]) + TOGETHER:
+            yield _symptom(rule, group, where)
+            group = []
+        group.append(one)
+    if group:
+        yield _symptom(rule, group, where)
+
+
+def _step(series: Series) -> int:
+    return series.first.step if series.first is not None else 0
+
+
+def _symptom(rule: Rule, group: list[Series], where: set[int]) -> Symptom:
+    head = group[0]
+    if head.first is None:
+        raise ValueError("a symptom needs a violated instance")
+    ranks = sorted({rank for series in group for rank in series.ranks})
+    return Symptom(
+        rule=rule,
+        first=head.first,
+        onset=min(series.onset for series in group)
+        if rule.window.span in ("epoch", "run")
+        else head.first.step,
+        last_step=max(series.last_step for series in group),
+        ranks=tuple(ranks),
+        subjects=tuple(dict.fromkeys(series.subjects for series in group)),
+        violated=sum(series.violated for series in group),
+        decided=sum(series.decided for series in group),
+        everywhere=set(ranks) >= where and not rule.across,
+    )

@@ -1,0 +1,102 @@
+"""What a check has to report: findings, and for each rule how many of its instances were decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Severity = Literal["error", "warning", "draft"]
+"""`error`: the rule may stop, skip, raise or roll back; `draft`: nobody accepted the rule yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One violated rule, with all subjects that began to violate it together.
+
+    `rank` is the first of `ranks`, `subject` the first of `subjects` (empty for a rule that has none).
+    `values` are what the rule read at the first violated instance: expression -> value.
+    """
+
+    rule: str
+    file: str
+    line: int
+    step: int
+    rank: int
+    subject: str
+    message: str
+    values: Mapping[str, str] = field(default_factory=dict)
+    ranks: tuple[int, ...] = ()
+    subjects: tuple[str, ...] = ()
+    last_step: int = 0
+    violated: int = 1
+    """Instances that were violated, the first one included."""
+    decided: int = 1
+    """Instances that held or were violated, from the first violated one on."""
+    severity: Severity = "warning"
+    action: str = "warn"
+    explanation: str = ""
+    """What the rule's `///` says."""
+    look: str = ""
+    """What to look at next."""
+    consequences: tuple[Finding, ...] = ()
+    """What follows from the same cause, earliest first; they have no consequences of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How the instances of one rule were decided."""
+
+    rule: str
+    holds: int = 0
+    violated: int = 0
+    idle: int = 0
+    unknown: int = 0
+    reasons: tuple[tuple[str, int], ...] = ()
+    """Why instances are idle or unknown, the commonest first."""
+
+    @property
+    def total(self) -> int:
+        """All instances."""
+        return self.holds + self.violated + self.idle + self.unknown
+
+    @property
+    def state(self) -> Literal["violated", "held", "vacuous", "blind", "absent"]:
+        """What the rule's instances say together.
+
+        `vacuous`: none left idle. `blind`: none was known, though some were not idle. `absent`: there
+        was no instance.
+        """
+        if self.violated:
+            return "violated"
+        if self.holds:
+            return "held"
+        if self.unknown:
+            return "blind"
+        return "vacuous" if self.idle else "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that one check found: findings by cause, and a tally for each rule in source order."""
+
+    findings: tuple[Finding, ...]
+    tallies: tuple[Tally, ...]
+    notes: tuple[str, ...] = ()
+
+    def without_drafts(self) -> Report:
+        """The report on accepted rules alone."""
+        kept = []
+        for finding in self.findings:
+            inner = tuple(f for f in finding.consequences if f.severity != "draft")
+            if finding.severity != "draft":
+                kept.append(_with_consequences(finding, inner))
+            elif inner:
+                kept.append(_with_consequences(inner[0], inner[1:]))
+        return Report(tuple(kept), self.tallies, self.notes)
+
+
+def _with_consequences(finding: Finding, consequences: tuple[Finding, ...]) -> Finding:
+    from dataclasses import replace
+
+    return replace(finding, consequences=consequences)

@@ -1,0 +1,178 @@
+"""Which symptoms have one cause: a symptom is folded under the earliest one that can have brought it about.
+
+One symptom can have brought about another if it began no later, if what its rule is about disturbs what
+the other's is about (`aspects.INFLUENCES`), if their subjects have to do with each other, and if it is not
+the same on all ranks while the other is a difference between ranks. Two faults of a program that have
+nothing in common stay two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tspec.report.aspects import NUMERIC, aspects, disturbs
+from tspec.report.collect import TOGETHER, Symptom
+from tspec.resolve.rules import Rule, Vocabulary
+from tspec.resolve.types import Entity, ListOf
+
+LOCAL = ("parameter", "buffer", "module", "state", "param_group")
+"""Entities that lie at a place of the model, which their names tell."""
+
+Place = tuple[str, str]
+"""What kind of subject, and its name."""
+
+IN_STEP = ("scheduler", "load", "forward", "dropout", "backward", "clip", "optimizer.step", "save")
+"""Events in the order of a training step, to tell what comes first within one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A symptom with what folding compares."""
+
+    symptom: Symptom
+    aspects: frozenset[str]
+    places: frozenset[Place]
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it is about sizes of numbers only, so that nearly anything can be its cause."""
+        return self.aspects <= NUMERIC
+
+    @property
+    def begins(self) -> int:
+        """The step at which its cause can have begun.
+
+        What a program does or leaves out is often seen one step later than what comes of it: the
+        first step has no step before it to forget something in.
+        """
+        return self.symptom.onset if self.numeric else self.symptom.onset - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Symptoms of one cause: the one to show, and the others, earliest first."""
+
+    headline: Symptom
+    aspects: frozenset[str]
+    consequences: tuple[Symptom, ...]
+
+
+def fold(symptoms: Sequence[Symptom], vocabulary: Vocabulary) -> tuple[Cause, ...]:
+    """The causes behind symptoms, earliest first."""
+    placed = [Placed(s, aspects(s.rule, vocabulary), _places(s)) for s in symptoms]
+    placed.sort(key=_precedence)
+    roots: list[list[Placed]] = []
+    for one in placed:
+        root = next((members for members in roots if any(_explains(m, one) for m in members)), None)
+        if root is None:
+            roots.append([one])
+        else:
+            root.append(one)
+    return tuple(
+        sorted(map(_cause, roots), key=lambda c: (c.headline.first.step, _source(c.headline.rule)))
+    )
+
+
+def _cause(members: list[Placed]) -> Cause:
+    """The headline is the earliest and most specific; of what is as early, an accepted rule's."""
+    earliest = min(m.symptom.first.step for m in members)
+    near = [m for m in members if m.symptom.first.step <= earliest + TOGETHER]
+    head = min(near, key=lambda m: (m.symptom.rule.draft, members.index(m)))
+    rest = [m.symptom for m in members if m is not head]
+    rest.sort(key=lambda s: (s.first.step, s.rule.draft))
+    return Cause(head.symptom, head.aspects, tuple(rest))
+
+
+def _precedence(one: Placed) -> tuple[object, ...]:
+    symptom = one.symptom
+    return (
+        one.begins,
+        one.numeric,
+        _place_in_step(symptom.rule),
+        symptom.rule.draft,
+        len(symptom.subjects),
+        _source(symptom.rule),
+    )
+
+
+def _explains(cause: Placed, effect: Placed) -> bool:
+    if cause.begins > effect.symptom.onset:
+        return False
+    if (
+        "agreement" in effect.aspects
+        and "agreement" not in cause.aspects
+        and cause.symptom.everywhere
+    ):
+        return False
+    if not effect.numeric and not set(cause.symptom.ranks) & set(effect.symptom.ranks):
+        return False
+    together = abs(cause.symptom.onset - effect.symptom.onset) <= TOGETHER
+    apart = _apart(cause.places, effect.places)
+    if cause.symptom.rule is effect.symptom.rule:
+        return effect.numeric or not apart
+    if apart:
+        same = bool(cause.aspects & effect.aspects)
+        contagious = effect.numeric and "finiteness" in cause.aspects
+        return contagious or (same and together)
+    shared = any(kind == "place" for kind, _ in _shared(cause.places, effect.places))
+    if shared and not cause.numeric:
+        return True
+    return disturbs(cause.aspects, effect.aspects) or _only_drafts_say(effect, together)
+
+
+def _only_drafts_say(effect: Placed, together: bool) -> bool:
+    """A draft about a call inside of another that nobody named begins with what it is a detail of."""
+    inner = all(aspect.startswith("event:") or aspect == "forward" for aspect in effect.aspects)
+    return effect.symptom.rule.draft and together and inner
+
+
+def _shared(left: frozenset[Place], right: frozenset[Place]) -> list[Place]:
+    return [
+        (kind, name)
+        for kind, name in left
+        if any(kind == other and _near(kind, name, at) for other, at in right)
+    ]
+
+
+def _apart(left: frozenset[Place], right: frozenset[Place]) -> bool:
+    """Whether the two have subjects of the same kind, and no two of them lie together."""
+    comparable = {kind for kind, _ in left} & {kind for kind, _ in right}
+    return bool(comparable) and not _shared(left, right)
+
+
+def _near(kind: str, one: str, other: str) -> bool:
+    if kind != "place":
+        return one == other
+    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
+
+
+def _places(symptom: Symptom) -> frozenset[Place]:
+    """Its subjects that have a name of their own; calls and elements of lists have none."""
+    kinds = [_kind(rule_for.collection.type) for rule_for in symptom.rule.subjects]
+    return frozenset(
+        ("place" if kind in LOCAL else kind, name)
+        for names in symptom.subjects
+        for kind, name in zip(kinds, names, strict=False)
+        if kind and name and not name.startswith("#")
+    )
+
+
+def _kind(collection: object) -> str:
+    if isinstance(collection, ListOf) and isinstance(collection.item, Entity):
+        return collection.item.kind
+    return ""
+
+
+def _place_in_step(rule: Rule) -> tuple[int, bool]:
+    """Where in a step the rule's window lies: what is seen earlier is nearer to the cause."""
+    event = rule.window.event
+    if event is None:
+        return len(IN_STEP), True
+    name = event.events[0]
+    place = next((i for i, part in enumerate(IN_STEP) if name.startswith(part)), 2)
+    return place, rule.window.kind != "before"
+
+
+def _source(rule: Rule) -> tuple[str, int]:
+    return rule.source.path, rule.span.start

@@ -1,0 +1,158 @@
+"""A report as a person reads it in a terminal, at 80 columns or wider."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping
+
+from rich.console import Console
+from rich.text import Text
+
+from tspec.report.findings import Finding, Report, Tally
+from tspec.resolve.rules import Program, Rule
+from tspec.source import NOWHERE
+
+COLOURS = {"error": "bold red", "warning": "bold yellow", "draft": "bold cyan"}
+
+SHOWN = 8
+"""Consequences and names of rules that are listed before the rest are counted."""
+
+
+def print_report(report: Report, program: Program, console: Console) -> None:
+    """Print the findings, each with its rule, its numbers and what follows from it, then the counts."""
+    by_name = {rule.qualified: rule for rule in program.rules}
+    for finding in report.findings:
+        _print_finding(finding, by_name.get(finding.rule), console)
+    print_counts(report, console)
+
+
+def print_counts(report: Report, console: Console) -> None:
+    """Print how many rules and instances were decided, and which rules could not speak."""
+    tallies = report.tallies
+    states = {state: [t for t in tallies if t.state == state] for state in _STATES}
+    decided = sum(t.holds + t.violated for t in tallies)
+    total = sum(t.total for t in tallies)
+    console.print(_headline(report))
+    console.print(
+        f"{_count(len(tallies), 'rule')}: {len(states['violated'])} violated, {len(states['held'])} held. "
+        f"{_count(total, 'instance')}, {decided:,} decided.",
+        highlight=False,
+    )
+    for state, sentence in _STATES.items():
+        if sentence and states[state]:
+            _print_silent(states[state], sentence, console)
+    for note in report.notes:
+        console.print(Text(f"note: {note}", style="dim"))
+
+
+_STATES: Mapping[str, str] = {
+    "violated": "",
+    "held": "",
+    "vacuous": "vacuous (each instance idle, so nothing was tested)",
+    "blind": "blind (what they read was not there)",
+    "absent": "without an instance (nothing that they speak of happened)",
+}
+
+
+def _headline(report: Report) -> Text:
+    if not report.findings:
+        return Text("nothing found", style="bold green")
+    drafts = sum(f.severity == "draft" for f in report.findings)
+    folded = sum(len(f.consequences) for f in report.findings)
+    text = f"{_count(len(report.findings), 'finding')}"
+    if drafts:
+        text += f", {drafts} of {'them' if len(report.findings) > 1 else 'it'} by drafts"
+    if folded:
+        text += f" (and {_count(folded, 'consequence')} folded)"
+    return Text(text, style="bold")
+
+
+def _print_silent(tallies: list[Tally], sentence: str, console: Console) -> None:
+    names = [
+        f"{t.rule.rpartition('.')[2]}{f' ({t.reasons[0][0]})' if t.reasons else ''}"
+        for t in tallies
+    ]
+    more = len(names) - SHOWN
+    listed = ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    console.print(Text(f"{len(tallies)} {sentence}:"), highlight=False)
+    _indented(listed, console, style="dim")
+
+
+def _print_finding(finding: Finding, rule: Rule | None, console: Console) -> None:
+    title = Text()
+    title.append(f"{finding.severity}: ", style=COLOURS[finding.severity])
+    title.append(finding.rule, style="bold")
+    console.print(title)
+    console.print(Text(f"  --> {finding.file}:{finding.line}", style="cyan"), soft_wrap=True)
+    if rule is not None:
+        for line in _excerpt(rule):
+            console.print(line, no_wrap=True, overflow="ellipsis")
+    _indented(_place(finding), console, style="bold")
+    _indented(finding.message, console)
+    _indented(_how_often(finding), console)
+    if finding.explanation:
+        _indented(finding.explanation, console, style="italic")
+    _indented(f"look at: {finding.look}", console)
+    if finding.action != "warn":
+        _indented(f"action: {finding.action}", console)
+    _print_consequences(finding.consequences, console)
+    console.print()
+
+
+def _print_consequences(consequences: tuple[Finding, ...], console: Console) -> None:
+    if not consequences:
+        return
+    _indented("what follows from it:", console)
+    for one in consequences[:SHOWN]:
+        subject = f"  {_some(one.subjects) or one.subject}" if one.subject else ""
+        line = Text(f"    step {one.step}  ", style="dim")
+        line.append(one.rule.rpartition(".")[2], style="default")
+        line.append(subject)
+        if one.severity == "draft":
+            line.append("  (draft)")
+        console.print(line, no_wrap=True, overflow="ellipsis")
+    if len(consequences) > SHOWN:
+        console.print(Text(f"    and {len(consequences) - SHOWN} more", style="dim"))
+
+
+def _excerpt(rule: Rule) -> Iterable[Text]:
+    """The rule's lines, from its name to what it expects."""
+    if rule.span == NOWHERE:
+        return
+    node = rule.node.expect
+    first = rule.source.position(rule.span.start).line
+    last = rule.source.position(max(node.span.end - 1, 0)).line if node is not None else first
+    gutter = len(str(last))
+    for number in range(first, max(first, last) + 1):
+        text = Text(f"  {number:>{gutter}} | ", style="dim")
+        expected = node is not None and number >= rule.source.position(node.span.start).line
+        text.append(rule.source.line(number).expandtabs(2), style="default" if expected else "dim")
+        yield text
+
+
+def _place(finding: Finding) -> str:
+    ranks = ", ".join(map(str, finding.ranks or (finding.rank,)))
+    place = f"step {finding.step}, rank{'s' if len(finding.ranks) > 1 else ''} {ranks}"
+    subject = _some(finding.subjects) or finding.subject
+    return f"{place}: {subject}" if subject else place
+
+
+def _some(subjects: tuple[str, ...]) -> str:
+    more = len(subjects) - 3
+    return ", ".join(subjects[:3]) + (f" and {more} more" if more > 0 else "")
+
+
+def _how_often(finding: Finding) -> str:
+    if finding.decided == 1:
+        return "violated in the one instance that was decided since"
+    span = f", last at step {finding.last_step}" if finding.last_step > finding.step else ""
+    return f"violated in {finding.violated:,} of {finding.decided:,} instances decided since{span}"
+
+
+def _indented(text: str, console: Console, style: str = "") -> None:
+    for line in textwrap.wrap(text, console.width - 2, break_on_hyphens=False) or [""]:
+        console.print(Text(f"  {line}", style=style), highlight=False)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,121 @@
+"""The words of a finding: what was expected and what was found, and what to look at next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from tspec.report.collect import Symptom
+from tspec.resolve import rules
+from tspec.source import NOWHERE, Span
+
+LOOK = {
+    "clearing": "where the loop clears gradients: once in each step, before `backward`?",
+    "gradients": "which loss reaches {subject}: a `detach`, `no_grad`, or gradients never cleared?",
+    "ownership": "`optimizer.param_groups` beside `model.parameters()`: was a layer replaced, wrapped or added"
+    " after the optimizer was built?",
+    "update": "what the optimizer holds of {subject}, its learning rate, and its gradient at step {step}",
+    "mode": "where the loop calls `model.train()` and `model.eval()`, and who passes `training=`",
+    "randomness": "who draws random numbers at step {step}, and from which seed",
+    "schedule": "where the loop and its callbacks call `scheduler.step()`",
+    "precision": "dtypes at step {step}: which operation runs outside of autocast, or casts by hand",
+    "data": "the batches of step {step}: how they are drawn, split over ranks and normalised",
+    "communication": "what each rank sends and receives in step {step}, and in which order",
+    "agreement": "what synchronises {subject} between ranks, and since when it does not",
+    "checkpoint": "what was saved beside what was loaded, name by name",
+    "architecture": "how the model is built, and what changes it before the first step",
+    "finiteness": "the first number that is not finite: inputs, loss and gradients of step {step}",
+    "backward": "how often `backward` runs in step {step}, and on which loss",
+    "forward": "which layers run in step {step}, with which inputs",
+    "values": "{subject} in the steps before {step}: when did it begin to grow or to shrink?",
+}
+"""What to look at next, by what the rule is about; the first that fits."""
+
+
+def message(symptom: Symptom) -> str:
+    """One sentence: what the rule expects, and what was there instead."""
+    found = symptom.first
+    if found.reason:
+        return f"{found.reason}{_values(found.values)}"
+    match symptom.rule.expect:
+        case rules.Contains(event=event):
+            return f"no call of {_event(event)}{_in_window(symptom.rule, found.step)}"
+        case rules.Ordered(events=events):
+            order = f" {symptom.rule.expect.edge} ".join(map(_event, events))
+            return f"not in the order {order}{_values(found.values)}"
+        case rules.OnlyDuring(events=events, change=change) as claim:
+            what = _text(symptom.rule, claim.subject.span) or "it"
+            verb = "changed" if change else "happened"
+            return f"{what} {verb} outside of {' and '.join(map(_event, events))}{_values(found.values)}"
+        case rules.Holds(condition=condition):
+            text = _text(symptom.rule, condition.span) or "the condition"
+            return f"not so: {text}{_values(found.values)}"
+
+
+def look(symptom: Symptom, about: frozenset[str]) -> str:
+    """What to look at next."""
+    subject = next((name for names in symptom.subjects for name in names if name != "#"), "it")
+    for aspect, advice in LOOK.items():
+        if aspect in about:
+            return advice.format(subject=f"`{subject}`", step=symptom.first.step)
+    own = sorted(about)[0].removeprefix("event:")
+    return f"the calls of `{own}` in step {symptom.first.step}"
+
+
+def action(rule: rules.Rule) -> str:
+    """The rule's actions as its `else` says them; drafts only warn."""
+    if rule.draft or not rule.responses:
+        return "warn"
+    return ", then ".join(map(_response, rule.responses))
+
+
+def subject(symptom: Symptom) -> str:
+    """The first subject that violated the rule, as people name it."""
+    return ", ".join(
+        _named(rule_for, name)
+        for rule_for, name in zip(
+            symptom.rule.subjects, symptom.first.instance.subjects, strict=False
+        )
+    )
+
+
+def _named(variable: rules.For, name: str) -> str:
+    if not name.startswith("#"):
+        return name
+    collection = variable.collection
+    if isinstance(collection, rules.Calls):
+        return f"{' or '.join(collection.event.events)} {name}"
+    return f"{variable.variable} {name}"
+
+
+def _response(response: rules.Response) -> str:
+    if response.consecutive is not None:
+        return f"{response.action} after {response.consecutive} consecutive"
+    if response.frequent is not None and response.among is not None:
+        among = response.among
+        return f"{response.action} after {response.frequent} of {among.count} {among.unit}s"
+    return response.action
+
+
+def _event(event: rules.EventPattern) -> str:
+    return " or ".join(f"`{name}`" for name in event.events)
+
+
+def _in_window(rule: rules.Rule, step: int) -> str:
+    if rule.window.span == "step":
+        return f" in step {step}"
+    if rule.window.span is not None:
+        return f" in the {rule.window.span} that ended at step {step}"
+    if rule.window.event is not None:
+        return f" in {_event(rule.window.event)} of step {step}"
+    return f" in step {step}"
+
+
+def _values(values: Mapping[str, str]) -> str:
+    if not values:
+        return ""
+    return ": " + ", ".join(f"{name} = {value}" for name, value in values.items())
+
+
+def _text(rule: rules.Rule, span: Span) -> str:
+    return "" if span == NOWHERE else re.sub(r"\s+", " ", rule.source.slice(span)).strip()
