@@ -1,0 +1,95 @@
+"""From claims and their evidence to drafts: deduce a precondition, or say why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tspec.infer.evidence import Evidence
+from tspec.infer.frames import Claim
+from tspec.infer.preconditions import LEAST_SUPPORT, Condition, deduce
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A claim with its precondition, and how often it held (under it) and was broken (without it)."""
+
+    claim: Claim
+    when: str | None
+    held: int
+    broken: int
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What the rule says, for comparison and a stable order."""
+        frame = self.claim.frame
+        window = frame.window or ""
+        return (frame.subjects, frame.across or "", window, self.when or "", self.claim.expect)
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A claim that became no draft, and why."""
+
+    claim: Claim
+    reason: str
+    held: int
+    broken: int
+
+
+def judge(
+    claims: Sequence[Claim], evidence: Evidence
+) -> tuple[tuple[Draft, ...], tuple[Dropped, ...]]:
+    """Each claim as a draft, or as dropped with its reason."""
+    drafts: list[Draft] = []
+    dropped: list[Dropped] = []
+    for claim in claims:
+        judged = _judge(claim, evidence)
+        (drafts if isinstance(judged, Draft) else dropped).append(judged)  # type: ignore[arg-type]
+    return tuple(drafts), tuple(dropped)
+
+
+def _judge(claim: Claim, evidence: Evidence) -> Draft | Dropped:
+    column = evidence.columns[claim.frame, claim.expect, claim.guard]
+    held, broken = column.true.bit_count(), column.false.bit_count()
+    if not held:
+        return Dropped(claim, "never seen to hold", held, broken)
+    found = deduce(column.true, column.false, _conditions(claim, evidence))
+    if found is None:
+        return Dropped(claim, "no condition separates where it holds", held, broken)
+    selected = column.true & found.true
+    for run, instances in enumerate(evidence.runs[claim.frame]):
+        if not selected & instances:
+            return Dropped(claim, f"not seen in run {run + 1}", held, broken)
+    if selected.bit_count() < _least(claim):
+        return Dropped(claim, f"held only {selected.bit_count()} times", held, broken)
+    parts = [part for part in (claim.guard, found.text) if part]
+    return Draft(claim, _join(parts), selected.bit_count(), broken)
+
+
+def _conditions(claim: Claim, evidence: Evidence) -> list[Condition]:
+    mine = _words(claim.expect)
+    return [
+        Condition(text, evidence.columns[claim.frame, text, None].true)
+        for text in claim.frame.conditions
+        if _words(text) != mine and text not in claim.expect and claim.expect not in text
+    ]
+
+
+def _words(text: str) -> str:
+    """A condition without its negation: a claim is no condition for itself."""
+    return text.removeprefix("not ").strip()
+
+
+def _least(claim: Claim) -> int:
+    """An epoch is a rare thing; all else must be seen more often."""
+    return 3 if claim.frame.window == "each epoch" else LEAST_SUPPORT
+
+
+def _join(parts: Sequence[str]) -> str | None:
+    """Conjuncts in their order, each said once."""
+    seen: dict[str, None] = {}
+    for part in parts:
+        for conjunct in [part] if " or " in part else part.split(" and "):
+            seen[conjunct] = None
+    return " and ".join(seen) or None

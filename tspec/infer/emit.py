@@ -1,0 +1,92 @@
+"""Drafts as an ordinary file in canonical form, with names that come from what each rule says."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from tspec.infer.drafts import Draft
+from tspec.infer.frames import invariant
+
+LONGEST_NAME = 72
+VERSION = 1
+"""Of the relations' definitions: `by: "change@1"`."""
+
+_SIGNS = {
+    "==": " is ",
+    "!=": " is_not ",
+    "<=": " at_most ",
+    ">=": " at_least ",
+    "<": " below ",
+    ">": " above ",
+}
+
+
+def emit(drafts: Sequence[Draft], module: str, uses: Sequence[str], runs: Sequence[str]) -> str:
+    """The text of a file of drafts; the same drafts give the same bytes."""
+    from tspec.source import Source
+    from tspec.syntax.format import format_file
+    from tspec.syntax.parse import parse
+
+    names = name_all(drafts)
+    blocks = [_block(names[draft.key], draft, runs) for draft in drafts]
+    header = ["edition 2026", f"module {module}", *(f"use {use}" for use in uses)]
+    text = "\n\n".join([*header, *blocks]) + "\n"
+    return format_file(parse(Source(f"{module}.tspec", text)).file)
+
+
+def _block(name: str, draft: Draft, runs: Sequence[str]) -> str:
+    claim = draft.claim
+    text = invariant(name, claim.frame, claim.expect, draft.when, draft=True)
+    inferred = [
+        "  inferred {",
+        f'    by: "{claim.relation}@{VERSION}"',
+        "    from: " + ", ".join(f'"{run}"' for run in runs),
+        f"    held: {draft.held}",
+        f"    broken: {draft.broken}",
+        "  }",
+    ]
+    return text.removesuffix("}") + "  else warn\n" + "\n".join([*inferred, "}"])
+
+
+def name_all(drafts: Sequence[Draft]) -> dict[tuple[object, ...], str]:
+    """A name for each draft; where two say nearly the same, a hash of what each says tells them apart."""
+    plain = {draft.key: name_of(draft) for draft in drafts}
+    taken = list(plain.values())
+    return {
+        key: name if taken.count(name) == 1 else f"{name}_{_digest(key)}"
+        for key, name in plain.items()
+    }
+
+
+def name_of(draft: Draft) -> str:
+    """Words of the claim, of where it is looked at, and of its condition."""
+    frame = draft.claim.frame
+    kinds = dict(subject.split(" in ", 1) for subject in frame.subjects)
+    parts = [_words(draft.claim.expect, kinds)]
+    if frame.across:
+        parts.append(f"across_{frame.across}")
+    if frame.window:
+        parts.append(_words(frame.window, kinds))
+    if draft.when:
+        parts.append("when_" + _words(draft.when, kinds))
+    name = "_".join(parts)
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[: LONGEST_NAME - 7].rstrip('_')}_{_digest(draft.key)}"
+
+
+def _words(text: str, kinds: dict[str, str]) -> str:
+    for variable, collection in kinds.items():
+        inner = re.match(r"calls\(([\w.]+)", collection)
+        noun = inner[1] if inner else collection.split("(")[0].rpartition(".")[2].removesuffix("s")
+        text = re.sub(rf"\b{variable}\b(?!\()", noun, text)
+    for sign, word in _SIGNS.items():
+        text = text.replace(sign, word)
+    text = re.sub(r"torch\.nn\.", "", text)
+    return re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_").lower()
+
+
+def _digest(key: tuple[object, ...]) -> str:
+    return hashlib.sha256(repr(key).encode()).hexdigest()[:6]

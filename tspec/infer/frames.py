@@ -1,0 +1,53 @@
+"""A frame is all of a rule but its claim: subjects, ranks and window, and the conditions to try there.
+
+Claims of one frame have the same instances, so that they are decided together and their truth can be
+set against the truth of the conditions bit by bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """`for ... across ... WINDOW`, as lines of the language."""
+
+    subjects: tuple[str, ...]
+    """`p in parameters`, ..."""
+    across: str | None
+    window: str | None
+    conditions: tuple[str, ...]
+    """Most general first."""
+
+    def clauses(self) -> tuple[str, ...]:
+        """The frame's lines, in the fixed order of clauses."""
+        lines = [f"for {subject}" for subject in self.subjects]
+        if self.across:
+            lines.append(f"across {self.across}")
+        if self.window:
+            lines.append(self.window)
+        return tuple(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One candidate: a frame, what is expected in it, and the relation that proposed it."""
+
+    relation: str
+    frame: Frame
+    expect: str
+    guard: str | None = None
+    """A condition without which the claim would not type, such as `present(p.grad)`."""
+    surprise: int = 1
+    """How telling the claim is where it holds: 3 for one that most code would break, 1 for the obvious."""
+
+
+def invariant(name: str, frame: Frame, expect: str, when: str | None, draft: bool = False) -> str:
+    """The text of one invariant; `tspec fmt` makes it canonical."""
+    lines = [f"  {line}" for line in frame.clauses()]
+    if when:
+        lines.append(f"  when {when}")
+    lines.append(f"  expect {expect}")
+    word = "draft invariant" if draft else "invariant"
+    return "\n".join([f"{word} {name} {{", *lines, "}"])

@@ -1,0 +1,99 @@
+"""Preconditions: what separates the instances where a claim holds from those where it does not.
+
+Sets of instances are integers used as bitsets (bit i is instance i), so that a conjunction is one
+`&` however many instances there are. The search is TrainCheck's (sections 3.6 and 3.7): conjunctions of
+conditions that hold wherever the claim does, then a disjunction over what remains, conditions
+that exclude nothing pruned, and no precondition at all where none is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MOST_CONDITIONS = 3
+MOST_ALTERNATIVES = 2
+LEAST_SUPPORT = 5
+"""An alternative of a disjunction must be seen that often, or it is a coincidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition as text, with the set of instances on which it is true."""
+
+    text: str
+    true: int
+
+
+@dataclass(frozen=True, slots=True)
+class Precondition:
+    """`all of the conjuncts and one of the alternatives`; without either, always."""
+
+    conjuncts: tuple[str, ...]
+    alternatives: tuple[str, ...]
+    true: int
+    """The instances that it selects."""
+
+    @property
+    def text(self) -> str | None:
+        """The condition in the language, or None where the rule needs none."""
+        parts = list(self.conjuncts)
+        if self.alternatives:
+            choice = " or ".join(self.alternatives)
+            parts.append(f"({choice})" if parts and len(self.alternatives) > 1 else choice)
+        return " and ".join(parts) or None
+
+
+def deduce(holds: int, violated: int, conditions: Sequence[Condition]) -> Precondition | None:
+    """The most general safe precondition that the search finds, or None.
+
+    `holds` and `violated` are disjoint sets of instances. Conditions come most general first: of two
+    that separate equally well the earlier is taken, so that the result does not depend on chance.
+    """
+    everything = holds | violated
+    if not violated:
+        return Precondition((), (), everything)
+    covering = [c for c in conditions if not holds & ~c.true]
+    chosen, left = _exclude(violated, covering)
+    conjuncts = tuple(c.text for c in chosen)
+    selected = _meet(everything, chosen)
+    if not left:
+        return Precondition(conjuncts, (), selected)
+    alternatives = _cover(holds & selected, left, [c for c in conditions if c not in covering])
+    if not alternatives:
+        return None
+    union = 0
+    for alternative in alternatives:
+        union |= alternative.true
+    return Precondition(conjuncts, tuple(a.text for a in alternatives), selected & union)
+
+
+def _meet(everything: int, conditions: Sequence[Condition]) -> int:
+    for condition in conditions:
+        everything &= condition.true
+    return everything
+
+
+def _exclude(violated: int, covering: Sequence[Condition]) -> tuple[list[Condition], int]:
+    """Few covering conditions that exclude as many violations as can be, and what they leave."""
+    chosen: list[Condition] = []
+    while violated and len(chosen) < MOST_CONDITIONS and covering:
+        best = min(covering, key=lambda c: (violated & c.true).bit_count())
+        if violated & best.true == violated:
+            break
+        chosen.append(best)
+        violated &= best.true
+    return chosen, violated
+
+
+def _cover(holds: int, violated: int, conditions: Sequence[Condition]) -> list[Condition]:
+    """Safe conditions that together cover the most of `holds`, widest first."""
+    safe = [c for c in conditions if not c.true & violated]
+    alternatives: list[Condition] = []
+    while holds and len(alternatives) < MOST_ALTERNATIVES and safe:
+        best = max(safe, key=lambda c: (c.true & holds).bit_count())
+        if (best.true & holds).bit_count() < LEAST_SUPPORT:
+            break
+        alternatives.append(best)
+        holds &= ~best.true
+    return alternatives

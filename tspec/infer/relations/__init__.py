@@ -1,0 +1,20 @@
+"""The relations that inference looks for, one a file; adding one is adding a file and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tspec.infer.frames import Claim
+from tspec.infer.relations import argument, change, consistent, contains, output, sequence
+from tspec.infer.survey import Survey
+
+Relation = Callable[[Survey], tuple[Claim, ...]]
+
+RELATIONS: tuple[Relation, ...] = (
+    contains.propose,
+    sequence.propose,
+    change.propose,
+    consistent.propose,
+    argument.propose,
+    output.propose,
+)

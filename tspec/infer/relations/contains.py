@@ -1,0 +1,34 @@
+"""*Event contains*: every step (or epoch) holds a call of an event, or just one.
+
+TrainCheck's EventContain over spans (section 3.3); the changes that a call brings about are in `change`.
+"""
+
+from __future__ import annotations
+
+from tspec.infer.frames import Claim, Frame
+from tspec.infer.survey import Survey
+
+
+def propose(survey: Survey) -> tuple[Claim, ...]:
+    """For each landmark: some call in every step, just one in every step, just one in every epoch."""
+    claims = []
+    for span in ("step", "epoch"):
+        frame = Frame((), None, f"each {span}", span_conditions(survey))
+        for event in survey.events:
+            if span == "step" and not event.landmark:
+                continue
+            name = event.name
+            once = f"count(calls({name})) == 1"
+            claims.append(Claim("contains", frame, f"contains {name}", surprise=2))
+            if span == "step" or event.per_step < 1:
+                claims.append(Claim("contains", frame, once, surprise=3))
+    return tuple(claims)
+
+
+def span_conditions(survey: Survey) -> tuple[str, ...]:
+    """A span is told from others by the landmarks in it; never by its number."""
+    return tuple(
+        f"count(calls({name})) > 0"
+        for name in ("optimizer.step", "backward")
+        if survey.event(name) is not None
+    )

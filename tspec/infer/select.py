@@ -1,0 +1,70 @@
+"""What a person is shown: drafts that say something of their own, the most telling first.
+
+Superficial drafts go (TrainCheck, section 3.7), then what other drafts say already: the general case
+by z3, and the order of events by transitive reduction, which is no matter of logic on one instance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tspec.infer.drafts import Draft
+
+MOST_SHOWN = 60
+
+
+def reduce_sequences(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
+    """Drop `A before C` where `A before B` and `B before C` are there and B is in every step that has C."""
+    pairs = {
+        tuple(d.claim.expect.split(" before ")): d for d in drafts if d.claim.relation == "sequence"
+    }
+    implied = {
+        (a, c)
+        for a, c in pairs
+        if any((a, b) in pairs and (b, c) in pairs for b in {x for pair in pairs for x in pair})
+    }
+    return tuple(
+        d
+        for d in drafts
+        if d.claim.relation != "sequence" or tuple(d.claim.expect.split(" before ")) not in implied
+    )
+
+
+def prefer_exact(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
+    """Drop `contains E` where the number of calls of E is known, and weaker forms of one claim.
+
+    A tensor that changes only in the optimizer needs no second rule that it changes only in a forward;
+    a pair of conditions that differ only in a class keeps the general one.
+    """
+    counted = {
+        (d.claim.frame, d.claim.expect) for d in drafts if d.claim.expect.startswith("count(calls(")
+    }
+    general = {(d.claim.frame, d.claim.expect) for d in drafts if d.when is None}
+    kept = []
+    for draft in drafts:
+        frame, expect = draft.claim.frame, draft.claim.expect
+        name = expect.removeprefix("contains ")
+        if expect.startswith("contains ") and (frame, f"count(calls({name})) == 1") in counted:
+            continue
+        if draft.when is not None and (frame, expect) in general:
+            continue
+        kept.append(draft)
+    return tuple(kept)
+
+
+def rank(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
+    """Most telling first: surprise, then generality (fewer conditions), then support."""
+    return tuple(
+        sorted(
+            drafts, key=lambda d: (-d.claim.surprise, _conditions(d), -_magnitude(d.held), d.key)
+        )
+    )
+
+
+def _conditions(draft: Draft) -> int:
+    return 0 if draft.when is None else 1 + draft.when.count(" and ") + draft.when.count(" or ")
+
+
+def _magnitude(count: int) -> int:
+    """Support by powers of ten, so that a few instances more change no order."""
+    return len(str(count))
