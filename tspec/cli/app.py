@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tspec import __version__
+from tspec.cli import trace
 
 app = typer.Typer(
     name="tspec",
@@ -17,6 +18,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+app.add_typer(trace.app, name="trace")
 
 
 def print_version(wanted: bool) -> None:
@@ -44,6 +48,9 @@ def main() -> None:
     try:
         app()
     except Exception as fault:
+        if _is_for_the_user(fault):
+            typer.echo(f"tspec: {fault}", err=True)
+            sys.exit(2)
         if os.environ.get("TSPEC_DEBUG"):
             raise
         typer.echo(
@@ -53,3 +60,10 @@ def main() -> None:
             err=True,
         )
         sys.exit(2)
+
+
+def _is_for_the_user(fault: Exception) -> bool:
+    """Whether the fault's own words say what is wrong with what the user gave."""
+    from tspec.trace.errors import TraceError
+
+    return isinstance(fault, TraceError)

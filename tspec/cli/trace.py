@@ -1,0 +1,25 @@
+"""`tspec trace show DIR`: what a recording holds."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def trace() -> None:
+    """Look into a recording."""
+
+
+@app.command()
+def show(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="A recording.")
+    ],
+) -> None:
+    """Print what a recording holds: ranks, steps, events, entities, sizes."""
+    from tspec.trace.show import summary, text
+
+    typer.echo(text(summary(folder)))
