@@ -1,0 +1,77 @@
+"""The columns of a trace's stream: one wide table, a row for each field of each record.
+
+A record without fields is one row with no field. `place` counts the rows of a record from 0, so the
+rows of place 0 are the records. `tag` says what a record is; `what` is the event of a call, the kind
+of a sample or the span of a boundary; `type` says which columns hold the field's value.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+FORMAT = 1
+"""Grows when a reader of today could misread what is written."""
+
+NAMES = pa.dictionary(pa.int32(), pa.string())
+"""For strings of which a job has few; each is written once."""
+
+HEAD = (
+    ("record", pa.int64()),
+    ("place", pa.int32()),
+    ("tag", NAMES),
+    ("seq", pa.int64()),
+    ("step", pa.int64()),
+    ("epoch", pa.int64()),
+    ("microbatch", pa.int64()),
+    ("phase", NAMES),
+    ("what", NAMES),
+    ("call", pa.int64()),
+    ("parent", pa.int64()),
+    ("callable", NAMES),
+    ("subject", pa.string()),
+    ("index", pa.int64()),
+    ("gone", pa.bool_()),
+    ("error", NAMES),
+    ("time", pa.int64()),
+)
+"""What a record says of itself; `time` is in ns since 1970, on the first record of a batch and on
+boundaries."""
+
+VALUE = (
+    ("field", NAMES),
+    ("type", NAMES),
+    ("bool", pa.bool_()),
+    ("int", pa.int64()),
+    ("float", pa.float64()),
+    ("text", pa.string()),
+)
+"""A field's name and value. `type` is `bool`, `int`, `float`, `string` (in `text`), `json` (in
+`text`, see `tspec.trace.values`), `ref` (`kind name` in `text`), `tensor` (in the features' columns)
+or the name of a `Missing`."""
+
+FEATURES = (
+    ("digest", pa.int64()),
+    ("norm", pa.float64()),
+    ("mean", pa.float64()),
+    ("std", pa.float64()),
+    ("min", pa.float64()),
+    ("max", pa.float64()),
+    ("sum", pa.float64()),
+    ("finite", pa.bool_()),
+    ("zeros", pa.int64()),
+    ("numel", pa.int64()),
+    ("shape", pa.list_(pa.int64())),
+    ("dtype", NAMES),
+    ("device", NAMES),
+    ("memory_format", NAMES),
+    ("requires_grad", pa.bool_()),
+    ("name", pa.string()),
+    ("object", pa.int64()),
+)
+"""The features of a tensor, named as in `tspec.trace.model.Tensor`."""
+
+COLUMNS = (*HEAD, *VALUE, *FEATURES)
+
+SCHEMA = pa.schema(
+    [pa.field(name, kind) for name, kind in COLUMNS], metadata={"tspec.trace": str(FORMAT)}
+)

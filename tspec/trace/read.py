@@ -1,0 +1,203 @@
+"""Reading a trace: all its records as values, or the Arrow tables of its streams for queries.
+
+A stream that its process left half written is read up to the last whole batch; the rest is counted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tspec.trace.columns import FEATURES, FORMAT, SCHEMA
+from tspec.trace.errors import TraceError
+from tspec.trace.model import (
+    Begin,
+    Boundary,
+    Context,
+    End,
+    Finish,
+    Missing,
+    Record,
+    Ref,
+    Sample,
+    Stream,
+    Tensor,
+    Trace,
+    Value,
+)
+from tspec.trace.values import decode
+
+_STREAM = re.compile(r"rank-(\d+)(?:\.worker-(\d+))?\.arrow")
+_MISSING = {reason.value: reason for reason in Missing}
+_FEATURE_NAMES = tuple(name for name, _ in FEATURES)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One stream as an Arrow table of `tspec.trace.columns.SCHEMA`, in order of its records."""
+
+    rank: int
+    worker: int | None
+    path: Path
+    rows: pa.Table
+    torn: int
+    """Bytes at the tail that are no whole batch."""
+    closed: bool
+    """The recording was ended, not cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """A trace as Arrow tables, in order of rank and worker."""
+
+    streams: tuple[Table, ...]
+    world: int
+    meta: Mapping[str, str]
+
+
+def read_trace(folder: Path | str) -> Trace:
+    """All that a folder of streams holds. Raises TraceError if there is none, or none can be read."""
+    tables = open_tables(folder)
+    streams = tuple(
+        Stream(table.rank, tuple(_records(table.rows)), table.torn, table.worker)
+        for table in tables.streams
+    )
+    return Trace(streams, tables.world, tables.meta)
+
+
+def open_tables(folder: Path | str) -> Tables:
+    """The streams of a folder as Arrow tables over the mapped files. Raises TraceError as `read_trace`."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        what = "is a file, not a folder" if folder.exists() else "does not exist"
+        raise TraceError(f"no trace at `{folder}`: it {what}")
+    found = [(match, path) for path in folder.iterdir() if (match := _STREAM.fullmatch(path.name))]
+    if not found:
+        raise TraceError(f"no trace in `{folder}`: it holds no `rank-*.arrow`")
+    streams = [
+        _table(int(match[1]), int(match[2]) if match[2] else None, path) for match, path in found
+    ]
+    streams.sort(key=lambda table: (table.rank, -1 if table.worker is None else table.worker))
+    world, meta = _read_meta(folder / "meta.json")
+    ranks = max(table.rank for table in streams) + 1
+    return Tables(tuple(streams), max(world, ranks), meta)
+
+
+def _read_meta(path: Path) -> tuple[int, Mapping[str, str]]:
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        number, world, meta = int(said["format"]), int(said["world"]), dict(said["meta"])
+    except FileNotFoundError:
+        return 0, {}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TraceError(f"`{path}` is not a trace's `meta.json`: {error!r}") from error
+    if number > FORMAT:
+        raise TraceError(f"`{path}` says format {number}; this tspec reads up to {FORMAT}")
+    return world, {str(key): str(value) for key, value in meta.items()}
+
+
+# --- one stream ---------------------------------------------------------------------------------
+
+
+def _table(rank: int, worker: int | None, path: Path) -> Table:
+    try:
+        size = path.stat().st_size
+        held = pa.memory_map(str(path)).read_buffer() if size else pa.py_buffer(b"")
+    except OSError as error:
+        raise TraceError(f"cannot read `{path}`: {error.strerror}") from error
+    whole, closed = whole_length(held)
+    if whole == 0:
+        return Table(rank, worker, path, SCHEMA.empty_table(), size, False)
+    try:
+        stream = pa.ipc.open_stream(held.slice(0, whole))
+        _check_schema(stream.schema, path)
+        # The batches' dictionaries grow; one table has one of each.
+        rows = stream.read_all().unify_dictionaries()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise TraceError(f"`{path}` is damaged: {error}") from error
+    return Table(rank, worker, path, rows, size - whole, closed)
+
+
+def _check_schema(schema: pa.Schema, path: Path) -> None:
+    said = (schema.metadata or {}).get(b"tspec.trace", b"")
+    if said.isdigit() and int(said) > FORMAT:
+        raise TraceError(f"`{path}` is of format {int(said)}; this tspec reads up to {FORMAT}")
+    if not schema.equals(SCHEMA):
+        raise TraceError(f"`{path}` is an Arrow stream, but not of a tspec trace")
+
+
+def whole_length(held: pa.Buffer) -> tuple[int, bool]:
+    """Length of the longest beginning that is whole batches, and whether the stream's end follows."""
+    source = pa.BufferReader(held)
+    messages = pa.ipc.MessageReader.open_stream(source)
+    whole = 0
+    while True:
+        try:
+            kind = messages.read_next_message().type
+        except StopIteration:
+            # Either the end-of-stream mark (8 bytes), or simply no more bytes.
+            closed = held.size - whole == 8 and source.tell() == held.size
+            return (held.size if closed else whole), closed
+        except (pa.ArrowException, OSError):
+            return whole, False
+        if kind in ("schema", "record batch"):
+            whole = source.tell()
+
+
+# --- records ------------------------------------------------------------------------------------
+
+
+def _records(rows: pa.Table) -> Iterator[Record]:
+    columns = {name: rows.column(name).to_pylist() for name in rows.column_names}
+    starts = [row for row, place in enumerate(columns["place"]) if place == 0]
+    for start, end in pairwise([*starts, rows.num_rows]):
+        yield _record(columns, start, end)
+
+
+def _record(columns: Mapping[str, list[Any]], row: int, end: int) -> Record:
+    def cell(name: str) -> Any:
+        return columns[name][row]
+
+    context = Context(cell("step"), cell("epoch"), cell("microbatch"), cell("phase"))
+    seq = cell("seq")
+    names = columns["field"]
+    fields = {names[at]: _field(columns, at) for at in range(row, end) if names[at] is not None}
+    tag = cell("tag")
+    if tag == "begin":
+        return Begin(
+            seq, context, cell("call"), cell("parent"), cell("what"), cell("callable"), fields
+        )
+    if tag == "end":
+        return End(seq, context, cell("call"), fields, cell("error"))
+    if tag == "sample":
+        return Sample(seq, context, cell("what"), cell("subject"), fields, bool(cell("gone")))
+    if tag == "boundary":
+        return Boundary(seq, context, cell("what"), cell("index"))
+    return Finish(seq, context)
+
+
+def _field(columns: Mapping[str, list[Any]], row: int) -> Value:
+    kind = columns["type"][row]
+    if kind == "tensor":
+        features = {name: columns[name][row] for name in _FEATURE_NAMES}
+        if features["shape"] is not None:
+            features["shape"] = tuple(features["shape"])
+        return Tensor(**features)
+    if kind in ("bool", "int", "float"):
+        return columns[kind][row]  # type: ignore[no-any-return]
+    if kind in _MISSING:
+        return _MISSING[kind]
+    text = columns["text"][row]
+    if kind == "json":
+        return decode(text)
+    if kind == "ref":
+        subject, _, name = text.partition(" ")
+        return Ref(subject, name)
+    return str(text)

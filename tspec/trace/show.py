@@ -1,0 +1,204 @@
+"""What is in a trace, for a person: `tspec trace show DIR`."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tspec.trace.read import Table, open_tables
+
+WIDTH = 80
+_NO_ENTITIES = ("context", "group")
+"""Kinds of samples that are no subjects."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSummary:
+    """What one process recorded. `steps` and `epochs` are first and last, or None without any."""
+
+    rank: int
+    worker: int | None
+    records: int
+    bytes: int
+    torn: int
+    finished: bool
+    """The run ended normally: the stream holds its `Finish`."""
+    closed: bool
+    """The recording was ended; False where the process was killed."""
+    steps: tuple[int, int] | None
+    epochs: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a trace holds, over all its streams.
+
+    `events` counts calls by event; `entities` counts distinct subjects by kind over all ranks;
+    `context` and `groups` name what is known at every moment and the axes of the job.
+    """
+
+    folder: Path
+    world: int
+    meta: Mapping[str, str]
+    streams: tuple[StreamSummary, ...]
+    events: Mapping[str, int]
+    entities: Mapping[str, int]
+    context: tuple[str, ...]
+    groups: tuple[str, ...]
+
+    @property
+    def missing_ranks(self) -> tuple[int, ...]:
+        """Ranks of the job of which there is no stream."""
+        held = {stream.rank for stream in self.streams if stream.worker is None}
+        return tuple(rank for rank in range(self.world) if rank not in held)
+
+
+def summary(folder: Path | str) -> Summary:
+    """Read a trace's folder. Raises TraceError as `tspec.trace.read.open_tables`."""
+    tables = open_tables(folder)
+    events: Counter[str] = Counter()
+    subjects: set[tuple[str, str]] = set()
+    fields: set[tuple[str, str]] = set()
+    for table in tables.streams:
+        events.update(_count(_where(table.rows, "tag", "begin"), "what"))
+        samples = _where(table.rows, "tag", "sample", heads=False)
+        subjects.update(_distinct(samples, "what", "subject"))
+        fields.update(_distinct(_where(samples, "what", "context", heads=False), "what", "field"))
+    entities = Counter(kind for kind, _ in subjects if kind not in _NO_ENTITIES)
+    return Summary(
+        Path(folder),
+        tables.world,
+        tables.meta,
+        tuple(_stream(table) for table in tables.streams),
+        _by_count(events),
+        _by_count(entities),
+        tuple(sorted(name for _, name in fields if name)),
+        tuple(sorted(name for kind, name in subjects if kind == "group")),
+    )
+
+
+def text(summary: Summary) -> str:
+    """A summary as text of at most 80 columns, where names permit."""
+    size = sum(stream.bytes for stream in summary.streams)
+    records = sum(stream.records for stream in summary.streams)
+    lines = [f"{summary.folder}: {records:,} records, {_size(size)}, {_ranks(summary.world)}"]
+    lines += [f"  {key}: {value}" for key, value in summary.meta.items()]
+    lines += ["", *_stream_lines(summary)]
+    lines += _listed("calls by event", _counts(summary.events))
+    lines += _listed("subjects by kind", _counts(summary.entities))
+    lines += _listed("known at every moment", summary.context)
+    lines += _listed("groups", summary.groups)
+    return "\n".join(lines)
+
+
+# --- counting -----------------------------------------------------------------------------------
+
+
+def _where(rows: pa.Table, column: str, value: str, heads: bool = True) -> pa.Table:
+    """The rows that hold a name in a column; with `heads` one for each record."""
+    kept = pc.equal(rows.column(column).cast(pa.string()), value)
+    if heads:
+        kept = pc.and_(kept, pc.equal(rows.column("place"), 0))
+    return rows.filter(kept)
+
+
+def _count(rows: pa.Table, column: str) -> dict[str, int]:
+    counted = pc.value_counts(rows.column(column).cast(pa.string()))
+    return {entry["values"]: entry["counts"] for entry in counted.to_pylist()}
+
+
+def _distinct(rows: pa.Table, *columns: str) -> set[tuple[Any, ...]]:
+    names = [rows.column(column).cast(pa.string()) for column in columns]
+    grouped = pa.table(names, names=list(columns)).group_by(list(columns)).aggregate([])
+    return set(zip(*(grouped.column(column).to_pylist() for column in columns), strict=True))
+
+
+def _stream(table: Table) -> StreamSummary:
+    tags = _count(table.rows.filter(pc.equal(table.rows.column("place"), 0)), "tag")
+    return StreamSummary(
+        table.rank,
+        table.worker,
+        sum(tags.values()),
+        table.path.stat().st_size,
+        table.torn,
+        "finish" in tags,
+        table.closed,
+        _range(table.rows, "step"),
+        _range(table.rows, "epoch"),
+    )
+
+
+def _range(rows: pa.Table, column: str) -> tuple[int, int] | None:
+    found = pc.min_max(rows.column(column)).as_py()
+    return None if found["min"] is None else (found["min"], found["max"])
+
+
+def _by_count(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+def _ranks(world: int) -> str:
+    return "1 rank" if world == 1 else f"{world} ranks"
+
+
+def _size(size: int) -> str:
+    for unit, worth in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= worth:
+            return f"{size / worth:.1f} {unit}"
+    return f"{size} bytes"
+
+
+def _stream_lines(summary: Summary) -> list[str]:
+    heads = ("stream", "records", "size", "steps", "epochs", "end")
+    rows = [heads]
+    for stream in summary.streams:
+        name = f"rank {stream.rank}"
+        if stream.worker is not None:
+            name += f" worker {stream.worker}"
+        rows.append(
+            (
+                name,
+                f"{stream.records:,}",
+                _size(stream.bytes),
+                _span(stream.steps),
+                _span(stream.epochs),
+                _end(stream),
+            )
+        )
+    rows += [(f"rank {rank}", "-", "-", "-", "-", "not recorded") for rank in summary.missing_ranks]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _span(ends: tuple[int, int] | None) -> str:
+    return "-" if ends is None else f"{ends[0]}-{ends[1]}"
+
+
+def _end(stream: StreamSummary) -> str:
+    if stream.finished:
+        return "finished"
+    said = "no normal end" if stream.closed else "cut off"
+    return f"{said}, {stream.torn:,} bytes torn" if stream.torn else said
+
+
+def _counts(counts: Mapping[str, int]) -> Sequence[str]:
+    return [f"{name} {count:,}" for name, count in counts.items()]
+
+
+def _listed(title: str, entries: Iterable[str]) -> list[str]:
+    listed = ", ".join(entries) or "none"
+    wrapped = textwrap.wrap(listed, WIDTH - 2, break_long_words=False, break_on_hyphens=False)
+    return ["", f"{title}:", *(f"  {line}" for line in wrapped)]

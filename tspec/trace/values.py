@@ -1,0 +1,86 @@
+"""Values as JSON text, for the few that no typed column holds: lists, maps, sets, huge integers.
+
+Lists are JSON lists and scalars are JSON scalars, so that a query can look into them. All else is
+an object of one key, which says what it is: `{"set": [...]}`, `{"map": {...}}`, `{"ref": [kind,
+name]}`, `{"tensor": {...}}`, `{"missing": "absent"}`, `{"float": bits}` for what JSON has no
+number for, `{"int": hex}` for what is longer than Python likes to read in decimal.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from tspec.trace.model import Missing, Ref, Tensor, Value
+
+_FEATURES = tuple(feature.name for feature in fields(Tensor))
+_SMALL = 2**63
+
+
+def encode(value: Value) -> str:
+    """A value as JSON text; equal values give equal text, also sets."""
+    return _dump(_plain(value))
+
+
+def decode(text: str) -> Value:
+    """The value of which `encode` made the text, to the bit."""
+    return _value(json.loads(text))
+
+
+def _dump(plain: Any) -> str:
+    return json.dumps(plain, separators=(",", ":"), allow_nan=False)
+
+
+def _plain(value: Value) -> Any:
+    if isinstance(value, Missing):
+        return {"missing": value.value}
+    if isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return int(value) if -_SMALL <= value < _SMALL else {"int": hex(value)}
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return float(value)
+        return {"float": struct.pack(">d", value).hex()}
+    if isinstance(value, Ref):
+        return {"ref": [value.kind, value.name]}
+    if isinstance(value, Tensor):
+        return {"tensor": _plain_features(value)}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, frozenset):
+        return {"set": sorted((_plain(item) for item in value), key=_dump)}
+    if isinstance(value, Mapping):
+        return {"map": {key: _plain(item) for key, item in value.items()}}
+    raise TypeError(f"a trace holds no value of type {type(value).__name__}")
+
+
+def _plain_features(tensor: Tensor) -> dict[str, Any]:
+    known = ((name, getattr(tensor, name)) for name in _FEATURES)
+    return {name: _plain(feature) for name, feature in known if feature is not None}
+
+
+def _value(plain: Any) -> Value:
+    if isinstance(plain, list):
+        return tuple(_value(item) for item in plain)
+    if not isinstance(plain, dict):
+        return plain  # type: ignore[no-any-return]
+    [(tag, held)] = plain.items()
+    if tag == "missing":
+        return Missing(held)
+    if tag == "int":
+        return int(held, 16)
+    if tag == "float":
+        return float(struct.unpack(">d", bytes.fromhex(held))[0])
+    if tag == "ref":
+        return Ref(held[0], held[1])
+    if tag == "tensor":
+        features: dict[str, Any] = {name: _value(feature) for name, feature in held.items()}
+        return Tensor(**features)
+    if tag == "set":
+        return frozenset(_value(item) for item in held)
+    return {key: _value(item) for key, item in held.items()}
