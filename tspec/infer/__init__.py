@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tspec.infer.drafts import Draft, Dropped
+from tspec.resolve.rules import Vocabulary
 
 STANDARD = ("std.torch",)
 
@@ -50,7 +51,7 @@ def infer(
     return Inference(ranked[:most], ranked[most:], dropped, implied, evidence.untyped)
 
 
-def _vocabulary(uses: Sequence[str]):  # type: ignore[no-untyped-def]
+def _vocabulary(uses: Sequence[str]) -> Vocabulary:
     from tspec.resolve import load_text
 
     text = "\n".join(["edition 2026", "module vocabulary", *(f"use {use}" for use in uses), ""])

@@ -26,9 +26,9 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
             guard = f"present(c.{field})" if optional else None
             claims.append(Claim("argument", frame, f"c.{field} == 0", guard))
             claims.append(Claim("argument", frame, f"c.{field} > 0", guard))
-        for field in event.declaration.fields:
-            if isinstance(field.type, Optional) and field.name in event.fields:
-                claims.append(Claim("argument", frame, f"not present(c.{field.name})"))
+        for declared in event.declaration.fields:
+            if isinstance(declared.type, Optional) and declared.name in event.fields:
+                claims.append(Claim("argument", frame, f"not present(c.{declared.name})"))
         for field, optional in fields_of(event, "module"):
             if not optional:
                 claims.append(Claim("argument", frame, f"c.{field}.training", surprise=3))

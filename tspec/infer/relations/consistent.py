@@ -66,7 +66,7 @@ def _between_fields(survey: Survey, kind: SeenKind) -> list[Claim]:
     v = kind.name[0]
     subject = f"{v} in {kind.plural}"
     tensors = kind.of_type(TENSOR)
-    claims = []
+    claims: list[Claim] = []
     if survey.event("optimizer.step") is None:
         return claims
     frame = Frame((subject,), None, "before optimizer.step", subject_conditions(survey, kind, None))
