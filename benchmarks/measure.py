@@ -1,0 +1,85 @@
+"""How long commands take: several in turn, so that what else the machine does falls on all of them alike."""
+
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = sys.executable
+TSPEC = [PYTHON, "-m", "tspec"]
+DIGITS = ROOT / "docs/demo/digits.py"
+CHARGPT = ROOT / "docs/demo/chargpt.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one run took, in seconds."""
+
+    wall: float
+    cpu: float
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line, and what is to be done before each run of it (not timed)."""
+
+    arguments: Sequence[str]
+    before: Callable[[], None] | None = None
+    statuses: tuple[int, ...] = (0,)
+    """Exit statuses that mean that it did its work."""
+
+
+def once(command: Command, limit: float = 900) -> Cost:
+    """Run a command to its end. Raises RuntimeError, with what it printed, if it fails."""
+    if command.before is not None:
+        command.before()
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.perf_counter()
+    done = subprocess.run(
+        list(command.arguments),
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=limit,
+    )
+    wall = time.perf_counter() - began
+    now = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode not in command.statuses:
+        raise RuntimeError(
+            f"{' '.join(command.arguments)} ended with {done.returncode}:\n{done.stdout[-2000:]}"
+        )
+    return Cost(wall, now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime)
+
+
+def in_turn(commands: Mapping[str, Command], rounds: int) -> dict[str, list[Cost]]:
+    """Run all commands `rounds` times, one after the other in each round."""
+    costs: dict[str, list[Cost]] = {name: [] for name in commands}
+    for _ in range(rounds):
+        for name, command in commands.items():
+            costs[name].append(once(command))
+    return costs
+
+
+def median(costs: Sequence[Cost]) -> float:
+    """The median wall time."""
+    return statistics.median(cost.wall for cost in costs)
+
+
+def machine() -> str:
+    """One line on what the numbers were measured with."""
+    import importlib.metadata as metadata
+
+    return (
+        f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, "
+        f"torch {metadata.version('torch')}, one thread"
+    )

@@ -1,0 +1,53 @@
+"""`make bench`: run all benchmarks in turn and print their numbers; `--keep` writes them to results/."""
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from measure import machine
+
+HERE = Path(__file__).resolve().parent
+
+BENCHMARKS = {
+    "start": "start of the command line",
+    "compiling": "compiling 100 rules",
+    "checking": "checking a million events offline",
+    "jobs": "recording and running beside the plain run",
+    "against_traincheck": "against TrainCheck 0.2.0 on one script",
+}
+
+
+def main() -> None:
+    """Run the chosen benchmarks, or all, and print what each prints."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], help="which; all by default")
+    parser.add_argument(
+        "--keep", action="store_true", help="write the numbers to benchmarks/results/"
+    )
+    args = parser.parse_args()
+    print(machine(), flush=True)
+    failed = []
+    for name in args.names or BENCHMARKS:
+        print(f"\n{BENCHMARKS[name]}", flush=True)
+        began = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, str(HERE / f"{name}.py")], stdout=subprocess.PIPE, text=True
+        )
+        print(done.stdout, end="")
+        print(f"  (measured in {time.perf_counter() - began:.0f} s)", flush=True)
+        if done.returncode:
+            failed.append(name)
+        elif args.keep:
+            results = HERE / "results"
+            results.mkdir(exist_ok=True)
+            (results / f"{name}.txt").write_text(
+                f"{machine()}\n\n{BENCHMARKS[name]}\n{done.stdout}"
+            )
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
