@@ -92,14 +92,11 @@ def main() -> None:
         "tspec": Command([*TSPEC, "infer", str(ours), "-o", str(drafts)]),
     }
     inferred = {name: once(command) for name, command in infer.items()}
+    result = WORK / "traincheck-check"
+    check = [str(traincheck / "traincheck-check"), "-f", str(theirs), "-i", str(invariants)]
+    check += ["-o", str(result)]
     checked = {
-        "traincheck": once(
-            Command(
-                [str(traincheck / "traincheck-check"), "-f", str(theirs), "-i", str(invariants)]
-                + ["-o", str(WORK / "traincheck-check")],
-                before=lambda: fresh(WORK / "traincheck-check"),
-            )
-        ),
+        "traincheck": once(Command(check, before=lambda: fresh(result))),
         "tspec": once(
             Command([*TSPEC, "check", str(drafts), "--trace", str(ours)], statuses=(0, 1))
         ),
