@@ -1,0 +1,48 @@
+"""A fault of tspec's own is one clear message and exit code 2; the user's faults say what is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from tspec.cli import app as command_line
+
+
+def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr("sys.argv", ["tspec", *arguments])
+    with pytest.raises(SystemExit) as leaving:
+        command_line.main()
+    assert isinstance(leaving.value.code, int)
+    return leaving.value.code
+
+
+def fail(*_: object) -> None:
+    raise LookupError("no such thing")
+
+
+def test_an_internal_fault_is_told_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.delenv("TSPEC_DEBUG", raising=False)
+    monkeypatch.setattr("tspec.trace.show.summary", fail)
+    assert run_main(monkeypatch, "trace", "show", str(tmp_path)) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("tspec: internal error: LookupError: no such thing\n")
+    assert "TSPEC_DEBUG=1" in said
+    assert "Traceback" not in said
+
+
+def test_debugging_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TSPEC_DEBUG", "1")
+    monkeypatch.setattr("tspec.trace.show.summary", fail)
+    monkeypatch.setattr("sys.argv", ["tspec", "trace", "show", str(tmp_path)])
+    with pytest.raises(LookupError):
+        command_line.main()
+
+
+def test_a_folder_that_is_no_recording_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run_main(monkeypatch, "trace", "show", str(tmp_path)) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("tspec: no trace in")
+    assert "internal" not in said
