@@ -39,6 +39,7 @@ boundaries."""
 
 VALUE = (
     ("field", NAMES),
+    ("item", pa.int32()),
     ("type", NAMES),
     ("bool", pa.bool_()),
     ("int", pa.int64()),
@@ -46,8 +47,9 @@ VALUE = (
     ("text", pa.string()),
 )
 """A field's name and value. `type` is `bool`, `int`, `float`, `string` (in `text`), `json` (in
-`text`, see `tspec.trace.values`), `ref` (`kind name` in `text`), `tensor` (in the features' columns)
-or the name of a `Missing`."""
+`text`, see `tspec.trace.values`), `ref` (`kind name` in `text`), `tensor` (in the features' columns),
+`list` (its length in `int`, and a row for each `item`, counted from 0: lists that hold tensors) or
+the name of a `Missing`."""
 
 FEATURES = (
     ("digest", pa.int64()),

@@ -167,8 +167,12 @@ def _record(columns: Mapping[str, list[Any]], row: int, end: int) -> Record:
 
     context = Context(cell("step"), cell("epoch"), cell("microbatch"), cell("phase"))
     seq = cell("seq")
-    names = columns["field"]
-    fields = {names[at]: _field(columns, at) for at in range(row, end) if names[at] is not None}
+    names, items = columns["field"], columns["item"]
+    fields = {
+        names[at]: _field(columns, at)
+        for at in range(row, end)
+        if names[at] is not None and items[at] is None
+    }
     tag = cell("tag")
     if tag == "begin":
         return Begin(
@@ -194,6 +198,8 @@ def _field(columns: Mapping[str, list[Any]], row: int) -> Value:
         return columns[kind][row]  # type: ignore[no-any-return]
     if kind in _MISSING:
         return _MISSING[kind]
+    if kind == "list":
+        return tuple(_field(columns, row + 1 + item) for item in range(columns["int"][row]))
     text = columns["text"][row]
     if kind == "json":
         return decode(text)

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tspec.trace.columns import COLUMNS, FEATURES, FORMAT, HEAD, NAMES, SCHEMA, VALUE
+from tspec.trace.columns import COLUMNS, FEATURES, FORMAT, NAMES, SCHEMA, VALUE
 from tspec.trace.errors import TraceError
 from tspec.trace.model import (
     Begin,
@@ -38,8 +38,7 @@ from tspec.trace.values import encode
 _FEATURE_NAMES = tuple(name for name, _ in FEATURES)
 _features = attrgetter(*_FEATURE_NAMES)
 _NO_FEATURES = (None,) * len(FEATURES)
-_NO_VALUE = (None,) * (len(VALUE) - 1) + _NO_FEATURES
-_TIME = [name for name, _ in HEAD].index("time")
+_NO_VALUE = (None,) * len(VALUE) + _NO_FEATURES
 _INT64 = 2**63
 
 _Row = tuple[Any, ...]
@@ -79,7 +78,7 @@ class TraceWriter:
         self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._rows: list[_Row] = []
-        self._names = {name: _Names() for name, kind in COLUMNS if kind == NAMES}
+        self._names = _new_names()
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             if self.path.exists():
@@ -120,7 +119,7 @@ class TraceWriter:
                 return
             rows, self._rows = self._rows, []
             if rows:
-                self._stream.write_batch(self._batch(rows))
+                self._stream.write_batch(_batch(rows, self._names))
                 self._file.flush()
 
     def move(self, rank: int) -> None:
@@ -142,16 +141,29 @@ class TraceWriter:
                 self._stream.close()
                 self._file.close()
 
-    def _batch(self, rows: list[_Row]) -> pa.RecordBatch:
-        arrays = []
-        for (name, kind), cells in zip(COLUMNS, zip(*rows, strict=True), strict=True):
-            if kind == NAMES:
-                arrays.append(self._names[name].array(cells))
-            elif cells.count(None) == len(cells):
-                arrays.append(pa.nulls(len(cells), kind))
-            else:
-                arrays.append(pa.array(cells, kind))
-        return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+def table(records: Iterable[Record]) -> pa.Table:
+    """Records as the table that they would be read back as."""
+    rows = [row for number, record in enumerate(records) for row in _rows(record, number, False)]
+    if not rows:
+        return SCHEMA.empty_table()
+    return pa.Table.from_batches([_batch(rows, _new_names())])
+
+
+def _new_names() -> dict[str, _Names]:
+    return {name: _Names() for name, kind in COLUMNS if kind == NAMES}
+
+
+def _batch(rows: list[_Row], names: Mapping[str, _Names]) -> pa.RecordBatch:
+    arrays = []
+    for (name, kind), cells in zip(COLUMNS, zip(*rows, strict=True), strict=True):
+        if kind == NAMES:
+            arrays.append(names[name].array(cells))
+        elif cells.count(None) == len(cells):
+            arrays.append(pa.nulls(len(cells), kind))
+        else:
+            arrays.append(pa.array(cells, kind))
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
 class _Names:
@@ -207,15 +219,30 @@ def _rows(record: Record, number: int, stamped: bool) -> list[_Row]:
             who = (None,) * 8
             tag = "finish"
     if not fields:
-        return [(number, 0, tag, *when, *who, stamp, None, *_NO_VALUE)]
-    return [
-        (number, place, tag, *when, *who, stamp, name, *_cells(value))
-        for place, (name, value) in enumerate(fields.items())
-    ]
+        return [(number, 0, tag, *when, *who, stamp, *_NO_VALUE)]
+    head = (tag, *when, *who, stamp)
+    rows: list[_Row] = []
+    for name, value in fields.items():
+        if isinstance(value, tuple) and _is_flat(value):
+            length = ("list", None, len(value), None, None, *_NO_FEATURES)
+            rows.append((number, len(rows), *head, name, None, *length))
+            for item, element in enumerate(value):
+                rows.append((number, len(rows), *head, name, item, *_cells(element)))
+        else:
+            rows.append((number, len(rows), *head, name, None, *_cells(value)))
+    return rows
+
+
+def _is_flat(value: tuple[Value, ...]) -> bool:
+    """Whether a list has a row for each item: it holds a tensor, and nothing that holds another value."""
+    inner = (tuple, frozenset, Mapping)
+    return any(isinstance(item, Tensor) for item in value) and not any(
+        isinstance(item, inner) for item in value
+    )
 
 
 def _cells(value: Value) -> _Row:
-    """The cells of `VALUE` after the field's name, and of `FEATURES`."""
+    """The cells of `VALUE` after the field's name and item, and of `FEATURES`."""
     if isinstance(value, Tensor):
         features = _features(value)
         if _fits(features):
