@@ -105,3 +105,17 @@ class Sink(Protocol):
 
     def finish(self, source: Source) -> None:
         """The run ended normally."""
+
+
+class Remembering(Source, Protocol):
+    """A source that also knows the past. Sinks ask for these by `getattr`, and do without where they are lacking."""
+
+    @property
+    def last(self) -> Context:
+        """The context of the last record before this instant: what a window that closes here reads."""
+
+    def born(self, kind: str) -> Mapping[str, int]:
+        """The instant of each subject's first sample, for subjects of the kind that `subjects` gives."""
+
+    def first(self, kind: str, name: str) -> Mapping[str, Any]:
+        """A declared field of each subject as it was at the subject's first sample of that field."""
