@@ -7,7 +7,6 @@ its place* (its type, what a name refers to) is keyed by `id(node)`, not by the 
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Literal
@@ -28,7 +27,8 @@ class Comment:
 
     @property
     def is_doc(self) -> bool:
-        return self.text.startswith("///")
+        """Whether it documents what stands below; four strokes are a line across the page."""
+        return self.text.startswith("///") and not self.text.startswith("////")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Trivia:
 
     `leading` stands above the node, documentation included; `trailing` after it on its last
     line, `opening` after the brace or bracket that opens it, on the same line; `inner` before
-    its closing brace. `blank_before`: an empty line stands between the node (with what leads
-    it) and what is above.
+    its closing brace. `blank_before`: an empty line stands right above the node, below what
+    leads it.
     """
 
     leading: tuple[Comment, ...] = ()
@@ -185,19 +185,9 @@ class Quantity(Expr):
 
 @dataclass(frozen=True, slots=True)
 class String(Expr):
-    """`"text"`, with Python's escapes; `value` is what they stand for."""
+    """`"text"`; `value` is what its escapes stand for."""
 
     value: str
-
-    @staticmethod
-    def unquote(text: str) -> str:
-        """What a quoted text stands for. Raises ValueError for an escape that does not exist."""
-        try:
-            value = ast.literal_eval(text)
-        except (SyntaxError, ValueError) as problem:
-            raise ValueError(str(problem)) from problem
-        assert isinstance(value, str)
-        return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,136 @@
+"""In which order the clauses of a block stand, how often, and which must not be missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tspec.diagnostics import Diagnostic, Related
+from tspec.source import Source
+from tspec.syntax import nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One place in a block: what stands there, and how people call it."""
+
+    kinds: tuple[type[nodes.Node], ...]
+    name: str
+    several: bool = False
+    needed: bool = False
+
+
+ORDERS: dict[str, tuple[Place, ...]] = {
+    "invariant": (
+        Place((nodes.For,), "for", several=True),
+        Place((nodes.Across,), "across"),
+        Place((nodes.Instant, nodes.During, nodes.Each), "before, after, during or each"),
+        Place((nodes.When,), "when"),
+        Place((nodes.Expect,), "expect", needed=True),
+        Place((nodes.Else,), "else"),
+        Place((nodes.Inferred,), "inferred"),
+    ),
+    "equivalence": (
+        Place((nodes.UsesLayout,), "layout"),
+        Place((nodes.Reference,), "reference"),
+        Place((nodes.Candidate,), "candidate"),
+        Place((nodes.Sweep,), "sweep", several=True),
+        Place((nodes.Require,), "require", several=True),
+        Place((nodes.EqualWhen,), "equal when"),
+        Place((nodes.Cover,), "cover"),
+        Place((nodes.Run,), "run", needed=True),
+        Place((nodes.Compare,), "compare", needed=True),
+        Place((nodes.Within,), "within", needed=True),
+        Place((nodes.Localize,), "localize by rewriting inputs"),
+    ),
+    "replay": (
+        Place((nodes.Fix,), "fix"),
+        Place((nodes.Save,), "save"),
+        Place((nodes.Run,), "run", needed=True),
+        Place((nodes.Resume,), "resume"),
+        Place((nodes.ExpectAll,), "expect", needed=True),
+    ),
+    "test": (
+        Place((nodes.Trace, nodes.Events), "trace or events", needed=True),
+        Place((nodes.Violates, nodes.Passes), "violates or passes", several=True, needed=True),
+    ),
+}
+"""The clauses of each kind of block, in order."""
+
+KEYWORDS: dict[str, tuple[str, ...]] = {
+    "invariant": (
+        *("for", "across", "before", "after", "during", "each"),
+        *("when", "expect", "else", "inferred"),
+    ),
+    "equivalence": (
+        *("layout", "reference", "candidate", "sweep", "require", "equal", "cover"),
+        *("run", "compare", "within", "localize"),
+    ),
+    "replay": ("fix", "save", "run", "resume", "expect"),
+    "test": ("trace", "events", "violates", "passes"),
+    "layout": (
+        *("param", "grad", "main_grad", "state", "input", "output", "output_grad", "buffer"),
+        *("tied", "stage"),
+    ),
+}
+"""The words with which the clauses of a block begin, in order."""
+
+
+def check(
+    block: str, name: nodes.Node, clauses: Sequence[nodes.Node], source: Source
+) -> Iterator[Diagnostic]:
+    """What is wrong with the clauses of a block, which stand as they were written."""
+    order = ORDERS[block]
+    last: tuple[int, nodes.Node] | None = None
+    seen: dict[int, nodes.Node] = {}
+    for clause in clauses:
+        index = next(i for i, place in enumerate(order) if isinstance(clause, place.kinds))
+        place = order[index]
+        if index in seen and not place.several:
+            yield _twice(block, place, clause, seen[index], source)
+        elif last is not None and index < last[0]:
+            yield _out_of_order(block, place, clause, (order[last[0]], last[1]), source)
+        else:
+            last = index, clause
+        seen.setdefault(index, clause)
+    for index, place in enumerate(order):
+        if place.needed and index not in seen:
+            message = f"this {block} has no {_quoted(place.name)}"
+            yield Diagnostic("TS0009", message, name.span, source)
+
+
+def _twice(
+    block: str, place: Place, clause: nodes.Node, first: nodes.Node, source: Source
+) -> Diagnostic:
+    hint = "join the conditions with `and`" if place.name == "when" else None
+    return Diagnostic(
+        "TS0008",
+        f"this {block} already has {_quoted(place.name)}",
+        clause.span,
+        source,
+        (Related(first.span, "here"),),
+        hint,
+    )
+
+
+def _out_of_order(
+    block: str, place: Place, clause: nodes.Node, above: tuple[Place, nodes.Node], source: Source
+) -> Diagnostic:
+    higher, other = above
+    return Diagnostic(
+        "TS0007",
+        f"{_quoted(place.name)} stands above {_quoted(higher.name)}, so that every {block}"
+        " reads in one order",
+        clause.span,
+        source,
+        (Related(other.span, f"move it above {_quoted(higher.name)}"),),
+        f"the order is {'; '.join(p.name for p in ORDERS[block])}",
+    )
+
+
+def _quoted(names: str) -> str:
+    """`` `before`, `after` or `each` `` for `before, after or each`."""
+    if names.startswith(("equal ", "localize ")):
+        return f"`{names}`"
+    *front, last = names.replace(" or ", ", ").split(", ")
+    return f"{', '.join(f'`{name}`' for name in front)} or `{last}`" if front else f"`{last}`"

@@ -1,0 +1,243 @@
+"""Puts the comments and empty lines of a text back into its tree.
+
+A comment on a line of its own belongs to what follows it; one at the end of a line to what
+stands before it; one after an opening brace, or before a closing one, to the block. Where a node
+cannot show a comment inside (in the middle of `a.b`), the comment goes to the smallest node
+around that can.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TypeVar
+
+from lark import Token
+
+from tspec.diagnostics import Diagnostic
+from tspec.source import Source, Span
+from tspec.syntax import nodes
+from tspec.syntax.tokens import span_of
+
+_AnyNode = TypeVar("_AnyNode", bound=nodes.Node)
+
+BRACED = (
+    *(nodes.Context, nodes.Entity, nodes.Event, nodes.Invariant, nodes.Inferred, nodes.Mesh),
+    *(nodes.Regroup, nodes.Dims, nodes.Layout, nodes.Equivalence, nodes.Reference),
+    *(nodes.Candidate, nodes.Replay, nodes.Test, nodes.Events, nodes.StepScript),
+    *(nodes.RankScript, nodes.Happening),
+)
+"""Nodes with a block of lines in braces."""
+
+BRACKETED = (nodes.List, nodes.Set, nodes.Call, nodes.Shape, nodes.Product)
+"""Nodes that can have one element a line."""
+
+CHAINS = (*(nodes.And, nodes.Or, nodes.Implies, nodes.Comparison, nodes.Arithmetic, nodes.Ordered),)
+"""Nodes that can break before each operator."""
+
+VALUES = (*(nodes.Let, nodes.When, nodes.Expect, nodes.Require, nodes.Within, nodes.EqualWhen),)
+"""Nodes whose value can begin on a line of its own."""
+
+HOSTS = (nodes.File, *BRACED, *BRACKETED, *CHAINS, *VALUES)
+"""Nodes between whose children a comment can stand."""
+
+LINES = (
+    *(nodes.Edition, nodes.Module, nodes.Use, nodes.Declaration, nodes.Clause, nodes.Entry),
+    *(nodes.ContextField, nodes.Field, nodes.Regroup, nodes.Setting, nodes.StepScript),
+    *(nodes.Happening, nodes.Change, nodes.RankScript),
+)
+"""Nodes that stand on lines of their own, between which an empty line may stand."""
+
+DOCUMENTED = (
+    *(nodes.Module, nodes.Declaration, nodes.ContextField, nodes.Field, nodes.Entry),
+    *(nodes.Regroup, nodes.Place, nodes.Tied, nodes.Stage),
+)
+"""Nodes that `///` documents."""
+
+
+@dataclass(slots=True)
+class _Slots:
+    leading: list[nodes.Comment] = field(default_factory=list)
+    trailing: list[nodes.Comment] = field(default_factory=list)
+    opening: list[nodes.Comment] = field(default_factory=list)
+    inner: list[nodes.Comment] = field(default_factory=list)
+
+
+def attach(
+    file: nodes.File, comments: Sequence[Token], source: Source
+) -> tuple[nodes.File, list[Diagnostic]]:
+    """The file with its comments and empty lines, and a warning for each `///` without use."""
+    attaching = _Attaching(source)
+    for token in comments:
+        attaching.place(file, token)
+    return attaching.rebuilt(file), attaching.found
+
+
+@dataclass(frozen=True, slots=True)
+class _Attaching:
+    """Which comment goes where, by the `id` of nodes of a tree that stays alive meanwhile."""
+
+    source: Source
+    slots: dict[int, _Slots] = field(default_factory=dict)
+    touched: set[int] = field(default_factory=set)
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def place(self, file: nodes.File, token: Token) -> None:
+        """Find the node and the side of it for one comment."""
+        span = span_of(token)
+        own_line = _begins_line(self.source, span.start)
+        text = str(token).rstrip()
+        comment = nodes.Comment(text, own_line and _blank_above(self.source, span.start), span)
+        path = _path(file, span)
+        target, side = _target(path, span, own_line, self.source)
+        self.touched.update(id(node) for node in path)
+        self.touched.add(id(target))
+        getattr(self.slots.setdefault(id(target), _Slots()), side).append(comment)
+        if comment.is_doc and not (side == "leading" and isinstance(target, DOCUMENTED)):
+            self._useless(span)
+
+    def _useless(self, span: Span) -> None:
+        self.found.append(
+            Diagnostic(
+                "TS0012",
+                "`///` documents the declaration or field below it, and here is none",
+                Span(span.start, span.start + 3),
+                self.source,
+                hint="write a comment with `//`",
+                severity="warning",
+            )
+        )
+
+    def rebuilt(self, node: _AnyNode) -> _AnyNode:
+        """A node with its trivia, and all below that have some."""
+        if id(node) not in self.touched and not isinstance(node, (nodes.File, *LINES, *BRACED)):
+            return node
+        changes: dict[str, object] = {}
+        for each in fields(node):
+            value = getattr(node, each.name)
+            if isinstance(value, nodes.Node):
+                new: object = self.rebuilt(value)
+            elif isinstance(value, tuple) and value and isinstance(value[0], nodes.Node):
+                new = tuple(self.rebuilt(item) for item in value)
+                new = value if all(a is b for a, b in zip(new, value, strict=True)) else new
+            else:
+                continue
+            if new is not value:
+                changes[each.name] = new
+        trivia = self._trivia(node)
+        if trivia != nodes.NO_TRIVIA:
+            changes["trivia"] = trivia
+        return replace(node, **changes) if changes else node  # type: ignore[arg-type]
+
+    def _trivia(self, node: nodes.Node) -> nodes.Trivia:
+        start = node.span.start
+        blank = (
+            isinstance(node, LINES)
+            and _begins_line(self.source, start)
+            and _blank_above(self.source, start)
+        )
+        slots = self.slots.get(id(node))
+        if slots is None:
+            return nodes.Trivia(blank_before=True) if blank else nodes.NO_TRIVIA
+        return nodes.Trivia(
+            tuple(slots.leading),
+            tuple(slots.trailing),
+            tuple(slots.opening),
+            tuple(slots.inner),
+            blank,
+        )
+
+
+def _begins_line(source: Source, offset: int) -> bool:
+    begin = source.text.rfind("\n", 0, offset) + 1
+    return not source.text[begin:offset].strip()
+
+
+def _blank_above(source: Source, offset: int) -> bool:
+    """Whether the line above that of an offset is empty."""
+    end = source.text.rfind("\n", 0, offset)
+    if end < 0:
+        return False
+    return not source.text[source.text.rfind("\n", 0, end) + 1 : end].strip()
+
+
+def _children(node: nodes.Node) -> list[nodes.Node]:
+    return sorted(node.children(), key=lambda child: child.span.start)
+
+
+def _around(children: Sequence[nodes.Node], span: Span) -> int:
+    """The number of children that begin before a comment."""
+    return bisect_right(children, span.start, key=lambda child: child.span.start)
+
+
+def _path(file: nodes.File, span: Span) -> list[nodes.Node]:
+    """The nodes around a comment, from the file to the smallest."""
+    path: list[nodes.Node] = [file]
+    while True:
+        children = _children(path[-1])
+        index = _around(children, span)
+        if index == 0 or children[index - 1].span.end <= span.start:
+            return path
+        path.append(children[index - 1])
+
+
+def _target(
+    path: Sequence[nodes.Node], span: Span, own_line: bool, source: Source
+) -> tuple[nodes.Node, str]:
+    """The node to which a comment goes, and the side of it."""
+    depth = max(index for index, node in enumerate(path) if isinstance(node, HOSTS))
+    host = path[depth]
+    if depth + 1 < len(path):
+        return _outermost(path[: depth + 2], own_line)
+    children = _children(host)
+    index = _around(children, span)
+    before = children[index - 1] if index > 0 else None
+    after = children[index] if index < len(children) else None
+    closes = isinstance(host, (nodes.File, *BRACED, *BRACKETED)) and not _bodiless(host)
+    if own_line:
+        if after is not None and not _is_head(host, after):
+            return after, "leading"
+        return (host, "inner") if closes and after is None else _outermost(path, own_line)
+    if closes and (before is None or _is_head(host, before)):
+        return host, "opening" if not isinstance(host, nodes.File) else "inner"
+    if before is not None and not _is_head(host, before):
+        return before, "trailing"
+    if after is not None and not _is_head(host, after):
+        return after, "leading"
+    return _outermost(path, own_line)
+
+
+def _outermost(path: Sequence[nodes.Node], own_line: bool) -> tuple[nodes.Node, str]:
+    """The largest node that begins, or ends, where the last of a path does."""
+    target = path[-1]
+    for node in reversed(path[1:-1]):
+        if (own_line and node.span.start == target.span.start) or (not own_line and node.span.end == target.span.end):
+            target = node
+        else:
+            break
+    return target, "leading" if own_line else "trailing"
+
+
+def _is_head(host: nodes.Node, child: nodes.Node) -> bool:
+    """Whether a child stands on the first line of its host, before what the host holds."""
+    if isinstance(host, nodes.Event):
+        return child is host.name
+    if isinstance(host, nodes.Call):
+        return child is host.function
+    if isinstance(host, nodes.Happening):
+        return child is host.event
+    return isinstance(child, nodes.Word) or (isinstance(host, nodes.Test) and child is host.title)
+
+
+def _bodiless(host: nodes.Node) -> bool:
+    """Whether a node that can have a block has none in the text."""
+    return (isinstance(host, nodes.Event) and not host.fields) or (
+        isinstance(host, nodes.Happening) and not host.inside
+    )
+
+
+def every_comment(node: nodes.Node) -> Iterator[nodes.Comment]:
+    """All comments of a tree, in no particular order."""
+    for each in node.walk():
+        yield from each.trivia.comments

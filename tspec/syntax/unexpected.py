@@ -1,0 +1,280 @@
+"""What to say where the text does not fit the grammar: the likeliest cause, in plain words.
+
+Each rule below looks at the place and either knows what is wrong or returns None; the first
+that knows is heard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lark import Token
+
+from tspec.diagnostics import Diagnostic, Related, did_you_mean
+from tspec.source import Source, Span
+from tspec.syntax.clauses import KEYWORDS
+from tspec.syntax.expected import describe, texts
+from tspec.syntax.tokens import CLOSING, OPENING, span_of
+
+ITEM_WORDS = (
+    *("edition", "module", "use", "let", "reject", "context", "group", "entity", "event"),
+    *("extend", "draft", "invariant", "mesh", "dims", "layout", "equivalence", "replay", "test"),
+)
+"""The words with which items begin."""
+
+UNITS = ("step", "microbatch", "epoch", "second", "minute", "hour")
+"""The units of quantities."""
+
+RESERVED = ("and", "or", "not", "implies", "in", "is", "true", "false", "contains")
+"""The words that name nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A place where the text does not fit.
+
+    `before`: the tokens of the item up to there. `token`: what stands there; the first token
+    that does not belong to the item any more, or None at the end of the file, if `ended`.
+    `expected`: the terminals that would fit.
+    """
+
+    source: Source
+    before: tuple[Token, ...]
+    token: Token | None
+    expected: frozenset[str]
+    ended: bool = False
+
+    @property
+    def span(self) -> Span:
+        """The word; at the end of an item the place after its last one."""
+        if self.token is not None and not self.ended:
+            return span_of(self.token)
+        end = span_of(self.before[-1]).end if self.before else 0
+        return Span(end, end)
+
+    @property
+    def text(self) -> str:
+        return "" if self.token is None else str(self.token)
+
+    @property
+    def previous(self) -> Token | None:
+        return self.before[-1] if self.before else None
+
+    def begins_line(self) -> bool:
+        """Whether the word is the first on its line."""
+        begin = self.source.text.rfind("\n", 0, self.span.start) + 1
+        return not self.source.text[begin : self.span.start].strip()
+
+    def adjacent(self) -> bool:
+        """Whether the word follows the one before it without a blank."""
+        return self.previous is not None and span_of(self.previous).end == self.span.start
+
+    def brackets(self) -> list[Token]:
+        """The brackets that are open at the place, the innermost last."""
+        stack: list[Token] = []
+        for token in self.before:
+            if token in OPENING:
+                stack.append(token)
+            elif token in CLOSING and stack:
+                stack.pop()
+        return stack
+
+    def block(self) -> str:
+        """The keyword of the declaration in which the place lies, or an empty text."""
+        words = [str(token) for token in self.before[:2]]
+        return next((word for word in words if word not in ("draft", "extend")), "")
+
+    def error(
+        self, code: str, message: str, hint: str | None = None, related: tuple[Related, ...] = ()
+    ) -> Diagnostic:
+        return Diagnostic(code, message, self.span, self.source, related, hint)
+
+
+def explain(place: Misfit) -> Diagnostic:
+    """The error of a place that does not fit."""
+    return next(found for rule in RULES if (found := rule(place)) is not None)
+
+
+def _unknown_character(place: Misfit) -> Diagnostic | None:
+    if place.token is None or place.ended or place.token.type != "UNKNOWN":
+        return None
+    hints = {
+        "'": 'texts stand between double quotes: `"..."`',
+        "“": 'texts stand between straight double quotes: `"..."`',
+        "”": 'texts stand between straight double quotes: `"..."`',
+        "#": "comments begin with `//`",
+        ";": "nothing ends with a semicolon",
+        "&": "write `and`",
+        "!": "write `not`",
+        "@": "there are no decorators",
+        "\N{REPLACEMENT CHARACTER}": "files are written in UTF-8",
+        "\ufeff": "save the file without a byte order mark",
+    }
+    shown = place.text if place.text.isprintable() else f"U+{ord(place.text):04X}"
+    message = f"`{shown}` is no sign of the language"
+    return place.error("TS0002", message, hints.get(place.text))
+
+
+def _open_text(place: Misfit) -> Diagnostic | None:
+    if place.token is None or place.ended or place.token.type != "OPEN_STRING":
+        return None
+    return place.error("TS0003", 'this text has no closing `"` on its line')
+
+
+def _number(place: Misfit) -> Diagnostic | None:
+    previous = place.previous
+    if place.ended or previous is None or not place.adjacent() or place.token is None:
+        return None
+    first, second = previous.type, place.token.type
+    if (first in ("INT", "FLOAT") and (place.text[0].isalnum() or place.text[0] in "_.")) or (second in ("INT", "FLOAT") and previous == "."):
+        span = span_of(previous).to(place.span)
+    else:
+        return None
+    hint = "write digits on both sides of the point, and no letters: `1000000`, `0.5`, `1e-6`"
+    message = f"`{place.source.slice(span)}` is no number"
+    return Diagnostic("TS0019", message, span, place.source, hint=hint)
+
+
+def _unit(place: Misfit) -> Diagnostic | None:
+    previous = place.previous
+    if place.ended or previous is None or place.token is None or place.begins_line():
+        return None
+    wanted = "QUANTITY" in place.expected
+    if wanted and place.token.type in ("INT", "FLOAT"):
+        hint = f"write a number and its unit, such as `{place.text} steps`"
+        return place.error("TS0013", f"`{place.text}` has no unit", hint)
+    if previous.type not in ("INT", "FLOAT") or place.token.type != "NAME":
+        return None
+    near = did_you_mean(place.text, [*UNITS, *(_plural(unit) for unit in UNITS)])
+    hint = near or f"the units are {', '.join(_plural(unit) for unit in UNITS)}"
+    return place.error("TS0013", f"`{place.text}` is no unit", hint)
+
+
+def _plural(unit: str) -> str:
+    return f"{unit}es" if unit.endswith("ch") else f"{unit}s"
+
+
+def _assignment(place: Misfit) -> Diagnostic | None:
+    if place.text != "=" or "==" not in texts(place.expected):
+        return None
+    return place.error("TS0014", "`=` does not compare", "write `==`")
+
+
+def _after_as_claim(place: Misfit) -> Diagnostic | None:
+    if place.ended or place.text != "after" or "BEFORE" not in place.expected:
+        return None
+    hint = "write `B before A`: each `A` has a `B` before it"
+    return place.error("TS0015", "`A after B` is no claim", hint)
+
+
+def _unclosed(place: Misfit) -> Diagnostic | None:
+    stack = place.brackets()
+    if not stack:
+        return None
+    opening, wanted = stack[-1], OPENING[str(stack[-1])]
+    related = (Related(span_of(opening), "opened here"),)
+    if place.ended:
+        begins = "the end of the file" if place.token is None else f"`{place.text}`"
+        message = f"`{opening}` is not closed: `{wanted}` is missing before {begins}"
+        return place.error("TS0004", message, None, related)
+    if place.text in CLOSING and place.text != wanted:
+        return place.error("TS0004", f"`{place.text}` does not close `{opening}`", None, related)
+    return None
+
+
+def _closed_twice(place: Misfit) -> Diagnostic | None:
+    if place.ended or place.text not in CLOSING or place.brackets():
+        return None
+    return place.error("TS0023", f"`{place.text}` closes nothing", "delete it")
+
+
+def _unknown_item(place: Misfit) -> Diagnostic | None:
+    if place.before or place.token is None:
+        return None
+    hint = did_you_mean(place.text, ITEM_WORDS) or (
+        "a declaration begins with `let`, `entity`, `event`, `invariant` or another of its kind"
+    )
+    return place.error("TS0005", f"`{place.text}` begins no declaration", hint)
+
+
+def _misplaced_clause(place: Misfit) -> Diagnostic | None:
+    """A clause below the ones that it has to stand above; only where the grammar orders them."""
+    words = KEYWORDS.get(place.block(), ())
+    if place.ended or place.text not in words or len(place.brackets()) != 1:
+        return None
+    if not place.begins_line() or "NAME" in place.expected:
+        return None
+    lower = [t for t in place.before if t in words and words.index(t) >= words.index(place.text)]
+    if not lower:
+        return None
+    same = [token for token in lower if token == place.text]
+    if same:
+        related = (Related(span_of(same[0]), "here"),)
+        message = f"this {place.block()} already has `{place.text}`"
+        return place.error("TS0008", message, None, related)
+    related = (Related(span_of(lower[0]), f"move it above `{lower[0]}`"),)
+    message = f"`{place.text}` stands above `{lower[0]}`, so that every {place.block()} reads in one order"
+    return place.error("TS0007", message, f"the order is {', '.join(words)}", related)
+
+
+def _unknown_clause(place: Misfit) -> Diagnostic | None:
+    words = KEYWORDS.get(place.block(), ())
+    if place.ended or place.token is None or len(place.brackets()) != 1 or not words:
+        return None
+    if place.token.type != "NAME" or not place.begins_line() or "NAME" in place.expected:
+        return None
+    hint = did_you_mean(place.text, words) or f"its clauses are {', '.join(words)}"
+    return place.error("TS0006", f"`{place.text}` begins no clause of a {place.block()}", hint)
+
+
+def _reserved(place: Misfit) -> Diagnostic | None:
+    if place.ended or place.text not in RESERVED or "NAME" not in place.expected:
+        return None
+    hint = f"these words name nothing: {', '.join(RESERVED)}"
+    return place.error("TS0018", f"`{place.text}` is an operator and cannot be a name", hint)
+
+
+def _one_of_few(place: Misfit) -> Diagnostic | None:
+    kinds = {
+        "ROLLBACK": "action",
+        "MICROBATCH": "window",
+        "TRIPLES": "coverage",
+    }
+    if place.ended or place.token is None or "NAME" in place.expected:
+        return None
+    kind = next((name for terminal, name in kinds.items() if terminal in place.expected), None)
+    if kind is None:
+        return None
+    choices = texts(place.expected)
+    hint = did_you_mean(place.text, choices) or f"choose one of {', '.join(choices)}"
+    return place.error("TS0021", f"`{place.text}` is no {kind}", hint)
+
+
+def _other(place: Misfit) -> Diagnostic:
+    if place.ended:
+        found = "the file ends here" if place.token is None else "the declaration ends here"
+    else:
+        found = f"found `{place.text}`"
+    hint = None
+    if place.token is not None and place.token.type == "NAME":
+        hint = did_you_mean(place.text, texts(place.expected))
+    return place.error("TS0001", f"expected {describe(place.expected)}, {found}", hint)
+
+
+RULES: tuple[Callable[[Misfit], Diagnostic | None], ...] = (
+    _unknown_character,
+    _open_text,
+    _number,
+    _unit,
+    _assignment,
+    _after_as_claim,
+    _unclosed,
+    _closed_twice,
+    _unknown_item,
+    _misplaced_clause,
+    _unknown_clause,
+    _reserved,
+    _one_of_few,
+    _other,
+)
