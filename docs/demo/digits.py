@@ -106,11 +106,7 @@ def evaluate(model: nn.Module, loader: DataLoader, args: argparse.Namespace) -> 
     return correct / total
 
 
-def train(rank: int, args: argparse.Namespace, port: int) -> None:
-    torch.manual_seed(args.seed)
-    if args.ranks > 1:
-        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-        dist.init_process_group("gloo", rank=rank, world_size=args.ranks)
+def loaders(rank: int, args: argparse.Namespace) -> tuple[DataLoader, DataLoader]:
     train_set, test_set = load(args)
     sampler = None
     if args.ranks > 1:
@@ -123,17 +119,22 @@ def train(rank: int, args: argparse.Namespace, port: int) -> None:
         drop_last=True,
         num_workers=args.workers,
     )
-    test_loader = DataLoader(test_set, batch_size=120)
+    return train_loader, DataLoader(test_set, batch_size=120)
 
+
+def train(rank: int, args: argparse.Namespace) -> None:
+    torch.manual_seed(args.seed)
+    train_loader, test_loader = loaders(rank, args)
+    labels = train_loader.dataset.tensors[1]
     network = ConvNet(100, args.dropout, args.bug)
     if args.bug == "stale-optimizer":
         optimizer = make_optimizer(network, args)
     give_ten_classes(network, args)
     if args.bug != "unsynced":
-        start_from_class_frequencies(network, train_set.tensors[1])
+        start_from_class_frequencies(network, labels)
     model = DistributedDataParallel(network) if args.ranks > 1 else network
     if args.bug == "unsynced":
-        start_from_class_frequencies(network, train_set.tensors[1])
+        start_from_class_frequencies(network, labels)
     if args.bug != "stale-optimizer":
         optimizer = make_optimizer(network, args)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
@@ -141,8 +142,8 @@ def train(rank: int, args: argparse.Namespace, port: int) -> None:
     )
 
     for epoch in range(args.epochs):
-        if sampler is not None:
-            sampler.set_epoch(epoch)
+        if args.ranks > 1:
+            train_loader.sampler.set_epoch(epoch)
         running = 0.0
         for images, labels in train_loader:
             if args.bug != "no-zero-grad":
@@ -159,11 +160,15 @@ def train(rank: int, args: argparse.Namespace, port: int) -> None:
         if rank == 0:
             mean = running / len(train_loader)
             print(f"epoch {epoch + 1}  loss {mean:.4f}  test accuracy {accuracy:.3f}", flush=True)
-
     if args.save and rank == 0:
         torch.save(network.state_dict(), args.save)
-    if args.ranks > 1:
-        dist.destroy_process_group()
+
+
+def train_on_one_of_several(rank: int, args: argparse.Namespace, port: int) -> None:
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    dist.init_process_group("gloo", rank=rank, world_size=args.ranks)
+    train(rank, args)
+    dist.destroy_process_group()
 
 
 def free_port() -> int:
@@ -191,9 +196,9 @@ def main() -> None:
     parser.add_argument("--bug", choices=sorted(BUGS))
     args = parser.parse_args()
     if args.ranks > 1:
-        mp.spawn(train, (args, free_port()), nprocs=args.ranks)
+        mp.spawn(train_on_one_of_several, (args, free_port()), nprocs=args.ranks)
     else:
-        train(0, args, 0)
+        train(0, args)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,106 @@
+"""Clean: DDP on two gloo ranks, started by spawn, by fork, or by a launcher's environment.
+
+With `--late`, the process group is built only after the model has taken some steps alone.
+"""
+
+import argparse
+import multiprocessing
+import os
+import socket
+import subprocess
+import sys
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from sklearn.datasets import load_digits
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def step(model, optimizer, images, labels):
+    loss = nn.functional.cross_entropy(model(images), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def work(rank, world, port, args):
+    torch.set_num_threads(1)
+    train(rank, world, f"tcp://127.0.0.1:{port}", args)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def train(rank, world, meeting, args):
+    torch.manual_seed(args.seed)
+    digits = load_digits()
+    images = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
+    labels = torch.tensor(digits.target)
+    model = nn.Sequential(
+        nn.Conv2d(1, 8, 3, bias=False),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(8 * 36, 10),
+    )
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    shuffle = torch.Generator().manual_seed(args.seed)
+    if args.late:
+        for rows in torch.randperm(len(images), generator=shuffle)[:320].split(32):
+            step(model, optimizer, images[rows], labels[rows])
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=world)
+    wrapped = DDP(model)
+    for epoch in range(args.epochs):
+        order = torch.randperm(len(images), generator=shuffle)
+        mine = order[rank::world][:640]
+        for rows in mine.split(32):
+            loss = step(wrapped, optimizer, images[rows], labels[rows])
+        if rank == 0:
+            print(f"epoch {epoch}: loss {loss:.4f}", flush=True)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--start", choices=["spawn", "fork", "environment"], default="spawn")
+    parser.add_argument("--late", action="store_true")
+    args = parser.parse_args()
+    if "RANK" in os.environ:
+        world, port = int(os.environ["WORLD_SIZE"]), int(os.environ["MASTER_PORT"]) + 1
+        work(int(os.environ["RANK"]), world, port, args)
+    elif args.start == "spawn":
+        mp.spawn(work, (2, free_port(), args), nprocs=2)
+    elif args.start == "fork":
+        port = free_port()
+        context = multiprocessing.get_context("fork")
+        ranks = [context.Process(target=work, args=(rank, 2, port, args)) for rank in range(2)]
+        for rank in ranks:
+            rank.start()
+        for rank in ranks:
+            rank.join()
+        sys.exit(max(abs(rank.exitcode) for rank in ranks))
+    else:
+        launch(free_port())
+
+
+def launch(port):
+    """What torchrun does: one process for each rank, told by the environment."""
+    ranks = []
+    for rank in range(2):
+        said = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
+        said |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        ranks.append(subprocess.Popen([sys.executable, *sys.argv], env=os.environ | said))
+    sys.exit(max(abs(rank.wait()) for rank in ranks))
+
+
+if __name__ == "__main__":
+    main()
