@@ -175,7 +175,9 @@ class Present(_Typed):
     value: Expr
 
 
-FoldName = Literal["same", "distinct", "spread", "min", "max", "sum", "mean", "std", "count", "any", "all"]
+FoldName = Literal[
+    "same", "distinct", "spread", "min", "max", "sum", "mean", "std", "count", "any", "all"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,6 +388,9 @@ class GroupField:
     value: Expr
 
 
+SpanName = Literal["step", "microbatch", "epoch", "run"]
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """When a rule is looked at.
@@ -398,7 +403,7 @@ class Window:
 
     kind: Literal["before", "after", "during", "each", "calls"]
     event: EventPattern | None = None
-    span: Literal["step", "microbatch", "epoch", "run"] | None = None
+    span: SpanName | None = None
     every: Duration | None = None
     once: bool = False
 
@@ -463,8 +468,22 @@ class FieldDeclaration:
 
 
 @dataclass(frozen=True, slots=True)
+class EventVariant:
+    """How the fields are computed where one of these callables is called, as an `extend` says.
+
+    Fields that it does not name are as in the declaration that it extends.
+    """
+
+    callables: tuple[str, ...]
+    fields: tuple[FieldDeclaration, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class EventDeclaration:
-    """A point of the program, tied to callables by dotted path."""
+    """A point of the program, tied to callables by dotted path.
+
+    `callables` are all of them, those of every `extend` included.
+    """
 
     name: str
     module: str
@@ -472,6 +491,21 @@ class EventDeclaration:
     fields: tuple[FieldDeclaration, ...]
     family: bool = False
     """Some callable ends in `.*`: an open family, watched for inference only."""
+    variants: tuple[EventVariant, ...] = ()
+    bare: bool = False
+    """No `event` declares it: a rule names the callable itself, and `name` is its path."""
+
+    def fields_for(self, callable: str) -> tuple[FieldDeclaration, ...]:
+        """The fields as they are computed for one of the callables."""
+        for variant in self.variants:
+            if callable in variant.callables:
+                own = {each.name: each for each in variant.fields}
+                return tuple(own.get(each.name, each) for each in self.fields)
+        return self.fields
+
+    def field(self, name: str) -> FieldDeclaration | None:
+        """The field of that name, or None."""
+        return next((each for each in self.fields if each.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,6 +515,11 @@ class EntityDeclaration:
     name: str
     plural: str
     fields: tuple[FieldDeclaration, ...]
+    module: str = ""
+
+    def field(self, name: str) -> FieldDeclaration | None:
+        """The field of that name, or None."""
+        return next((each for each in self.fields if each.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -489,6 +528,7 @@ class GroupDeclaration:
 
     name: str
     callables: tuple[str, ...]
+    module: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,6 +537,7 @@ class AmbientDeclaration:
 
     name: str
     type: Type
+    module: str = ""
 
 
 @dataclass(frozen=True, slots=True)

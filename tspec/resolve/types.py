@@ -6,7 +6,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 Simple = Literal[
-    "bool", "int", "float", "string", "dtype", "device", "shape", "tensor", "class", "scalar", "group", "change"
+    "bool",
+    "int",
+    "float",
+    "string",
+    "dtype",
+    "device",
+    "shape",
+    "tensor",
+    "class",
+    "scalar",
+    "group",
+    "change",
 ]
 """`scalar` is a bool, int, float or string of which only the recording knows which.
 

@@ -1,0 +1,87 @@
+"""What a rule expects: a condition, or what happens within its window and in which order."""
+
+from __future__ import annotations
+
+from tspec.resolve import rules, types
+from tspec.resolve.events import pattern
+from tspec.resolve.operators import condition, named
+from tspec.resolve.paths import path_of
+from tspec.resolve.place import Place, Refused
+from tspec.resolve.types import CallOf
+from tspec.resolve.uniformity import check_uniform
+from tspec.syntax import nodes
+
+
+def lower_claim(claim: nodes.Claim, place: Place) -> rules.Claim:
+    """The claim, typed. Raises Refused."""
+    match claim:
+        case nodes.Ordered(events=events):
+            _need_window(claim, "the order of calls", place)
+            found = _patterns(events, place)
+            if any(a == b for a, b in zip(found, found[1:], strict=False)):
+                place.refuse("TS0158", "an event is not before itself", claim)
+            return rules.Ordered(found, "before")
+        case nodes.Contains(event=event):
+            _need_window(claim, "what is contained", place)
+            return rules.Contains(pattern(event, place))
+        case nodes.OnlyDuring(subject=subject, events=events):
+            return _only_during(claim, subject, events, place)
+    assert isinstance(claim, nodes.Expr)
+    truth = condition(claim, place)
+    check_uniform(truth, place)
+    if isinstance(truth, rules.Constant):
+        word = "true" if truth.value else "false"
+        place.refuse("TS0159", f"this is {word} whatever the job does", claim)
+    return rules.Holds(truth)
+
+
+def _patterns(events: tuple[nodes.Expr, ...], place: Place) -> tuple[rules.EventPattern, ...]:
+    found = []
+    failed = False
+    for event in events:
+        try:
+            found.append(pattern(event, place))
+        except Refused:
+            failed = True
+    if failed:
+        raise Refused
+    return tuple(found)
+
+
+def _only_during(
+    claim: nodes.OnlyDuring, subject: nodes.Expr, events: tuple[nodes.Expr, ...], place: Place
+) -> rules.OnlyDuring:
+    """`changed(p.data) only during optimizer.step`, or a call variable in place of the change."""
+    changed = (
+        isinstance(subject, nodes.Call)
+        and nodes.dotted_text(subject.function) == "changed"
+        and len(subject.arguments) == 1
+        and subject.arguments[0].name is None
+    )
+    _need_window(claim, "a change" if changed else "a call", place)
+    inside = _patterns(events, place)
+    if changed:
+        assert isinstance(subject, nodes.Call)
+        value = place.lower(subject.arguments[0].value)
+        of = place.there(value)
+        if of != types.TENSOR:
+            message = f"only of a tensor it is seen when it changes, not of {named(of)}"
+            place.refuse("TS0130", message, subject)
+        return rules.OnlyDuring(value, True, inside)
+    path = path_of(subject)
+    variable = place.lower(subject)
+    if (
+        path is None
+        or not isinstance(variable, rules.Variable)
+        or not isinstance(variable.type, CallOf)
+    ):
+        hint = "write `changed(x) only during ...`, or name a variable of `for c in calls(...)`"
+        place.refuse("TS0158", "`only during` is said of a change or of a call", subject, hint)
+    return rules.OnlyDuring(variable, False, inside)
+
+
+def _need_window(claim: nodes.Node, what: str, place: Place) -> None:
+    window = place.window
+    if window is not None and window.kind in ("before", "after"):
+        hint = "a window has a start and an end: `during ...` or `each step`"
+        place.refuse("TS0161", f"{what} needs a window, and an instant is none", claim, hint)

@@ -1,0 +1,109 @@
+"""What stands after a dot: fields of subjects and calls, and the features of a tensor."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from tspec.diagnostics import did_you_mean
+from tspec.resolve import rules, types
+from tspec.resolve.place import Place
+from tspec.resolve.type_names import MEMORY_FORMAT, item_of, plain
+from tspec.resolve.types import CallOf, Entity, ListOf, MapOf, SetOf, Type
+from tspec.source import Span
+
+FEATURES: dict[str, Type] = {
+    "shape": types.SHAPE,
+    "dtype": types.DTYPE,
+    "device": types.DEVICE,
+    "memory_format": MEMORY_FORMAT,
+    "requires_grad": types.BOOL,
+    "name": types.STRING,
+}
+"""Features that are read with a dot, as in torch; the others are functions."""
+
+DEVICE_FIELDS: dict[str, Type] = {"type": types.STRING, "index": types.Optional(types.INT)}
+
+
+def field_of(base: rules.Expr, name: str, span: Span, place: Place) -> rules.Expr:
+    """`base.name`. Of a collection it is the list of the fields. Raises Refused."""
+    of = place.there(base)
+    whole = base.span.to(span)
+    item = item_of(of)
+    if item is not None and of != types.SHAPE:
+        found = _one(plain(item), name, span, place)
+        kind = _of_many(found)
+    else:
+        found = _one(of, name, span, place)
+        kind = found
+    _check_instant(base, name, span, place)
+    if name in FEATURES and plain(item or of) == types.TENSOR:
+        return rules.Feature(kind, whole, _feature_name(name), base)
+    return rules.Field(kind, whole, base, name)
+
+
+def _feature_name(name: str) -> rules.FeatureName:
+    for each in get_args(rules.FeatureName):
+        if each == name:
+            found: rules.FeatureName = each
+            return found
+    raise AssertionError(name)
+
+
+def _of_many(of: Type) -> Type:
+    """The type of one field of a whole collection: a list, or the union of sets."""
+    of = plain(of)
+    return of if isinstance(of, SetOf) else ListOf(of)
+
+
+def fields_of(of: Type, place: Place) -> dict[str, Type] | None:
+    """The fields of a type by name, or None for a type that has none."""
+    if isinstance(of, Entity):
+        entity = place.scope.entity(of.kind)
+        return {each.name: each.type for each in entity.fields} if entity else {}
+    if isinstance(of, CallOf):
+        return {name: each.type for name, each in place.scope.call_fields(of.event).items()}
+    if of == types.TENSOR:
+        return FEATURES
+    return DEVICE_FIELDS if of == types.DEVICE else None
+
+
+def _one(of: Type, name: str, span: Span, place: Place) -> Type:
+    known = fields_of(of, place)
+    if known is None:
+        hint = f'an entry of a map is written `["{name}"]`' if isinstance(of, MapOf) else None
+        place.refuse("TS0121", f"a {of} has no fields, and so no `{name}`", span, hint)
+    if name in known:
+        return known[name]
+    hint = did_you_mean(name, known)
+    functions = ("digest", "norm", "mean", "std", "min", "max", "sum", "finite", "zeros", "numel")
+    if of == types.TENSOR and name in functions:
+        hint = f"it is a function: write `{name}(...)` around the tensor"
+    what = f"a {of}" if not isinstance(of, CallOf) else f"a {of}"
+    if hint is None and known:
+        hint = "it has " + ", ".join(f"`{each}`" for each in list(known)[:8])
+    place.refuse("TS0121", f"{what} has no field `{name}`", span, hint)
+
+
+def _check_instant(base: rules.Expr, name: str, span: Span, place: Place) -> None:
+    """What a call returns is not known before it has returned."""
+    if not isinstance(base, rules.WindowCall) or place.window is None:
+        return
+    assert isinstance(base.type, CallOf)
+    declared = place.scope.call_fields(base.type.event).get(name)
+    if declared is None or not declared.reads_result:
+        return
+    at_begin = place.window.kind == "before" or (
+        place.window.kind == "during" and place.clause == "when"
+    )
+    if at_begin:
+        where = (
+            "`when` is read as the call begins" if place.clause == "when" else "it has not begun"
+        )
+        place.refuse(
+            "TS0160",
+            f"`{name}` is known when `{base.type.event}` has returned, and {where}",
+            span,
+            "move the condition to `expect` with `implies`"
+            if place.clause == "when" and place.window.kind == "during"
+            else f"write `after {base.type.event}`",
+        )

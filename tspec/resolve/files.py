@@ -1,0 +1,248 @@
+"""Which files a spec is made of: those asked for, and the modules that they use."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tspec.diagnostics import Related, did_you_mean
+from tspec.resolve.findings import Findings
+from tspec.resources import shipped
+from tspec.source import Source, Span
+from tspec.syntax import nodes
+from tspec.syntax.parse import parse
+
+_DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
+_MODULE_LINE = re.compile(r"^[ \t]*module[ \t]+([\w.]+)", re.MULTILINE)
+_NOT_SPECS = frozenset({"node_modules", "__pycache__", "site-packages", "build", "dist", "venv"})
+_MARKS_OF_A_PROJECT = ("pyproject.toml", "tspec.toml", ".git")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One file that was read. `asked`: its rules count, not just its vocabulary and lets."""
+
+    source: Source
+    file: nodes.File
+    name: str
+    """What its `module` line says, or nothing."""
+    asked: bool
+    key: str
+    """Tells files apart that have no module line."""
+    broken: frozenset[str] = frozenset()
+    """Names of declarations that could not be read, in it or in what it uses."""
+
+
+class Reader:
+    """Reads each file once, and finds the modules that files use."""
+
+    def __init__(self, project: Path | None, findings: Findings) -> None:
+        self._project = project
+        self._findings = findings
+        self._units: dict[str, Unit] = {}
+        self._modules: dict[str, str] = {}
+        self._shipped: dict[str, Path] | None = None
+        self._own: dict[Path, dict[str, Path]] = {}
+
+    def read(self, paths: Sequence[Path]) -> tuple[Unit, ...]:
+        """All units in the order asked, then those used; what cannot be read is reported."""
+        for path in paths:
+            for file in self._files_of(path):
+                self._add_path(file, asked=True)
+        return self._follow()
+
+    def read_text(self, source: Source) -> tuple[Unit, ...]:
+        """The units of a text that stands in no file, and those that it uses."""
+        self._add(source, str(Path(source.path).absolute()), asked=True)
+        return self._follow()
+
+    def _follow(self) -> tuple[Unit, ...]:
+        done: set[str] = set()
+        while pending := [unit for key, unit in self._units.items() if key not in done]:
+            for unit in pending:
+                done.add(unit.key)
+                for use in unit.file.uses:
+                    self._use(unit, use)
+        units = tuple(self._units.values())
+        _refuse_cycles(units, self._findings)
+        return units
+
+    def _files_of(self, path: Path) -> list[Path]:
+        """The spec files that a path stands for: a file, a folder, a shipped module or pack."""
+        if path.is_dir():
+            found = sorted(path.rglob("*.tspec"))
+            if not found:
+                self._complain("TS0103", f"the folder `{path}` holds no .tspec file", path)
+            return found
+        if path.exists():
+            return [path]
+        for candidate in _shipped_paths(path):
+            if candidate.is_dir():
+                return sorted(candidate.rglob("*.tspec"))
+            if candidate.is_file():
+                return [candidate]
+        if _DOTTED.fullmatch(str(path)) and not str(path).endswith(".tspec"):
+            found_module = self._find(str(path), Path.cwd() / "x")
+            if found_module is not None:
+                return [found_module]
+        hint = did_you_mean(str(path), [*self._shipped_modules(), *_packs()])
+        self._complain("TS0103", f"there is no file, folder, module or pack `{path}`", path, hint)
+        return []
+
+    def _complain(self, code: str, message: str, path: Path, hint: str | None = None) -> None:
+        self._findings.add(code, message, (Source(str(path), ""), Span(0, 0)), hint=hint)
+
+    def _add_path(self, path: Path, *, asked: bool) -> Unit | None:
+        key = str(path.resolve())
+        if key in self._units:
+            return self._units[key]
+        try:
+            source = Source.read(path)
+        except OSError as problem:
+            self._complain("TS0103", f"cannot read `{path}`: {problem.strerror}", path)
+            return None
+        return self._add(source, key, asked=asked)
+
+    def _add(self, source: Source, key: str, *, asked: bool) -> Unit:
+        parsed = parse(source)
+        self._findings.extend(parsed.diagnostics)
+        module = parsed.file.module
+        unit = Unit(
+            source, parsed.file, module.name.text if module else "", asked, key, parsed.broken
+        )
+        self._units[key] = unit
+        if module:
+            first = self._units.get(self._modules.setdefault(unit.name, key))
+            if first is not None and first is not unit and first.file.module:
+                message = f"two files are the module `{unit.name}`"
+                there = Related(first.file.module.name.span, "the other one", first.source)
+                place = (source, module.name.span)
+                self._findings.add("TS0105", message, place, related=(there,))
+        return unit
+
+    def _use(self, unit: Unit, use: nodes.Use) -> None:
+        name = use.module.text
+        if name in self._modules:
+            return
+        path = self._find(name, Path(unit.source.path))
+        if path is not None:
+            found = self._add_path(path, asked=False)
+            if found is not None and found.name == name:
+                return
+            if found is not None:
+                says = (
+                    f"its module line says `{found.name}`"
+                    if found.name
+                    else "it has no module line"
+                )
+                message = f"`{path.name}` stands where `{name}` is looked for, but {says}"
+                self._findings.add("TS0100", message, (unit.source, use.module.span))
+            return
+        own = self._own_modules(Path(unit.source.path))
+        known = [*self._shipped_modules(), *own, *self._modules]
+        self._findings.add(
+            "TS0100",
+            f"there is no module `{name}`",
+            (unit.source, use.module.span),
+            hint=did_you_mean(name, known),
+        )
+
+    def _find(self, name: str, user: Path) -> Path | None:
+        """The file of a module: the shipped ones first, then the project's own."""
+        if name in self._shipped_modules():
+            return self._shipped_modules()[name]
+        by_place = Path(*name.split(".")).with_suffix(".tspec")
+        for root in dict.fromkeys((self._root_of(user), user.parent)):
+            if (root / by_place).is_file():
+                return root / by_place
+        return self._own_modules(user).get(name)
+
+    def _root_of(self, user: Path) -> Path:
+        if self._project is not None:
+            return self._project
+        folder = user.absolute().parent
+        for parent in (folder, *folder.parents):
+            if any((parent / mark).exists() for mark in _MARKS_OF_A_PROJECT):
+                return parent
+        return folder
+
+    def _own_modules(self, user: Path) -> dict[str, Path]:
+        root = self._root_of(user)
+        if root not in self._own:
+            self._own[root] = dict(_modules_under(root))
+        return self._own[root]
+
+    def _shipped_modules(self) -> dict[str, Path]:
+        if self._shipped is None:
+            self._shipped = dict(_modules_under(shipped("stdlib")))
+        return self._shipped
+
+
+def _modules_under(root: Path) -> Iterator[tuple[str, Path]]:
+    """Module names by file; hidden folders, environments and builds are left out."""
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".")
+            and name not in _NOT_SPECS
+            and not (Path(folder) / name / "pyvenv.cfg").exists()
+        )
+        for name in sorted(files):
+            path = Path(folder) / name
+            if path.suffix == ".tspec":
+                line = _MODULE_LINE.search(path.read_text(encoding="utf-8", errors="replace"))
+                if line:
+                    yield line.group(1), path
+
+
+def _shipped_paths(path: Path) -> list[Path]:
+    """Where a pack may lie that is named as in the documentation: `specs/essentials`."""
+    parts = path.parts
+    if path.is_absolute() or ".." in parts or not parts or parts[0] not in ("specs", "stdlib"):
+        return []
+    folder = shipped("specs" if parts[0] == "specs" else "stdlib")
+    inside = folder.joinpath(*parts[1:])
+    return [inside, inside.with_suffix(".tspec")]
+
+
+def _packs() -> list[str]:
+    try:
+        folder = shipped("specs")
+    except FileNotFoundError:
+        return []
+    return [f"specs/{entry.stem}" for entry in sorted(folder.iterdir())]
+
+
+def _refuse_cycles(units: tuple[Unit, ...], findings: Findings) -> None:
+    """Modules that use themselves, over others or at once: each circle is reported once."""
+    by_name = {unit.name: unit for unit in units if unit.name}
+    reported: set[frozenset[str]] = set()
+    for unit in by_name.values():
+        for use in unit.file.uses:
+            circle = _way(use.module.text, unit.name, by_name)
+            if circle is None or frozenset(circle) in reported:
+                continue
+            reported.add(frozenset(circle))
+            way = " -> ".join([unit.name, *circle])
+            message = f"modules use each other in a circle: {way}"
+            findings.add("TS0101", message, (unit.source, use.module.span))
+
+
+def _way(start: str, goal: str, by_name: dict[str, Unit]) -> list[str] | None:
+    """The shortest chain of uses from one module to another, both included."""
+    chains = [[start]]
+    seen = {start}
+    while chains:
+        chain = chains.pop(0)
+        if chain[-1] == goal:
+            return chain
+        unit = by_name.get(chain[-1])
+        for use in unit.file.uses if unit else ():
+            if use.module.text not in seen:
+                seen.add(use.module.text)
+                chains.append([*chain, use.module.text])
+    return None

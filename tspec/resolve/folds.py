@@ -1,0 +1,131 @@
+"""Folds of many values to one: over a list, over the ranks of a group, over time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, NoReturn, get_args
+
+from tspec.resolve import rules, types
+from tspec.resolve.arguments import Arguments, duration, take
+from tspec.resolve.operators import digest_of, named
+from tspec.resolve.place import Place
+from tspec.resolve.tensors import RESULTS, feature, is_tensor
+from tspec.resolve.type_names import item_of, plain
+from tspec.resolve.types import ListOf, SetOf, Type
+from tspec.syntax import nodes
+
+FOLDS = ("same", "distinct", "spread", "min", "max", "sum", "mean", "std", "count", "any", "all")
+
+_OF_NUMBERS = ("spread", "min", "max", "sum", "mean", "std")
+_KEEPS_INTS = ("spread", "min", "max", "sum")
+
+
+def fold(node: nodes.Call, name: str, place: Place) -> rules.Expr:
+    """One of FOLDS; of a tensor `min`, `max`, `sum`, `mean`, `std` are features. Raises Refused."""
+    options = ("over", "dim") if name == "std" else ("over",)
+    arguments = take(node, place, 1, options)
+    if "over" in arguments.named:
+        return _over_time(node, name, arguments, place)
+    value, of = _argument(arguments, place)
+    for each in RESULTS:
+        if each == name and is_tensor(of):
+            return feature(each, value, arguments, node, place)
+    if "dim" in arguments.named:
+        place.refuse(
+            "TS0130", f"`dim:` is a tensor's, and this is {named(of)}", arguments.values[0]
+        )
+    if _is_list(name, value, of, place):
+        inner = item_of(of)
+        assert inner is not None
+        return _fold(node, name, value, (plain(inner), "list"), place)
+    if not place.across:
+        _refuse_single(node, name, of, arguments, place)
+    if place.folded:
+        message = f"`{name}` folds over the group, inside of another fold over it"
+        place.refuse("TS0152", message, node, "one value for each rank is folded once")
+    return _fold(node, name, digest_of(value), (of, "group"), place)
+
+
+def _argument(arguments: Arguments, place: Place) -> tuple[rules.Expr, Type]:
+    """What is folded, and its type. Under `across` it is read on each rank."""
+    value = place.lower(arguments.values[0])
+    of = place.there(value)
+    single = item_of(of) is None or of == types.SHAPE or isinstance(value, rules.ListDisplay)
+    if place.across and single and not place.folded:
+        # Read again as a rank's own value: a fold over the group has no place in it.
+        value = replace(place, folded=True).lower(arguments.values[0])
+    return value, of
+
+
+def _is_list(name: str, value: rules.Expr, of: Type, place: Place) -> bool:
+    """Whether it is the value's own elements that are folded, and not the values of the ranks.
+
+    Under `across` a written list and a shape are one value of each rank where values are compared.
+    """
+    if item_of(of) is None:
+        return False
+    if place.across and name in ("same", "distinct"):
+        return not (of == types.SHAPE or isinstance(value, rules.ListDisplay))
+    return True
+
+
+def _over_time(node: nodes.Call, name: str, arguments: Arguments, place: Place) -> rules.Expr:
+    span = duration(arguments.named["over"], place, "over:")
+    if place.clause in ("for", "across", "window"):
+        place.refuse("TS0150", "`over:` belongs in `when` or `expect`", node)
+    if "dim" in arguments.named:
+        place.refuse("TS0124", "`dim:` and `over:` do not go together", node)
+    value = place.lower(arguments.values[0])
+    of = place.there(value)
+    if name in _OF_NUMBERS and is_tensor(of):
+        hint = f"fold a feature of it: `{name}(norm(...), over: ...)`"
+        place.refuse("TS0130", f"over time `{name}` takes numbers, not {named(of)}", node, hint)
+    if item_of(of) is not None and name not in ("same", "distinct"):
+        hint = f"fold the list first: `{name}({name}(...), over: ...)`"
+        place.refuse("TS0130", f"over time `{name}` takes one value, not {named(of)}", node, hint)
+    return _fold(node, name, digest_of(value), (of, "time"), place, span)
+
+
+def _fold(
+    node: nodes.Call,
+    name: str,
+    value: rules.Expr,
+    what: tuple[Type, Literal["list", "group", "time"]],
+    place: Place,
+    over: rules.Duration | None = None,
+) -> rules.Fold:
+    of, scope = what
+    _check_item(node, name, of, place)
+    for each in get_args(rules.FoldName):
+        if each == name:
+            return rules.Fold(_result(name, of), node.span, each, value, scope, over)
+    raise AssertionError(name)
+
+
+def _check_item(node: nodes.Call, name: str, of: Type, place: Place) -> None:
+    inside = node.arguments[0].value
+    if name in _OF_NUMBERS and of not in (types.INT, types.FLOAT, types.SCALAR):
+        place.refuse("TS0130", f"`{name}` takes numbers, not {named(of)}", inside)
+    if name in ("any", "all") and of not in (types.BOOL, types.SCALAR):
+        hint = "to count what there is, write `count(...) > 0`"
+        place.refuse("TS0130", f"`{name}` takes conditions, not {named(of)}", inside, hint)
+
+
+def _result(name: str, of: Type) -> Type:
+    if name in ("same", "distinct", "any", "all"):
+        return types.BOOL
+    if name == "count" or (name in _KEEPS_INTS and of == types.INT):
+        return types.INT
+    return types.FLOAT
+
+
+def _refuse_single(
+    node: nodes.Call, name: str, of: Type, arguments: Arguments, place: Place
+) -> NoReturn:
+    """One value and nothing to fold it with: no list, no group, no time."""
+    if isinstance(of, ListOf | SetOf):
+        raise AssertionError(of)
+    shown = place.scope.source.slice(arguments.values[0].span)
+    hint = f"over ranks add `across`, over time write `{name}({shown}, over: 20 steps)`"
+    message = f"`{name}` folds many values, and this is one {of}"
+    place.refuse("TS0151", message, node, hint)

@@ -1,0 +1,123 @@
+"""Loading specs: from paths to a program of typed rules, or to all that is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tspec.diagnostics import Diagnostic, Related
+from tspec.resolve import rules
+from tspec.resolve.expressions import lower
+from tspec.resolve.files import Reader, Unit
+from tspec.resolve.findings import Findings
+from tspec.resolve.invariants import lower_invariant
+from tspec.resolve.place import Place, Refused
+from tspec.resolve.scope import Scope, scopes
+from tspec.resolve.vocabulary import bare_event, gather
+from tspec.resolve.walk import parts
+from tspec.source import Source, Span
+from tspec.syntax import nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What came of loading. `program` is None if any diagnostic is an error."""
+
+    program: rules.Program | None
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def load(paths: Sequence[Path], *, project: Path | None = None) -> Loaded:
+    """Read spec files, and what they use, and resolve them.
+
+    A folder stands for all `.tspec` files in it; a path that does not exist may be a shipped pack
+    (`specs/essentials`) or a module (`std.hygiene`). `project` is where modules are looked for
+    after the shipped ones; without it, the nearest folder above a file that holds a
+    pyproject.toml, a tspec.toml or a .git. Never raises: what is wrong is in the diagnostics.
+    """
+    findings = Findings()
+    units = Reader(project, findings).read([Path(path) for path in paths])
+    return _resolve(units, findings)
+
+
+def load_text(text: str, name: str = "<text>", *, project: Path | None = None) -> Loaded:
+    """Resolve a spec that stands in no file. `name` is how diagnostics call it."""
+    findings = Findings()
+    units = Reader(project, findings).read_text(Source(name, text))
+    return _resolve(units, findings)
+
+
+def _resolve(units: tuple[Unit, ...], findings: Findings) -> Loaded:
+    vocabulary, _ = gather(units, findings)
+    by_unit = scopes(_with_broken(units), vocabulary, findings)
+    lowered: list[rules.Rule] = []
+    asked = {unit.key for unit in units if unit.asked}
+    for unit in units:
+        scope = by_unit[unit.key]
+        _check_lets(scope, findings)
+        found = _rules(scope, findings)
+        if unit.key in asked:
+            lowered += found
+    _refuse_doubles([by_unit[unit.key] for unit in units], findings)
+    diagnostics = findings.all()
+    if findings.failed:
+        return Loaded(None, diagnostics)
+    files = tuple(unit.file for unit in units if unit.asked)
+    program = rules.Program(tuple(lowered), _with_bare(vocabulary, lowered), files)
+    return Loaded(program, diagnostics)
+
+
+def _with_broken(units: tuple[Unit, ...]) -> tuple[Unit, ...]:
+    """What could not be read in one file is not called unknown in another."""
+    broken = frozenset().union(*(unit.broken for unit in units))
+    return tuple(replace(unit, broken=broken) for unit in units)
+
+
+def _rules(scope: Scope, findings: Findings) -> list[rules.Rule]:
+    found = []
+    for node in scope.unit.file.declarations:
+        if isinstance(node, nodes.Invariant):
+            rule = lower_invariant(node, scope, findings)
+            if rule is not None:
+                found.append(rule)
+    return found
+
+
+def _check_lets(scope: Scope, findings: Findings) -> None:
+    """A wrong `let` is an error where it stands, used or not."""
+    place = Place(scope, findings, lower, "let", {}, across=True)
+    for node in scope.unit.file.declarations:
+        if isinstance(node, nodes.Let):
+            try:
+                replace(place, inlining=(node.name.text,)).lower(node.value)
+            except Refused:
+                continue
+
+
+def _refuse_doubles(scopes_: list[Scope], findings: Findings) -> None:
+    """Two rules of one module and name, also in two files."""
+    seen: dict[tuple[str, str], tuple[Source, Span]] = {}
+    for scope in scopes_:
+        for node in scope.unit.file.declarations:
+            if not isinstance(node, nodes.Invariant):
+                continue
+            place = (scope.source, node.name.span)
+            first = seen.setdefault((scope.unit.name, node.name.text), place)
+            if first is not place:
+                there = Related(first[1], "the other one", first[0])
+                message = f"two rules are called `{node.name.text}`"
+                findings.add("TS0104", message, place, related=(there,))
+
+
+def _with_bare(vocabulary: rules.Vocabulary, found: list[rules.Rule]) -> rules.Vocabulary:
+    """The vocabulary with the callables that rules name themselves, each as an event."""
+    known = {event.name for event in vocabulary.events}
+    bare: dict[str, rules.EventDeclaration] = {}
+    for rule in found:
+        for part in parts(rule):
+            if isinstance(part, rules.EventPattern):
+                for name in part.events:
+                    if name not in known:
+                        bare.setdefault(name, bare_event(name, vocabulary))
+    return replace(vocabulary, events=vocabulary.events + tuple(bare.values()))

@@ -1,0 +1,117 @@
+"""Functions that read a tensor through one of its features."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import NoReturn
+
+from tspec.diagnostics import did_you_mean
+from tspec.resolve import rules, types
+from tspec.resolve.arguments import Arguments, take
+from tspec.resolve.operators import named
+from tspec.resolve.place import Place
+from tspec.resolve.type_names import item_of
+from tspec.resolve.types import ListOf, Type
+from tspec.syntax import nodes
+
+TENSOR_FUNCTIONS = ("digest", "norm", "finite", "zeros", "numel", "cast")
+"""Those that are features only; `min`, `max`, `sum`, `mean` and `std` are folds as well."""
+
+RESULTS: Mapping[rules.FeatureName, Type] = {
+    "digest": types.INT,
+    "norm": types.FLOAT,
+    "mean": types.FLOAT,
+    "std": types.FLOAT,
+    "min": types.FLOAT,
+    "max": types.FLOAT,
+    "sum": types.FLOAT,
+    "finite": types.BOOL,
+    "zeros": types.FLOAT,
+    "numel": types.INT,
+}
+
+_LARGEST = sys.float_info.max
+
+
+def is_tensor(of: Type) -> bool:
+    """Whether features are read from it: a tensor, tensors as one, or what a window changed."""
+    return types.TENSOR in (of, item_of(of)) or of == types.CHANGE
+
+
+def tensor_function(node: nodes.Call, name: str, place: Place) -> rules.Expr:
+    """One of TENSOR_FUNCTIONS. Raises Refused."""
+    if name == "cast":
+        return _cast(node, place)
+    arguments = take(node, place, 1, ("per",) if name == "norm" else ())
+    value = place.lower(arguments.values[0])
+    of = place.there(value)
+    if name == "finite" and of in (types.FLOAT, types.INT, types.SCALAR):
+        return _finite_number(value, node)
+    if not is_tensor(of):
+        _refuse(name, of, arguments, place)
+    for each in RESULTS:
+        if each == name:
+            return feature(each, value, arguments, node, place)
+    raise AssertionError(name)
+
+
+def feature(
+    name: rules.FeatureName, value: rules.Expr, arguments: Arguments, node: nodes.Call, place: Place
+) -> rules.Feature:
+    """A feature of a tensor, whole, per row or column, or along a dimension."""
+    result = RESULTS[name]
+    single = place.there(value) == types.TENSOR
+    for option in arguments.named:
+        if not single:
+            message = f"`{option}:` cuts one tensor, and this is {named(place.there(value))}"
+            place.refuse("TS0130", message, arguments.values[0])
+    if "per" in arguments.named:
+        per = _word(arguments.named["per"], ("row", "column"), place)
+        return rules.Feature(ListOf(result), node.span, name, value, per)
+    if "dim" in arguments.named:
+        dim = place.lower(arguments.named["dim"])
+        if not isinstance(dim, rules.Constant) or dim.type != types.INT:
+            place.refuse("TS0130", "`dim:` takes a number, such as 0 or -1", arguments.named["dim"])
+        return rules.Feature(ListOf(result), node.span, name, value, None, int(dim.value))
+    return rules.Feature(result, node.span, name, value)
+
+
+def _word(node: nodes.Expr, words: tuple[str, ...], place: Place) -> str:
+    if isinstance(node, nodes.Name) and node.text in words:
+        return node.text
+    text = place.scope.source.slice(node.span)
+    hint = did_you_mean(text, words) or f"it is {' or '.join(f'`{word}`' for word in words)}"
+    place.refuse("TS0135", f"`{text}` is nothing that a tensor has", node, hint)
+
+
+def _cast(node: nodes.Call, place: Place) -> rules.Expr:
+    arguments = take(node, place, 2)
+    value = place.lower(arguments.values[0])
+    of = place.there(value)
+    if of != types.TENSOR:
+        place.refuse("TS0130", f"`cast` takes a tensor, not {named(of)}", arguments.values[0])
+    dtype = place.lower(arguments.values[1], types.DTYPE)
+    if place.there(dtype) != types.DTYPE:
+        message = f"`cast` takes a dtype, not {named(place.there(dtype))}"
+        place.refuse("TS0130", message, arguments.values[1])
+    return rules.Cast(types.TENSOR, node.span, value, dtype)
+
+
+def _finite_number(value: rules.Expr, node: nodes.Call) -> rules.Expr:
+    """Neither infinite nor NaN: no larger than the largest float64, which NaN is not either."""
+    size = rules.Function(types.FLOAT, node.span, "abs", (value,))
+    largest = rules.Constant(types.FLOAT, node.span, _LARGEST)
+    return rules.Compare(types.BOOL, node.span, "<=", size, largest)
+
+
+def _refuse(name: str, of: Type, arguments: Arguments, place: Place) -> NoReturn:
+    hint = None
+    if name == "norm" and of in (types.FLOAT, types.INT):
+        hint = "of a number, write `abs(...)`"
+    elif name == "numel" and item_of(of) is not None:
+        hint = "of a list, write `count(...)`"
+    elif name == "digest":
+        hint = "other values are compared as they are"
+    message = f"`{name}` takes a tensor, not {named(of)}"
+    place.refuse("TS0130", message, arguments.values[0], hint)
