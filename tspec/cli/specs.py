@@ -1,4 +1,4 @@
-"""The SPECS of a command: files, folders, shipped modules and packs, loaded or complained about."""
+"""The SPECS of a command: loaded, or complained about."""
 
 from __future__ import annotations
 
@@ -7,43 +7,35 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tspec.cli.output import FAULT
+
 if TYPE_CHECKING:
-    pass
+    from tspec.resolve.rules import Program
 
 SpecsArgument = Annotated[
-    list[str],
+    list[Path],
     typer.Argument(
         metavar="SPECS...",
-        help="Spec files or folders, shipped modules (std.hygiene) or packs (by name).",
+        help="Spec files, folders of them, shipped modules (std.hygiene) or packs (specs/essentials).",
         show_default=False,
     ),
 ]
 
 
-def paths_of(specs: list[str]) -> list[Path]:
-    """The files and folders that SPECS name. Raises BadParameter for what names none."""
-    return [_path(spec) for spec in specs]
+def load(specs: list[Path]) -> Program:
+    """The program that SPECS say. What is wrong with them is printed; an error ends the command."""
+    from tspec.diagnostics import render
+    from tspec.resolve import load as load_paths
 
-
-def _path(spec: str) -> Path:
-    from tspec.diagnostics import did_you_mean
-    from tspec.resources import shipped
-
-    path = Path(spec)
-    if path.exists():
-        return path
-    packs, library = shipped("specs"), shipped("stdlib")
-    modules = {f"std.{file.stem}": file for file in library.glob("*.tspec")}
-    named = {
-        **modules,
-        **{file.stem: file for file in packs.glob("*.tspec")},
-        **{folder.name: folder for folder in packs.iterdir() if folder.is_dir()},
-    }
-    if spec in named:
-        return named[spec]
-    siblings = [str(path.parent / other.name) for other in path.parent.glob("*.tspec")]
-    hint = did_you_mean(spec, [*named, *siblings])
-    raise typer.BadParameter(
-        f"no file, folder, shipped module or pack is called `{spec}`"
-        + (f"; {hint}" if hint else "")
-    )
+    loaded = load_paths(specs)
+    for diagnostic in loaded.diagnostics:
+        typer.echo(f"{render(diagnostic)}\n", err=True)
+    if loaded.program is None:
+        errors = sum(d.severity == "error" for d in loaded.diagnostics)
+        code = next(d.code for d in loaded.diagnostics if d.severity == "error")
+        typer.echo(f"{errors} error{'' if errors == 1 else 's'}; `tspec explain {code}` says more", err=True)
+        raise typer.Exit(FAULT)
+    if not loaded.program.rules:
+        typer.echo(f"tspec: no rule in {', '.join(map(str, specs))}", err=True)
+        raise typer.Exit(FAULT)
+    return loaded.program

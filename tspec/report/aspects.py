@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tspec.resolve import rules
-from tspec.resolve.types import CallOf, Entity, ListOf, Optional, Type
+from tspec.resolve.types import CallOf, Entity, ListOf, Optional, SetOf, Type
 
 INFLUENCES = {
     "architecture": {"forward", "ownership", "values"},
@@ -38,6 +38,9 @@ INFLUENCES = {
 
 NUMERIC = frozenset({"values", "finiteness"})
 """Aspects that are sizes of numbers: symptoms, which nearly everything disturbs."""
+
+PLACES = frozenset({"agreement", "communication", "checkpoint", "data"})
+"""Aspects that say where numbers are, and stay beside `NUMERIC` ones; `norm(p.grad)` is just a number."""
 
 CALLABLES = (
     (r"lr_scheduler|(^|\.)scheduler\.", "schedule"),
@@ -68,9 +71,7 @@ FIELDS = {
     ("optimizer", "parameters"): "ownership",
     ("module", "training"): "mode",
     ("module", "attributes"): "architecture",
-    ("model", "training"): "mode",
-    ("model", "parameters"): "ownership",
-    ("model", "attributes"): "architecture",
+    ("module", "parameters"): "ownership",
 }
 """What a field of an entity belongs to; other fields belong to what their entity does."""
 
@@ -82,6 +83,16 @@ ENTITIES = {
     "batch": "data",
     "message": "communication",
 }
+
+ARGUMENTS = {
+    "lr": "schedule",
+    "weight_decay": "schedule",
+    "momentum": "schedule",
+    "loss": "values",
+    "training": "mode",
+    "dropout_p": "mode",
+}
+"""What a field of a call belongs to, whatever is called; other fields belong to what the callable does."""
 
 FEATURES = {
     "finite": "finiteness",
@@ -105,9 +116,9 @@ def aspects(rule: rules.Rule, vocabulary: rules.Vocabulary) -> frozenset[str]:
     if rule.across and _folds_over_ranks(rule):
         found.add("agreement")
     if _reads_a_change(rule):
-        found = (found - NUMERIC) | {"update"}
+        found = (found - NUMERIC) or {"update"}
     if found & NUMERIC:
-        found &= NUMERIC | {"agreement", "data"}
+        found &= NUMERIC | PLACES
     if not found and rule.window.event is not None:
         found = set(_of_events(rule.window.event.events, vocabulary))
     return frozenset(found or {"values"})
@@ -137,17 +148,15 @@ def _of_claim(node: Any, vocabulary: rules.Vocabulary) -> Iterator[str]:
 
 
 def _of_field(base: Type, name: str, vocabulary: rules.Vocabulary) -> Iterator[str]:
-    while isinstance(base, ListOf | Optional):
+    while isinstance(base, ListOf | SetOf | Optional):
         base = base.item
     if isinstance(base, Entity):
         aspect = FIELDS.get((base.kind, name), ENTITIES.get(base.kind))
         if aspect:
             yield aspect
     elif isinstance(base, CallOf):
-        if name in ("lr", "weight_decay", "momentum"):
-            yield "schedule"
-        elif name == "loss":
-            yield "values"
+        if name in ARGUMENTS:
+            yield ARGUMENTS[name]
         else:
             yield from _of_events((base.event,), vocabulary)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tspec.report.aspects import NUMERIC, aspects, disturbs
 from tspec.report.collect import TOGETHER, Symptom
 from tspec.resolve.rules import Rule, Vocabulary
-from tspec.resolve.types import Entity, ListOf
+from tspec.resolve.types import Entity, ListOf, SetOf
 
 LOCAL = ("parameter", "buffer", "module", "state", "param_group")
 """Entities that lie at a place of the model, which their names tell."""
@@ -159,7 +159,7 @@ def _places(symptom: Symptom) -> frozenset[Place]:
 
 
 def _kind(collection: object) -> str:
-    if isinstance(collection, ListOf) and isinstance(collection.item, Entity):
+    if isinstance(collection, ListOf | SetOf) and isinstance(collection.item, Entity):
         return collection.item.kind
     return ""
 
