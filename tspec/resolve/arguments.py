@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from tspec.diagnostics import did_you_mean
 from tspec.resolve import rules
@@ -51,10 +52,11 @@ def duration(node: nodes.Expr, place: Place, word: str) -> rules.Duration:
         place.refuse(
             "TS0138", f"`{word}` takes a number of steps, microbatches or epochs", node, hint
         )
-    if node.unit == "step" or node.unit == "microbatch" or node.unit == "epoch":
-        if not isinstance(node.amount, int) or node.amount < 1:
-            place.refuse("TS0139", f"`{word}` takes a whole number from 1 on", node)
-        return rules.Duration(node.amount, node.unit)
+    for unit in get_args(rules.UnitName):
+        if unit == node.unit:
+            if not isinstance(node.amount, int) or node.amount < 1:
+                place.refuse("TS0139", f"`{word}` takes a whole number from 1 on", node)
+            return rules.Duration(node.amount, unit)
     hint = "ranks count steps alike, and no two clocks agree"
     place.refuse(
         "TS0138", f"`{word}` takes steps, microbatches or epochs, not {node.unit}s", node, hint

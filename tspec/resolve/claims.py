@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from tspec.resolve import rules, types
 from tspec.resolve.events import pattern
 from tspec.resolve.operators import condition, named
@@ -16,13 +18,11 @@ def lower_claim(claim: nodes.Claim, place: Place) -> rules.Claim:
     """The claim, typed. Raises Refused."""
     match claim:
         case nodes.Ordered(events=events):
-            _need_window(claim, "the order of calls", place)
             found = _patterns(events, place)
-            if any(a == b for a, b in zip(found, found[1:], strict=False)):
+            if any(a == b for a, b in pairwise(found)):
                 place.refuse("TS0158", "an event is not before itself", claim)
             return rules.Ordered(found, "before")
         case nodes.Contains(event=event):
-            _need_window(claim, "what is contained", place)
             return rules.Contains(pattern(event, place))
         case nodes.OnlyDuring(subject=subject, events=events):
             return _only_during(claim, subject, events, place)
@@ -58,7 +58,8 @@ def _only_during(
         and len(subject.arguments) == 1
         and subject.arguments[0].name is None
     )
-    _need_window(claim, "a change" if changed else "a call", place)
+    if changed:
+        _need_window(claim, place)
     inside = _patterns(events, place)
     if changed:
         assert isinstance(subject, nodes.Call)
@@ -80,8 +81,8 @@ def _only_during(
     return rules.OnlyDuring(variable, False, inside)
 
 
-def _need_window(claim: nodes.Node, what: str, place: Place) -> None:
+def _need_window(claim: nodes.Node, place: Place) -> None:
     window = place.window
     if window is not None and window.kind in ("before", "after"):
         hint = "a window has a start and an end: `during ...` or `each step`"
-        place.refuse("TS0161", f"{what} needs a window, and an instant is none", claim, hint)
+        place.refuse("TS0161", "a change needs a window, and an instant is none", claim, hint)

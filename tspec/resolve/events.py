@@ -48,9 +48,6 @@ def calls(node: nodes.Call, name: str, place: Place) -> rules.Expr:
     if not events:
         place.refuse("TS0127", "`calls` takes an event", node, "write `calls(forward)`")
     window = place.window
-    if window is not None and window.kind in ("before", "after"):
-        hint = "a window has calls in it: `during ...` or `each step`"
-        place.refuse("TS0161", "an instant has no calls in it", node, hint)
     if window is not None and window.kind == "during" and place.clause == "when":
         hint = "move it to `expect`, before `implies`"
         place.refuse("TS0160", "`when` is read as the call begins, before any in it", node, hint)
@@ -129,10 +126,9 @@ def _filter(argument: nodes.Argument, kind: Entity | CallOf, place: Place) -> ru
         place.refuse("TS0127", "a filter names the field that it compares", argument, hint)
     name = argument.name.text
     if name not in known:
-        hint = did_you_mean(name, known)
-        if hint is None and known:
-            hint = "it has " + ", ".join(f"`{each}`" for each in list(known)[:8])
-        place.refuse("TS0124", f"a {kind} has no field `{name}` to filter by", argument.name, hint)
+        listed = "it has " + ", ".join(f"`{each}`" for each in list(known)[:8]) if known else None
+        message = f"a {kind} has no field `{name}` to filter by"
+        place.refuse("TS0124", message, argument.name, did_you_mean(name, known) or listed)
     field = plain(known[name])
     value = place.lower(argument.value, field)
     of = place.there(value)

@@ -21,6 +21,8 @@ FEATURES: dict[str, Type] = {
 }
 """Features that are read with a dot, as in torch; the others are functions."""
 
+TENSOR_FIELDS: dict[str, Type] = {**FEATURES, "grad": types.Optional(types.TENSOR)}
+
 DEVICE_FIELDS: dict[str, Type] = {"type": types.STRING, "index": types.Optional(types.INT)}
 
 
@@ -63,7 +65,7 @@ def fields_of(of: Type, place: Place) -> dict[str, Type] | None:
     if isinstance(of, CallOf):
         return {name: each.type for name, each in place.scope.call_fields(of.event).items()}
     if of == types.TENSOR:
-        return FEATURES
+        return TENSOR_FIELDS
     return DEVICE_FIELDS if of == types.DEVICE else None
 
 
@@ -78,10 +80,9 @@ def _one(of: Type, name: str, span: Span, place: Place) -> Type:
     functions = ("digest", "norm", "mean", "std", "min", "max", "sum", "finite", "zeros", "numel")
     if of == types.TENSOR and name in functions:
         hint = f"it is a function: write `{name}(...)` around the tensor"
-    what = f"a {of}" if not isinstance(of, CallOf) else f"a {of}"
     if hint is None and known:
         hint = "it has " + ", ".join(f"`{each}`" for each in list(known)[:8])
-    place.refuse("TS0121", f"{what} has no field `{name}`", span, hint)
+    place.refuse("TS0121", f"a {of} has no field `{name}`", span, hint)
 
 
 def _check_instant(base: rules.Expr, name: str, span: Span, place: Place) -> None:
@@ -92,18 +93,7 @@ def _check_instant(base: rules.Expr, name: str, span: Span, place: Place) -> Non
     declared = place.scope.call_fields(base.type.event).get(name)
     if declared is None or not declared.reads_result:
         return
-    at_begin = place.window.kind == "before" or (
-        place.window.kind == "during" and place.clause == "when"
-    )
-    if at_begin:
-        where = (
-            "`when` is read as the call begins" if place.clause == "when" else "it has not begun"
-        )
-        place.refuse(
-            "TS0160",
-            f"`{name}` is known when `{base.type.event}` has returned, and {where}",
-            span,
-            "move the condition to `expect` with `implies`"
-            if place.clause == "when" and place.window.kind == "during"
-            else f"write `after {base.type.event}`",
-        )
+    if place.window.kind == "before":
+        event = base.type.event
+        message = f"`{name}` is known when `{event}` has returned, and it has not begun"
+        place.refuse("TS0160", message, span, f"write `after {event}`")

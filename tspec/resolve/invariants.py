@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 from tspec.diagnostics import did_you_mean
 from tspec.resolve import rules, types
@@ -165,11 +166,12 @@ def _with_filters(node: nodes.Invariant, window: rules.Window, place: Place) -> 
 
 
 def _span(unit: nodes.Word, place: Place) -> rules.SpanName:
-    text = unit.text
-    if text == "step" or text == "microbatch" or text == "epoch" or text == "run":
-        return text
-    hint = did_you_mean(text, ["step", "microbatch", "epoch", "run"])
-    place.refuse("TS0120", f"there is no span `{text}`", unit, hint)
+    names = get_args(rules.SpanName)
+    for each in names:
+        if each == unit.text:
+            found: rules.SpanName = each
+            return found
+    place.refuse("TS0120", f"there is no span `{unit.text}`", unit, did_you_mean(unit.text, names))
 
 
 def _thinned(window: rules.Window, thinning: nodes.Thinning | None, place: Place) -> rules.Window:

@@ -18,9 +18,8 @@ def moment(node: nodes.Call, name: str, place: Place) -> rules.Expr:
     argument = take(node, place, 1).values[0]
     if name in ("old", "changed", "change"):
         _need_window(node, name, place)
-    elif name in ("previous", "first") and place.clause in ("let", "for", "across", "window"):
-        if place.clause != "let":
-            place.refuse("TS0150", f"`{name}` belongs in `when` or `expect`", node)
+    elif place.clause in ("for", "across", "window") and name != "present":
+        place.refuse("TS0150", f"`{name}` belongs in `when` or `expect`", node)
     value = place.lower(argument)
     if name == "old":
         return rules.Old(value.type, node.span, value)

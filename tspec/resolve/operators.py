@@ -162,17 +162,19 @@ def _equal(operator: Equality, left: rules.Expr, right: rules.Expr, place: Place
         place.refuse("TS0133", "classes are not compared with `==`", span, hint)
     if not comparable(*kinds):
         message = f"{named(kinds[0])} is never equal to {named(kinds[1])}"
-        hint = None
-        if types.STRING in kinds and words_of(kinds[0]) | words_of(kinds[1]):
-            constant = left if isinstance(left, rules.Constant) else right
-            if isinstance(constant, rules.Constant):
-                words = words_of(kinds[0]) | words_of(kinds[1])
-                hint = (
-                    f"write `{constant.value}` without quotes" if constant.value in words else None
-                )
-                hint = hint or did_you_mean(str(constant.value), words)
-        place.refuse("TS0133", message, span, hint)
+        place.refuse("TS0133", message, span, _quoted_word(kinds, left, right))
     return equality(operator, left, right)
+
+
+def _quoted_word(kinds: tuple[Type, Type], left: rules.Expr, right: rules.Expr) -> str | None:
+    """What to say of a text that stands where a bare word belongs."""
+    words = words_of(kinds[0]) | words_of(kinds[1])
+    constant = left if isinstance(left, rules.Constant) else right
+    if types.STRING not in kinds or not isinstance(constant, rules.Constant):
+        return None
+    if constant.value in words:
+        return f"write `{constant.value}` without quotes"
+    return did_you_mean(str(constant.value), words)
 
 
 def equality(operator: Equality, left: rules.Expr, right: rules.Expr) -> rules.Compare:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tspec.diagnostics import Related, did_you_mean
@@ -109,9 +109,9 @@ def _call(path: Path, count: int, place: Place) -> rules.Expr:
         )
     kind = types.CallOf(event)
     window = place.window
-    if window is not None and window.event is not None and window.event.events == (event,):
-        if window.kind in ("before", "after", "during"):
-            return rules.WindowCall(kind, span)
+    own = window.event if window is not None and window.kind != "calls" else None
+    if own is not None and own.events == (event,):
+        return rules.WindowCall(kind, span)
     return rules.LastCall(kind, span, rules.EventPattern((event,)))
 
 
@@ -173,28 +173,34 @@ def _refuse_let(binding: LetBinding, place: Place, span: Span, unheard: Findings
     place.report(first.code, message, span, first.hint, (there,))
 
 
-def respan(value: Any, span: Span) -> Any:
+def respan(value: rules.Expr, span: Span) -> rules.Expr:
     """A typed expression as if all of it stood at one place: that of the let's name."""
-    if isinstance(value, tuple):
-        return tuple(respan(each, span) for each in value)
-    if not is_dataclass(value) or isinstance(value, type) or not hasattr(value, "__slots__"):
-        return value
-    if not isinstance(value, rules.Expr | rules.Filter | rules.EventPattern):
-        return value
-    changed = {
-        each.name: span if each.name == "span" else respan(getattr(value, each.name), span)
-        for each in fields(value)
-    }
-    return type(value)(**changed)
+    return replace(value, **_moved_fields(value, span), span=span)
+
+
+def _moved_fields(
+    value: rules.Expr | rules.Filter | rules.EventPattern, span: Span
+) -> dict[str, Any]:
+    parts = {each.name: getattr(value, each.name) for each in fields(value)}
+    return {name: _moved(part, span) for name, part in parts.items() if name != "span"}
+
+
+def _moved(part: object, span: Span) -> object:
+    if isinstance(part, tuple):
+        return tuple(_moved(each, span) for each in part)
+    if isinstance(part, rules.Filter | rules.EventPattern):
+        return replace(part, **_moved_fields(part, span))
+    return respan(part, span) if isinstance(part, rules.Expr) else part
 
 
 def _refuse_unknown(path: Path, place: Place, want: Type | None) -> None:
     first, scope = path.words[0], place.scope
     words = sorted(words_of(want))
+    hint: str | None
     if words and len(path.words) == 1:
         of = plain(want) if want else None
         hint = did_you_mean(first, [*words, *place.variables]) or f"its values are {_listed(words)}"
-        what = {types.DTYPE: "dtype", types.DEVICE: "device"}.get(of, f"one of {of}")  # type: ignore[arg-type]
+        what = str(of) if of in (types.DTYPE, types.DEVICE) else f"one of {of}"
         place.refuse("TS0135", f"`{first}` is no {what}", path.spans[0], hint)
     known = [*place.variables, *scope.lets, *scope.ambient, *scope.collections, *scope.aliases]
     known += [*scope.events]

@@ -318,12 +318,15 @@ class EventPattern:
     filters: tuple[Filter, ...] = ()
 
 
+UnitName = Literal["step", "microbatch", "epoch"]
+
+
 @dataclass(frozen=True, slots=True)
 class Duration:
     """`20 steps`: how far a fold looks back, or how often a window is taken."""
 
     count: int
-    unit: Literal["step", "microbatch", "epoch"]
+    unit: UnitName
 
 
 # --- claims and rules ---------------------------------------------------------------------------

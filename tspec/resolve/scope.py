@@ -178,7 +178,9 @@ def _lets(unit: Unit, state: _Scopes) -> dict[str, LetBinding]:
 
 def _elsewhere(modules: frozenset[str], state: _Scopes) -> dict[str, str]:
     seen = state.vocabulary
-    declared = [(each.name, each.module) for each in (*seen.events, *seen.groups, *seen.context)]
+    declared = [(each.name, each.module) for each in seen.events]
+    declared += [(each.name, each.module) for each in seen.groups]
+    declared += [(each.name, each.module) for each in seen.context]
     declared += [(each.plural, each.module) for each in seen.entities]
     found = {name: module for name, module in declared if module and module not in modules}
     for unit in state.units:

@@ -54,7 +54,7 @@ def main() -> None:
         for name, value in sorted(vars(module).items()):
             _add(f"{module.__name__}.{name}", value, (classes, functions, aliases))
     _add("torch.Tensor", torch.Tensor, (classes, functions, aliases))
-    found = {
+    found: dict[str, object] = {
         "version": torch.__version__.split("+")[0],
         "modules": modules,
         "classes": dict(sorted(classes.items())),
@@ -86,9 +86,9 @@ def _modules() -> Iterator[types.ModuleType]:
     for name in sorted(sys.modules):
         module = sys.modules[name]
         # torch.ops and torch.classes are objects that pose as modules: all names exist in them.
-        if type(module) is types.ModuleType and (name == "torch" or name.startswith("torch.")):
-            if not name.startswith(LEFT_OUT):
-                yield module
+        real = type(module) is types.ModuleType
+        if real and f"{name}.".startswith("torch.") and not name.startswith(LEFT_OUT):
+            yield module
 
 
 Tables = tuple[dict[str, dict[str, object]], dict[str, "list[str] | None"], dict[str, str]]
@@ -98,9 +98,9 @@ def _add(path: str, value: object, tables: Tables) -> None:
     classes, functions, aliases = tables
     if not callable(value) or path.rsplit(".", 1)[1].startswith("__"):
         return
-    home = getattr(value, "__module__", None)
+    home: object = getattr(value, "__module__", None)
     name = getattr(value, "__qualname__", None)
-    if isinstance(value, type):
+    if inspect.isclass(value):
         canonical = f"{home}.{name}"
         if not canonical.startswith("torch.") or "<" in canonical:
             return
@@ -108,12 +108,12 @@ def _add(path: str, value: object, tables: Tables) -> None:
             classes[canonical] = _class(value)
         if canonical != path:
             aliases[path] = canonical
-    elif inspect.isroutine(value) and not _is_foreign(home):
+    elif inspect.isroutine(value) and _is_of_torch(home):
         functions[path] = _parameters(value)
 
 
-def _is_foreign(home: str | None) -> bool:
-    return home is not None and not home.startswith("torch")
+def _is_of_torch(home: object) -> bool:
+    return home is None or str(home).startswith("torch")
 
 
 def _class(cls: type) -> dict[str, object]:
@@ -135,8 +135,13 @@ def _parameters(value: object) -> list[str] | None:
         parameters = inspect.signature(value).parameters.values()  # type: ignore[arg-type]
     except (ValueError, TypeError):
         return None
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-    return [stars.get(parameter.kind, "") + parameter.name for parameter in parameters]
+    stars: dict[object, str] = {
+        inspect.Parameter.VAR_POSITIONAL: "*",
+        inspect.Parameter.VAR_KEYWORD: "**",
+    }
+    return [
+        f"{stars[kind] if (kind := each.kind) in stars else ''}{each.name}" for each in parameters
+    ]
 
 
 if __name__ == "__main__":
