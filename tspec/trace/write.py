@@ -78,6 +78,7 @@ class TraceWriter:
         self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._rows: list[_Row] = []
+        self._running: dict[int, str] = {}
         self._names = _new_names()
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -105,7 +106,10 @@ class TraceWriter:
     def add(self, record: Record) -> None:
         """Take up one record; it is on disk after the next `flush`."""
         with self._lock:
-            self._rows.extend(_rows(record, next(self._numbers), not self._rows))
+            if isinstance(record, Begin):
+                self._running[record.call] = record.event
+            event = self._running.pop(record.call, None) if isinstance(record, End) else None
+            self._rows.extend(_rows(record, next(self._numbers), not self._rows, event))
 
     def add_all(self, records: Iterable[Record]) -> None:
         """Take up several records, in their order."""
@@ -144,7 +148,13 @@ class TraceWriter:
 
 def table(records: Iterable[Record]) -> pa.Table:
     """Records as the table that they would be read back as."""
-    rows = [row for number, record in enumerate(records) for row in _rows(record, number, False)]
+    rows: list[_Row] = []
+    events: dict[int, str] = {}
+    for number, record in enumerate(records):
+        if isinstance(record, Begin):
+            events[record.call] = record.event
+        event = events.get(record.call) if isinstance(record, End) else None
+        rows += _rows(record, number, False, event)
     if not rows:
         return SCHEMA.empty_table()
     return pa.Table.from_batches([_batch(rows, _new_names())])
@@ -186,7 +196,8 @@ class _Names:
         return pa.DictionaryArray.from_arrays(codes, self._array, safe=False)
 
 
-def _rows(record: Record, number: int, stamped: bool) -> list[_Row]:
+def _rows(record: Record, number: int, stamped: bool, event: str | None) -> list[_Row]:
+    """The rows of a record; `event` is that of the call which an End ends."""
     context = record.context
     when = (record.seq, context.step, context.epoch, context.microbatch, context.phase)
     stamp = time.time_ns() if stamped or isinstance(record, Boundary | Finish) else None
@@ -206,7 +217,7 @@ def _rows(record: Record, number: int, stamped: bool) -> list[_Row]:
             )
             tag, fields = "begin", record.fields
         case End():
-            who = (None, record.call, None, None, None, None, None, record.error)
+            who = (event, record.call, None, None, None, None, None, record.error)
             tag, fields = "end", record.fields
         case Sample():
             gone = record.gone or None
