@@ -1,0 +1,1 @@
+"""Deciding rules offline, over a recorded trace."""

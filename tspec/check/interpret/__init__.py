@@ -1,0 +1,96 @@
+"""The reference interpreter: `docs/design/semantics.md` in code, and nothing else.
+
+It is slow and plain, and is what the columnar checker and the generated hooks are tested against.
+To be read beside the page:
+
+    timeline.py     Time: instants, values as of an instant, subjects that exist
+    windows.py      Time: windows, instants, thinning
+    calls.py        Time: which calls an event pattern means
+    frames.py       Time: what lies in a window; where an expression is read
+    instances.py    Instances: choices of subjects, places, keys
+    groups.py       Instances: the ranks of an instance
+    members.py      Instances: members that have it not
+    decide.py       Instances: the verdict
+    expressions.py  Values: each kind of expression
+    values.py       Values: operators
+    folds.py        Values: folds, features of collections
+    lookback.py     Values: old, previous, first, over
+    claims.py       Claims
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tspec.check.evidence import Read, reads, show
+from tspec.check.interpret.decide import decide
+from tspec.check.interpret.expressions import evaluate
+from tspec.check.interpret.frames import Frame, Grouped
+from tspec.check.interpret.instances import Job, instances
+from tspec.check.interpret.timeline import Call, Timeline
+from tspec.check.verdicts import Decided, Verdicts
+from tspec.resolve.rules import Rule
+from tspec.trace.model import Trace
+
+
+def interpret(rules: Sequence[Rule], trace: Trace) -> Verdicts:
+    """The verdict of every instance of the rules in a trace, by rule and then by instance."""
+    lines = {s.rank: Timeline(s) for s in trace.streams if s.worker is None and s.records}
+    job = Job(lines, trace.world)
+    decided: list[Decided] = []
+    without: list[str] = []
+    for rule in rules:
+        found = instances(rule, job)
+        decided += [_decided(rule, instance) for instance in found]
+        if not found:
+            without.append(rule.qualified)
+    return Verdicts(tuple(decided), tuple(without), tuple(_notes(decided, trace)))
+
+
+def _decided(rule: Rule, instance: Grouped) -> Decided:
+    found = decide(rule, instance)
+    values = _values(rule, instance) if found.verdict == "violated" else {}
+    return Decided(instance.key, found.verdict, found.reason, values, _step(instance))
+
+
+def _step(instance: Grouped) -> int:
+    """The step in which the window closed, of a call in which it began."""
+    local = next(iter(instance.locals.values())).reading()
+    if local.window.call is not None:
+        return local.window.call.begin.context.step
+    return local.window.close.context.step if local.window.close is not None else 0
+
+
+def _values(rule: Rule, instance: Grouped) -> Mapping[str, str]:
+    """What a violated instance read; what differs between members, for each of them."""
+    return {read.text: _shown(read, instance) for read in reads(rule)}
+
+
+def _shown(read: Read, instance: Grouped) -> str:
+    frames = [Frame(local, instance) for _, local in sorted(instance.locals.items())]
+    shown = [_show(evaluate(read.expr, frame)) for frame in frames]
+    if len(set(shown)) == 1 and not read.each_member:
+        return shown[0]
+    ranks = sorted(instance.locals)
+    if len(ranks) == 1:
+        return shown[0]
+    return ", ".join(f"rank {rank}: {text}" for rank, text in zip(ranks, shown, strict=True))
+
+
+def _show(value: object) -> str:
+    return value.begin.callable if isinstance(value, Call) else show(value)
+
+
+def _notes(decided: Sequence[Decided], trace: Trace) -> Iterator[str]:
+    """An axis that the job does not have, a torn tail, a dead rank."""
+    yield from dict.fromkeys(
+        f"{each.instance.rule}: {each.reason}"
+        for each in decided
+        if each.verdict == "idle" and each.reason.startswith("no group")
+    )
+    for stream in trace.streams:
+        if stream.torn:
+            yield f"rank {stream.rank}: {stream.torn} bytes cut off at the end of the recording"
+    for rank in range(trace.world):
+        if trace.stream(rank) is None:
+            yield f"rank {rank} was not recorded"

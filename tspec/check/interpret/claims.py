@@ -1,0 +1,119 @@
+"""The claims that are no expressions: `A before B`, `contains E`, `x only during A or B`.
+
+Page: "Claims".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from tspec.check.interpret.calls import ancestors, calls_in_window, wanted
+from tspec.check.interpret.expressions import evaluate, reader
+from tspec.check.interpret.folds import feature
+from tspec.check.interpret.frames import Frame
+from tspec.check.interpret.timeline import Call, Moment
+from tspec.check.interpret.values import Datum
+from tspec.check.verdicts import Verdict
+from tspec.resolve.rules import Contains, EventPattern, OnlyDuring, Ordered
+from tspec.trace.model import Missing
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a claim or condition comes to on one rank, and why it is not known."""
+
+    verdict: Verdict
+    reason: str = ""
+
+
+CUT_OFF = Found("unknown", "cut off")
+
+
+def claim(expect: Ordered | Contains | OnlyDuring, frame: Frame) -> Found:
+    """Decide a claim in a frame, as far as a window that is cut off lets it."""
+    cut_off = frame.local.window.close is None
+    reading = Frame(frame.local.reading(), frame.instance)
+    if isinstance(expect, Contains):
+        if _calls(expect.event, frame, reading):
+            return Found("holds")
+        return CUT_OFF if cut_off else Found("violated")
+    if isinstance(expect, Ordered):
+        found = _ordered(expect, frame, reading)
+        return CUT_OFF if cut_off and found.verdict != "violated" else found
+    if cut_off:
+        return CUT_OFF
+    return _changed_only_in(expect, frame) if expect.change else _call_only_in(expect, frame)
+
+
+def _calls(event: EventPattern, frame: Frame, reading: Frame) -> list[Call]:
+    """The calls in the window; filters are read up to the last record if it is cut off."""
+    return calls_in_window(frame.local, [wanted(event, reader(reading))])
+
+
+def _ordered(expect: Ordered, frame: Frame, reading: Frame) -> Found:
+    """Each B in the window has an A in it that has ended before B begins."""
+    events = expect.events if expect.edge == "before" else tuple(reversed(expect.events))
+    calls = [_calls(event, frame, reading) for event in events]
+    pairs = list(pairwise(calls))
+    if not all(
+        any(first.ended(second.begin.seq) for first in firsts)
+        for firsts, seconds in pairs
+        for second in seconds
+    ):
+        return Found("violated")
+    return Found("holds" if any(seconds for _, seconds in pairs) else "idle")
+
+
+def _call_only_in(expect: OnlyDuring, frame: Frame) -> Found:
+    """Some call of A or B encloses the call."""
+    call, moment = evaluate(expect.subject, frame), frame.moment
+    if not isinstance(call, Call) or moment is None:
+        return Found("unknown", Missing.NOT_RECORDED.value)
+    patterns = [wanted(event, reader(frame)) for event in expect.events]
+    enclosed = any(
+        pattern.matches(outer, frame.local.line, moment.seq)
+        for outer in ancestors(frame.local.line, call)
+        for pattern in patterns
+    )
+    return Found("holds" if enclosed else "violated")
+
+
+def _changed_only_in(expect: OnlyDuring, frame: Frame) -> Found:
+    """No difference between two successive readings between which none of the calls runs."""
+    local, close = frame.local, frame.local.window.close
+    assert close is not None
+    patterns = [wanted(event, reader(frame)) for event in expect.events]
+    running = [
+        (call.begin.seq, min(close.seq, call.end.seq if call.end is not None else close.seq))
+        for call in calls_in_window(local, patterns)
+    ]
+    edges = {seq for call in running for seq in call}
+    instants = sorted({local.window.open.seq, *edges, close.seq})
+    unknown: Missing | None = None
+    for start, end in pairwise(instants):
+        if any(begin <= start and end <= returned for begin, returned in running):
+            continue
+        outside = _differ(_digest(expect, frame, start), _digest(expect, frame, end))
+        if outside is True:
+            return Found("violated")
+        if isinstance(outside, Missing):
+            unknown = unknown or outside
+    return Found("unknown", unknown.value) if unknown else Found("holds")
+
+
+def _digest(expect: OnlyDuring, frame: Frame, seq: int) -> Datum:
+    """The digest of the tensor at an instant of the window."""
+    local, window = frame.local, frame.local.window
+    at = replace(window, close=Moment(seq, window.open.context))
+    read = Frame(replace(local, window=at), frame.instance)
+    return feature("digest", evaluate(expect.subject, read))
+
+
+def _differ(before: Datum, after: Datum) -> Datum:
+    """Absent at both: no change; absent at one: a change."""
+    absent = Missing.ABSENT
+    for value in (before, after):
+        if isinstance(value, Missing) and value is not absent:
+            return value
+    return before is not after if absent in (before, after) else before != after

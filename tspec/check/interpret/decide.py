@@ -1,0 +1,82 @@
+"""The verdict of one instance.
+
+Page: "Instances", the line on the verdict; "Claims", the last line; "Time", windows without end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tspec.check.interpret.claims import CUT_OFF, Found, claim
+from tspec.check.interpret.expressions import evaluate
+from tspec.check.interpret.frames import Frame, Grouped
+from tspec.check.interpret.values import truth
+from tspec.resolve.rules import Contains, Holds, Ordered, Rule
+from tspec.trace.model import Missing
+
+
+def decide(rule: Rule, instance: Grouped) -> Found:
+    """`when` on all members that have the instance, then the others, then `expect`."""
+    if instance.no_group:
+        return Found("idle", instance.no_group)
+    if rule.across and len(instance.members) == 1:
+        return Found("idle", "one holder")
+    frames = [
+        Frame(instance.locals[rank], instance)
+        for rank in instance.members
+        if rank in instance.locals
+    ]
+    due = [_when(rule, frame) for frame in frames]
+    if {"holds", "idle"} <= {each.verdict for each in due}:
+        return Found("violated", "members differ on when")
+    for each in due:
+        if each.verdict == "unknown":
+            return each
+    if instance.unknown:
+        return Found("unknown", next(iter(instance.unknown.values())))
+    if all(each.verdict == "idle" for each in due):
+        return Found("idle")
+    if instance.lacking:
+        return Found("violated", f"rank {instance.lacking[0]} lacks it")
+    return _all([_expect(rule, frame) for frame in frames])
+
+
+def _when(rule: Rule, frame: Frame) -> Found:
+    """holds: it is due; idle: it is not. Read at the start of `during`, else at the end."""
+    if rule.when is None:
+        decided_early = isinstance(rule.expect, Contains | Ordered)
+        return Found("holds") if decided_early else _whole(frame)
+    if rule.window.kind == "during":
+        frame = replace(frame, start=True)
+    elif frame.local.window.close is None:
+        return CUT_OFF
+    value = truth(evaluate(rule.when, frame))
+    if isinstance(value, Missing):
+        return Found("unknown", value.value)
+    if value is True and not isinstance(rule.expect, Contains | Ordered):
+        return _whole(frame)
+    return Found("holds") if value is True else Found("idle")
+
+
+def _whole(frame: Frame) -> Found:
+    """A window that is cut off is unknown, whatever it could have decided."""
+    return CUT_OFF if frame.local.window.close is None else Found("holds")
+
+
+def _expect(rule: Rule, frame: Frame) -> Found:
+    if not isinstance(rule.expect, Holds):
+        return claim(rule.expect, frame)
+    value = truth(evaluate(rule.expect.condition, frame))
+    if isinstance(value, Missing):
+        return Found("unknown", value.value)
+    return Found("holds" if value is True else "violated")
+
+
+def _all(found: Sequence[Found]) -> Found:
+    """Violated if one is, else unknown if one is, idle if all are, else holds."""
+    for verdict in ("violated", "unknown"):
+        for each in found:
+            if each.verdict == verdict:
+                return each
+    return next((each for each in found if each.verdict == "holds"), found[0])

@@ -1,0 +1,131 @@
+"""Where an expression is read: a rank, an occurrence of the window, what the variables stand for.
+
+Page: "Time" on what lies in a window, "Instances" on what an instance is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from tspec.check.interpret.timeline import Call, Moment, Timeline
+from tspec.check.interpret.values import Datum
+from tspec.check.verdicts import Instance
+from tspec.resolve.rules import Duration
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Occurrence:
+    """One window (or instant) on one rank. `close` is None where the recording cuts it off.
+
+    An instant opens and closes at itself. `call` is the call that the window is of.
+    """
+
+    kind: Literal["before", "after", "during", "calls", "each"]
+    open: Moment
+    close: Moment | None
+    call: Call | None = None
+    span: Literal["step", "microbatch", "epoch", "run"] | None = None
+    at: tuple[int, int] = (0, 0)
+    """For spans; the place of a call is found with its subjects."""
+
+    @property
+    def instant(self) -> bool:
+        """It has no extent."""
+        return self.kind in ("before", "after")
+
+    def holds_call(self, line: Timeline, seq: int) -> bool:
+        """A call that begins (or a last call that ends) at `seq` lies in it."""
+        end = self.close.seq if self.close is not None else None
+        if self.instant:
+            return line.step_opening(self.open.seq) <= seq < self.open.seq
+        if self.kind == "each":
+            return self.open.seq <= seq and (end is None or seq < end)
+        return self.open.seq < seq and (end is None or seq < end)
+
+    def holds_sample(self, line: Timeline, seq: int) -> bool:
+        """A subject of a passing kind that is first sampled at `seq` lies in it."""
+        end = self.close.seq if self.close is not None else None
+        if self.instant:
+            return line.step_opening(self.open.seq) <= seq <= self.open.seq
+        if self.kind == "each":
+            return self.open.seq <= seq and (end is None or seq < end)
+        return self.open.seq < seq and (end is None or seq <= end)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Local:
+    """One choice of subjects at one occurrence of the window on one rank."""
+
+    line: Timeline
+    world: int
+    window: Occurrence
+    bindings: Mapping[str, Datum]
+
+    def reading(self) -> Local:
+        """The same, where a window that is cut off closes at the last record."""
+        if self.window.close is not None:
+            return self
+        return replace(self, window=replace(self.window, close=self.line.last))
+
+
+@dataclass(slots=True, eq=False)
+class Book:
+    """All instances of one rule, as look-backs find them."""
+
+    every: Duration | None = None
+    histories: dict[tuple[int, tuple[int, ...], tuple[str, ...]], list[Grouped]] = field(
+        default_factory=dict
+    )
+    """(rank, the group's ranks, subjects) -> the instances there, in order of `at`."""
+    first: dict[int, Grouped] = field(default_factory=dict)
+    """rank -> the first instance of the rule there."""
+
+    def history(self, rank: int, instance: Grouped) -> Sequence[Grouped]:
+        """This instance and the earlier ones, on this rank, of the same ranks and subjects."""
+        all_of_them = self.histories[rank, instance.key.ranks, instance.key.subjects]
+        return all_of_them[: all_of_them.index(instance) + 1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouped:
+    """One instance: what each rank that has it reads, and which other ranks should have it."""
+
+    key: Instance
+    locals: Mapping[int, Local]
+    book: Book
+    no_group: str = ""
+    """Why there is no group to fold over."""
+    lacking: tuple[int, ...] = ()
+    unknown: Mapping[int, str] = field(default_factory=dict)
+    """Members of which it cannot be known: rank -> why."""
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """The ranks that hold the subjects, in order."""
+        return tuple(sorted({*self.locals, *self.lacking, *self.unknown}))
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where and when names are read. `start`: at the window's start. `first`: as first sampled."""
+
+    local: Local
+    instance: Grouped | None = None
+    start: bool = False
+    first: bool = False
+
+    @property
+    def moment(self) -> Moment | None:
+        """The instant at which state is read; None: the end of a window that is cut off."""
+        return self.local.window.open if self.start else self.local.window.close
+
+    def at_instance(self, instance: Grouped) -> Frame | None:
+        """The same frame at another instance, on this rank; None if this rank has it not."""
+        return self.on_rank(self.local.line.rank, instance)
+
+    def on_rank(self, rank: int, instance: Grouped) -> Frame | None:
+        """The same frame on another rank of an instance; None if that rank has it not."""
+        local = instance.locals.get(rank)
+        return None if local is None else replace(self, local=local, instance=instance)

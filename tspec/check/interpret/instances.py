@@ -1,0 +1,186 @@
+"""All instances of a rule: subjects, places, groups, members.
+
+Page: "Instances".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tspec.check.interpret.calls import earlier_in_step, is_window, wanted
+from tspec.check.interpret.expressions import evaluate, ordered, passing, reader
+from tspec.check.interpret.frames import Book, Frame, Grouped, Local
+from tspec.check.interpret.groups import group_of
+from tspec.check.interpret.members import others
+from tspec.check.interpret.timeline import PASSING, Call, Timeline
+from tspec.check.interpret.values import Datum
+from tspec.check.interpret.windows import occurrences, of_call, with_place
+from tspec.check.verdicts import Instance
+from tspec.resolve import rules
+from tspec.resolve.rules import For, Rule
+from tspec.trace.model import Missing, Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """All ranks that were recorded, and how many there were."""
+
+    lines: Mapping[int, Timeline]
+    world: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What one rank has of an instance, and the key under which it meets the others'."""
+
+    local: Local
+    key: Instance
+    no_group: str
+
+
+def instances(rule: Rule, job: Job) -> list[Grouped]:
+    """Every instance of a rule, in order of rank and place."""
+    placed = [
+        each
+        for rank in sorted(job.lines)
+        for window in occurrences(rule.window, job.lines[rank])
+        for each in _placed(rule, Local(job.lines[rank], job.world, window, {}), job)
+    ]
+    keys: dict[Instance, list[Placed]] = {}
+    for each in placed:
+        keys.setdefault(each.key, []).append(each)
+    if rule.window.once:
+        keys = _first_only(keys)
+    book = Book(rule.window.every)
+    for key in sorted(keys, key=lambda key: key.at):
+        _enter(_grouped(rule, key, keys[key], job, book), book)
+    return sorted(
+        {id(each): each for history in book.histories.values() for each in history}.values(),
+        key=lambda each: each.key,
+    )
+
+
+def _first_only(keys: Mapping[Instance, list[Placed]]) -> dict[Instance, list[Placed]]:
+    """The first window for each choice of subjects and group."""
+    first: dict[tuple[tuple[int, ...], tuple[str, ...]], tuple[int, int]] = {}
+    for key in keys:
+        choice = (key.ranks, key.subjects)
+        first[choice] = min(key.at, first.get(choice, key.at))
+    return {key: each for key, each in keys.items() if first[key.ranks, key.subjects] == key.at}
+
+
+def _grouped(rule: Rule, key: Instance, placed: Sequence[Placed], job: Job, book: Book) -> Grouped:
+    locals_ = {each.local.line.rank: each.local for each in placed}
+    no_group = placed[0].no_group
+    if not rule.across or no_group:
+        return Grouped(key, locals_, book, no_group)
+    lacking, unknown = others(rule, key, locals_, job.lines)
+    return Grouped(key, locals_, book, no_group, lacking, unknown)
+
+
+def _enter(instance: Grouped, book: Book) -> None:
+    for rank in instance.locals:
+        history = (rank, instance.key.ranks, instance.key.subjects)
+        book.histories.setdefault(history, []).append(instance)
+        book.first.setdefault(rank, instance)
+
+
+# --- one rank's choices -------------------------------------------------------------------------
+
+
+def _placed(rule: Rule, local: Local, job: Job) -> Iterator[Placed]:
+    """Each choice of subjects at one occurrence, if the occurrence is a window for it."""
+    call, pattern = local.window.call, rule.window.event
+    unfiltered = pattern is not None and not pattern.filters
+    if call is not None and unfiltered and not _is_window(rule, local):
+        return
+    for chosen, names in _choices(rule.subjects, rule, local, ()):
+        if call is not None and not (unfiltered or _is_window(rule, chosen)):
+            continue
+        ranks, no_group = group_of(rule, chosen, job.lines, job.world)
+        at = chosen.window.at if call is None else _place(rule, chosen, call, ranks, job)
+        subjects = tuple(f"#{at[1]}" if name is None else name for name in names)
+        key = Instance(rule.qualified, ranks, at, subjects)
+        if call is not None:
+            chosen = replace(chosen, window=with_place(chosen.window, call, at[1]))
+        yield Placed(chosen, key, no_group)
+
+
+def _is_window(rule: Rule, local: Local) -> bool:
+    pattern, call = rule.window.event, local.window.call
+    if pattern is None or call is None:
+        return False
+    want = wanted(pattern, reader(Frame(local.reading())))
+    return is_window(local.line, local.window, call, want)
+
+
+def _place(
+    rule: Rule, local: Local, call: Call, ranks: tuple[int, ...], job: Job
+) -> tuple[int, int]:
+    """(step, place among the windows that began in it); where the window is the call, of its group."""
+    assert rule.window.event is not None
+    want = wanted(rule.window.event, reader(Frame(local.reading())))
+    earlier = earlier_in_step(local.line, local.window, call, want)
+    if rule.window.kind == "calls" and rule.across:
+        earlier = [
+            other
+            for other in earlier
+            if group_of(rule, _of_call(rule, local, other), job.lines, job.world)[0] == ranks
+        ]
+    return (call.begin.context.step, len(earlier))
+
+
+def _of_call(rule: Rule, local: Local, call: Call) -> Local:
+    """The same choice with another call in place of the window's."""
+    own = of_call(rule.window.kind, call)
+    assert own is not None
+    variable = next(each.variable for each in rule.subjects if is_windows_call(each, rule))
+    return replace(local, window=own, bindings={**local.bindings, variable: call})
+
+
+def is_windows_call(clause: For, rule: Rule) -> bool:
+    """It is the `for c in calls(E)` of which the calls are the windows."""
+    return (
+        rule.window.kind == "calls"
+        and isinstance(clause.collection, rules.Calls)
+        and clause.collection.event == rule.window.event
+    )
+
+
+Names = tuple[str | None, ...]
+"""The subjects' names; None for the window's call, of which the place is not known yet."""
+
+
+def _choices(
+    clauses: Sequence[For], rule: Rule, local: Local, names: Names
+) -> Iterator[tuple[Local, Names]]:
+    """Every choice of an element for each remaining `for`, in order."""
+    if not clauses:
+        yield local, names
+        return
+    clause, *rest = clauses
+    for element, name in _elements(clause, rule, local):
+        chosen = replace(local, bindings={**local.bindings, clause.variable: element})
+        yield from _choices(rest, rule, chosen, (*names, name))
+
+
+def _elements(clause: For, rule: Rule, local: Local) -> Iterator[tuple[Datum, str | None]]:
+    """The elements of a `for` clause's collection, with their names as subjects."""
+    if is_windows_call(clause, rule):
+        yield local.window.call, None
+        return
+    frame = Frame(local.reading())
+    seen = set()
+    for place, element in enumerate(ordered(evaluate(clause.collection, frame), frame)):
+        if isinstance(element, Missing):
+            continue
+        name = f"#{place}" if isinstance(element, Call) else str(place)
+        if isinstance(element, Ref):
+            name = element.name
+            if element.kind in PASSING:
+                in_window = passing(element.kind, frame)
+                name = f"#{in_window.index(name)}" if name in in_window else name
+        if name not in seen:
+            yield element, name
+        seen.add(name)

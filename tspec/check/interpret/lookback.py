@@ -1,0 +1,106 @@
+"""How `old`, `previous`, `first` and `over` move a frame.
+
+Page: "Values", the lines on `over`, `previous` and `first`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+
+from tspec.check.interpret.frames import Frame, Local
+from tspec.resolve import rules
+from tspec.resolve.rules import Duration, Expr
+from tspec.resolve.types import CallOf, Entity
+
+
+def old(frame: Frame) -> Frame:
+    """The same frame at the window's start."""
+    return replace(frame, start=True)
+
+
+def previous(frame: Frame) -> Frame | None:
+    """The same frame at the instance before, on this rank, of the same ranks and subjects."""
+    if frame.instance is None:
+        return None
+    history = frame.instance.book.history(frame.local.line.rank, frame.instance)
+    return frame.at_instance(history[-2]) if len(history) > 1 else None
+
+
+def first(expr: Expr, frame: Frame) -> Frame | None:
+    """Fields as first sampled, if only entities are read; else the first instance on this rank."""
+    if _reads_entities_only(expr):
+        return replace(frame, first=True)
+    if frame.instance is None:
+        return None
+    rank, book = frame.local.line.rank, frame.instance.book
+    if any(_is_call(each) for each in expressions(expr)):
+        return frame.at_instance(book.first[rank])
+    return frame.at_instance(book.history(rank, frame.instance)[0])
+
+
+def over(frame: Frame, duration: Duration) -> tuple[list[Frame], bool]:
+    """The frames of this and the earlier instances within a duration, and if they are complete."""
+    instance = frame.instance
+    if instance is None:
+        return [], False
+    history = instance.book.history(frame.local.line.rank, instance)
+    moved = [at for at in map(frame.at_instance, history) if at is not None]
+    now = unit_index(frame.local, instance.key.at, duration.unit)
+    indices = [
+        unit_index(each.local, each.instance.key.at, duration.unit)
+        for each in moved
+        if each.instance is not None
+    ]
+    every = instance.book.every
+    stride = every.count if every is not None and every.unit == duration.unit else 1
+    inside = [
+        each
+        for each, index in zip(moved, indices, strict=True)
+        if now - duration.count < index <= now
+    ]
+    return inside, indices[0] <= now - duration.count + stride
+
+
+def unit_index(local: Local, at: tuple[int, int], unit: str) -> int:
+    """Which step, epoch or microbatch (counted through the run) an instance belongs to."""
+    window = local.window
+    if unit == "microbatch":
+        return local.line.microbatches(window.open.seq)
+    if unit == "epoch":
+        return window.open.context.epoch
+    return at[0] if window.span in (None, "step", "microbatch") else window.open.context.step
+
+
+def expressions(expr: object) -> Iterator[object]:
+    """An expression and all that it holds."""
+    yield expr
+    if isinstance(expr, tuple):
+        for item in expr:
+            yield from expressions(item)
+    elif is_dataclass(expr):
+        for each in fields(expr):
+            if each.name not in ("type", "span"):
+                yield from expressions(getattr(expr, each.name))
+
+
+def _is_call(expr: object) -> bool:
+    return isinstance(expr, rules.Variable) and isinstance(expr.type, CallOf)
+
+
+def _reads_entities_only(expr: Expr) -> bool:
+    """It has an entity variable, and reads nothing but fields of entities and constants."""
+    found = list(expressions(expr))
+    variables = [each for each in found if isinstance(each, rules.Variable)]
+    return (
+        bool(variables)
+        and all(isinstance(each.type, Entity) for each in variables)
+        and not any(isinstance(each, _MOVING) for each in found)
+        and not any(isinstance(e, rules.Fold) and e.scope != "list" for e in found)
+    )
+
+
+_MOVING = (
+    rules.Ambient, rules.WindowCall, rules.LastCall, rules.Subjects, rules.Calls, rules.Old,
+    rules.Previous, rules.First, rules.Transpose, rules.Change,
+)  # fmt: skip

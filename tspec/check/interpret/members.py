@@ -1,0 +1,91 @@
+"""Which other ranks should have an instance, and what is known of those that have it not.
+
+Page: "Instances", the lines on each rank of the group without the instance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tspec.check.interpret.calls import calls_of, is_window, wanted
+from tspec.check.interpret.expressions import reader
+from tspec.check.interpret.frames import Frame, Local
+from tspec.check.interpret.timeline import PASSING, Call, Timeline
+from tspec.check.interpret.values import Datum
+from tspec.check.interpret.windows import occurrences, of_call
+from tspec.check.verdicts import Instance
+from tspec.resolve.rules import Rule
+from tspec.trace.model import Context, Finish, Ref
+
+
+def others(
+    rule: Rule, key: Instance, locals_: Mapping[int, Local], lines: Mapping[int, Timeline]
+) -> tuple[tuple[int, ...], dict[int, str]]:
+    """The living members that lack the instance, and those of which it cannot be known."""
+    lacking: list[int] = []
+    unknown: dict[int, str] = {}
+    subjects = next(iter(locals_.values())).bindings
+    lasting = [value for value in subjects.values() if _lasts(value)]
+    place_only = any(
+        not _lasts(value) and not isinstance(value, Call) for value in subjects.values()
+    )
+    for rank in key.ranks:
+        line = lines.get(rank)
+        if rank in locals_:
+            continue
+        if line is None:
+            unknown[rank] = f"rank {rank} died"
+        elif not all(_had(value, rule, key, line) for value in lasting):
+            continue
+        elif not _alive(rule, key, line):
+            unknown[rank] = f"rank {rank} died"
+        elif place_only:
+            continue
+        elif rule.window.kind == "calls" or _has_window(rule, key, subjects, line):
+            lacking.append(rank)
+        else:
+            unknown[rank] = f"rank {rank} has no such window"
+    return tuple(lacking), unknown
+
+
+def _lasts(value: Datum) -> bool:
+    """An entity that is no batch or message."""
+    return isinstance(value, Ref) and value.kind not in PASSING
+
+
+def _unit(rule: Rule, context: Context) -> int:
+    """The step in which a record lies, or the epoch for windows that are epochs; runs have one."""
+    if rule.window.span == "epoch":
+        return context.epoch
+    return 0 if rule.window.span == "run" else context.step
+
+
+def _had(value: Datum, rule: Rule, key: Instance, line: Timeline) -> bool:
+    """The subject was first sampled on that rank in the instance's step (epoch) or earlier."""
+    if not isinstance(value, Ref):
+        return False
+    subject = line.subjects.get((value.kind, value.name))
+    return subject is not None and _unit(rule, subject.first.context) <= key.at[0]
+
+
+def _alive(rule: Rule, key: Instance, line: Timeline) -> bool:
+    """It has a record of a later step (epoch) than the instance's, or a Finish."""
+    return any(
+        isinstance(record, Finish) or _unit(rule, record.context) > key.at[0]
+        for record in line.records
+    )
+
+
+def _has_window(rule: Rule, key: Instance, subjects: Mapping[str, Datum], line: Timeline) -> bool:
+    """That rank has a window of the same place, for these subjects."""
+    if rule.window.event is None:
+        return any(window.at == key.at for window in occurrences(rule.window, line))
+    step, place = key.at
+    found = 0
+    for call in calls_of(line, rule.window.event.events):
+        window = of_call(rule.window.kind, call)
+        if call.begin.context.step == step and window is not None:
+            local = Local(line, 0, window, subjects).reading()
+            want = wanted(rule.window.event, reader(Frame(local)))
+            found += is_window(line, window, call, want)
+    return found > place

@@ -1,0 +1,92 @@
+"""The occurrences of a rule's window on one rank, before its filters are looked at.
+
+Page: "Time", on windows; "Instances", on thinning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tspec.check.interpret.calls import calls_of
+from tspec.check.interpret.frames import Occurrence
+from tspec.check.interpret.timeline import Call, Moment, Timeline
+from tspec.resolve.rules import Duration, Window
+
+
+def occurrences(window: Window, line: Timeline) -> Iterator[Occurrence]:
+    """Every call of the window's event, or every span, in order; those that `every` skips left out."""
+    found = _spans(window, line) if window.kind == "each" else _calls(window, line)
+    return (each for each in found if window.every is None or _taken(each, window.every))
+
+
+def _calls(window: Window, line: Timeline) -> Iterator[Occurrence]:
+    events = window.event.events if window.event is not None else ()
+    for call in calls_of(line, events):
+        found = of_call(window.kind, call)
+        if found is not None:
+            yield found
+
+
+def of_call(kind: str, call: Call) -> Occurrence | None:
+    """The window or instant that a call is; None after a call that never returned."""
+    begin = Moment(call.begin.seq, call.begin.context)
+    end = Moment(call.end.seq, call.end.context) if call.end is not None else None
+    if kind == "before":
+        return Occurrence("before", begin, begin, call)
+    if kind == "after":
+        return None if end is None else Occurrence("after", end, end, call)
+    return Occurrence("during" if kind == "during" else "calls", begin, end, call)
+
+
+def _spans(window: Window, line: Timeline) -> Iterator[Occurrence]:
+    if window.span == "run":
+        yield from _run(line)
+        return
+    openings = [b for b in line.boundaries if b.span == window.span]
+    for place, opening in enumerate(openings):
+        if window.span == "step" and opening.index < 1:
+            continue
+        following = openings[place + 1] if place + 1 < len(openings) else line.finish
+        close = None
+        if following is not None:
+            close = Moment(following.seq, line.context_before(following.seq))
+        at = (opening.index, 0)
+        if window.span == "microbatch":
+            at = (opening.context.step, opening.index)
+        yield Occurrence(
+            "each", Moment(opening.seq, opening.context), close, span=window.span, at=at
+        )
+
+
+def _run(line: Timeline) -> Iterator[Occurrence]:
+    if line.begin is None:
+        return
+    close = None
+    if line.finish is not None:
+        close = Moment(line.finish.seq, line.context_before(line.finish.seq))
+    yield Occurrence("each", line.begin, close, span="run")
+
+
+def _taken(window: Occurrence, every: Duration) -> bool:
+    """The window's number in its unit is divisible."""
+    if window.span is not None and window.span == every.unit:
+        number = window.at[1] if window.span == "microbatch" else window.at[0]
+    else:
+        context = _opened(window).context
+        number = {"step": context.step, "epoch": context.epoch, "microbatch": context.microbatch}[
+            every.unit
+        ]
+    return number % every.count == 0
+
+
+def _opened(window: Occurrence) -> Moment:
+    """When the window opened; of an instant after a call, when the call began."""
+    if window.call is None:
+        return window.open
+    return Moment(window.call.begin.seq, window.call.begin.context)
+
+
+def with_place(window: Occurrence, call: Call, place: int) -> Occurrence:
+    """The occurrence, now that its place among the windows of its step is known."""
+    return replace(window, at=(call.begin.context.step, place))
