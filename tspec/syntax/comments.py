@@ -212,7 +212,9 @@ def _outermost(path: Sequence[nodes.Node], own_line: bool) -> tuple[nodes.Node, 
     """The largest node that begins, or ends, where the last of a path does."""
     target = path[-1]
     for node in reversed(path[1:-1]):
-        if (own_line and node.span.start == target.span.start) or (not own_line and node.span.end == target.span.end):
+        if (own_line and node.span.start == target.span.start) or (
+            not own_line and node.span.end == target.span.end
+        ):
             target = node
         else:
             break

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from lark import Token, Tree
 from lark.exceptions import UnexpectedToken
+from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from tspec.diagnostics import Diagnostic, in_order
 from tspec.source import Source, Span
@@ -99,16 +100,22 @@ def _read(words: Sequence[Token], start: int, stop: int | None = None) -> _Read:
         index = stop
     except UnexpectedToken:
         if index == start or not _apart(words, index):
-            return _Read(None, index, frozenset(reader.accepts()))
+            return _Read(None, index, frozenset(_fitting(reader)))
     try:
         return _Read(feed(Token("$END", ""), is_end=True), index)
     except UnexpectedToken:
-        return _Read(None, index, frozenset(reader.accepts()), ended=index == stop)
+        return _Read(None, index, frozenset(_fitting(reader)), ended=index == stop)
+
+
+def _fitting(reader: InteractiveParser) -> set[str]:
+    fitting: set[str] = reader.accepts()  # type: ignore[no-untyped-call]
+    return fitting
 
 
 def _apart(words: Sequence[Token], index: int) -> bool:
     """Whether a token may begin an item after a complete one: it stands on a line of its own."""
-    return words[index].line != words[index - 1].line or words[index] in ITEM_WORDS
+    own_line = bool(words[index].line != words[index - 1].line)
+    return own_line or words[index] in ITEM_WORDS
 
 
 def _closed_before(words: Sequence[Token], start: int, read: _Read, source: Source) -> _Read:

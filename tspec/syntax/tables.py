@@ -64,7 +64,10 @@ def load() -> Lark:
         int(state): {int(token): action for token, action in row.items()}
         for state, row in table["states"].items()
     }
-    return Lark._load_from_dict(text["data"], memo, postlex=_BesideTheGrammar())
+    parser: Lark = Lark._load_from_dict(  # type: ignore[no-untyped-call]
+        text["data"], memo, postlex=_BesideTheGrammar()
+    )
+    return parser
 
 
 def _numbered(table: dict[str, Any]) -> dict[str, Any]:

@@ -127,7 +127,9 @@ def _number(place: Misfit) -> Diagnostic | None:
     if place.ended or previous is None or not place.adjacent() or place.token is None:
         return None
     first, second = previous.type, place.token.type
-    if (first in ("INT", "FLOAT") and (place.text[0].isalnum() or place.text[0] in "_.")) or (second in ("INT", "FLOAT") and previous == "."):
+    if (first in ("INT", "FLOAT") and (place.text[0].isalnum() or place.text[0] in "_.")) or (
+        second in ("INT", "FLOAT") and previous == "."
+    ):
         span = span_of(previous).to(place.span)
     else:
         return None

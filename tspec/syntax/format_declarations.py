@@ -1,0 +1,167 @@
+"""How each declaration is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tspec.syntax import nodes
+from tspec.syntax.format_expressions import (
+    comments_above,
+    expression,
+    quantity,
+    trailing,
+    type_text,
+)
+from tspec.syntax.format_lines import block, listed, value
+from tspec.syntax.format_sharding import layout, mesh
+from tspec.syntax.format_trials import equivalence, replay, test
+from tspec.syntax.printer import LINE, Doc, group, indent
+from tspec.syntax.strings import quote
+
+
+def declaration(node: nodes.Node) -> Doc:
+    """An item of a file, without the comments around it."""
+    match node:
+        case nodes.Edition():
+            return f"edition {node.year}"
+        case nodes.Module():
+            return f"module {node.name.text}"
+        case nodes.Use():
+            alias = f" as {node.alias.text}" if node.alias else ""
+            return f"use {node.module.text}{alias}"
+        case nodes.Let():
+            return value(f"let {node.name.text} =", node.value)
+        case nodes.Reject():
+            return f"reject {node.name.text} because {quote(node.because.value)}"
+        case nodes.Context():
+            return block("context", node, node.fields, _context_field)
+        case nodes.Group():
+            head = f"{_extend(node.extend)}group {node.name.text}"
+            return (head, " = ", _callables(node.callables)) if node.callables else head
+        case nodes.Entity():
+            head = f"{_extend(node.extend)}entity {node.name.text}"
+            return block(head, node, node.fields, _field)
+        case nodes.Event():
+            return _event(node)
+        case nodes.Invariant():
+            return _invariant(node)
+        case nodes.Mesh():
+            return mesh(node)
+        case nodes.Dims():
+            return block(f"dims {node.name.text}", node, node.entries, entry)
+        case nodes.Layout():
+            return layout(node)
+        case nodes.Equivalence():
+            return equivalence(node)
+        case nodes.Replay():
+            return replay(node)
+        case nodes.Test():
+            return test(node)
+        case _:
+            raise TypeError(f"no way is known to write {type(node).__name__}")
+
+
+def _extend(extend: bool) -> str:
+    return "extend " if extend else ""
+
+
+def _callables(callables: Sequence[nodes.Dotted]) -> Doc:
+    """Further to the right than a block that may follow."""
+    parts = [(*comments_above(each), each.text, *trailing(each)) for each in callables]
+    return ("call ", listed(parts, by=4))
+
+
+def _context_field(node: nodes.ContextField) -> Doc:
+    return f"{node.name.text}: {type_text(node.type)}"
+
+
+def _field(node: nodes.Field) -> Doc:
+    head = f"{node.name.text}: {type_text(node.type)}"
+    return head if node.value is None else (head, " = ", expression(node.value))
+
+
+def _event(node: nodes.Event) -> Doc:
+    head = (f"{_extend(node.extend)}event {node.name.text} = ", _callables(node.callables))
+    if not node.fields and not node.trivia.opening and not node.trivia.inner:
+        return head
+    return block(head, node, node.fields, _field)
+
+
+def entry(node: nodes.Entry) -> Doc:
+    """`key: value, value`."""
+    return (f"{node.key.text}: ", listed(expression(each) for each in node.values))
+
+
+# Rules
+
+
+def _invariant(node: nodes.Invariant) -> Doc:
+    clauses: list[nodes.Clause] = [*node.subjects]
+    rest = (node.across, node.window, node.when, node.expect, node.otherwise, node.inferred)
+    clauses += [clause for clause in rest if clause is not None]
+    head = f"{'draft ' if node.draft else ''}invariant {node.name.text}"
+    return block(head, node, clauses, _clause, empty_lines=False)
+
+
+def _clause(node: nodes.Clause) -> Doc:
+    match node:
+        case nodes.For():
+            return (f"for {node.variable.text} in ", expression(node.collection))
+        case nodes.Across():
+            return ("across ", listed(expression(each) for each in node.groups))
+        case nodes.Instant():
+            return (f"{node.edge} ", expression(node.event), _thinning(node.thinning))
+        case nodes.During():
+            return ("during ", expression(node.event), _thinning(node.thinning))
+        case nodes.Each():
+            return (f"each {node.unit.text}", _thinning(node.thinning))
+        case nodes.When():
+            return value("when", node.condition)
+        case nodes.Expect():
+            return _claim(node.claim)
+        case nodes.Else():
+            first, *rest = map(_response, node.responses)
+            return ("else ", listed([first, *(f"then {response}" for response in rest)]))
+        case nodes.Inferred():
+            return block("inferred", node, node.entries, entry, empty_lines=False)
+        case _:
+            raise TypeError(f"no way is known to write {type(node).__name__}")
+
+
+def _thinning(node: nodes.Thinning | None) -> str:
+    if node is None:
+        return ""
+    return f" every {quantity(node.period)}" if isinstance(node, nodes.Every) else " once"
+
+
+def _claim(node: nodes.Claim) -> Doc:
+    match node:
+        case nodes.Ordered():
+            first, *rest = node.events
+            links = [
+                (LINE, *comments_above(e), "before ", expression(e, leading=False)) for e in rest
+            ]
+            head = (*comments_above(node), "expect ", expression(first))
+            return (group(*head, indent(*links)), *trailing(node))
+        case nodes.Contains():
+            head = (*comments_above(node), "expect contains ")
+            return (*head, expression(node.event), *trailing(node))
+        case nodes.OnlyDuring():
+            during, *others = map(expression, node.events)
+            alternatives = indent(*((LINE, "or ", event) for event in others))
+            subject = expression(node.subject)
+            line = group("expect ", subject, " only during ", during, alternatives)
+            return (*comments_above(node), line, *trailing(node))
+        case _:
+            return value("expect", node)
+
+
+def _response(node: nodes.Response) -> str:
+    match node.often:
+        case None:
+            return node.action.text
+        case nodes.Consecutive():
+            return f"{node.action.text} after {node.often.count} consecutive steps"
+        case nodes.Frequent():
+            often = node.often
+            return f"{node.action.text} after {often.count} of {quantity(often.period)}"

@@ -1,0 +1,82 @@
+"""How `mesh` and `layout` are written."""
+
+from __future__ import annotations
+
+from tspec.syntax import nodes
+from tspec.syntax.format_expressions import bracketed, comments_above, expression, trailing
+from tspec.syntax.format_lines import block, listed
+from tspec.syntax.printer import LINE, Doc, group, indent
+from tspec.syntax.strings import quote
+
+
+def mesh(node: nodes.Mesh) -> Doc:
+    lines: list[nodes.Entry | nodes.Regroup] = [*node.entries, *node.regroups]
+    return block(f"mesh {node.name.text}", node, lines, _mesh_line)
+
+
+def _mesh_line(node: nodes.Entry | nodes.Regroup) -> Doc:
+    if isinstance(node, nodes.Regroup):
+        return block(f"regroup {node.name.text}", node, node.entries, _mesh_line)
+    return (f"{node.key.text}: ", listed(expression(each) for each in node.values))
+
+
+def layout(node: nodes.Layout) -> Doc:
+    head = f"layout {node.name.text} on {node.mesh.text}"
+    return block(head, node, node.clauses, _clause)
+
+
+def _clause(node: nodes.Place | nodes.Tied | nodes.Stage) -> Doc:
+    match node:
+        case nodes.Place():
+            return _place(node)
+        case nodes.Tied():
+            return f"tied {quote(node.left.value)} == {quote(node.right.value)}"
+        case nodes.Stage():
+            chunk = "" if node.chunk is None else f" chunk {node.chunk}"
+            modules = listed(quote(module.value) for module in node.modules)
+            return (f"stage {node.number}{chunk}: ", modules)
+
+
+def _place(node: nodes.Place) -> Doc:
+    """`when` goes to a line of its own before the shape is taken apart."""
+    head = f"{node.kind.text} {quote(node.pattern.value)}: "
+    partial = f" partial {', '.join(axis.text for axis in node.partial)}" if node.partial else ""
+    line: tuple[Doc, ...] = (head, _shape(node.shape), partial)
+    if node.when is None:
+        return line
+    when = ("when ", expression(node.when.condition), *trailing(node.when))
+    return group(*line, indent(LINE, *when))
+
+
+def _shape(node: nodes.Shape | nodes.Flat) -> Doc:
+    if isinstance(node, nodes.Flat):
+        return ("flat", *map(_split, node.splits))
+    return bracketed("[", node, [_dimension(each) for each in node.dimensions], "]")
+
+
+def _dimension(node: nodes.Dimension) -> Doc:
+    padding = " * ".join(_term(factor) for factor in node.padding)
+    return (
+        *comments_above(node),
+        _size(node.size),
+        f" padded to {padding}" if padding else "",
+        *map(_split, node.splits),
+        *trailing(node),
+    )
+
+
+def _size(node: nodes.SizeName | nodes.SizeNumber | nodes.SizeSum | nodes.Product) -> Doc:
+    if isinstance(node, nodes.Product):
+        return bracketed("(", node, [_dimension(each) for each in node.dimensions], ")")
+    if isinstance(node, nodes.SizeSum):
+        return " + ".join(map(_term, node.terms))
+    return _term(node)
+
+
+def _term(node: nodes.SizeName | nodes.SizeNumber) -> str:
+    return node.text if isinstance(node, nodes.SizeName) else str(node.value)
+
+
+def _split(node: nodes.Split) -> str:
+    axis = node.axis.text if node.order is None else f"{node.order.text}({node.axis.text})"
+    return f" / {axis}"
