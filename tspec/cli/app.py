@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tspec import __version__
-from tspec.cli import trace
+from tspec.cli import explain, fmt, trace
 
 app = typer.Typer(
     name="tspec",
@@ -20,6 +20,8 @@ app = typer.Typer(
 )
 
 
+app.command()(fmt.fmt)
+app.command()(explain.explain)
 app.add_typer(trace.app, name="trace")
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SpecsArgument = Annotated[
     list[Path],
     typer.Argument(
-        metavar="SPECS...",
+        metavar="SPECS",
         help="Spec files, folders of them, shipped modules (std.hygiene) or packs (specs/essentials).",
         show_default=False,
     ),
