@@ -68,7 +68,7 @@ def attach(
     file: nodes.File, comments: Sequence[Token], source: Source
 ) -> tuple[nodes.File, list[Diagnostic]]:
     """The file with its comments and empty lines, and a warning for each `///` without use."""
-    attaching = _Attaching(source)
+    attaching = _Attaching(source, _children(file))
     for token in comments:
         attaching.place(file, token)
     return attaching.rebuilt(file), attaching.found
@@ -79,6 +79,7 @@ class _Attaching:
     """Which comment goes where, by the `id` of nodes of a tree that stays alive meanwhile."""
 
     source: Source
+    items: list[nodes.Node]
     slots: dict[int, _Slots] = field(default_factory=dict)
     touched: set[int] = field(default_factory=set)
     found: list[Diagnostic] = field(default_factory=list)
@@ -89,13 +90,52 @@ class _Attaching:
         own_line = _begins_line(self.source, span.start)
         text = str(token).rstrip()
         comment = nodes.Comment(text, own_line and _blank_above(self.source, span.start), span)
-        path = _path(file, span)
-        target, side = _target(path, span, own_line, self.source)
+        path = self._path(file, span)
+        target, side = self._target(path, span, own_line)
         self.touched.update(id(node) for node in path)
         self.touched.add(id(target))
         getattr(self.slots.setdefault(id(target), _Slots()), side).append(comment)
         if comment.is_doc and not (side == "leading" and isinstance(target, DOCUMENTED)):
             self._useless(span)
+
+    def _path(self, file: nodes.File, span: Span) -> list[nodes.Node]:
+        """The nodes around a comment, from the file to the smallest."""
+        path: list[nodes.Node] = [file]
+        while True:
+            children = self._children(path[-1])
+            index = _around(children, span)
+            if index == 0 or children[index - 1].span.end <= span.start:
+                return path
+            path.append(children[index - 1])
+
+    def _target(
+        self, path: Sequence[nodes.Node], span: Span, own_line: bool
+    ) -> tuple[nodes.Node, str]:
+        """The node to which a comment goes, and the side of it."""
+        depth = max(index for index, node in enumerate(path) if isinstance(node, HOSTS))
+        host = path[depth]
+        if depth + 1 < len(path):
+            return _outermost(path[: depth + 2], own_line)
+        children = self._children(host)
+        index = _around(children, span)
+        before = children[index - 1] if index > 0 else None
+        after = children[index] if index < len(children) else None
+        closes = isinstance(host, (nodes.File, *BRACED, *BRACKETED)) and not _bodiless(host)
+        if own_line:
+            if after is not None and not _is_head(host, after):
+                return after, "leading"
+            return (host, "inner") if closes and after is None else _outermost(path, own_line)
+        if closes and (before is None or _is_head(host, before)):
+            return host, "opening" if not isinstance(host, nodes.File) else "inner"
+        if before is not None and not _is_head(host, before):
+            return before, "trailing"
+        if after is not None and not _is_head(host, after):
+            return after, "leading"
+        return _outermost(path, own_line)
+
+    def _children(self, node: nodes.Node) -> list[nodes.Node]:
+        """The nodes below one, in the order of the text; those of the file are sorted once."""
+        return self.items if isinstance(node, nodes.File) else _children(node)
 
     def _useless(self, span: Span) -> None:
         self.found.append(
@@ -169,43 +209,6 @@ def _children(node: nodes.Node) -> list[nodes.Node]:
 def _around(children: Sequence[nodes.Node], span: Span) -> int:
     """The number of children that begin before a comment."""
     return bisect_right(children, span.start, key=lambda child: child.span.start)
-
-
-def _path(file: nodes.File, span: Span) -> list[nodes.Node]:
-    """The nodes around a comment, from the file to the smallest."""
-    path: list[nodes.Node] = [file]
-    while True:
-        children = _children(path[-1])
-        index = _around(children, span)
-        if index == 0 or children[index - 1].span.end <= span.start:
-            return path
-        path.append(children[index - 1])
-
-
-def _target(
-    path: Sequence[nodes.Node], span: Span, own_line: bool, source: Source
-) -> tuple[nodes.Node, str]:
-    """The node to which a comment goes, and the side of it."""
-    depth = max(index for index, node in enumerate(path) if isinstance(node, HOSTS))
-    host = path[depth]
-    if depth + 1 < len(path):
-        return _outermost(path[: depth + 2], own_line)
-    children = _children(host)
-    index = _around(children, span)
-    before = children[index - 1] if index > 0 else None
-    after = children[index] if index < len(children) else None
-    closes = isinstance(host, (nodes.File, *BRACED, *BRACKETED)) and not _bodiless(host)
-    if own_line:
-        if after is not None and not _is_head(host, after):
-            return after, "leading"
-        return (host, "inner") if closes and after is None else _outermost(path, own_line)
-    if closes and (before is None or _is_head(host, before)):
-        return host, "opening" if not isinstance(host, nodes.File) else "inner"
-    if before is not None and not _is_head(host, before):
-        return before, "trailing"
-    if after is not None and not _is_head(host, after):
-        return after, "leading"
-    return _outermost(path, own_line)
 
 
 def _outermost(path: Sequence[nodes.Node], own_line: bool) -> tuple[nodes.Node, str]:

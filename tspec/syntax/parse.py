@@ -114,7 +114,7 @@ def _fitting(reader: InteractiveParser) -> set[str]:
 
 def _apart(words: Sequence[Token], index: int) -> bool:
     """Whether a token may begin an item after a complete one: it stands on a line of its own."""
-    own_line = bool(words[index].line != words[index - 1].line)
+    own_line: bool = words[index].line != words[index - 1].line
     return own_line or words[index] in ITEM_WORDS
 
 
@@ -146,7 +146,7 @@ def _begins_item(words: Sequence[Token], index: int) -> bool:
         case "test":
             return following.type == "STRING"
         case _:
-            return following[0].isalpha() or following[0] == "_"
+            return bool(following[0].isalpha()) or following[0] == "_"
 
 
 def _next_item(words: Sequence[Token], start: int, index: int, source: Source) -> int:

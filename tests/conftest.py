@@ -1,0 +1,57 @@
+"""Fixtures for case files: text in, text out, in one file; `pytest --update-cases` writes what came out.
+
+A case file begins with its input. Each line `=== title` begins an expected text, which lasts to
+the next such line or the end of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+CaseCheck = Callable[[Path, dict[str, str]], None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-cases", action="store_true", help="write what came out into the case files"
+    )
+
+
+def sections(text: str) -> dict[str, str]:
+    """The parts of a case file by title; the input's title is empty."""
+    parts: dict[str, list[str]] = {"": []}
+    title = ""
+    for line in text.splitlines(keepends=True):
+        if line.startswith("=== "):
+            title = line.removeprefix("=== ").strip()
+            parts[title] = []
+        else:
+            parts[title].append(line)
+    return {title: "".join(lines) for title, lines in parts.items()}
+
+
+@pytest.fixture
+def case_input() -> Callable[[Path], str]:
+    """The input of a case file."""
+    return lambda path: sections(path.read_text(encoding="utf-8"))[""]
+
+
+@pytest.fixture
+def check_case(request: pytest.FixtureRequest) -> CaseCheck:
+    """Compares texts by title with those of a case file, or writes them with `--update-cases`."""
+
+    def check(path: Path, actual: dict[str, str]) -> None:
+        before = path.read_text(encoding="utf-8")
+        parts = sections(before)
+        ended = {title: text if text.endswith("\n") else f"{text}\n" for title, text in actual.items()}
+        if request.config.getoption("--update-cases"):
+            after = parts[""] + "".join(f"=== {title}\n{text}" for title, text in ended.items())
+            if after != before:
+                path.write_text(after, encoding="utf-8")
+            return
+        assert {title: text for title, text in parts.items() if title} == ended
+
+    return check
