@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import gc
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -39,7 +41,8 @@ def fmt(
     files = list(spec_files(paths))
     if not files:
         raise typer.BadParameter(f"no .tspec file in {', '.join(map(str, paths))}")
-    outcomes = [format_one(path) for path in files]
+    with uncollected():
+        outcomes = [format_one(path) for path in files]
     changed = [o for o in outcomes if o.after is not None and o.after != o.before]
     for outcome in outcomes:
         for error in outcome.errors:
@@ -56,6 +59,19 @@ def fmt(
     if broken:
         raise typer.Exit(FAULT)
     raise typer.Exit(FOUND if changed and (check or diff) else FOUND_NOTHING)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without garbage collection: the parser's tables are many objects and none to collect.
+
+    It would walk them again and again, a fifth of the time that a small file takes.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def spec_files(paths: Iterable[Path]) -> Iterable[Path]:
