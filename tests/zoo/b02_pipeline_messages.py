@@ -1,0 +1,110 @@
+"""TrainCheck B2, B17, B18: activations are lost on their way between two pipeline stages.
+
+`copy` (PT-84803): the message is received into a contiguous copy of the buffer, which is then
+dropped, so that the stage reads zeros. `early` (PT-96600): the receive is not waited for, so that
+the stage reads what the last message left. `driver` (BC-86): the transport loses the tail.
+"""
+
+import argparse
+import os
+import socket
+import time
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from sklearn.datasets import load_digits
+from torch import nn
+
+WIDTH, BATCH = 32, 48
+
+
+class Pipe:
+    """The two ends of one connection."""
+
+    def __init__(self, bug: str | None) -> None:
+        self.bug = bug
+        self.buffer = torch.zeros(WIDTH, BATCH).t()
+
+    def send(self, tensor: torch.Tensor, peer: int) -> None:
+        wire = tensor.detach().clone(memory_format=torch.contiguous_format)
+        if self.bug == "early":
+            time.sleep(0.03)
+        if self.bug == "driver":
+            wire[len(wire) // 2 :] = 0
+        dist.send(wire, peer)
+
+    def receive(self, peer: int) -> torch.Tensor:
+        if self.bug == "early":
+            self.buffer = self.buffer.contiguous()
+            self.pending = dist.irecv(self.buffer, peer)
+            return self.buffer.clone()
+        landing = self.buffer.contiguous()
+        dist.recv(landing, peer)
+        if self.bug != "copy":
+            self.buffer.copy_(landing)
+        return self.buffer.clone()
+
+    def finish(self) -> None:
+        if self.bug == "early":
+            self.pending.wait()
+
+
+def first_stage(args, images: torch.Tensor) -> None:
+    stage = nn.Sequential(nn.Linear(64, WIDTH), nn.Tanh())
+    optimizer = torch.optim.SGD(stage.parameters(), lr=0.2)
+    pipe = Pipe(args.bug)
+    for rows in picks(args, len(images)):
+        output = stage(images[rows])
+        pipe.send(output, 1)
+        gradient = torch.empty(BATCH, WIDTH)
+        dist.recv(gradient, 1)
+        optimizer.zero_grad()
+        output.backward(gradient)
+        optimizer.step()
+
+
+def second_stage(args, labels: torch.Tensor) -> None:
+    stage = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 10))
+    optimizer = torch.optim.SGD(stage.parameters(), lr=0.2)
+    pipe = Pipe(args.bug)
+    for step, rows in enumerate(picks(args, len(labels)), start=1):
+        received = pipe.receive(0).requires_grad_()
+        loss = nn.functional.cross_entropy(stage(received), labels[rows])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        pipe.finish()
+        dist.send(received.grad.contiguous(), 0)
+        if step % 20 == 0:
+            print(f"step {step}: loss {loss.item():.3f}", flush=True)
+
+
+def picks(args, count: int):
+    draw = torch.Generator().manual_seed(args.seed)
+    for _ in range(args.steps):
+        yield torch.randint(count, (BATCH,), generator=draw)
+
+
+def work(rank: int, port: int, args) -> None:
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    dist.init_process_group("gloo", rank=rank, world_size=2)
+    torch.manual_seed(args.seed)
+    digits = load_digits()
+    if rank == 0:
+        first_stage(args, torch.tensor(digits.data, dtype=torch.float32) / 16)
+    else:
+        second_stage(args, torch.tensor(digits.target))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--bug", choices=["copy", "early", "driver"])
+    args = parser.parse_args()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    mp.spawn(work, (port, args), nprocs=2)
