@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tspec import __version__
-from tspec.cli import explain, fmt, trace
+from tspec.cli import check, explain, fmt, trace
 
 app = typer.Typer(
     name="tspec",
@@ -21,6 +21,7 @@ app = typer.Typer(
 
 
 app.command()(fmt.fmt)
+app.command()(check.check)
 app.command()(explain.explain)
 app.add_typer(trace.app, name="trace")
 

@@ -33,7 +33,10 @@ def load(specs: list[Path]) -> Program:
     if loaded.program is None:
         errors = sum(d.severity == "error" for d in loaded.diagnostics)
         code = next(d.code for d in loaded.diagnostics if d.severity == "error")
-        typer.echo(f"{errors} error{'' if errors == 1 else 's'}; `tspec explain {code}` says more", err=True)
+        typer.echo(
+            f"{errors} error{'' if errors == 1 else 's'}; `tspec explain {code}` says more",
+            err=True,
+        )
         raise typer.Exit(FAULT)
     if not loaded.program.rules:
         typer.echo(f"tspec: no rule in {', '.join(map(str, specs))}", err=True)

@@ -1,0 +1,34 @@
+"""`tspec check SPECS… --trace DIR`: decide rules over a recording."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tspec.cli.output import AcceptedOnlyOption, Format, FormatOption, ReportOption, write
+from tspec.cli.specs import SpecsArgument, load
+
+TraceOption = Annotated[
+    Path, typer.Option("--trace", metavar="DIR", exists=True, file_okay=False, help="A recording.")
+]
+
+
+def check(
+    specs: SpecsArgument,
+    trace: TraceOption,
+    output_format: FormatOption = Format.TEXT,
+    report: ReportOption = None,
+    accepted_only: AcceptedOnlyOption = False,
+) -> None:
+    """Decide rules over a recording, and report what violates them."""
+    from tspec.check.interpret import interpret
+    from tspec.report.build import report as build
+    from tspec.trace.read import read_trace
+
+    program = load(specs)
+    found = build(program, interpret(program.rules, read_trace(trace)))
+    if accepted_only:
+        found = found.without_drafts()
+    raise typer.Exit(write(found, program, output_format, report))
