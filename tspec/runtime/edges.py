@@ -119,3 +119,7 @@ class Remembering(Source, Protocol):
 
     def first(self, kind: str, name: str) -> Mapping[str, Any]:
         """A declared field of each subject as it was at the subject's first sample of that field."""
+
+
+class SkipCall(Exception):
+    """A sink raises it in `begin`: the call is not made, and ends without an error. It returns None."""

@@ -1,0 +1,52 @@
+"""Values known at every moment that are no subject's: the latest loss, autocast, what the script annotates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from tspec.runtime.edges import Missing
+
+
+class Ambient:
+    """Asks torch at the moment of the question; remembers the latest loss and annotations."""
+
+    def __init__(self) -> None:
+        self.annotated: dict[str, Any] = {}
+        self._loss: torch.Tensor | None = None
+        self._value: Any = Missing.NO_HISTORY
+
+    def loss_is(self, loss: torch.Tensor) -> None:
+        """`backward` is about to be called on this tensor. Its number is read when it is asked for."""
+        self._loss = loss.detach()
+
+    def value(self, name: str) -> Any:
+        """The value now; not recorded if the name means nothing here."""
+        if name in self.annotated:
+            return self.annotated[name]
+        if name == "loss":
+            return self._number()
+        if name == "autocast.enabled":
+            return autocast_device() is not None
+        if name == "autocast.dtype":
+            device = autocast_device()
+            if device is None:
+                return Missing.ABSENT
+            return str(torch.get_autocast_dtype(device)).removeprefix("torch.")
+        if name == "cuda.available":
+            return torch.cuda.is_available()
+        return Missing.NOT_RECORDED
+
+    def _number(self) -> Any:
+        if self._loss is not None:
+            loss, self._loss = self._loss, None
+            self._value = float(loss.sum()) if loss.numel() else Missing.NOT_RECORDED
+        return self._value
+
+
+def autocast_device() -> str | None:
+    """The type of the device for which autocast is on, or None."""
+    if torch.is_autocast_enabled("cuda"):
+        return "cuda"
+    return "cpu" if torch.is_autocast_enabled("cpu") else None

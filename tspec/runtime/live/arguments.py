@@ -1,0 +1,84 @@
+"""Which argument a name stands for in one call, defaults of the signature included."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_BUILTIN_PARAMETERS = {
+    "matmul": ("input", "other"),
+    "mm": ("input", "mat2"),
+    "bmm": ("input", "mat2"),
+    "linear": ("input", "weight", "bias"),
+    "conv1d": ("input", "weight", "bias", "stride", "padding", "dilation", "groups"),
+    "conv2d": ("input", "weight", "bias", "stride", "padding", "dilation", "groups"),
+    "conv3d": ("input", "weight", "bias", "stride", "padding", "dilation", "groups"),
+    "scaled_dot_product_attention": (
+        "query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale",
+    ),
+}  # fmt: skip
+"""Builtins have no signature that `inspect` could read; these are the documented ones."""
+
+_BUILTIN_DEFAULTS = {
+    "scaled_dot_product_attention": {"dropout_p": 0.0, "is_causal": False, "attn_mask": None},
+}
+
+
+class Parameters:
+    """The parameters of one callable, read once: `get(name, args, kwargs)` is then cheap."""
+
+    __slots__ = ("_defaults", "_first_star", "_positions", "_star", "_stars", "method")
+
+    def __init__(self, function: Callable[..., Any], method: bool) -> None:
+        self.method = method
+        self._positions: dict[str, int] = {}
+        self._defaults: dict[str, Any] = {}
+        self._star: str | None = None
+        self._first_star = 0
+        self._stars: str | None = None
+        self._read(function)
+
+    def _read(self, function: Callable[..., Any]) -> None:
+        try:
+            parameters = list(inspect.signature(function).parameters.values())
+        except (TypeError, ValueError):
+            name = getattr(function, "__name__", "")
+            names = _BUILTIN_PARAMETERS.get(name, ())
+            self._positions = {each: index for index, each in enumerate(names)}
+            self._defaults = dict(_BUILTIN_DEFAULTS.get(name, {}))
+            return
+        for index, parameter in enumerate(parameters):
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                self._star, self._first_star = parameter.name, index
+                continue
+            if parameter.kind is parameter.VAR_KEYWORD:
+                self._stars = parameter.name
+                continue
+            if parameter.kind is not parameter.KEYWORD_ONLY:
+                self._positions[parameter.name] = index
+            if parameter.default is not parameter.empty:
+                self._defaults[parameter.name] = parameter.default
+
+    def get(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """The argument of that name. Raises KeyError if the call has none."""
+        if name in kwargs:
+            return kwargs[name]
+        position = self._positions.get(name)
+        if position is not None and position < len(args):
+            return args[position]
+        if name == self._star:
+            return args[self._first_star :]
+        if name == self._stars:
+            return dict(kwargs)
+        if name == "self" and self.method and args:
+            return args[0]
+        return self._defaults[name]
+
+    def plain(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Name and value of all arguments that are numbers, strings or booleans."""
+        names = sorted(self._positions, key=lambda each: self._positions[each])
+        bound = dict(self._defaults)
+        bound.update(zip(names, args, strict=False))
+        bound.update(kwargs)
+        return {key: value for key, value in bound.items() if isinstance(value, (bool, int, float, str))}

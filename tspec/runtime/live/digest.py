@@ -1,0 +1,129 @@
+"""A 64-bit hash of a tensor's elements and their order, the same on every device.
+
+The elements' bytes in logical (row-major) order are read as 64-bit words. Up to `SMALL` words are
+mixed one by one with their place, many tensors in one go. Of longer tensors, wrap-around column
+sums at two prime widths are taken first (four reads of the memory, no multiplication), and the
+sums are mixed with their places. All arithmetic is exact modulo 2^64, so the order of addition,
+and with it the device and the number of threads, does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import torch
+
+SMALL = 16_384
+"""Words up to which a tensor is mixed directly (32,768 float32)."""
+WIDTHS = (1009, 1021)
+BATCH = 1 << 18
+"""Words that are mixed at once: 2 MiB, so that they stay in the cache."""
+
+
+def _signed(value: int) -> int:
+    value &= (1 << 64) - 1
+    return value - (1 << 64) if value >> 63 else value
+
+
+_STEP = _signed(0x9E3779B97F4A7C15)
+_FIRST = _signed(0xFF51AFD7ED558CCD)
+_SECOND = _signed(0xC4CEB9FE1A85EC53)
+_LOW32 = 0xFFFFFFFF
+_LOW35 = (1 << 35) - 1
+
+
+def _mix(words: torch.Tensor) -> torch.Tensor:
+    """A bijection of 64-bit words in which each bit of the input reaches half of the output; in place."""
+    words ^= (words >> 32).bitwise_and_(_LOW32)
+    words *= _FIRST
+    words ^= (words >> 29).bitwise_and_(_LOW35)
+    words *= _SECOND
+    words ^= (words >> 32).bitwise_and_(_LOW32)
+    return words
+
+
+@lru_cache(maxsize=8)
+def _places(count: int, device: torch.device) -> torch.Tensor:
+    """A hash of each of the places 0 to count - 1."""
+    places = torch.arange(1, count + 1, dtype=torch.int64, device=device)
+    return _mix(places * _STEP)
+
+
+def words_of(tensor: torch.Tensor) -> torch.Tensor:
+    """The elements' bytes in logical order as int64 words, zeros after the last byte."""
+    flat = tensor.resolve_conj().resolve_neg().contiguous().reshape(-1)
+    if flat.numel() == 0:
+        return torch.empty(0, dtype=torch.int64, device=flat.device)
+    size = flat.element_size()
+    if size * flat.numel() % 8 == 0 and size * flat.storage_offset() % 8 == 0 and flat.dtype != torch.bool:
+        return flat.view(torch.int64) if size <= 8 else torch.view_as_real(flat).reshape(-1).view(torch.int64)
+    data = flat.view(torch.uint8)
+    whole = torch.zeros((data.numel() + 7) // 8 * 8, dtype=torch.uint8, device=data.device)
+    whole[: data.numel()] = data
+    return whole.view(torch.int64)
+
+
+def _short(words: torch.Tensor) -> torch.Tensor:
+    """Words that stand for the tensor: its own, or the column sums of a long one."""
+    count = words.numel()
+    if count <= SMALL:
+        return words
+    sums = []
+    for width in WIDTHS:
+        rows = count // width
+        total = words[: rows * width].view(rows, width).sum(0)
+        tail = words[rows * width :]
+        total[: tail.numel()] += tail
+        sums.append(total)
+    return torch.cat(sums)
+
+
+def digests(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Digests of tensors on one device, as an int64 tensor on it. Any shapes, layouts and dtypes."""
+    if not tensors:
+        return torch.empty(0, dtype=torch.int64)
+    device = tensors[0].device
+    shorts = [_short(words_of(tensor)) for tensor in tensors]
+    sums: list[torch.Tensor] = []
+    begin = 0
+    while begin < len(shorts):
+        end, total = begin, 0
+        while end < len(shorts) and (end == begin or total + shorts[end].numel() <= BATCH):
+            total += shorts[end].numel()
+            end += 1
+        sums.append(_mixed_sums(shorts[begin:end], device))
+        begin = end
+    sizes = [tensor.numel() for tensor in tensors]
+    return _mix(torch.cat(sums) ^ _sizes(tuple(sizes), device))
+
+
+@lru_cache(maxsize=64)
+def _sizes(sizes: tuple[int, ...], device: torch.device) -> torch.Tensor:
+    return _mix(torch.tensor(sizes, dtype=torch.int64).add_(1).mul_(_FIRST)).to(device)
+
+
+def _mixed_sums(parts: Sequence[torch.Tensor], device: torch.device) -> torch.Tensor:
+    """For each part, the sum of its words after mixing each with its place."""
+    lengths = tuple(part.numel() for part in parts)
+    if sum(lengths) == 0:
+        return torch.zeros(len(parts), dtype=torch.int64, device=device)
+    longest = 1 << max(lengths).bit_length()
+    places = _places(longest, device)
+    keys = torch.cat([places[:length] for length in lengths])
+    mixed = keys.bitwise_xor_(torch.cat(list(parts)))
+    mixed *= _STEP
+    _mix(mixed)
+    if len(parts) == 1:
+        return mixed.sum().reshape(1)
+    ends, starts = _edges(lengths, device)
+    running = mixed.cumsum(0)
+    running = torch.cat((running.new_zeros(1), running))
+    return running[ends] - running[starts]
+
+
+@lru_cache(maxsize=64)
+def _edges(lengths: tuple[int, ...], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    ends = torch.tensor(lengths, dtype=torch.int64).cumsum(0)
+    starts = torch.cat((ends.new_zeros(1), ends[:-1]))
+    return ends.to(device), starts.to(device)

@@ -1,0 +1,120 @@
+"""From a dotted path to the object that it names, among the modules that are loaded."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a callable hangs: an attribute of a module or class."""
+
+    holder: Any
+    name: str
+    path: str
+
+    @property
+    def value(self) -> Any:
+        """What is there, without binding it; None if nothing is."""
+        return inspect.getattr_static(self.holder, self.name, None)
+
+
+def script_name() -> str | None:
+    """The name under which the running script would be imported: `train` for `train.py`."""
+    main = sys.modules.get("__main__")
+    path = getattr(main, "__file__", None)
+    if not path:
+        return None
+    return str(path).replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".py")
+
+
+def find(path: str, importable: tuple[str, ...] = ("torch",)) -> Place | None:
+    """The place of `a.b.C.method`, or None as long as its module is not loaded.
+
+    A path may begin with `__main__` or the script's own name. Submodules of the packages that
+    are `importable` are imported if need be.
+    """
+    parts = path.split(".")
+    for cut in range(len(parts) - 1, 0, -1):
+        module = _module(".".join(parts[:cut]), importable)
+        if module is None:
+            continue
+        holder: Any = module
+        for part in parts[cut:-1]:
+            holder = getattr(holder, part, None)
+            if holder is None:
+                break
+        else:
+            name = parts[-1]
+            if inspect.getattr_static(holder, name, None) is not None or hasattr(holder, name):
+                return Place(holder, name, path)
+    return None
+
+
+def _module(name: str, importable: tuple[str, ...]) -> ModuleType | None:
+    loaded = sys.modules.get(name)
+    if loaded is None and name == script_name():
+        loaded = sys.modules.get("__main__")
+    if loaded is None and name.split(".")[0] in importable and name.split(".")[0] in sys.modules:
+        try:
+            loaded = importlib.import_module(name)
+        except ImportError:
+            return None
+    return loaded
+
+
+def members(path: str) -> Iterator[Place]:
+    """The public functions of an open family `a.b.*`, in order of their names."""
+    module = _module(path.removesuffix(".*"), ("torch",))
+    if module is None:
+        return
+    for name in sorted(vars(module)):
+        value = vars(module)[name]
+        if name.startswith(("_", "has_torch_function", "handle_torch_function")):
+            continue
+        if isinstance(value, (type, ModuleType)):
+            continue
+        if callable(value) and _belongs(value, module):
+            yield Place(module, name, f"{module.__name__}.{name}")
+
+
+def _belongs(value: Any, module: ModuleType) -> bool:
+    """Functions of other modules (typing's, torch's own tools) that only were imported do not count."""
+    home = getattr(value, "__module__", None)
+    if not isinstance(value, FunctionType):
+        return home is None or str(home).startswith("torch")
+    return home in (module.__name__, "torch._jit_internal", "torch.functional")
+
+
+def spellings(cls: type) -> str:
+    """A class as a string: its dotted paths along the method resolution order, the most derived first.
+
+    Both the path where it is defined and the shorter one under which it is known
+    (`torch.nn.modules.conv.Conv2d`, `torch.nn.Conv2d`).
+    """
+    words: list[str] = []
+    for base in cls.__mro__[:-1]:
+        for word in _paths(base):
+            if word not in words:
+                words.append(word)
+    return " ".join(words)
+
+
+def _paths(cls: type) -> list[str]:
+    module = cls.__module__
+    if module in ("__main__", "__mp_main__"):
+        module = script_name() or "__main__"
+    path = f"{module}.{cls.__qualname__}"
+    words = []
+    parts = module.split(".")
+    for cut in range(1, len(parts)):
+        package = sys.modules.get(".".join(parts[:cut]))
+        if package is not None and vars(package).get(cls.__name__) is cls:
+            words.append(f"{'.'.join(parts[:cut])}.{cls.__name__}")
+    return [*words, path]

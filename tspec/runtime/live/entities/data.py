@@ -1,0 +1,91 @@
+"""Loaders, and the batches of the step that is under way."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from tspec.runtime.edges import Ref
+from tspec.runtime.live.convert import tensors_in
+from tspec.runtime.live.entities.kind import ABSENT, NOT_RECORDED, UNKNOWN
+from tspec.runtime.live.numbered import Numbered
+
+
+class Loaders:
+    """Kind `loader`: `loader.0`."""
+
+    def __init__(self) -> None:
+        self.numbered = Numbered("loader")
+
+    def things(self) -> Mapping[str, Any]:
+        return self.numbered.alive()
+
+    def name_of(self, thing: Any) -> str | None:
+        return self.numbered.name(thing) if self.numbered.knows(thing) else None
+
+    def field(self, name: str, subject: str, thing: Any) -> Any:
+        if name == "length":
+            return length(thing)
+        if name == "batch_size":
+            size = getattr(thing, "batch_size", None)
+            return int(size) if isinstance(size, int) else ABSENT
+        return UNKNOWN
+
+
+def length(loader: Any) -> Any:
+    """How many batches a loader gives, absent if it does not say."""
+    try:
+        return len(loader)
+    except (TypeError, NotImplementedError, ValueError):
+        return ABSENT
+
+
+class Batch:
+    """What a loader gave out at once. Its tensors are not kept alive."""
+
+    __slots__ = ("loader", "tensors")
+
+    def __init__(self, loader: Ref, batch: Any) -> None:
+        self.loader = loader
+        self.tensors = [weakref.ref(tensor) for tensor in tensors_in(batch)]
+
+
+class Batches:
+    """Kind `batch`: `batch.12`, of the current step."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._current: dict[str, Batch] = {}
+
+    def add(self, loader: Ref, batch: Any) -> str:
+        """A loader gave out a batch."""
+        name = f"batch.{self._count}"
+        self._count += 1
+        self._current[name] = Batch(loader, batch)
+        return name
+
+    def step_opens(self) -> None:
+        """Batches last for the step in which they were taken."""
+        self._current.clear()
+
+    def things(self) -> Mapping[str, Batch]:
+        return self._current
+
+    def name_of(self, thing: Any) -> str | None:
+        return None
+
+    def field(self, name: str, subject: str, thing: Batch) -> Any:
+        if name == "loader":
+            return thing.loader
+        if name == "tensors":
+            held = [reference() for reference in thing.tensors]
+            return tuple(NOT_RECORDED if tensor is None else tensor for tensor in held)
+        return ABSENT
+
+
+def is_batch_tensor(value: Any) -> bool:
+    """A tensor such as loaders give out."""
+    return isinstance(value, torch.Tensor)

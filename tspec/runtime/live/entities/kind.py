@@ -1,0 +1,30 @@
+"""What every kind of subject offers: its subjects by canonical name, and their fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from tspec.runtime.edges import Missing
+
+
+class Kind(Protocol):
+    """One kind of subject of a live job."""
+
+    def things(self) -> Mapping[str, Any]:
+        """Canonical name and object of all subjects, in the order in which they came into being."""
+
+    def name_of(self, thing: Any) -> str | None:
+        """The canonical name of an object, or None if it is no subject of the kind."""
+
+    def field(self, name: str, subject: str, thing: Any) -> Any:
+        """A field's value, tensors as handles; UNKNOWN if the kind has no such field of its own."""
+
+
+class Unknown:
+    """The kind does not know the field: it is an attribute of the object."""
+
+
+UNKNOWN = Unknown()
+ABSENT = Missing.ABSENT
+NOT_RECORDED = Missing.NOT_RECORDED

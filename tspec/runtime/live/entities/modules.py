@@ -1,0 +1,103 @@
+"""Modules: what the outermost ones hold, wrappers left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from tspec.runtime.edges import Missing, Ref
+from tspec.runtime.live.convert import scalar
+from tspec.runtime.live.dotted import spellings
+from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN
+from tspec.runtime.live.models import unwrapped, walk
+
+if TYPE_CHECKING:
+    from tspec.runtime.live.state import State
+
+
+class Modules:
+    """Kind `module`. Things are `nn.Module`s."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._held: tuple[int, dict[str, frozenset[Ref]], dict[str, frozenset[str]]] = (-1, {}, {})
+
+    def things(self) -> Mapping[str, nn.Module]:
+        return self._state.models.tables.modules
+
+    def name_of(self, thing: Any) -> str | None:
+        if not isinstance(thing, nn.Module):
+            return None
+        return self._state.models.tables.module_by_id.get(id(unwrapped(thing)))
+
+    def field(self, name: str, subject: str, thing: nn.Module) -> Any:
+        models = self._state.models
+        if name == "training":
+            return bool(thing.training)
+        if name == "class":
+            return spellings(type(thing))
+        if name == "name":
+            return subject
+        if name == "root":
+            return subject in models.tables.titles
+        if name == "called":
+            return thing in models.called
+        if name == "leaf":
+            return not any(child is not None for child in thing._modules.values())
+        if name == "parameters":
+            return self._tables()[0].get(subject, frozenset())
+        if name == "state_names":
+            return self._tables()[1].get(subject, frozenset())
+        if name == "attributes":
+            return attributes(thing)
+        if name == "next":
+            following = models.tables.next_module.get(subject)
+            return ABSENT if following is None else Ref("module", following)
+        return UNKNOWN
+
+    def _tables(self) -> tuple[dict[str, frozenset[Ref]], dict[str, frozenset[str]]]:
+        """Parameters and state names of each module, made again when the models have changed."""
+        models = self._state.models
+        if self._held[0] != models.version:
+            parameters: dict[str, frozenset[Ref]] = {}
+            names: dict[str, frozenset[str]] = {}
+            for subject, module in models.tables.modules.items():
+                parameters[subject] = frozenset(
+                    Ref("parameter", models.tables.parameter_by_id[id(p)])
+                    for p in module.parameters()
+                    if id(p) in models.tables.parameter_by_id
+                )
+                names[subject] = frozenset(state_names(module))
+            self._held = (models.version, parameters, names)
+        return self._held[1], self._held[2]
+
+
+def attributes(module: nn.Module) -> dict[str, Any]:
+    """Plain public values of a module; a parameter that there is counts as true (`bias`)."""
+    found: dict[str, Any] = {}
+    for key, value in vars(module).items():
+        if key.startswith("_") or key == "training":
+            continue
+        plain = scalar(value)
+        if not isinstance(plain, Missing):
+            found[key] = plain
+    for key, parameter in module._parameters.items():
+        if parameter is not None:
+            found[key] = True
+    return found
+
+
+def state_names(module: nn.Module) -> list[str]:
+    """Keys of the module's `state_dict`, without making one."""
+    found = []
+    for path, held in walk(module):
+        prefix = f"{path}." if path else ""
+        found += [prefix + key for key, value in held._parameters.items() if value is not None]
+        found += [
+            prefix + key
+            for key, value in held._buffers.items()
+            if value is not None and key not in held._non_persistent_buffers_set
+        ]
+    return found

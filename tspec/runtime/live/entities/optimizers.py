@@ -1,0 +1,157 @@
+"""Optimizers, torch's and the user's own, their groups of parameters, and schedulers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tspec.runtime.edges import Ref
+from tspec.runtime.live.dotted import spellings
+from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN
+from tspec.runtime.live.numbered import Numbered
+
+if TYPE_CHECKING:
+    from tspec.runtime.live.state import State
+
+
+def held_tensors(value: Any, depth: int = 3) -> list[torch.Tensor]:
+    """Tensors that are to be trained, in a list, dict or tuple of an optimizer's attributes."""
+    if isinstance(value, torch.Tensor):
+        return [value] if value.is_leaf and value.requires_grad else []
+    if depth == 0:
+        return []
+    if isinstance(value, Mapping):
+        return [t for item in value.values() for t in held_tensors(item, depth - 1)]
+    if isinstance(value, (list, tuple)):
+        return [t for item in value for t in held_tensors(item, depth - 1)]
+    return []
+
+
+def groups_of(optimizer: Any) -> list[dict[str, Any]]:
+    """The groups of parameters of an optimizer; of the user's own kind, one with its plain attributes."""
+    groups = getattr(optimizer, "param_groups", None)
+    if isinstance(groups, list) and all(isinstance(group, dict) for group in groups):
+        return groups
+    values = dict(getattr(optimizer, "__dict__", {}))
+    tensors: dict[int, torch.Tensor] = {}
+    for value in values.values():
+        tensors.update({id(t): t for t in held_tensors(value)})
+    plain = {key: value for key, value in values.items() if isinstance(value, (bool, int, float, str))}
+    return [{**plain, "params": list(tensors.values())}]
+
+
+class Optimizers:
+    """Kind `optimizer`: `optimizer.0`, in the order in which they were built."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self.numbered = Numbered("optimizer")
+        self._groups: dict[int, str] = {}
+
+    def things(self) -> Mapping[str, Any]:
+        return self.numbered.alive()
+
+    def name_of(self, thing: Any) -> str | None:
+        return self.numbered.name(thing) if self.numbered.knows(thing) else None
+
+    def field(self, name: str, subject: str, thing: Any) -> Any:
+        if name == "class":
+            return spellings(type(thing))
+        if name == "param_groups":
+            return tuple(Ref("param_group", f"{subject}.group.{i}") for i in range(len(groups_of(thing))))
+        if name == "parameters":
+            return self._references([p for group in groups_of(thing) for p in group.get("params", ())])
+        return UNKNOWN
+
+    def numbers(self) -> frozenset[int]:
+        """Numbers of all optimizers that exist."""
+        return frozenset(int(name.rsplit(".", 1)[1]) for name in self.numbered.alive())
+
+    def holders_of(self, tensors: list[torch.Tensor]) -> frozenset[int]:
+        """Numbers of the optimizers that hold one of the tensors."""
+        ids = {id(tensor) for tensor in tensors}
+        return frozenset(
+            self.numbered.number(optimizer)
+            for optimizer in self.numbered.alive().values()
+            if any(id(p) in ids for group in groups_of(optimizer) for p in group.get("params", ()))
+        )
+
+    def name_parameters(self, optimizer: Any) -> None:
+        """Give names to parameters that no model holds, by their place in the optimizer."""
+        subject, place = self.numbered.name(optimizer), 0
+        for index, group in enumerate(groups_of(optimizer)):
+            for parameter in group.get("params", ()):
+                if isinstance(parameter, torch.Tensor):
+                    self._state.models.name_free(parameter, f"{subject}.param.{place}")
+                    self._groups[id(parameter)] = f"{subject}.group.{index}"
+                place += 1
+
+    def group_of(self, tensor: torch.Tensor) -> Ref | None:
+        """The group that holds a parameter."""
+        name = self._groups.get(id(tensor))
+        return None if name is None else Ref("param_group", name)
+
+    def _references(self, tensors: list[torch.Tensor]) -> frozenset[Ref]:
+        names = (self._state.models.name_of_parameter(tensor) for tensor in tensors)
+        return frozenset(Ref("parameter", name) for name in names if name is not None)
+
+
+class ParamGroups:
+    """Kind `param_group`: `optimizer.0.group.1`. Things are the group's dicts."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def things(self) -> Mapping[str, dict[str, Any]]:
+        return {
+            f"{name}.group.{index}": group
+            for name, optimizer in self._state.optimizers.things().items()
+            for index, group in enumerate(groups_of(optimizer))
+        }
+
+    def name_of(self, thing: Any) -> str | None:
+        return next((name for name, group in self.things().items() if group is thing), None)
+
+    def field(self, name: str, subject: str, thing: dict[str, Any]) -> Any:
+        if name == "params":
+            return self._state.optimizers._references(list(thing.get("params", ())))
+        value = thing.get(name)
+        if isinstance(value, torch.Tensor):
+            value = value.item()
+        return ABSENT if value is None else value
+
+
+class Schedulers:
+    """Kind `scheduler`: `scheduler.0`."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self.numbered = Numbered("scheduler")
+
+    def things(self) -> Mapping[str, Any]:
+        return self.numbered.alive()
+
+    def name_of(self, thing: Any) -> str | None:
+        return self.numbered.name(thing) if self.numbered.knows(thing) else None
+
+    def field(self, name: str, subject: str, thing: Any) -> Any:
+        if name == "class":
+            return spellings(type(thing))
+        if name == "optimizer":
+            held = self._state.optimizers.name_of(getattr(thing, "optimizer", None))
+            return ABSENT if held is None else Ref("optimizer", held)
+        if name == "total_steps":
+            return total_steps(thing)
+        return UNKNOWN
+
+
+def total_steps(scheduler: Any) -> Any:
+    """How many steps a scheduler was built for, where it says so."""
+    kinds = {base.__name__ for base in type(scheduler).__mro__}
+    if "CosineAnnealingLR" in kinds:
+        return int(scheduler.T_max)
+    if "OneCycleLR" in kinds:
+        return int(scheduler.total_steps)
+    return int(scheduler.total_iters) if "PolynomialLR" in kinds else ABSENT

@@ -1,0 +1,101 @@
+"""Scalers of the loss, random generators, and wrappers that reduce gradients."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tspec.runtime.edges import Ref
+from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN
+from tspec.runtime.live.models import unwrapped, walk
+from tspec.runtime.live.numbered import Numbered
+
+if TYPE_CHECKING:
+    from tspec.runtime.live.state import State
+
+
+class Scalers:
+    """Kind `scaler`: `scaler.0`."""
+
+    def __init__(self) -> None:
+        self.numbered = Numbered("scaler")
+
+    def things(self) -> Mapping[str, Any]:
+        return {name: each for name, each in self.numbered.alive().items() if each.is_enabled()}
+
+    def name_of(self, thing: Any) -> str | None:
+        return self.numbered.name(thing) if self.numbered.knows(thing) else None
+
+    def field(self, name: str, subject: str, thing: Any) -> Any:
+        return float(thing.get_scale()) if name == "scale" else UNKNOWN
+
+
+class Generators:
+    """Kind `generator`: `default` (torch's), `cuda:0`, `python`, `numpy`. Reading draws nothing."""
+
+    def things(self) -> Mapping[str, str]:
+        names = ["default", "python"]
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            names.append(f"cuda:{torch.cuda.current_device()}")
+        if "numpy.random" in sys.modules:
+            names.append("numpy")
+        return {name: name for name in names}
+
+    def name_of(self, thing: Any) -> str | None:
+        return "default" if thing is torch.default_generator else None
+
+    def field(self, name: str, subject: str, thing: str) -> Any:
+        if name == "name":
+            return subject
+        return self._state(subject) if name == "state" else ABSENT
+
+    def _state(self, subject: str) -> torch.Tensor:
+        if subject == "default":
+            return torch.get_rng_state()
+        if subject == "python":
+            version, words, gauss = random.getstate()
+            return torch.tensor([version, *words, hash(gauss) & 0xFFFFFFFF], dtype=torch.int64)
+        if subject == "numpy":
+            _, keys, position, has_gauss, gauss = sys.modules["numpy.random"].get_state()
+            words = [position, has_gauss, hash(gauss) & 0xFFFFFFFF]
+            return torch.cat((torch.from_numpy(keys.astype("int64")), torch.tensor(words)))
+        return torch.cuda.get_rng_state(subject)
+
+
+class Wrappers:
+    """Kind `wrapper`: `wrapper.0`. Things are `DistributedDataParallel` modules."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self.numbered = Numbered("wrapper")
+
+    def things(self) -> Mapping[str, Any]:
+        return self.numbered.alive()
+
+    def name_of(self, thing: Any) -> str | None:
+        return self.numbered.name(thing) if self.numbered.knows(thing) else None
+
+    def field(self, name: str, subject: str, thing: Any) -> Any:
+        models = self._state.models
+        if name == "module":
+            held = models.tables.module_by_id.get(id(unwrapped(thing)))
+            return ABSENT if held is None else Ref("module", held)
+        if name == "parameters":
+            names = (models.name_of_parameter(p) for p in getattr(thing, "_module_parameters", ()))
+            return frozenset(Ref("parameter", each) for each in names if each is not None)
+        return UNKNOWN
+
+    def replicas(self, module: str | None) -> tuple[int, ...] | None:
+        """The ranks that hold copies of a module's parameters, because a wrapper is around it."""
+        models = self._state.models
+        held = None if module is None else models.module_of(module)
+        if held is None:
+            return None
+        for wrapper in self.numbered.alive().values():
+            if any(each is held for _, each in walk(wrapper)):
+                return self._state.ranks.of_group(getattr(wrapper, "process_group", None))
+        return None

@@ -1,0 +1,111 @@
+"""Parameters, buffers, and the optimizer's state of each parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tspec.runtime.edges import Ref
+from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN
+from tspec.runtime.live.models import Parameter
+
+if TYPE_CHECKING:
+    from tspec.runtime.live.state import State
+
+
+class Parameters:
+    """Kind `parameter`. Things are `models.Parameter`."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def things(self) -> Mapping[str, Parameter]:
+        return self._state.models.parameters()
+
+    def name_of(self, thing: Any) -> str | None:
+        return self._state.models.name_of_parameter(thing) if isinstance(thing, torch.Tensor) else None
+
+    def field(self, name: str, subject: str, thing: Parameter) -> Any:
+        tensor = thing.tensor
+        if name == "data":
+            return tensor
+        if name == "grad":
+            return ABSENT if tensor.grad is None else tensor.grad
+        if name == "name":
+            return subject
+        if name == "names":
+            return frozenset(thing.names)
+        if name == "module":
+            return ABSENT if thing.module is None else Ref("module", thing.module)
+        if name == "dtype":
+            return str(tensor.dtype).removeprefix("torch.")
+        if name == "requires_grad":
+            return bool(tensor.requires_grad)
+        if name == "main":
+            main = getattr(tensor, "main_param", None)
+            return ABSENT if main is None else main
+        if name == "group":
+            return self._state.optimizers.group_of(tensor) or ABSENT
+        if name == "replicas":
+            return self._state.wrappers.replicas(thing.module) or ABSENT
+        value = getattr(tensor, name, None)
+        return ABSENT if value is None else UNKNOWN
+
+
+class Buffers:
+    """Kind `buffer`. Things are pairs of tensor and the name of the module that holds it."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def things(self) -> Mapping[str, tuple[torch.Tensor, str]]:
+        return self._state.models.tables.buffers
+
+    def name_of(self, thing: Any) -> str | None:
+        return self._state.models.tables.buffer_by_id.get(id(thing))
+
+    def field(self, name: str, subject: str, thing: tuple[torch.Tensor, str]) -> Any:
+        if name == "data":
+            return thing[0]
+        if name == "name":
+            return subject
+        return Ref("module", thing[1]) if name == "module" else ABSENT
+
+
+class States:
+    """Kind `state`: `fc.weight.exp_avg`. Things are triples of parameter, key and tensor.
+
+    Counters (tensors without dimensions) are left out.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def things(self) -> Mapping[str, tuple[Ref, str, torch.Tensor]]:
+        found: dict[str, tuple[Ref, str, torch.Tensor]] = {}
+        for optimizer in self._state.optimizers.things().values():
+            held = getattr(optimizer, "state", None)
+            if not isinstance(held, Mapping):
+                continue
+            for parameter, values in list(held.items()):
+                if not isinstance(parameter, torch.Tensor) or not isinstance(values, Mapping):
+                    continue
+                name = self._state.models.name_of_parameter(parameter)
+                if name is None:
+                    continue
+                for key, value in values.items():
+                    if isinstance(value, torch.Tensor) and value.dim() > 0:
+                        found.setdefault(f"{name}.{key}", (Ref("parameter", name), str(key), value))
+        return found
+
+    def name_of(self, thing: Any) -> str | None:
+        return None
+
+    def field(self, name: str, subject: str, thing: tuple[Ref, str, torch.Tensor]) -> Any:
+        if name == "data":
+            return thing[2]
+        if name == "parameter":
+            return thing[0]
+        return thing[1] if name == "name" else ABSENT

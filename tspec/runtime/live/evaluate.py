@@ -1,0 +1,154 @@
+"""What an expression of a user's event says of one call: `result.shape[1]`, `count(text)`, `names(obj)`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tspec.runtime.live.watch import Expression
+
+
+class BadExpression(Exception):
+    """The expression has no value for this call; the message says why."""
+
+
+def evaluate(
+    expression: Expression,
+    scope: Callable[[str], Any],
+    functions: Mapping[str, Callable[..., Any]],
+) -> Any:
+    """The value of a tree of literals.
+
+    `scope` gives the value of a name (an argument, `self`, `result`) or raises KeyError. Raises
+    BadExpression where there is no value.
+    """
+    try:
+        return _value(expression, scope, {**FUNCTIONS, **functions})
+    except BadExpression:
+        raise
+    except Exception as fault:  # the user's objects answer, and may raise anything
+        raise BadExpression(f"{type(fault).__name__}: {fault}") from fault
+
+
+def _value(
+    tree: Expression, scope: Callable[[str], Any], functions: Mapping[str, Callable[..., Any]]
+) -> Any:
+    kind = tree[0]
+    if kind == "literal":
+        return tree[1]
+    if kind == "name":
+        return scope(tree[1])
+    if kind == "list":
+        return [_value(item, scope, functions) for item in tree[1]]
+    if kind == "field":
+        return _field(_value(tree[1], scope, functions), tree[2])
+    if kind == "index":
+        return _value(tree[1], scope, functions)[_value(tree[2], scope, functions)]
+    if kind == "negate":
+        return -_value(tree[1], scope, functions)
+    if kind == "call":
+        function = functions.get(tree[1])
+        if function is None:
+            raise BadExpression(f"there is no function {tree[1]}")
+        arguments = [_value(item, scope, functions) for item in tree[2]]
+        named = {key: _value(item, scope, functions) for key, item in tree[3]}
+        return function(*arguments, **named)
+    left, right = _value(tree[1], scope, functions), _value(tree[2], scope, functions)
+    return _ARITHMETIC[kind](left, right)
+
+
+_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+}
+
+
+def _field(value: Any, name: str) -> Any:
+    """An attribute, or the value under that key of a mapping."""
+    if hasattr(value, name):
+        return getattr(value, name)
+    if isinstance(value, Mapping) and name in value:
+        return value[name]
+    raise BadExpression(f"{type(value).__name__} has no {name}")
+
+
+def _count(value: Any) -> int:
+    """How many: the length, 1 for a single text, 0 for None."""
+    if value is None:
+        return 0
+    return 1 if isinstance(value, str) else len(value)
+
+
+def _total(value: Any, dim: int | None = None) -> Any:
+    if hasattr(value, "sum"):
+        return value.sum() if dim is None else value.sum(dim)
+    return sum(value)
+
+
+def _largest(value: Any, *others: Any) -> Any:
+    if others:
+        return max(value, *others)
+    return value.max() if hasattr(value, "max") else max(value)
+
+
+def _smallest(value: Any, *others: Any) -> Any:
+    if others:
+        return min(value, *others)
+    return value.min() if hasattr(value, "min") else min(value)
+
+
+def names(value: Any, depth: int = 6) -> frozenset[str]:
+    """Keys under which tensors lie in a saved object, without the prefix that they share.
+
+    `{"model": model.state_dict(), "epoch": 3}` gives the state's own keys. A module gives its state's.
+    """
+    keys = _tensor_keys(value, "", depth)
+    models = {key for key in keys if not _of_optimizer(key)} or keys
+    prefix = _shared_prefix(models)
+    return frozenset(key[len(prefix) :] for key in models)
+
+
+def _of_optimizer(key: str) -> bool:
+    return "/state/" in f"/{key}" or key.startswith("param_groups/")
+
+
+def _tensor_keys(value: Any, path: str, depth: int) -> set[str]:
+    if hasattr(value, "state_dict") and hasattr(value, "named_modules"):
+        value = value.state_dict()
+    if isinstance(value, Mapping):
+        found: set[str] = set()
+        for key, item in value.items():
+            if depth > 0:
+                found |= _tensor_keys(item, f"{path}{key}/", depth - 1)
+        return found
+    is_tensor = hasattr(value, "dtype") and hasattr(value, "storage_offset")
+    return {path.rstrip("/")} if is_tensor and path else set()
+
+
+def _shared_prefix(keys: set[str]) -> str:
+    """The part up to the last slash that all keys begin with, and wrappers' prefixes."""
+    heads = {key.rsplit("/", 1)[0] + "/" if "/" in key else "" for key in keys}
+    prefix = heads.pop() if len(heads) == 1 else ""
+    for wrapper in ("module.", "_orig_mod."):
+        if keys and all(key.startswith(prefix + wrapper) for key in keys):
+            prefix += wrapper
+    return prefix
+
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "count": _count,
+    "names": names,
+    "sum": _total,
+    "min": _smallest,
+    "max": _largest,
+    "abs": abs,
+    "round": round,
+    "sqrt": math.sqrt,
+    "ceil": math.ceil,
+    "floor": math.floor,
+    "log": math.log,
+    "exp": math.exp,
+}

@@ -1,0 +1,194 @@
+"""Features of many tensors at once: digest, norm, extremes, counts, and what needs no look at the data.
+
+Tensors are grouped by device and dtype; each group is read by few kernels and comes back in one
+transfer per kind of feature. Nothing here draws random numbers, builds a graph or writes to a tensor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from tspec.runtime.edges import Missing
+from tspec.runtime.live.digest import digests
+
+DATA = ("digest", "norm", "mean", "std", "min", "max", "sum", "finite", "zeros")
+"""Features for which the elements have to be read."""
+PLAIN: Mapping[str, Callable[[torch.Tensor], Any]] = {
+    "numel": lambda t: t.numel(),
+    "shape": lambda t: tuple(t.shape),
+    "dtype": lambda t: str(t.dtype).removeprefix("torch."),
+    "device": lambda t: str(t.device),
+    "memory_format": lambda t: memory_format(t),
+    "requires_grad": lambda t: bool(t.requires_grad),
+    "object": lambda t: id(t),
+}
+
+CHUNK = 4096
+"""Sums of longer tensors are taken in their own precision over rows of so many, then in float64."""
+
+
+def memory_format(tensor: torch.Tensor) -> str:
+    """`contiguous`, `channels_last`, `channels_last_3d` or `strided`."""
+    if tensor.layout != torch.strided:
+        return str(tensor.layout).removeprefix("torch.")
+    if tensor.is_contiguous():
+        return "contiguous"
+    if tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last):
+        return "channels_last"
+    if tensor.dim() == 5 and tensor.is_contiguous(memory_format=torch.channels_last_3d):
+        return "channels_last_3d"
+    return "strided"
+
+
+def features(tensors: Sequence[Any], names: Sequence[str]) -> list[dict[str, Any]]:
+    """For each tensor, the features of these names; a handle that is Missing gives it for each.
+
+    `per:row` style names are those of `axis_feature`. Floats are float64, `zeros` counts exact
+    zeros, `digest` is a signed 64-bit int. What cannot be read (a meta tensor) is not recorded.
+    """
+    found: list[dict[str, Any]] = []
+    readable: dict[tuple[torch.device, torch.dtype], list[tuple[int, torch.Tensor]]] = {}
+    wanted = [name for name in names if name in DATA]
+    plain = [(name, PLAIN[name]) for name in names if name in PLAIN]
+    with torch.no_grad():
+        for index, tensor in enumerate(tensors):
+            if not isinstance(tensor, torch.Tensor):
+                missing = tensor if isinstance(tensor, Missing) else Missing.NOT_RECORDED
+                found.append(dict.fromkeys(names, missing))
+                continue
+            found.append({name: function(tensor) for name, function in plain})
+            if wanted:
+                local = local_part(tensor)
+                if local is None:
+                    found[index].update(dict.fromkeys(wanted, Missing.NOT_RECORDED))
+                else:
+                    readable.setdefault((local.device, local.dtype), []).append((index, local))
+        for group in readable.values():
+            _read(group, wanted, found)
+    return found
+
+
+def local_part(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The elements that this rank holds, dense and without a graph; None if there are none to read."""
+    local = getattr(tensor, "_local_tensor", tensor).detach()
+    if local.is_meta or type(local).__name__ == "FakeTensor":
+        return None
+    if local.layout != torch.strided:
+        local = local.to_dense()
+    if local.is_quantized:
+        local = local.int_repr()
+    return local.as_subclass(torch.Tensor) if type(local) is not torch.Tensor else local
+
+
+def _read(
+    group: Sequence[tuple[int, torch.Tensor]], wanted: Sequence[str], found: list[dict[str, Any]]
+) -> None:
+    tensors = [tensor for _, tensor in group]
+    columns: dict[str, Sequence[Any]] = {}
+    if "digest" in wanted:
+        columns["digest"] = digests(tensors).tolist()
+    if "zeros" in wanted:
+        columns["zeros"] = torch.stack([torch.count_nonzero(t) for t in tensors]).tolist()
+        columns["zeros"] = [t.numel() - n for t, n in zip(tensors, columns["zeros"], strict=True)]
+    rest = [name for name in wanted if name not in ("digest", "zeros")]
+    if rest:
+        columns.update(_numbers(_real(tensors), rest))
+    for row, (index, _) in enumerate(group):
+        found[index].update({name: columns[name][row] for name in wanted})
+
+
+def _real(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Numbers on which norms work: complex as pairs, integers and small floats in float32 or float64."""
+    first = tensors[0].dtype
+    if first.is_complex:
+        return [torch.view_as_real(t) for t in tensors]
+    if first in (torch.float32, torch.float64):
+        return list(tensors)
+    if first.is_floating_point:
+        return [t.float() for t in tensors]
+    return [t.double() for t in tensors]
+
+
+def _numbers(tensors: Sequence[torch.Tensor], wanted: Sequence[str]) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {}
+    names = set(wanted)
+    if names & {"norm", "finite"}:
+        columns["norm"] = _norms(tensors)
+        columns["finite"] = [math.isfinite(norm) for norm in columns["norm"]]
+        _second_look(tensors, columns)
+    if names & {"sum", "mean"}:
+        columns["sum"] = _sums(tensors)
+        columns["mean"] = [
+            total / t.numel() if t.numel() else math.nan
+            for t, total in zip(tensors, columns["sum"], strict=True)
+        ]
+    if "std" in names:
+        columns["std"] = [_std(t) for t in tensors]
+    if names & {"min", "max"}:
+        columns["min"], columns["max"] = _extremes(tensors)
+    return columns
+
+
+def _norms(tensors: Sequence[torch.Tensor]) -> list[float]:
+    small = [t for t in tensors if t.numel() <= CHUNK]
+    norms = iter(torch.stack(torch._foreach_norm(small, 2, dtype=torch.float64)).tolist()) if small else iter(())
+    large = iter(_large_norms([t for t in tensors if t.numel() > CHUNK]))
+    return [next(norms) if t.numel() <= CHUNK else next(large) for t in tensors]
+
+
+def _large_norms(tensors: Sequence[torch.Tensor]) -> list[float]:
+    if not tensors:
+        return []
+    norms = []
+    for tensor in tensors:
+        rows, tail = _rows(tensor)
+        parts = torch.linalg.vector_norm(rows, dim=1).double()
+        if tail.numel():
+            parts = torch.cat((parts, torch.linalg.vector_norm(tail).double().reshape(1)))
+        norms.append(torch.linalg.vector_norm(parts))
+    return [float(norm) for norm in torch.stack(norms).tolist()]
+
+
+def _rows(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    flat = tensor.reshape(-1)
+    count = flat.numel() // CHUNK
+    return flat[: count * CHUNK].view(count, CHUNK), flat[count * CHUNK :]
+
+
+def _second_look(tensors: Sequence[torch.Tensor], columns: dict[str, list[Any]]) -> None:
+    """A norm may overflow where every element is finite."""
+    for index, tensor in enumerate(tensors):
+        if not columns["finite"][index]:
+            columns["finite"][index] = bool(torch.isfinite(tensor).all())
+            if columns["finite"][index]:
+                columns["norm"][index] = float(torch.linalg.vector_norm(tensor.double()))
+
+
+def _sums(tensors: Sequence[torch.Tensor]) -> list[float]:
+    totals = []
+    for tensor in tensors:
+        if tensor.numel() <= CHUNK or tensor.dtype == torch.float64:
+            totals.append(tensor.sum(dtype=torch.float64))
+        else:
+            rows, tail = _rows(tensor)
+            totals.append(rows.sum(1).sum(dtype=torch.float64) + tail.sum(dtype=torch.float64))
+    return [float(total) for total in torch.stack(totals).tolist()]
+
+
+def _std(tensor: torch.Tensor) -> float:
+    """The population's standard deviation, NaN of nothing."""
+    return float(torch.std(tensor.double(), correction=0)) if tensor.numel() else math.nan
+
+
+def _extremes(tensors: Sequence[torch.Tensor]) -> tuple[list[float], list[float]]:
+    nothing = torch.full((2,), math.nan, dtype=torch.float64)
+    pairs = [
+        torch.stack(torch.aminmax(t)).double() if t.numel() else nothing.to(t.device)
+        for t in tensors
+    ]
+    both = torch.stack(pairs).tolist()
+    return [float(pair[0]) for pair in both], [float(pair[1]) for pair in both]

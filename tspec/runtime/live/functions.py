@@ -1,0 +1,217 @@
+"""The functions that are watched, and the classes whose methods are: also those that do not exist yet."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from tspec.runtime.live import dotted
+from tspec.runtime.live.swap import Swapped
+from tspec.runtime.live.watched import Role, Watched, entrance
+
+if TYPE_CHECKING:
+    from tspec.runtime.live.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class _Method:
+    """A method that is watched in a class and in all that override it."""
+
+    base: type
+    name: str
+    role: Role
+
+
+class Functions:
+    """Adds roles to functions, exchanges their code, and gives it back."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._watched: dict[int, tuple[Any, Watched]] = {}
+        self._swapped: list[Swapped] = []
+        self._methods: list[_Method] = []
+        self._waiting: list[Role] = []
+        self._on_class: list[Callable[[type], None]] = []
+        self._classes_watched = False
+
+    # --- asking --------------------------------------------------------------------------------------
+
+    def watch_path(self, role: Role, leaving_out: frozenset[str] = frozenset()) -> None:
+        """Watch the callable that `role.path` names (all but some of a family), as soon as it exists."""
+        if role.path.endswith(".*"):
+            places = list(dotted.members(role.path))
+            for place in places:
+                if place.path in leaving_out:
+                    continue
+                self._place(place, replace(role, key=f"{role.key}:{place.path}", path=place.path))
+            if not places:
+                self._waiting.append(role)
+            return
+        place = dotted.find(role.path)
+        if place is None:
+            self._waiting.append(role)
+        else:
+            self._place(place, role)
+
+    def watch_method(self, base: type, name: str, role: Role) -> None:
+        """Watch a method of a class, of the classes that override it, and of those still to come."""
+        self._methods.append(_Method(base, name, role))
+        self.watch_classes()
+        for cls in _with_subclasses(base):
+            self._own_method(cls, name, role)
+
+    def watch_classes(self, told: Callable[[type], None] | None = None) -> None:
+        """Follow the creation of classes from now on."""
+        if told is not None:
+            self._on_class.append(told)
+        if self._classes_watched:
+            return
+        self._classes_watched = True
+        original = builtins.__build_class__
+
+        def build_class(*args: Any, **kwargs: Any) -> Any:
+            created = original(*args, **kwargs)
+            if isinstance(created, type):
+                self._job.quietly(lambda: self._created(created))
+            return created
+
+        self._job.patches.set(builtins, "__build_class__", build_class)
+
+    def watch_function(self, function: Any, role: Role) -> bool:
+        """Add a role to a Python function; False if it cannot be exchanged."""
+        known = self._watched.get(id(function))
+        if known is not None:
+            known[1].add(role)
+            return True
+        if not isinstance(function, FunctionType):
+            return False
+        method = next(iter(inspect.signature(function).parameters), "") == "self"
+        watched: list[Watched] = []
+
+        def into(original: FunctionType) -> Callable[..., Any]:
+            watched.append(Watched(original, method))
+            return entrance(self._job, watched[0])
+
+        try:
+            swapped = Swapped(function, into)
+        except ValueError:
+            return False
+        self._swapped.append(swapped)
+        watched[0].add(role)
+        self._watched[id(function)] = (function, watched[0])
+        return True
+
+    def exchange(self, function: FunctionType, into: Callable[[FunctionType], Any]) -> None:
+        """Send a function's calls elsewhere, without roles."""
+        self._swapped.append(Swapped(function, into))
+
+    def modules_changed(self) -> None:
+        """Modules were imported: look again for what could not be found."""
+        waiting, self._waiting = self._waiting, []
+        for role in waiting:
+            self.watch_path(role)
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Paths that have not been found."""
+        return tuple(role.path for role in self._waiting)
+
+    def restore(self) -> None:
+        """Give all functions their own code back."""
+        while self._swapped:
+            self._swapped.pop().restore()
+        self._watched.clear()
+        self._methods.clear()
+
+    # --- doing ---------------------------------------------------------------------------------------
+
+    def _place(self, place: dotted.Place, role: Role) -> None:
+        value = place.value
+        if isinstance(value, (staticmethod, classmethod)):
+            value = value.__func__
+        if isinstance(place.holder, type):
+            owner = next((c for c in place.holder.__mro__ if place.name in vars(c)), place.holder)
+            if owner is not place.holder and isinstance(value, FunctionType):
+                role = replace(role, guard=_both(role.guard, place.holder))
+                self._method_everywhere(owner, place, value, role)
+            elif isinstance(value, FunctionType):
+                self.watch_method(place.holder, place.name, role)
+            else:
+                self._replace(place, role)
+        elif isinstance(value, type):
+            self.watch_method(value, "__init__", role)
+        elif not self.watch_function(value, role):
+            self._replace(place, role)
+
+    def _method_everywhere(self, owner: type, place: dotted.Place, value: FunctionType, role: Role) -> None:
+        """A method that the named class only inherits: calls on its instances count."""
+        self.watch_function(value, role)
+        self.watch_method(place.holder, place.name, role)
+
+    def _own_method(self, cls: type, name: str, role: Role) -> None:
+        function = vars(cls).get(name)
+        if isinstance(function, (staticmethod, classmethod)):
+            function = function.__func__
+        if function is not None:
+            self.watch_function(function, role)
+
+    def _replace(self, place: dotted.Place, role: Role) -> None:
+        """Builtins and other callables cannot be exchanged: their name is given to a function of ours."""
+        original = place.value
+        known = self._watched.get(id(original))
+        if known is not None:
+            known[1].add(role)
+            return
+        if not callable(original):
+            return
+        watched = Watched(original, isinstance(place.holder, type))
+        watched.add(role)
+        call = entrance(self._job, watched)
+
+        def replacement(*args: Any, **kwargs: Any) -> Any:
+            return call(*args, **kwargs)
+
+        for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            if isinstance(getattr(original, name, None), str):
+                setattr(replacement, name, getattr(original, name))
+        replacement.__wrapped__ = original  # type: ignore[attr-defined]
+        self._watched[id(original)] = (original, watched)
+        self._watched[id(replacement)] = (replacement, watched)
+        if isinstance(place.holder, type):
+            self._job.patches.set(place.holder, place.name, replacement)
+        else:
+            self._job.patches.set_everywhere(original, replacement)
+
+    def _created(self, cls: type) -> None:
+        for method in self._methods:
+            if method.name in vars(cls) and issubclass(cls, method.base):
+                self._own_method(cls, method.name, method.role)
+        for told in self._on_class:
+            told(cls)
+        path = f"{cls.__module__}.{cls.__qualname__}."
+        short = f"{dotted.script_name()}.{cls.__qualname__}."
+        for role in list(self._waiting):
+            holder = role.path.rsplit(".", 1)[0] + "."
+            if holder == path or (holder == short and cls.__module__ in ("__main__", "__mp_main__")):
+                self._waiting.remove(role)
+                self._place(dotted.Place(cls, role.path.rsplit(".", 1)[1], role.path), role)
+
+
+def _with_subclasses(base: type) -> Iterator[type]:
+    seen = {base}
+    queue = [base]
+    while queue:
+        cls = queue.pop()
+        yield cls
+        for below in type.__subclasses__(cls):
+            if below not in seen:
+                seen.add(below)
+                queue.append(below)
+
+
+def _both(guard: Callable[[Any], bool] | None, base: type) -> Callable[[Any], bool]:
+    return lambda thing: isinstance(thing, base) and (guard is None or guard(thing))

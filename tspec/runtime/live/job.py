@@ -1,0 +1,346 @@
+"""The live source: follows a training job from inside, and tells sinks of every edge.
+
+`with Job(spec, sinks):` watches torch until the end of the block; nothing of the script is
+edited, no object of it is wrapped, and all that was exchanged comes back at the end.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal
+
+from tspec.runtime.edges import Call, Context, Missing, Ref, Sink, SkipCall
+from tspec.runtime.live import steps
+from tspec.runtime.live.ambient import Ambient
+from tspec.runtime.live.features import features
+from tspec.runtime.live.functions import Functions
+from tspec.runtime.live.mechanisms import install
+from tspec.runtime.live.patches import Patches
+from tspec.runtime.live.ranks import Ranks
+from tspec.runtime.live.state import State
+from tspec.runtime.live.threads import Threads
+from tspec.runtime.live.watch import WatchSpec
+from tspec.runtime.live.watched import Arguments, Role, Watched
+
+log = logging.getLogger("tspec")
+
+
+class _Told(BaseException):
+    """Carries what a sink raised past the boundary that catches tspec's own faults."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+class Job:
+    """One process of a training job, from `__enter__` to `__exit__`. It is the `Source` of its sinks.
+
+    Faults of tspec's own are logged once each and never reach the job; what a sink raises does.
+    """
+
+    def __init__(self, spec: WatchSpec, sinks: Sequence[Sink]) -> None:
+        self.spec = spec
+        self.sinks = tuple(sinks)
+        self.active = False
+        self.threads = Threads()
+        self.patches = Patches()
+        self.ranks_known = Ranks(spec.groups)
+        self.state = State(spec, self.ranks_known)
+        self.known = Ambient()
+        self.place = steps.Place()
+        self.functions = Functions(self)
+        self._context = Context()
+        self._seq = 0
+        self._calls = 0
+        self._lock = threading.RLock()
+        self._said: set[str] = set()
+        self._finished = False
+
+    # --- the life of a job ----------------------------------------------------------------------
+
+    def __enter__(self) -> Job:
+        install(self)
+        self.active = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        ended = kind is None or (kind is SystemExit and getattr(error, "code", 1) in (None, 0))
+        try:
+            if ended:
+                self.finish()
+        finally:
+            self.close()
+
+    def finish(self) -> None:
+        """The run ended normally."""
+        if self._finished or not self.active:
+            return
+        self._finished = True
+        with self._lock:
+            self._tick()
+            try:
+                self._tell(lambda sink: sink.finish(self))
+            except _Told as told:
+                raise told.error from None
+
+    def close(self) -> None:
+        """Stop watching, and put everything back."""
+        self.active = False
+        self.functions.restore()
+        self.patches.restore()
+
+    # --- the source -----------------------------------------------------------------------------
+
+    @property
+    def rank(self) -> int:
+        """This process's rank, as far as it is known by now."""
+        return self.ranks_known.rank
+
+    @property
+    def world(self) -> int:
+        """How many ranks the job has, as far as it is known by now."""
+        return self.ranks_known.world
+
+    @property
+    def seq(self) -> int:
+        """The number of this instant."""
+        return self._seq
+
+    @property
+    def context(self) -> Context:
+        """Step, epoch, microbatch and phase."""
+        return self._context
+
+    def ambient(self, name: str) -> Any:
+        """`loss`, `autocast.enabled`, `autocast.dtype`, `cuda.available`, `rank`, or what was annotated."""
+        if name in ("step", "epoch", "microbatch", "phase"):
+            return getattr(self._context, name)
+        if name == "rank":
+            return self.rank
+        return self.known.value(name)
+
+    def subjects(self, kind: str) -> Sequence[str]:
+        """Canonical names of all subjects of the kind, in the order in which they came into being."""
+        return self.state.subjects(kind)
+
+    def fields(self, kind: str, name: str) -> Mapping[str, Any]:
+        """One declared field of all subjects of the kind."""
+        return self.state.fields(kind, name)
+
+    def features(self, tensors: Sequence[Any], names: tuple[str, ...]) -> Sequence[Mapping[str, Any]]:
+        """Features of many tensors at once; `name` is the canonical name of a parameter or buffer."""
+        quiet, self.threads.quiet = self.threads.quiet, True
+        try:
+            found = features(tensors, names)
+            if "name" in names:
+                for row, tensor in zip(found, tensors, strict=True):
+                    row["name"] = tensor if isinstance(tensor, Missing) else self.state.tensor_name(tensor)
+            return found
+        finally:
+            self.threads.quiet = quiet
+
+    def ranks(self, axis: str) -> tuple[int, ...] | None:
+        """This rank's group on the axis, itself included; None if the job has no such axis."""
+        return self.ranks_known.on_axis(axis)
+
+    # --- what a sink may ask beyond the seam -------------------------------------------------------
+
+    def reference(self, kind: str, thing: Any) -> Ref | None:
+        """The subject that an object is."""
+        return self.state.reference(kind, thing)
+
+    # --- what happens ---------------------------------------------------------------------------
+
+    def around(
+        self, watched: Watched, original: Callable[..., Any], args: Arguments, kwargs: dict[str, Any]
+    ) -> Any:
+        """Make one call of a watched function, and tell of it."""
+        threads = self.threads
+        subject = args[0] if args else None
+        roles = [role for role in watched.roles if role.guard is None or role.guard(subject)]
+        if not roles:
+            return original(*args, **kwargs)
+        threads.frames.append((id(subject) if args else 0, watched.keys))
+        depth = len(threads.stack)
+        skipped, tokens = False, [None] * len(roles)
+        opened: list[tuple[Call, Role]] = []
+        try:
+            try:
+                skipped = self._before(roles, tokens, opened, args, kwargs)
+                result = None if skipped else original(*args, **kwargs)
+            except BaseException as error:
+                self._after(roles, tokens, opened, (args, kwargs, None), error)
+                raise
+            self._after(roles, tokens, opened, (args, kwargs, result), None)
+            return result
+        finally:
+            threads.frames.pop()
+            del threads.stack[depth:]
+
+    def _before(
+        self,
+        roles: list[Role],
+        tokens: list[Any],
+        opened: list[tuple[Call, Role]],
+        args: Arguments,
+        kwargs: dict[str, Any],
+    ) -> bool:
+        skipped = False
+        self.threads.quiet = True
+        try:
+            with self._lock:
+                for index, role in enumerate(roles):
+                    if role.listener is not None:
+                        tokens[index] = role.listener.before(args, kwargs)
+                for role in roles:
+                    if role.event is not None and role.reader is not None:
+                        fields = role.reader.before(args, kwargs, self.state, self)
+                        call = self._call(role, fields)
+                        opened.append((call, role))
+                        skipped |= self._begin(call)
+        except _Told as told:
+            raise told.error from None
+        except Exception as fault:
+            self.fault(f"before {roles[0].path or roles[0].key}", fault)
+        finally:
+            self.threads.quiet = False
+        return skipped
+
+    def _after(
+        self,
+        roles: list[Role],
+        tokens: list[Any],
+        opened: list[tuple[Call, Role]],
+        outcome: tuple[Arguments, dict[str, Any], Any],
+        error: BaseException | None,
+    ) -> None:
+        args, kwargs, result = outcome
+        self.threads.quiet = True
+        try:
+            with self._lock:
+                for call, role in reversed(opened):
+                    if error is None and role.reader is not None:
+                        call.fields.update(role.reader.after(args, kwargs, result, self.state, self))
+                    self._end(call, error)
+                for index, role in enumerate(roles):
+                    if role.listener is not None:
+                        role.listener.after(tokens[index], args, kwargs, result, error)
+        except _Told as told:
+            raise told.error from error
+        except Exception as fault:
+            self.fault(f"after {roles[0].path or roles[0].key}", fault)
+        finally:
+            self.threads.quiet = False
+
+    def _call(self, role: Role, fields: dict[str, Any]) -> Call:
+        stack = self.threads.stack
+        name = role.event.name if role.event is not None else role.key
+        self._calls += 1
+        return Call(
+            self._calls,
+            stack[-1] if stack else None,
+            role.path if role.event is not None and role.event.family else name,
+            role.path,
+            self._tick(),
+            self._context,
+            fields,
+        )
+
+    def _begin(self, call: Call) -> bool:
+        """Tell that a call begins. True if a sink asks to leave it out."""
+        self.threads.stack.append(call)
+        skipped = False
+        for sink in self.sinks:
+            try:
+                sink.begin(call, self)
+            except SkipCall:
+                skipped = True
+            except BaseException as error:
+                raise _Told(error) from None
+        return skipped
+
+    def _end(self, call: Call, error: BaseException | None) -> None:
+        call.end = self._tick()
+        call.error = None if error is None else type(error).__name__
+        self._tell(lambda sink: sink.end(call, self))
+        stack = self.threads.stack
+        if call in stack:
+            del stack[stack.index(call) :]
+
+    def happened(self, role: Role, values: Mapping[str, Any]) -> None:
+        """Tell of a call that is over already, with fields from values at hand."""
+        if role.reader is None:
+            return
+        call = self._call(role, role.reader.of(values, self.state, self))
+        self._begin(call)
+        self._end(call, None)
+
+    def do(self, activity: steps.Activity) -> None:
+        """The run did something by which steps are found. Boundaries are told at one instant."""
+        before = self.place
+        after = steps.advance(before, activity)
+        if after is before:
+            return
+        self.place = after
+        self._context = Context(after.step, after.epoch, after.microbatch, after.phase)
+        opened = steps.openings(before, after)
+        if not opened:
+            return
+        if any(span == "step" for span, _ in opened):
+            self.state.step_opens()
+        self._tick()
+        for span, index in opened:
+            self._bound(span, index)
+
+    def _bound(self, span: Literal["step", "microbatch", "epoch"], index: int) -> None:
+        self._tell(lambda sink: sink.boundary(span, index, self))
+
+    def quietly(self, action: Callable[[], None]) -> None:
+        """Do something of tspec's own outside of a watched call, under the same protection."""
+        quiet, self.threads.quiet = self.threads.quiet, True
+        try:
+            with self._lock:
+                action()
+        except _Told as told:
+            raise told.error from None
+        except Exception as fault:
+            self.fault("in between", fault)
+        finally:
+            self.threads.quiet = quiet
+
+    def _tell(self, tell: Callable[[Sink], None]) -> None:
+        quiet, self.threads.quiet = self.threads.quiet, True
+        try:
+            for sink in self.sinks:
+                tell(sink)
+        except BaseException as error:
+            raise _Told(error) from None
+        finally:
+            self.threads.quiet = quiet
+
+    def _tick(self) -> int:
+        self._seq += 1
+        return self._seq
+
+    # --- what goes wrong ----------------------------------------------------------------------------
+
+    def unread(self, event: str, field: str, why: str) -> None:
+        """A field of an event could not be read: said once."""
+        self.say(f"{event}.{field} is not recorded: {why}")
+
+    def say(self, message: str) -> None:
+        """Tell the person at the terminal something, once."""
+        if message not in self._said:
+            self._said.add(message)
+            log.warning(message) if log.handlers else print(f"tspec: {message}", file=sys.stderr)
+
+    def fault(self, where: str, fault: Exception) -> None:
+        """A fault of tspec's own: the job goes on without it."""
+        self.say(f"internal error {where}: {type(fault).__name__}: {fault} (the job goes on)")
+        log.debug("internal error", exc_info=fault)

@@ -1,0 +1,36 @@
+"""How a live job follows the run: one mechanism of torch or Python a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tspec.runtime.live.mechanisms import (
+    backward,
+    clears,
+    construction,
+    events,
+    fetches,
+    forward,
+    late,
+    updates,
+)
+
+if TYPE_CHECKING:
+    from tspec.runtime.live.job import Job
+
+MECHANISMS = (
+    construction.install,
+    forward.install,
+    backward.install,
+    clears.install,
+    updates.install,
+    fetches.install,
+    events.install,
+    late.install,
+)
+
+
+def install(job: Job) -> None:
+    """Start all mechanisms, in an order in which each finds what it needs."""
+    for start in MECHANISMS:
+        start(job)

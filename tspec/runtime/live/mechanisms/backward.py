@@ -1,0 +1,41 @@
+"""Backward passes: `Tensor.backward` goes through `torch.autograd.backward` too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tspec.runtime.live.fields import first_tensor
+from tspec.runtime.live.steps import Backward
+from tspec.runtime.live.watched import Role
+
+if TYPE_CHECKING:
+    from tspec.runtime.live.job import Job
+
+
+class Passes:
+    """Follows backward passes."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """A backward pass begins at its loss."""
+        loss = first_tensor(args[0] if args else kwargs.get("tensors"))
+        if loss is not None:
+            self._job.known.loss_is(loss)
+        self._job.do(Backward())
+
+    def after(
+        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, error: BaseException | None
+    ) -> None:
+        """The gradients are there."""
+        self._job.do(Backward(ended=True))
+
+
+def install(job: Job) -> None:
+    """Follow backward passes."""
+    role = Role("backward pass", Passes(job), path="torch.autograd.backward")
+    job.functions.watch_function(torch.autograd.backward, role)

@@ -1,0 +1,44 @@
+"""Gradients are cleared, by an optimizer or by a module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from tspec.runtime.live.steps import Alive, Clear
+from tspec.runtime.live.watched import Role
+
+if TYPE_CHECKING:
+    from tspec.runtime.live.job import Job
+
+
+class Clears:
+    """Follows `zero_grad` of optimizers and modules."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """What these optimizers hold is cleared."""
+        optimizers = self._job.state.optimizers
+        if isinstance(args[0], nn.Module):
+            cleared = optimizers.holders_of(list(args[0].parameters()))
+        else:
+            cleared = frozenset({optimizers.numbered.number(args[0])})
+        self._job.do(Alive(optimizers.numbers()))
+        self._job.do(Clear(cleared))
+
+    def after(
+        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, error: BaseException | None
+    ) -> None:
+        """Nothing more."""
+
+
+def install(job: Job) -> None:
+    """Follow `zero_grad`, also of the optimizers that override it."""
+    role = Role("clear", Clears(job), path="torch.optim.Optimizer.zero_grad")
+    job.functions.watch_method(torch.optim.Optimizer, "zero_grad", role)
+    job.functions.watch_method(nn.Module, "zero_grad", role)

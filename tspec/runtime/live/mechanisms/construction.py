@@ -1,0 +1,112 @@
+"""What is built: optimizers, schedulers, loaders, scalers, wrappers, meshes and modules, before and after the start."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+from torch.utils.data import DataLoader
+
+from tspec.runtime.live.steps import Resumed
+from tspec.runtime.live.watched import Role
+
+if TYPE_CHECKING:
+    from tspec.runtime.live.job import Job
+
+
+class Built:
+    """Registers an object when its constructor returns."""
+
+    def __init__(self, register: Callable[[Any], None]) -> None:
+        self._register = register
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Nothing is there yet."""
+
+    def after(
+        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, error: BaseException | None
+    ) -> None:
+        """It is built."""
+        if error is None:
+            self._register(args[0])
+
+
+def install(job: Job) -> None:
+    """Register what there is already, and follow constructors from now on."""
+    registers = _registers(job)
+    for kind, register in registers.items():
+        init = vars(kind).get("__init__")
+        if init is not None:
+            job.functions.watch_function(init, Role(f"built {kind.__name__}", Built(register)))
+    for thing in gc.get_objects():
+        for kind, register in registers.items():
+            if kind in type(thing).__mro__ and _complete(thing):
+                register(thing)
+    load = Role("resumed", Resume(job))
+    job.functions.watch_method(torch.optim.Optimizer, "load_state_dict", load)
+
+
+def _complete(thing: Any) -> bool:
+    """Objects whose constructor has not run (prototypes in some caches) have nothing in them."""
+    return not isinstance(thing, nn.Module) or "_modules" in vars(thing)
+
+
+def _registers(job: Job) -> dict[type, Callable[[Any], None]]:
+    state = job.state
+
+    def wrapper(thing: Any) -> None:
+        state.wrappers.numbered.number(thing)
+        job.ranks_known.data_parallel = True
+
+    registers: dict[type, Callable[[Any], None]] = {
+        torch.optim.Optimizer: lambda thing: None if _is_part(thing) else _number(state.optimizers.numbered.number, thing),
+        LRScheduler: lambda thing: _number(state.schedulers.numbered.number, thing),
+        ReduceLROnPlateau: lambda thing: _number(state.schedulers.numbered.number, thing),
+        DataLoader: lambda thing: _number(state.loaders.numbered.number, thing),
+        torch.amp.GradScaler: lambda thing: _number(state.scalers.numbered.number, thing),
+        nn.Module: state.models.built.add,
+        DistributedDataParallel: wrapper,
+    }
+    if torch.distributed.is_available():
+        from torch.distributed.device_mesh import DeviceMesh  # slow where it is not needed
+
+        registers[DeviceMesh] = job.ranks_known.meshes.append
+    return registers
+
+
+def _number(number: Callable[[Any], int], thing: Any) -> None:
+    number(thing)
+
+
+def _is_part(optimizer: Any) -> bool:
+    """An optimizer that another one steps on its behalf would count twice; none is known to be yet."""
+    return not hasattr(optimizer, "param_groups")
+
+
+class Resume:
+    """An optimizer's state that was loaded says how many steps were made."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Nothing is loaded yet."""
+
+    def after(
+        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, error: BaseException | None
+    ) -> None:
+        """Go on with the checkpoint's number, if nothing was trained yet."""
+        if error is not None:
+            return
+        made = [
+            int(values["step"])
+            for values in args[0].state.values()
+            if isinstance(values, Mapping) and "step" in values
+        ]
+        if made and max(made) > self._job.place.step:
+            self._job.do(Resumed(max(made)))

@@ -1,0 +1,24 @@
+"""The events of the spec: every callable that one names is watched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tspec.runtime.live.mechanisms.fetches import NEXT
+from tspec.runtime.live.mechanisms.forward import MODULE_CALL, counts_as_forward
+from tspec.runtime.live.watched import Role
+
+if TYPE_CHECKING:
+    from tspec.runtime.live.job import Job
+
+
+def install(job: Job) -> None:
+    """Watch what the spec names; families last, as they leave out what an event names."""
+    named = {path for event in job.spec.events for path in event.callables}
+    for event in sorted(job.spec.events, key=lambda each: each.family):
+        for path in event.callables:
+            if path == NEXT:
+                continue
+            guard = counts_as_forward if path == MODULE_CALL else None
+            role = Role(f"{event.name}", event=event, path=path, guard=guard)
+            job.functions.watch_path(role, leaving_out=frozenset(named) if event.family else frozenset())

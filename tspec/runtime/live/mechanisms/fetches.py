@@ -1,0 +1,108 @@
+"""Batches: what a `DataLoader`'s iterator gives out, told after the fact, as the last call gives none."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils.data import dataloader
+
+from tspec.runtime.edges import Ref
+from tspec.runtime.live.mechanisms.construction import Built
+from tspec.runtime.live.steps import Fetch
+from tspec.runtime.live.watched import Role, Watched
+
+if TYPE_CHECKING:
+    from tspec.runtime.live.job import Job
+
+NEXT = "torch.utils.data.dataloader._BaseDataLoaderIter.__next__"
+
+
+class Fetches:
+    """Follows the iterators of all loaders."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._passes = itertools.count(1)
+        self._reading: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._loaders: weakref.WeakKeyDictionary[Any, weakref.ref[Any]] = weakref.WeakKeyDictionary()
+
+    def begins(self, iterator: Any, loader: Any) -> None:
+        """A pass over a loader begins."""
+        self._reading[iterator] = next(self._passes)
+        self._loaders[iterator] = weakref.ref(loader)
+
+    def loader_of(self, iterator: Any) -> Any:
+        """The loader, or the iterator itself where the loader is not known."""
+        reference = self._loaders.get(iterator)
+        loader = None if reference is None else reference()
+        return iterator if loader is None else loader
+
+    def fetched(self, iterator: Any, batch: Any, roles: list[Role]) -> None:
+        """A batch was given out."""
+        job = self._job
+        loader = self.loader_of(iterator)
+        number = job.state.loaders.numbered.number(loader)
+        if iterator not in self._reading:
+            self._reading[iterator] = next(self._passes)
+        job.do(Fetch(number, self._reading[iterator], torch.is_grad_enabled(), self._mode()))
+        job.state.batches.add(Ref("loader", job.state.loaders.numbered.name(loader)), batch)
+        for role in roles:
+            values = {"self": iterator, "loader": loader, "result": batch, "output": batch, "callable": role.path}
+            job.happened(role, values)
+
+    def _mode(self) -> bool | None:
+        """Whether a model is in training mode; None if none is known."""
+        modes = [root.module() for root in self._job.state.models.roots]
+        held = [module.training for module in modes if module is not None and any(True for _ in module.parameters())]
+        return any(held) if held else None
+
+
+def install(job: Job) -> None:
+    """Follow the iterators' beginnings and what they give out."""
+    fetches = Fetches(job)
+    base = dataloader._BaseDataLoaderIter
+    for name in ("__init__", "_reset"):
+        job.functions.watch_function(vars(base)[name], Role(f"pass {name}", _Begins(fetches)))
+    roles = [Role(event.name, event=event, path=NEXT) for event in job.spec.events if NEXT in event.callables]
+    for cls in (base, dataloader._MultiProcessingDataLoaderIter, dataloader._SingleProcessDataLoaderIter):
+        function = vars(cls).get("__next__")
+        if isinstance(function, FunctionType):
+            job.functions.exchange(function, _next(job, fetches, roles))
+
+
+def _next(job: Job, fetches: Fetches, roles: list[Role]) -> Callable[[FunctionType], Any]:
+    def into(original: FunctionType) -> Callable[..., Any]:
+        readers = Watched(original, method=True)
+        for role in roles:
+            readers.add(role)
+
+        def fetch(iterator: Any, *args: Any, **kwargs: Any) -> Any:
+            batch = original(iterator, *args, **kwargs)
+            if job.active and not job.threads.quiet:
+                job.quietly(lambda: fetches.fetched(iterator, batch, readers.roles))
+            return batch
+
+        return fetch
+
+    return into
+
+
+class _Begins(Built):
+    """Registers a pass when its iterator is built or reset for another one."""
+
+    def __init__(self, fetches: Fetches) -> None:
+        super().__init__(lambda thing: None)
+        self._fetches = fetches
+
+    def after(
+        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, error: BaseException | None
+    ) -> None:
+        """The pass begins."""
+        loader = args[1] if len(args) > 1 else kwargs.get("loader")
+        if error is None and loader is not None:
+            self._fetches.begins(args[0], loader)

@@ -1,0 +1,57 @@
+"""Outermost forward passes: they show the models, open steps, and tell training from evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from tspec.runtime.live.models import inner, unwrapped
+from tspec.runtime.live.steps import Forward
+from tspec.runtime.live.watched import Role
+
+if TYPE_CHECKING:
+    from tspec.runtime.live.job import Job
+
+MODULE_CALL = "torch.nn.Module.__call__"
+
+
+class Calls:
+    """Follows `Module.__call__`."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+        """A module is called; the outermost one is a root."""
+        threads = self._job.threads
+        module = args[0]
+        models = self._job.state.models
+        threads.modules += 1
+        if threads.modules == 1:
+            models.called_from_outside(module)
+            if next(unwrapped(module).parameters(), None) is not None:
+                mode = bool(unwrapped(module).training)
+                self._job.do(Forward(torch.is_grad_enabled(), mode))
+        models.called.add(unwrapped(module))
+        return True
+
+    def after(
+        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, error: BaseException | None
+    ) -> None:
+        """The module returned."""
+        if token:
+            self._job.threads.modules -= 1
+
+
+def counts_as_forward(module: Any) -> bool:
+    """Wrappers are no modules of their own, but a compiled model's call is all that is seen of the model's."""
+    return inner(module) is None or type(module).__name__ == "OptimizedModule"
+
+
+def install(job: Job) -> None:
+    """Follow the calls of all modules."""
+    call = vars(nn.Module)["__call__"]
+    job.functions.watch_function(call, Role("forward pass", Calls(job), path=MODULE_CALL))

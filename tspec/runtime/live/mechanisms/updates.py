@@ -1,0 +1,95 @@
+"""Updates: `Optimizer.step`, and `step` of the user's own classes that hold parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from tspec.runtime.live.entities.optimizers import groups_of, held_tensors
+from tspec.runtime.live.mechanisms.clears import Clears
+from tspec.runtime.live.steps import Alive, Update
+from tspec.runtime.live.watched import Role
+
+if TYPE_CHECKING:
+    from tspec.runtime.live.job import Job
+
+STEP = "torch.optim.Optimizer.step"
+CLEAR = "torch.optim.Optimizer.zero_grad"
+
+
+class Steps:
+    """Follows updates of the parameters."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """An optimizer is about to change what it holds."""
+        optimizers = self._job.state.optimizers
+        number = optimizers.numbered.number(args[0])
+        optimizers.name_parameters(args[0])
+        self._job.do(Alive(optimizers.numbers()))
+        self._job.do(Update(number))
+
+    def after(
+        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, error: BaseException | None
+    ) -> None:
+        """The parameters are changed."""
+
+
+class OwnOptimizers:
+    """Classes of the user's with a method `step`, whose instances hold tensors that are to be trained."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._steps = Steps(job)
+        self._clears = Clears(job)
+
+    def look_at(self, cls: type) -> None:
+        """If a class could be an optimizer, watch its methods."""
+        if issubclass(cls, (torch.optim.Optimizer, nn.Module)) or not _users(cls):
+            return
+        for name, path, key, listener in (
+            ("step", STEP, "update", self._steps),
+            ("zero_grad", CLEAR, "clear", self._clears),
+        ):
+            function = vars(cls).get(name)
+            if not isinstance(function, FunctionType) or not any("step" in vars(c) for c in cls.__mro__):
+                continue
+            functions = self._job.functions
+            functions.watch_function(function, Role(key, listener, path=path, guard=is_own_optimizer))
+            for event in self._job.spec.events:
+                if path in event.callables:
+                    role = Role(event.name, event=event, path=path, guard=is_own_optimizer)
+                    functions.watch_function(function, role)
+
+
+def is_own_optimizer(thing: Any) -> bool:
+    """The object itself holds tensors that are to be trained, and is no module."""
+    if isinstance(thing, (nn.Module, torch.Tensor, torch.optim.Optimizer)):
+        return False
+    values = getattr(thing, "__dict__", None)
+    if not values:
+        return False
+    return any(held_tensors(value) for value in values.values()) and bool(groups_of(thing))
+
+
+def _users(cls: type) -> bool:
+    """No class of torch or Python itself."""
+    top = cls.__module__.split(".")[0]
+    return top not in ("torch", "builtins", "tspec", "typing", "collections", "numpy", "unittest")
+
+
+def install(job: Job) -> None:
+    """Follow updates."""
+    role = Role("update", Steps(job), path=STEP)
+    job.functions.watch_method(torch.optim.Optimizer, "step", role)
+    own = OwnOptimizers(job)
+    job.functions.watch_classes(own.look_at)
+    for cls in list(type.__subclasses__(object)):
+        if "step" in vars(cls):
+            own.look_at(cls)

@@ -1,0 +1,232 @@
+"""Which modules and parameters a job has, under names that are the same on every rank and in every run.
+
+A *root* is what the training loop calls from outside (or the largest built module around it).
+Its parameters have the names that its `state_dict` has; further roots get their class as a prefix.
+DDP, FSDP and `torch.compile` are wrappers, not modules of their own: their prefixes are left out.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+_INNER = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "module")
+_WRAPPERS = {
+    "DistributedDataParallel", "DataParallel", "OptimizedModule", "FullyShardedDataParallel",
+    "CheckpointWrapper", "ActivationWrapper", "OffloadWrapper",
+}  # fmt: skip
+
+
+def inner(module: nn.Module) -> nn.Module | None:
+    """What a wrapper wraps, or None if the module is no wrapper."""
+    if not any(base.__name__ in _WRAPPERS for base in type(module).__mro__[:-1]):
+        return None
+    for name in _INNER:
+        held = module._modules.get(name)
+        if held is not None:
+            return held
+    return None
+
+
+def unwrapped(module: nn.Module) -> nn.Module:
+    """The module inside all wrappers around it."""
+    held = inner(module)
+    while held is not None:
+        module, held = held, inner(held)
+    return module
+
+
+def walk(module: nn.Module, path: str = "", depth: int = 100) -> Iterator[tuple[str, nn.Module]]:
+    """Every module under all its names, wrappers left out, parents first."""
+    module = unwrapped(module)
+    yield path, module
+    if depth == 0:
+        return
+    for name, child in module._modules.items():
+        if child is not None:
+            yield from walk(child, f"{path}.{name}" if path else name, depth - 1)
+
+
+@dataclass(slots=True)
+class Root:
+    """An outermost module. `prefix` stands before its names; `title` is its own name."""
+
+    module: weakref.ref[nn.Module]
+    prefix: str
+    title: str
+
+
+@dataclass(slots=True)
+class Parameter:
+    """One parameter object, its canonical name, and all names that modules have for it."""
+
+    name: str
+    tensor: torch.Tensor
+    names: list[str]
+    module: str | None
+
+
+@dataclass(slots=True)
+class Tables:
+    """What the roots hold at one instant. Keys of `by_id` are ids of live objects."""
+
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+    parameter_by_id: dict[int, str] = field(default_factory=dict)
+    buffers: dict[str, tuple[torch.Tensor, str]] = field(default_factory=dict)
+    buffer_by_id: dict[int, str] = field(default_factory=dict)
+    modules: dict[str, nn.Module] = field(default_factory=dict)
+    module_by_id: dict[int, str] = field(default_factory=dict)
+    next_module: dict[str, str] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)
+    """Of root modules: title to prefix."""
+
+
+class Models:
+    """The roots in the order in which they were first called, and tables of what they hold."""
+
+    def __init__(self) -> None:
+        self.roots: list[Root] = []
+        self.tables = Tables()
+        self.stale = True
+        self.version = 0
+        """Grows whenever the tables change what they hold."""
+        self.built: weakref.WeakSet[nn.Module] = weakref.WeakSet()
+        self.called: weakref.WeakSet[nn.Module] = weakref.WeakSet()
+        self._free: dict[int, tuple[str, weakref.ref[torch.Tensor]]] = {}
+        self._shape: tuple[tuple[str, int], ...] = ()
+
+    def called_from_outside(self, module: nn.Module) -> None:
+        """A module was called while none other was running: it is a root, or part of one."""
+        module = unwrapped(module)
+        self.called.add(module)
+        if id(module) in self.tables.module_by_id:
+            return
+        self.refresh()
+        if id(module) in self.tables.module_by_id:
+            return
+        self.add_root(self._largest_around(module))
+
+    def add_root(self, module: nn.Module) -> None:
+        """Make a module a root, if it is not yet part of one."""
+        module = unwrapped(module)
+        if id(module) in self.tables.module_by_id:
+            return
+        kind = type(module).__name__
+        titles = {root.title for root in self.roots}
+        title, count = kind, 1
+        while title in titles:
+            count += 1
+            title = f"{kind}#{count}"
+        has_parameters = next(module.parameters(), None) is not None
+        first = has_parameters and not any(root.prefix == "" for root in self.roots)
+        self.roots.append(Root(weakref.ref(module), "" if first else f"{title}.", title))
+        self.stale = True
+        self.refresh()
+
+    def holding(self, tensor: torch.Tensor) -> None:
+        """Make the built module that holds a parameter a root, if one is alive and none is known."""
+        if id(tensor) in self.tables.parameter_by_id or id(tensor) in self._free:
+            return
+        around = self._largest(lambda held: any(tensor is p for p in held._parameters.values()))
+        if around is not None:
+            self.add_root(around)
+
+    def _largest_around(self, module: nn.Module) -> nn.Module:
+        """The built module that holds this one and most others; the module itself if none does."""
+        return self._largest(lambda held: held is module) or module
+
+    def _largest(self, holds: Callable[[nn.Module], bool]) -> nn.Module | None:
+        best: nn.Module | None = None
+        size = 0
+        for other in sorted(self.built, key=id):
+            if inner(other) is not None or id(other) in self.tables.module_by_id:
+                continue
+            held = [each for _, each in walk(other)]
+            if len(held) > size and any(holds(each) for each in held):
+                best, size = other, len(held)
+        return best
+
+    def refresh(self) -> None:
+        """Look at the roots again: layers may have been replaced."""
+        tables = Tables()
+        for root in self.roots:
+            module = root.module()
+            if module is not None:
+                _fill(tables, module, root)
+        shape = tuple((name, id(each.tensor)) for name, each in tables.parameters.items())
+        shape += tuple((name, id(module)) for name, module in tables.modules.items())
+        if shape != self._shape:
+            self._shape = shape
+            self.version += 1
+        self.tables = tables
+        self.stale = False
+
+    def name_of_parameter(self, tensor: torch.Tensor) -> str | None:
+        """The canonical name of a parameter, of a model or of an optimizer alone; None if unknown."""
+        name = self.tables.parameter_by_id.get(id(tensor))
+        if name is not None:
+            return name
+        free = self._free.get(id(tensor))
+        return free[0] if free is not None and free[1]() is tensor else None
+
+    def name_free(self, tensor: torch.Tensor, name: str) -> str:
+        """Name a parameter that no model holds; its first name stays."""
+        known = self.name_of_parameter(tensor)
+        if known is not None:
+            return known
+        self._free[id(tensor)] = (name, weakref.ref(tensor))
+        self.version += 1
+        return name
+
+    def parameters(self) -> dict[str, Parameter]:
+        """All parameters: of models in their order, then those that only optimizers hold."""
+        found = dict(self.tables.parameters)
+        for name, reference in self._free.values():
+            tensor = reference()
+            if tensor is not None and id(tensor) not in self.tables.parameter_by_id:
+                found.setdefault(name, Parameter(name, tensor, [name], None))
+        return found
+
+    def module_of(self, name: str) -> nn.Module | None:
+        """The module of a canonical name."""
+        return self.tables.modules.get(name)
+
+
+def _fill(tables: Tables, root: nn.Module, as_root: Root) -> None:
+    tables.titles[as_root.title] = as_root.prefix
+    for path, module in walk(root):
+        name = f"{as_root.prefix}{path}" if path else as_root.title
+        first = id(module) not in tables.module_by_id
+        if first:
+            tables.module_by_id[id(module)] = name
+            tables.modules[name] = module
+            _fill_next(tables, module, as_root.prefix + path if path else as_root.prefix)
+        _fill_tensors(tables, module, as_root.prefix + (f"{path}." if path else ""), name)
+
+
+def _fill_next(tables: Tables, module: nn.Module, path: str) -> None:
+    if isinstance(module, nn.Sequential):
+        names = [f"{path}.{key}" if path and not path.endswith(".") else f"{path}{key}" for key in module._modules]
+        tables.next_module.update(zip(names, names[1:], strict=False))
+
+
+def _fill_tensors(tables: Tables, module: nn.Module, prefix: str, holder: str) -> None:
+    for key, parameter in module._parameters.items():
+        if parameter is None:
+            continue
+        name = f"{prefix}{key}"
+        known = tables.parameter_by_id.get(id(parameter))
+        if known is None:
+            tables.parameter_by_id[id(parameter)] = name
+            tables.parameters[name] = Parameter(name, parameter, [name], holder)
+        elif name not in tables.parameters[known].names:
+            tables.parameters[known].names.append(name)
+    for key, buffer in module._buffers.items():
+        if buffer is not None and id(buffer) not in tables.buffer_by_id:
+            tables.buffer_by_id[id(buffer)] = f"{prefix}{key}"
+            tables.buffers[f"{prefix}{key}"] = (buffer, holder)

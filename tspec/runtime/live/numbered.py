@@ -1,0 +1,52 @@
+"""Objects numbered in the order in which they came into being, without keeping them alive."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+
+class Numbered:
+    """Gives each object of a kind a number, and the name `kind.number`."""
+
+    __slots__ = ("_by_id", "_count", "kind")
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._count = 0
+        self._by_id: dict[int, tuple[weakref.ref[Any] | Any, int]] = {}
+
+    def number(self, thing: Any) -> int:
+        """The object's number; a new one if it was never seen."""
+        known = self._by_id.get(id(thing))
+        if known is not None and _same(known[0], thing):
+            return known[1]
+        number, self._count = self._count, self._count + 1
+        try:
+            held = weakref.ref(thing)
+        except TypeError:  # objects with slots cannot be referred to weakly
+            held = thing
+        self._by_id[id(thing)] = (held, number)
+        return number
+
+    def knows(self, thing: Any) -> bool:
+        """The object has a number already."""
+        known = self._by_id.get(id(thing))
+        return known is not None and _same(known[0], thing)
+
+    def name(self, thing: Any) -> str:
+        """`optimizer.0`."""
+        return f"{self.kind}.{self.number(thing)}"
+
+    def alive(self) -> dict[str, Any]:
+        """Name and object of all that still exist, in order."""
+        found = {}
+        for held, number in sorted(self._by_id.values(), key=lambda pair: pair[1]):
+            thing = held() if isinstance(held, weakref.ref) else held
+            if thing is not None:
+                found[f"{self.kind}.{number}"] = thing
+        return found
+
+
+def _same(held: Any, thing: Any) -> bool:
+    return (held() if isinstance(held, weakref.ref) else held) is thing

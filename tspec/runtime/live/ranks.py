@@ -1,0 +1,103 @@
+"""Which rank this process is, of how many, and with whom it works together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch.distributed as dist
+
+from tspec.runtime.live import dotted
+from tspec.runtime.live.watch import GroupSpec
+
+
+class Ranks:
+    """Looks at the process group if there is one, else at the environment that torchrun sets."""
+
+    def __init__(self, groups: tuple[GroupSpec, ...]) -> None:
+        self._groups = {group.name: group for group in groups}
+        self.meshes: list[Any] = []
+        """Device meshes that were built, the earliest first."""
+        self.data_parallel = False
+        """A model was wrapped in plain DDP: `dp` is the world."""
+
+    @property
+    def rank(self) -> int:
+        """0 as long as nothing is known."""
+        return dist.get_rank() if _started() else int(os.environ.get("RANK", "0"))
+
+    @property
+    def world(self) -> int:
+        """1 as long as nothing is known."""
+        return dist.get_world_size() if _started() else int(os.environ.get("WORLD_SIZE", "1"))
+
+    @property
+    def settled(self) -> bool:
+        """The rank can no longer change: there is a process group, or a launcher said it."""
+        return _started() or "RANK" in os.environ
+
+    def axes(self) -> tuple[str, ...]:
+        """Names of all axes that this job has by now."""
+        names = ["world"]
+        for mesh in self.meshes:
+            names += [name for name in mesh.mesh_dim_names or () if name not in names]
+        if self.data_parallel and "dp" not in names:
+            names.append("dp")
+        names += [name for name in self._groups if name not in names and self.on_axis(name) is not None]
+        return tuple(names)
+
+    def on_axis(self, name: str) -> tuple[int, ...] | None:
+        """This rank's group on an axis; None if the job has no such axis."""
+        if name == "world":
+            return tuple(range(self.world))
+        for mesh in self.meshes:
+            if name in (mesh.mesh_dim_names or ()):
+                return tuple(int(rank) for rank in mesh[name].mesh.tolist())
+        group = self._called(name)
+        if group is not None:
+            return group
+        if name == "dp" and self.data_parallel:
+            return tuple(range(self.world))
+        return None
+
+    def of_group(self, group: Any) -> tuple[int, ...] | None:
+        """The ranks of a process group (None: of the world), of an axis by name, or a list of ranks."""
+        if group is None:
+            return tuple(range(self.world))
+        if isinstance(group, str):
+            return self.on_axis(group)
+        if isinstance(group, (list, tuple)):
+            return tuple(int(rank) for rank in group)
+        if hasattr(group, "mesh") and hasattr(group, "mesh_dim_names"):
+            return tuple(int(rank) for rank in group.mesh.flatten().tolist())
+        try:
+            return tuple(dist.get_process_group_ranks(group))
+        except (ValueError, TypeError, KeyError, RuntimeError):
+            return None
+
+    def _called(self, name: str) -> tuple[int, ...] | None:
+        spec = self._groups.get(name)
+        if spec is None or not _started():
+            return None
+        for path in spec.callables:
+            place = dotted.find(path)
+            function: Callable[[], Any] | None = None if place is None else getattr(place.holder, place.name)
+            if function is None:
+                continue
+            try:
+                group = function()
+            except Exception:  # the framework was imported, but set up no such group
+                continue
+            ranks = None if group is None else self.of_group(group)
+            if ranks is not None:
+                return ranks
+        return None
+
+    def environment(self) -> Mapping[str, str]:
+        """What the launcher said."""
+        return {key: os.environ[key] for key in ("RANK", "WORLD_SIZE", "LOCAL_RANK") if key in os.environ}
+
+
+def _started() -> bool:
+    return dist.is_available() and dist.is_initialized()

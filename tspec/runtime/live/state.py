@@ -1,0 +1,130 @@
+"""All that has a state in the job: which subjects there are, under which names, with which fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from tspec.runtime.edges import Missing, Ref
+from tspec.runtime.live.convert import convert
+from tspec.runtime.live.entities.data import Batches, Loaders
+from tspec.runtime.live.entities.kind import Kind, Unknown
+from tspec.runtime.live.entities.modules import Modules, state_names
+from tspec.runtime.live.entities.optimizers import Optimizers, ParamGroups, Schedulers, groups_of
+from tspec.runtime.live.entities.others import Generators, Scalers, Wrappers
+from tspec.runtime.live.entities.parameters import Buffers, Parameters, States
+from tspec.runtime.live.evaluate import BadExpression, evaluate, names
+from tspec.runtime.live.models import Models
+from tspec.runtime.live.ranks import Ranks
+from tspec.runtime.live.watch import FieldSpec, WatchSpec
+
+
+class State:
+    """Answers what a job's subjects are. It is the `Namer` of everything that is read."""
+
+    def __init__(self, spec: WatchSpec, ranks: Ranks) -> None:
+        self.ranks = ranks
+        self.models = Models()
+        self.optimizers = Optimizers(self)
+        self.schedulers = Schedulers(self)
+        self.loaders = Loaders()
+        self.batches = Batches()
+        self.scalers = Scalers()
+        self.wrappers = Wrappers(self)
+        self.functions: Mapping[str, Callable[..., Any]] = {"model_of": self._model_of}
+        self._kinds: dict[str, Kind] = {
+            "parameter": Parameters(self),
+            "buffer": Buffers(self),
+            "state": States(self),
+            "module": Modules(self),
+            "optimizer": self.optimizers,
+            "param_group": ParamGroups(self),
+            "scheduler": self.schedulers,
+            "loader": self.loaders,
+            "batch": self.batches,
+            "scaler": self.scalers,
+            "generator": Generators(),
+            "wrapper": self.wrappers,
+        }
+        self._fields: dict[tuple[str, str], FieldSpec] = {
+            (entity.kind, field.name): field for entity in spec.entities for field in entity.fields
+        }
+
+    def subjects(self, kind: str) -> Sequence[str]:
+        """Canonical names of all subjects of a kind."""
+        held = self._kinds.get(kind)
+        return () if held is None else tuple(held.things())
+
+    def fields(self, kind: str, name: str) -> dict[str, Any]:
+        """One field of all subjects of a kind."""
+        held = self._kinds.get(kind)
+        if held is None:
+            return {}
+        return {
+            subject: self._field(kind, held, name, subject, thing)
+            for subject, thing in held.things().items()
+        }
+
+    def _field(self, kind: str, held: Kind, name: str, subject: str, thing: Any) -> Any:
+        spec = self._fields.get((kind, name))
+        thing_itself = getattr(thing, "tensor", thing) if kind == "parameter" else thing
+        if spec is not None and spec.source is not None:
+            scope = {"self": thing_itself}
+            try:
+                return convert(evaluate(spec.source, scope.__getitem__, self.functions), spec.type, self)
+            except (BadExpression, KeyError):
+                return Missing.NOT_RECORDED
+        value = held.field(name, subject, thing)
+        if not isinstance(value, Unknown):
+            return value
+        if not hasattr(thing_itself, name):
+            return Missing.ABSENT
+        plain = getattr(thing_itself, name)
+        return convert(plain, ("scalar",) if spec is None else spec.type, self)
+
+    def reference(self, kind: str, thing: Any) -> Ref | None:
+        """The subject that an object is."""
+        held = self._kinds.get(kind)
+        name = None if held is None else held.name_of(thing)
+        return None if name is None else Ref(kind, name)
+
+    def ranks_of(self, group: Any) -> tuple[int, ...] | None:
+        """The ranks of a process group."""
+        return self.ranks.of_group(group)
+
+    def tensor_name(self, tensor: torch.Tensor) -> Any:
+        """The canonical name of a parameter, its gradient, or a buffer; absent for other tensors."""
+        name = self.models.name_of_parameter(tensor) or self.models.tables.buffer_by_id.get(id(tensor))
+        if name is None:
+            name = next((n for n, p in self.models.parameters().items() if p.tensor.grad is tensor), None)
+        return Missing.ABSENT if name is None else name
+
+    def step_opens(self) -> None:
+        """A step opens: batches of the last one are gone, layers may have been replaced."""
+        self.batches.step_opens()
+        self.models.refresh()
+        self.find_models()
+
+    def find_models(self) -> None:
+        """Find the models of which optimizers hold parameters, also before they are called."""
+        for optimizer in self.optimizers.things().values():
+            for group in groups_of(optimizer):
+                for tensor in group.get("params", ()):
+                    if isinstance(tensor, torch.Tensor):
+                        self.models.holding(tensor)
+
+    def _model_of(self, saved: Any) -> nn.Module | None:
+        """The root of which most names are among those of a saved object; None if it holds none."""
+        found = names(saved)
+        best: tuple[int, nn.Module | None] = (0, None)
+        for root in self.models.roots:
+            module = root.module()
+            if module is None:
+                continue
+            shared = len(found & frozenset(state_names(module)))
+            if shared > best[0]:
+                best = (shared, module)
+        return best[1]

@@ -1,0 +1,262 @@
+"""Where a training loop stands: step, epoch, microbatch and phase, from what it does.
+
+A pure state machine: `advance(place, activity)` gives the next place. It knows no torch and no
+objects; optimizers, loaders and passes over loaders are numbers. The decisions are those of the
+language's page on steps: a step opens with the first training activity after the last update of
+the turn before; a training batch, where a loader is visible, divides turns for certain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Span = Literal["step", "microbatch", "epoch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A loader gave out a batch. `reading` numbers the pass; `training` is the models' mode, if known."""
+
+    loader: int
+    reading: int
+    grad: bool
+    training: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """Gradients of what these optimizers hold are cleared."""
+
+    optimizers: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """An outermost module is called, with or without a graph, in training mode or not."""
+
+    grad: bool
+    training: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Backward:
+    """A backward pass begins, or ended."""
+
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An optimizer is about to change parameters."""
+
+    optimizer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """Which optimizers there are."""
+
+    optimizers: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The script says that a step begins, and perhaps its number."""
+
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A checkpoint was loaded that had made so many steps."""
+
+    step: int
+
+
+Activity = Fetch | Clear | Forward | Backward | Update | Alive | Said | Resumed
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the loop stands, and what has to be remembered to go on."""
+
+    step: int = 0
+    epoch: int = 0
+    microbatch: int = 0
+    phase: Literal["train", "eval"] = "train"
+
+    turn: int = 0
+    """How many steps have opened here: not `step`, which a resumed job continues."""
+    passes: int = 0
+    """How many epochs have opened here."""
+    updated: frozenset[int] = frozenset()
+    """Optimizers that have updated in this turn."""
+    expected: frozenset[int] | None = None
+    """Those that updated in the turn before; None in the first turn."""
+    alive: frozenset[int] = frozenset()
+    ever_updated: bool = False
+    fed: bool = False
+    """A training batch was taken in this turn, so that the next one divides it from the next turn."""
+    backward_in_turn: bool = False
+    backward_in_microbatch: bool = False
+    backward_since_update: bool = False
+    said: bool = False
+    by_loader: bool = False
+    """Epochs are passes over a loader, not the run."""
+    counted: frozenset[int] = frozenset()
+    """Passes that are epochs."""
+    feeding: frozenset[int] = frozenset()
+    """Loaders whose batches were trained on."""
+    last: tuple[int, int] | None = None
+    """Loader and pass of the latest batch."""
+    forward_mode: bool = True
+    """The mode of the latest outermost forward pass that recorded a graph."""
+    trains_in_eval_mode: bool = False
+
+
+def openings(before: Place, after: Place) -> tuple[tuple[Span, int], ...]:
+    """The spans that open between two places, the longest first: one instant for all."""
+    opened: list[tuple[Span, int]] = []
+    if after.passes != before.passes:
+        opened.append(("epoch", after.epoch))
+    if after.turn != before.turn:
+        opened.append(("step", after.step))
+    if after.turn != before.turn or after.microbatch != before.microbatch:
+        opened.append(("microbatch", after.microbatch))
+    return tuple(opened)
+
+
+def advance(place: Place, activity: Activity) -> Place:
+    """The place after an activity."""
+    match activity:
+        case Fetch():
+            return _fetch(place, activity)
+        case Clear(optimizers):
+            return _clear(place, optimizers)
+        case Forward(grad, training):
+            return _forward(place, grad, training)
+        case Backward(ended):
+            return _backward_end(place) if ended else _backward_begin(place)
+        case Update(optimizer):
+            return _update(place, optimizer)
+        case Alive(optimizers):
+            return replace(place, alive=optimizers)
+        case Said(step):
+            number = place.step + 1 if step is None else step
+            return _open(replace(place, said=True), number)
+        case Resumed(step):
+            return place if place.ever_updated else replace(place, step=step)
+
+
+def _open(place: Place, number: int | None = None) -> Place:
+    """Open a step, and the epoch that lasts for the run where no loader is seen."""
+    run = place.passes == 0
+    return replace(
+        place,
+        step=place.step + 1 if number is None else number,
+        turn=place.turn + 1,
+        microbatch=1,
+        passes=1 if run else place.passes,
+        epoch=place.epoch + 1 if run else place.epoch,
+        expected=place.updated or place.expected,
+        updated=frozenset(),
+        fed=False,
+        backward_in_turn=False,
+        backward_in_microbatch=False,
+        backward_since_update=False,
+    )
+
+
+def _opened(place: Place, due: bool) -> Place:
+    if place.turn == 0 or due:
+        return place if place.said else _open(place)
+    return place
+
+
+def _all_updated(place: Place) -> bool:
+    """Every optimizer from which an update is due has made it: the turn can be over."""
+    expected = place.alive if place.expected is None else place.expected
+    return bool(place.updated) and expected <= place.updated
+
+
+def _by_hand(place: Place) -> bool:
+    """Nothing that updates is visible: a backward pass stands for the update."""
+    return not place.ever_updated and not place.alive and place.backward_in_turn
+
+
+def _next_microbatch(place: Place, turn: int) -> Place:
+    if place.turn == turn and place.backward_in_microbatch:
+        return replace(place, microbatch=place.microbatch + 1, backward_in_microbatch=False)
+    return place
+
+
+def _fetch(place: Place, fetch: Fetch) -> Place:
+    known = fetch.reading in place.counted or fetch.loader in place.feeding
+    training = fetch.grad and (known or fetch.training is not False)
+    last = (fetch.loader, fetch.reading)
+    if not training:
+        return replace(place, phase="eval", last=last if fetch.grad else place.last)
+    turn = place.turn
+    place = _count(replace(place, phase="train", last=last), fetch.reading)
+    place = _opened(place, bool(place.updated) or _by_hand(place))
+    return replace(_next_microbatch(place, turn), fed=True)
+
+
+def _count(place: Place, reading: int) -> Place:
+    """Count a pass over a training loader as an epoch, once."""
+    if reading in place.counted:
+        return place
+    first_of_loader = not place.by_loader and place.passes == 1
+    place = replace(place, by_loader=True, counted=place.counted | {reading})
+    if first_of_loader:
+        return place
+    return replace(place, epoch=place.epoch + 1, passes=place.passes + 1)
+
+
+def _clear(place: Place, optimizers: frozenset[int]) -> Place:
+    over = bool(optimizers & place.updated) and _all_updated(place)
+    place = replace(place, phase="train")
+    return _opened(place, over or (not place.fed and _by_hand(place)))
+
+
+def _forward(place: Place, grad: bool, training: bool) -> Place:
+    if not grad:
+        return replace(place, phase="eval")
+    place = replace(place, forward_mode=training)
+    if not training and not place.trains_in_eval_mode:
+        return replace(place, phase="eval")
+    turn = place.turn
+    due = not place.fed and (_all_updated(place) or _by_hand(place))
+    place = _opened(replace(place, phase="train"), due)
+    return _next_microbatch(place, turn)
+
+
+def _backward_begin(place: Place) -> Place:
+    place = _opened(replace(place, phase="train"), False)
+    if place.last is not None:
+        loader, reading = place.last
+        place = _count(place, reading)
+        if loader not in place.feeding:
+            place = replace(place, feeding=place.feeding | {loader})
+        place = replace(place, last=None)
+    if not place.forward_mode:
+        place = replace(place, trains_in_eval_mode=True)
+    return place
+
+
+def _backward_end(place: Place) -> Place:
+    return replace(
+        place, backward_in_turn=True, backward_in_microbatch=True, backward_since_update=True
+    )
+
+
+def _update(place: Place, optimizer: int) -> Place:
+    again = optimizer in place.updated and place.backward_since_update and not place.fed
+    place = _opened(replace(place, phase="train"), again)
+    return replace(
+        place,
+        updated=place.updated | {optimizer},
+        ever_updated=True,
+        backward_since_update=False,
+    )

@@ -1,0 +1,69 @@
+"""What a live job is asked to watch, as literal values that can stand in generated code.
+
+`repr` of a `WatchSpec` is an expression that builds it again. Nothing in it is code: expressions
+of the user's events are trees of tuples that `evaluate` reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Expression = tuple[Any, ...]
+"""A tree: `("name", "result")`, `("literal", 3)`, `("list", (…,))`, `("field", base, "shape")`,
+`("index", base, key)`, `("call", "count", (…,), (("dim", …),))`, `("negate", x)` and
+`("+", a, b)` with any of `+ - * /`."""
+
+TypeTree = tuple[Any, ...]
+"""A type: `("float",)`, `("entity", "module")`, `("list", T)`, `("set", T)`, `("map", K, V)`,
+`("optional", T)`, `("enum", "train", "eval")`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """A field of an event or entity: the argument or attribute of its name, or an expression."""
+
+    name: str
+    type: TypeTree
+    source: Expression | None = None
+    reads_result: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EventSpec:
+    """A point of the program. In a `family` each call is an event by its own dotted path."""
+
+    name: str
+    callables: tuple[str, ...]
+    fields: tuple[FieldSpec, ...] = ()
+    family: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EntitySpec:
+    """A kind of subjects, and which of its fields are wanted."""
+
+    kind: str
+    fields: tuple[FieldSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """An axis, and the functions that return its process group."""
+
+    name: str
+    callables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSpec:
+    """All that is watched in one job."""
+
+    events: tuple[EventSpec, ...] = ()
+    entities: tuple[EntitySpec, ...] = ()
+    groups: tuple[GroupSpec, ...] = ()
+    ambient: tuple[str, ...] = ()
+
+    def entity(self, kind: str) -> EntitySpec | None:
+        """The entity of that kind, or None if it is not wanted."""
+        return next((entity for entity in self.entities if entity.kind == kind), None)

@@ -1,0 +1,95 @@
+"""One function whose calls are seen: who asked for it, and what happens around a call.
+
+A *role* is one reason to look at a function: an event of the spec, or a mechanism of the live job
+that follows the run. A call inside a call of the same roles on the same object (`super().step()`)
+is no second one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+
+from tspec.runtime.live.arguments import Parameters
+from tspec.runtime.live.fields import FieldReader
+from tspec.runtime.live.watch import EventSpec
+
+if TYPE_CHECKING:
+    from tspec.runtime.live.job import Job
+
+Arguments = tuple[Any, ...]
+Guard = Callable[[Any], bool]
+
+
+class Listener(Protocol):
+    """A mechanism of the live job that follows calls of a function."""
+
+    def before(self, args: Arguments, kwargs: Mapping[str, Any]) -> Any:
+        """The call is about to begin; what is returned comes back in `after`."""
+
+    def after(
+        self, token: Any, args: Arguments, kwargs: Mapping[str, Any], result: Any, error: BaseException | None
+    ) -> None:
+        """The call returned or raised."""
+
+
+@dataclass(slots=True)
+class Role:
+    """One reason to look at a function. `guard` says of the first argument whether it counts."""
+
+    key: str
+    listener: Listener | None = None
+    event: EventSpec | None = None
+    path: str = ""
+    guard: Guard | None = None
+    reader: FieldReader | None = None
+
+
+class Watched:
+    """A function and its roles."""
+
+    __slots__ = ("keys", "original", "parameters", "roles")
+
+    def __init__(self, original: Callable[..., Any], method: bool) -> None:
+        self.original = original
+        self.parameters = Parameters(original, method)
+        self.roles: list[Role] = []
+        self.keys: frozenset[str] = frozenset()
+
+    def add(self, role: Role) -> None:
+        """Look at the function for one more reason."""
+        if role.key in self.keys:
+            return
+        if role.event is not None:
+            role.reader = FieldReader(role.event, role.path, self.parameters)
+        self.roles.append(role)
+        self.keys |= {role.key}
+
+
+def entrance(job: Job, watched: Watched) -> Callable[..., Any]:
+    """What takes the function's calls. Under a compiler, and in tspec's own calls, it only passes on."""
+    original = watched.original
+    is_compiling = torch.compiler.is_compiling
+    traced = tracing_check()
+    threads = job.threads
+
+    def enter(*args: Any, **kwargs: Any) -> Any:
+        if is_compiling() or not job.active or threads.quiet or traced():
+            return original(*args, **kwargs)
+        frames = threads.frames
+        subject = id(args[0]) if args else 0
+        if frames and frames[-1][0] == subject and watched.keys <= frames[-1][1]:
+            return original(*args, **kwargs)
+        return job.around(watched, original, args, kwargs)
+
+    return enter
+
+
+def tracing_check() -> Callable[[], bool]:
+    """Whether tensors are fake just now, because some compiler runs the code to learn its shapes."""
+    key = torch._C._TorchDispatchModeKey.FAKE
+    current = torch._C._get_dispatch_mode
+    return lambda: current(key) is not None
