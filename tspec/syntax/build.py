@@ -17,6 +17,7 @@ from tspec.source import Source, Span
 from tspec.syntax import nodes
 from tspec.syntax.clauses import check
 from tspec.syntax.strings import unquote
+from tspec.syntax.units import SINGULARS
 
 DEEPEST = 100
 """So many levels of a tree are read: whoever walks it may do so by recursion."""
@@ -207,10 +208,7 @@ def _float(self: Builder, span: Span, c: Children) -> nodes.Float:
 
 def _quantity(self: Builder, span: Span, c: Children) -> nodes.Quantity:
     number, unit = c[0].split()
-    if unit not in ("microbatch", "microbatches"):
-        unit = unit.removesuffix("s")
-    elif unit == "microbatches":
-        unit = "microbatch"
+    unit = SINGULARS[unit]
     if "." in number:
         return nodes.Quantity(float(number), unit, span=span)
     start = c[0].start_pos

@@ -17,6 +17,7 @@ from tspec.syntax.printer import (
     join,
 )
 from tspec.syntax.strings import quote
+from tspec.syntax.units import PLURALS
 
 # How tightly the kinds of expressions bind, loosest first.
 _IMPLIES, _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _UNARY, _POSTFIX = range(1, 10)
@@ -165,8 +166,7 @@ def quantity(node: nodes.Quantity) -> str:
     """`1 step`, `2 steps`."""
     if node.amount == 1 and isinstance(node.amount, int):
         return f"1 {node.unit}"
-    plural = f"{node.unit}es" if node.unit.endswith("ch") else f"{node.unit}s"
-    return f"{node.amount} {plural}"
+    return f"{node.amount} {PLURALS[node.unit]}"
 
 
 def type_text(node: nodes.Type) -> str:

@@ -138,15 +138,16 @@ def _begins_item(words: Sequence[Token], index: int) -> bool:
     if words[index] not in ITEM_WORDS or index + 1 == len(words):
         return False
     following = words[index + 1]
+    text = str(following)
     match str(words[index]):
         case "edition":
             return following.type == "INT"
         case "context":
-            return following == "{"
+            return text == "{"
         case "test":
             return following.type == "STRING"
         case _:
-            return bool(following[0].isalpha()) or following[0] == "_"
+            return text[0].isalpha() or text[0] == "_"
 
 
 def _next_item(words: Sequence[Token], start: int, index: int, source: Source) -> int:

@@ -16,15 +16,13 @@ from tspec.source import Source, Span
 from tspec.syntax.clauses import KEYWORDS
 from tspec.syntax.expected import describe, texts
 from tspec.syntax.tokens import CLOSING, OPENING, span_of
+from tspec.syntax.units import PLURALS, SINGULARS
 
 ITEM_WORDS = (
     *("edition", "module", "use", "let", "reject", "context", "group", "entity", "event"),
     *("extend", "draft", "invariant", "mesh", "dims", "layout", "equivalence", "replay", "test"),
 )
 """The words with which items begin."""
-
-UNITS = ("step", "microbatch", "epoch", "second", "minute", "hour")
-"""The units of quantities."""
 
 RESERVED = ("and", "or", "not", "implies", "in", "is", "true", "false", "contains")
 """The words that name nothing."""
@@ -148,13 +146,9 @@ def _unit(place: Misfit) -> Diagnostic | None:
         return place.error("TS0013", f"`{place.text}` has no unit", hint)
     if previous.type not in ("INT", "FLOAT") or place.token.type != "NAME":
         return None
-    near = did_you_mean(place.text, [*UNITS, *(_plural(unit) for unit in UNITS)])
-    hint = near or f"the units are {', '.join(_plural(unit) for unit in UNITS)}"
+    near = did_you_mean(place.text, SINGULARS)
+    hint = near or f"the units are {', '.join(PLURALS.values())}"
     return place.error("TS0013", f"`{place.text}` is no unit", hint)
-
-
-def _plural(unit: str) -> str:
-    return f"{unit}es" if unit.endswith("ch") else f"{unit}s"
 
 
 def _assignment(place: Misfit) -> Diagnostic | None:
