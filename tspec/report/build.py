@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tspec.check.verdicts import Verdicts
 from tspec.report import wording
 from tspec.report.aspects import aspects
 from tspec.report.collect import Symptom, symptoms, tallies
-from tspec.report.findings import Finding, Report, Severity
+from tspec.report.findings import Finding, Report, Severity, Tally
 from tspec.report.folding import fold
 from tspec.resolve.rules import Program, Rule, Vocabulary
 
 
-def report(program: Program, verdicts: Verdicts) -> Report:
-    """The findings behind the verdicts, of which those of one cause are one, and a tally of each rule."""
-    causes = fold(symptoms(program.rules, verdicts), program.vocabulary)
+def report(
+    program: Program, verdicts: Verdicts, counted: tuple[Tally, ...] | None = None
+) -> Report:
+    """The findings behind the verdicts, of which those of one cause are one, and a tally of each rule.
+
+    A running job hands on what is violated and only counts the rest: `counted` are its tallies, and
+    `verdicts` need hold no other instances.
+    """
+    found = symptoms(program.rules, verdicts)
+    if counted is not None:
+        found = tuple(replace(symptom, decided=0) for symptom in found)
+    causes = fold(found, program.vocabulary)
     return Report(
         findings=tuple(
             _finding(
@@ -23,7 +34,7 @@ def report(program: Program, verdicts: Verdicts) -> Report:
             )
             for cause in causes
         ),
-        tallies=tallies(program.rules, verdicts),
+        tallies=tallies(program.rules, verdicts) if counted is None else counted,
         notes=verdicts.notes,
     )
 

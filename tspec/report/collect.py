@@ -55,14 +55,14 @@ class Symptom:
     violated: int
     decided: int
     everywhere: bool = field(default=True)
-    """Whether the rule was violated on all ranks on which it was decided."""
+    """Whether all ranks of the job violate the rule, each by itself."""
 
 
 def symptoms(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Symptom, ...]:
     """The symptoms of all rules, in the rules' order, for each rule the earliest first."""
     by_name = _by_name(rules)
     series: dict[str, dict[tuple[tuple[int, ...], tuple[str, ...]], Series]] = {}
-    where: dict[str, set[int]] = {}
+    job: set[int] = set()
     for found in verdicts.decided:
         if found.verdict not in ("holds", "violated"):
             continue
@@ -73,11 +73,11 @@ def symptoms(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Symptom, ...]:
         if key not in of_rule:
             of_rule[key] = Series(instance.ranks, subjects)
         of_rule[key].add(found)
-        where.setdefault(instance.rule, set()).update(instance.ranks)
+        job.update(instance.ranks)
     return tuple(
         symptom
         for name, rule in by_name.items()
-        for symptom in _of_rule(rule, series.get(name, {}).values(), where.get(name, set()))
+        for symptom in _of_rule(rule, series.get(name, {}).values(), job)
     )
 
 
@@ -110,7 +110,7 @@ def _by_name(rules: Iterable[Rule]) -> Mapping[str, Rule]:
     return {rule.qualified: rule for rule in rules}
 
 
-def _of_rule(rule: Rule, series: Iterable[Series], where: set[int]) -> Iterable[Symptom]:
+def _of_rule(rule: Rule, series: Iterable[Series], job: set[int]) -> Iterable[Symptom]:
     broken = sorted(
         (s for s in series if s.first is not None),
         key=lambda s: (s.first.step if s.first else 0, s.ranks),
@@ -118,18 +118,18 @@ def _of_rule(rule: Rule, series: Iterable[Series], where: set[int]) -> Iterable[
     group: list[Series] = []
     for one in broken:
         if group and _step(one) > _step(group[0]) + TOGETHER:
-            yield _symptom(rule, group, where)
+            yield _symptom(rule, group, job)
             group = []
         group.append(one)
     if group:
-        yield _symptom(rule, group, where)
+        yield _symptom(rule, group, job)
 
 
 def _step(series: Series) -> int:
     return series.first.step if series.first is not None else 0
 
 
-def _symptom(rule: Rule, group: list[Series], where: set[int]) -> Symptom:
+def _symptom(rule: Rule, group: list[Series], job: set[int]) -> Symptom:
     head = group[0]
     if head.first is None:
         raise ValueError("a symptom needs a violated instance")
@@ -145,5 +145,5 @@ def _symptom(rule: Rule, group: list[Series], where: set[int]) -> Symptom:
         subjects=tuple(dict.fromkeys(series.subjects for series in group)),
         violated=sum(series.violated for series in group),
         decided=sum(series.decided for series in group),
-        everywhere=set(ranks) >= where and not rule.across,
+        everywhere=set(ranks) >= job and not rule.across,
     )

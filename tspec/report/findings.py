@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Severity = Literal["error", "warning", "draft"]
@@ -32,7 +32,7 @@ class Finding:
     violated: int = 1
     """Instances that were violated, the first one included."""
     decided: int = 1
-    """Instances that held or were violated, from the first violated one on."""
+    """Instances that held or were violated, from the first violated one on; 0 if nobody counted them."""
     severity: Severity = "warning"
     action: str = "warn"
     explanation: str = ""
@@ -90,13 +90,7 @@ class Report:
         for finding in self.findings:
             inner = tuple(f for f in finding.consequences if f.severity != "draft")
             if finding.severity != "draft":
-                kept.append(_with_consequences(finding, inner))
+                kept.append(replace(finding, consequences=inner))
             elif inner:
-                kept.append(_with_consequences(inner[0], inner[1:]))
+                kept.append(replace(inner[0], consequences=inner[1:]))
         return Report(tuple(kept), self.tallies, self.notes)
-
-
-def _with_consequences(finding: Finding, consequences: tuple[Finding, ...]) -> Finding:
-    from dataclasses import replace
-
-    return replace(finding, consequences=consequences)

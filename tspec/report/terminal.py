@@ -145,7 +145,11 @@ def _some(subjects: tuple[str, ...]) -> str:
 def _how_often(finding: Finding) -> str:
     if finding.decided == 1:
         return "violated in the one instance that was decided since"
+    if finding.violated == 1 and not finding.decided:
+        return "violated once"
     span = f", last at step {finding.last_step}" if finding.last_step > finding.step else ""
+    if not finding.decided:
+        return f"violated {finding.violated:,} times{span}"
     return f"violated in {finding.violated:,} of {finding.decided:,} instances decided since{span}"
 
 
