@@ -12,12 +12,18 @@ from tspec.resolve.expressions import lower
 from tspec.resolve.files import Reader, Unit
 from tspec.resolve.findings import Findings
 from tspec.resolve.invariants import lower_invariant
+from tspec.resolve.others import lower_others
 from tspec.resolve.place import Place, Refused
 from tspec.resolve.scope import Scope, scopes
 from tspec.resolve.vocabulary import bare_event, gather
 from tspec.resolve.walk import parts
 from tspec.source import Source, Span
 from tspec.syntax import nodes
+
+UNKNOWN_NAMES = frozenset(
+    {"TS0106", "TS0110", "TS0120", "TS0121", "TS0122", "TS0123", "TS0124", "TS0125", "TS0190"}
+)
+"""Codes of what may be unknown only because a module is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +66,38 @@ def _resolve(units: tuple[Unit, ...], findings: Findings) -> Loaded:
         if unit.key in asked:
             lowered += found
     _refuse_doubles([by_unit[unit.key] for unit in units], findings)
-    diagnostics = findings.all()
+    others = lower_others([by_unit[unit.key] for unit in units], findings)
+    diagnostics = _without_consequences(findings.all(), units)
     if findings.failed:
         return Loaded(None, diagnostics)
     files = tuple(unit.file for unit in units if unit.asked)
-    program = rules.Program(tuple(lowered), _with_bare(vocabulary, lowered), files)
+    program = rules.Program(
+        tuple(lowered),
+        _with_bare(vocabulary, lowered),
+        files,
+        others.meshes,
+        others.dims,
+        others.layouts,
+        others.equivalences,
+        others.replays,
+        others.tests,
+    )
     return Loaded(program, diagnostics)
+
+
+def _without_consequences(
+    found: tuple[Diagnostic, ...], units: tuple[Unit, ...]
+) -> tuple[Diagnostic, ...]:
+    """Where a used module is missing, nothing is said of the names that it may well declare."""
+    names = {unit.name for unit in units}
+    lacking = {
+        unit.source.path
+        for unit in units
+        if any(use.module.text not in names for use in unit.file.uses)
+    }
+    return tuple(
+        each for each in found if each.source.path not in lacking or each.code not in UNKNOWN_NAMES
+    )
 
 
 def _with_broken(units: tuple[Unit, ...]) -> tuple[Unit, ...]:

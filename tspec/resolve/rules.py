@@ -9,6 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tspec.resolve.declared import AmbientDeclaration as AmbientDeclaration
+from tspec.resolve.declared import DimsDeclaration as DimsDeclaration
+from tspec.resolve.declared import EntityDeclaration as EntityDeclaration
+from tspec.resolve.declared import EquivalenceDeclaration as EquivalenceDeclaration
+from tspec.resolve.declared import EventDeclaration as EventDeclaration
+from tspec.resolve.declared import EventVariant as EventVariant
+from tspec.resolve.declared import FieldDeclaration as FieldDeclaration
+from tspec.resolve.declared import GroupDeclaration as GroupDeclaration
+from tspec.resolve.declared import LayoutDeclaration as LayoutDeclaration
+from tspec.resolve.declared import MeshDeclaration as MeshDeclaration
+from tspec.resolve.declared import ReplayDeclaration as ReplayDeclaration
+from tspec.resolve.declared import TestDeclaration as TestDeclaration
+from tspec.resolve.declared import Vocabulary as Vocabulary
 from tspec.resolve.types import Type
 from tspec.source import Source, Span
 from tspec.syntax import nodes
@@ -453,114 +466,6 @@ class Rule:
         return f"{self.module}.{self.name}" if self.module else self.name
 
 
-# --- vocabulary ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class FieldDeclaration:
-    """A field of an entity or event. `source` is what it is computed from in the live job:
-
-    None: the argument (or attribute) of that name. Otherwise a syntax expression over the
-    callable's parameters, `self` and `result`; `reads_result` if it needs the return value.
-    """
-
-    name: str
-    type: Type
-    source: nodes.Expr | None
-    reads_result: bool
-
-
-@dataclass(frozen=True, slots=True)
-class EventVariant:
-    """How the fields are computed where one of these callables is called, as an `extend` says.
-
-    Fields that it does not name are as in the declaration that it extends.
-    """
-
-    callables: tuple[str, ...]
-    fields: tuple[FieldDeclaration, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class EventDeclaration:
-    """A point of the program, tied to callables by dotted path.
-
-    `callables` are all of them, those of every `extend` included.
-    """
-
-    name: str
-    module: str
-    callables: tuple[str, ...]
-    fields: tuple[FieldDeclaration, ...]
-    family: bool = False
-    """Some callable ends in `.*`: an open family, watched for inference only."""
-    variants: tuple[EventVariant, ...] = ()
-    bare: bool = False
-    """No `event` declares it: a rule names the callable itself, and `name` is its path."""
-
-    def fields_for(self, callable: str) -> tuple[FieldDeclaration, ...]:
-        """The fields as they are computed for one of the callables."""
-        for variant in self.variants:
-            if callable in variant.callables:
-                own = {each.name: each for each in variant.fields}
-                return tuple(own.get(each.name, each) for each in self.fields)
-        return self.fields
-
-    def field(self, name: str) -> FieldDeclaration | None:
-        """The field of that name, or None."""
-        return next((each for each in self.fields if each.name == name), None)
-
-
-@dataclass(frozen=True, slots=True)
-class EntityDeclaration:
-    """A kind of thing with state."""
-
-    name: str
-    plural: str
-    fields: tuple[FieldDeclaration, ...]
-    module: str = ""
-
-    def field(self, name: str) -> FieldDeclaration | None:
-        """The field of that name, or None."""
-        return next((each for each in self.fields if each.name == name), None)
-
-
-@dataclass(frozen=True, slots=True)
-class GroupDeclaration:
-    """Ranks that compute together; `callables` return its process group."""
-
-    name: str
-    callables: tuple[str, ...]
-    module: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AmbientDeclaration:
-    """A name known at every moment."""
-
-    name: str
-    type: Type
-    module: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """All that rules may name, with every `extend` merged."""
-
-    entities: tuple[EntityDeclaration, ...]
-    events: tuple[EventDeclaration, ...]
-    groups: tuple[GroupDeclaration, ...]
-    context: tuple[AmbientDeclaration, ...]
-
-    def event(self, name: str) -> EventDeclaration | None:
-        """The event of that name, or None."""
-        return next((event for event in self.events if event.name == name), None)
-
-    def entity(self, name: str) -> EntityDeclaration | None:
-        """The entity of that name, or None."""
-        return next((entity for entity in self.entities if entity.name == name), None)
-
-
 @dataclass(frozen=True, slots=True)
 class Program:
     """What a set of spec files says: rules in source order, and the vocabulary in force.
@@ -572,3 +477,9 @@ class Program:
     rules: tuple[Rule, ...]
     vocabulary: Vocabulary
     files: tuple[nodes.File, ...] = field(default=(), repr=False)
+    meshes: tuple[MeshDeclaration, ...] = ()
+    dims: tuple[DimsDeclaration, ...] = ()
+    layouts: tuple[LayoutDeclaration, ...] = ()
+    equivalences: tuple[EquivalenceDeclaration, ...] = ()
+    replays: tuple[ReplayDeclaration, ...] = ()
+    tests: tuple[TestDeclaration, ...] = ()

@@ -96,7 +96,7 @@ Tables = tuple[dict[str, dict[str, object]], dict[str, "list[str] | None"], dict
 
 def _add(path: str, value: object, tables: Tables) -> None:
     classes, functions, aliases = tables
-    if not callable(value) or path.rsplit(".", 1)[1].startswith("__"):
+    if not _is_callable(value) or path.rsplit(".", 1)[1].startswith("__"):
         return
     home: object = getattr(value, "__module__", None)
     name = getattr(value, "__qualname__", None)
@@ -110,6 +110,10 @@ def _add(path: str, value: object, tables: Tables) -> None:
             aliases[path] = canonical
     elif inspect.isroutine(value) and _is_of_torch(home):
         functions[path] = _parameters(value)
+
+
+def _is_callable(value: object) -> bool:
+    return callable(value)
 
 
 def _is_of_torch(home: object) -> bool:

@@ -1,0 +1,201 @@
+"""What specs declare besides rules: the vocabulary, and the trials and layouts that are kept for later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tspec.resolve.types import Type
+from tspec.source import Source
+from tspec.syntax import nodes
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDeclaration:
+    """A field of an entity or event. `source` is what it is computed from in the live job:
+
+    None: the argument (or attribute) of that name. Otherwise a syntax expression over the
+    callable's parameters, `self` and `result`; `reads_result` if it needs the return value.
+    """
+
+    name: str
+    type: Type
+    source: nodes.Expr | None
+    reads_result: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EventVariant:
+    """How the fields are computed where one of these callables is called, as an `extend` says.
+
+    Fields that it does not name are as in the declaration that it extends.
+    """
+
+    callables: tuple[str, ...]
+    fields: tuple[FieldDeclaration, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EventDeclaration:
+    """A point of the program, tied to callables by dotted path.
+
+    `callables` are all of them, those of every `extend` included.
+    """
+
+    name: str
+    module: str
+    callables: tuple[str, ...]
+    fields: tuple[FieldDeclaration, ...]
+    family: bool = False
+    """Some callable ends in `.*`: an open family, watched for inference only."""
+    variants: tuple[EventVariant, ...] = ()
+    bare: bool = False
+    """No `event` declares it: a rule names the callable itself, and `name` is its path."""
+
+    def fields_for(self, callable: str) -> tuple[FieldDeclaration, ...]:
+        """The fields as they are computed for one of the callables."""
+        for variant in self.variants:
+            if callable in variant.callables:
+                own = {each.name: each for each in variant.fields}
+                return tuple(own.get(each.name, each) for each in self.fields)
+        return self.fields
+
+    def field(self, name: str) -> FieldDeclaration | None:
+        """The field of that name, or None."""
+        return next((each for each in self.fields if each.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class EntityDeclaration:
+    """A kind of thing with state."""
+
+    name: str
+    plural: str
+    fields: tuple[FieldDeclaration, ...]
+    module: str = ""
+
+    def field(self, name: str) -> FieldDeclaration | None:
+        """The field of that name, or None."""
+        return next((each for each in self.fields if each.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDeclaration:
+    """Ranks that compute together; `callables` return its process group."""
+
+    name: str
+    callables: tuple[str, ...]
+    module: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AmbientDeclaration:
+    """A name known at every moment."""
+
+    name: str
+    type: Type
+    module: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """All that rules may name, with every `extend` merged."""
+
+    entities: tuple[EntityDeclaration, ...]
+    events: tuple[EventDeclaration, ...]
+    groups: tuple[GroupDeclaration, ...]
+    context: tuple[AmbientDeclaration, ...]
+
+    def event(self, name: str) -> EventDeclaration | None:
+        """The event of that name, or None."""
+        return next((event for event in self.events if event.name == name), None)
+
+    def entity(self, name: str) -> EntityDeclaration | None:
+        """The entity of that name, or None."""
+        return next((entity for entity in self.entities if entity.name == name), None)
+
+
+# --- layouts and trials -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MeshDeclaration:
+    """The ranks of a job by axis, the axis that changes fastest first.
+
+    `regroups` are other factorisations of the same ranks, by name, as experts have them.
+    """
+
+    name: str
+    module: str
+    axes: tuple[tuple[str, int], ...]
+    regroups: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
+
+    @property
+    def world(self) -> int:
+        """The number of ranks."""
+        found = 1
+        for _, size in self.axes:
+            found *= size
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class DimsDeclaration:
+    """Sizes by name, worked out."""
+
+    name: str
+    module: str
+    sizes: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutDeclaration:
+    """Which piece of each tensor each rank holds.
+
+    `flags` are the settings that the conditions of its places read. The places themselves are
+    the clauses of `node`, every name in which is known.
+    """
+
+    name: str
+    module: str
+    mesh: MeshDeclaration
+    dims: DimsDeclaration | None
+    flags: tuple[str, ...]
+    source: Source = field(compare=False, repr=False)
+    node: nodes.Layout = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EquivalenceDeclaration:
+    """Ways to run a training step that have to agree; the clauses of `node` are checked."""
+
+    name: str
+    module: str
+    layout: LayoutDeclaration | None
+    source: Source = field(compare=False, repr=False)
+    node: nodes.Equivalence = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayDeclaration:
+    """A run that, stopped and resumed, must be the same run; the clauses of `node` are checked."""
+
+    name: str
+    module: str
+    source: Source = field(compare=False, repr=False)
+    node: nodes.Replay = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TestDeclaration:
+    """What must be violated where in a recorded or scripted trace.
+
+    `rules` are the qualified names of the rules that it names, in their order.
+    """
+
+    __test__ = False  # pytest: this is no test class
+
+    title: str
+    module: str
+    rules: tuple[str, ...]
+    source: Source = field(compare=False, repr=False)
+    node: nodes.Test = field(compare=False, repr=False)

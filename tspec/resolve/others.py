@@ -1,0 +1,120 @@
+"""All declarations that are neither vocabulary nor rules: layouts and trials, over all files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from tspec.diagnostics import Related
+from tspec.resolve import declared
+from tspec.resolve.equivalences import lower_equivalence
+from tspec.resolve.findings import Findings
+from tspec.resolve.layouts import lower_layout
+from tspec.resolve.meshes import lower_dims, lower_mesh
+from tspec.resolve.replays import lower_replay
+from tspec.resolve.scope import Scope
+from tspec.resolve.scripts import lower_test
+from tspec.source import Source, Span
+from tspec.syntax import nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """What the files asked for declare besides vocabulary and rules."""
+
+    meshes: tuple[declared.MeshDeclaration, ...]
+    dims: tuple[declared.DimsDeclaration, ...]
+    layouts: tuple[declared.LayoutDeclaration, ...]
+    equivalences: tuple[declared.EquivalenceDeclaration, ...]
+    replays: tuple[declared.ReplayDeclaration, ...]
+    tests: tuple[declared.TestDeclaration, ...]
+
+
+class _Named(Protocol):
+    @property
+    def module(self) -> str: ...
+
+
+D = TypeVar("D", bound=nodes.Declaration)
+T = TypeVar("T", bound=_Named)
+
+
+def lower_others(scopes: Sequence[Scope], findings: Findings) -> Others:
+    """Resolve them all, in the order in which they may name one another."""
+    asked = {scope.unit.name for scope in scopes if scope.unit.asked}
+    _refuse_doubles(scopes, findings)
+    meshes = {n.name.text: lower_mesh(n, s, findings) for n, s in _all(nodes.Mesh, scopes)}
+    dims = {n.name.text: lower_dims(n, s, findings) for n, s in _all(nodes.Dims, scopes)}
+    # A mesh that is wrong is there all the same: nobody is told that it is missing.
+    right = {name: mesh for name, mesh in meshes.items() if mesh is not None}
+    sizes = {name: each for name, each in dims.items() if each is not None}
+    wrong = (set(meshes) - set(right)) | (set(dims) - set(sizes))
+    layouts = {
+        n.name.text: None
+        if {n.mesh.text, n.name.text} & wrong
+        else lower_layout(n, (right, sizes), s, findings)
+        for n, s in _all(nodes.Layout, scopes)
+    }
+    equivalences = [
+        lower_equivalence(n, layouts, s, findings) for n, s in _all(nodes.Equivalence, scopes)
+    ]
+    replays = [lower_replay(n, s, findings) for n, s in _all(nodes.Replay, scopes)]
+    tests = [
+        lower_test(n, (_rules_seen(s, scopes), right), s, findings)
+        for n, s in _all(nodes.Test, scopes)
+    ]
+    return Others(
+        _of(right.values(), asked),
+        _of(sizes.values(), asked),
+        _of(layouts.values(), asked),
+        _of(equivalences, asked),
+        _of(replays, asked),
+        _of(tests, asked),
+    )
+
+
+def _all(kind: type[D], scopes: Sequence[Scope]) -> Iterator[tuple[D, Scope]]:
+    for scope in scopes:
+        for node in scope.unit.file.declarations:
+            if isinstance(node, kind):
+                yield node, scope
+
+
+def _of(found: object, asked: set[str]) -> tuple[T, ...]:
+    assert hasattr(found, "__iter__")
+    return tuple(each for each in found if each is not None and each.module in asked)
+
+
+def _rules_seen(scope: Scope, scopes: Sequence[Scope]) -> Mapping[str, str]:
+    """The rules that a file may name, its own and those of the modules that it sees."""
+    found: dict[str, str] = {}
+    for other in scopes:
+        if other.unit.key != scope.unit.key and other.unit.name not in scope.modules - {""}:
+            continue
+        for node in other.unit.file.declarations:
+            if isinstance(node, nodes.Invariant):
+                module, name = other.unit.name, node.name.text
+                found[name] = f"{module}.{name}" if module else name
+    return found
+
+
+def _refuse_doubles(scopes: Sequence[Scope], findings: Findings) -> None:
+    """Two of one kind and name, which nobody could tell apart."""
+    kinds = (nodes.Mesh, nodes.Dims, nodes.Layout, nodes.Equivalence, nodes.Replay)
+    seen: dict[tuple[str, str, str], tuple[Source, Span]] = {}
+    for scope in scopes:
+        for node in scope.unit.file.declarations:
+            if isinstance(node, kinds):
+                what, word = type(node).__name__.lower(), node.name
+                name, span = word.text, word.span
+            elif isinstance(node, nodes.Test):
+                what, name, span = f"test of {scope.unit.key}", node.title.value, node.title.span
+            else:
+                continue
+            place = (scope.source, span)
+            first = seen.setdefault((scope.unit.name, what, name), place)
+            if first is not place:
+                there = Related(first[1], "the other one", first[0])
+                message = f"two of one kind are called `{name}`"
+                findings.add("TS0104", message, place, related=(there,))
