@@ -1,0 +1,133 @@
+"""Random rules on random traces: all executors decide every instance alike."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+
+from tests.check.jobs import Shape, job, shapes
+from tests.check.strategies import bodies, loaded, spec
+from tspec.check.interpret import interpret
+from tspec.resolve import rules
+from tspec.resolve.rules import Rule
+from tspec.trace.model import Missing, Sample, Tensor, Trace
+
+EXAMPLES = 1000
+"""Of one rule and one trace each."""
+
+
+def parts(value: object) -> Iterator[object]:
+    """Everything that a rule is made of."""
+    yield value
+    if isinstance(value, tuple):
+        for item in value:
+            yield from parts(item)
+    elif is_dataclass(value):
+        for each in fields(value):
+            if each.name not in ("type", "span", "source", "node"):
+                yield from parts(getattr(value, each.name))
+
+
+def kinds(rule: Rule) -> Iterator[str]:
+    """What of the language a rule uses."""
+    window = rule.window
+    yield f"window {window.kind} {window.span or ''}".strip()
+    yield "once" if window.once else "not once"
+    yield "every" if window.every else "not every"
+    yield from (f"across {type(each).__name__}" for each in rule.across)
+    for part in parts(rule):
+        yield type(part).__name__
+        match part:
+            case rules.Fold():
+                yield f"{part.scope} {part.name}"
+                yield f"over {part.over.unit}" if part.over else "no over"
+            case rules.Compare() | rules.Arithmetic():
+                yield part.op
+            case rules.Feature() | rules.Function():
+                yield part.name
+
+
+def oddities(trace: Trace) -> Iterator[str]:
+    """What is odd about a trace."""
+    if len(trace.streams) < trace.world:
+        yield "a rank without a stream"
+    for stream in trace.streams:
+        if type(stream.records[-1]).__name__ != "Finish":
+            yield "cut off"
+        for record in stream.records:
+            if isinstance(record, Sample) and record.gone:
+                yield "gone"
+            for value in getattr(record, "fields", {}).values():
+                if value is Missing.ABSENT:
+                    yield "absent"
+                if value is Missing.NOT_RECORDED:
+                    yield "not recorded"
+                numbers = [value.norm, value.max] if isinstance(value, Tensor) else [value]
+                if any(isinstance(each, float) and math.isnan(each) for each in numbers):
+                    yield "NaN"
+
+
+NEEDED = {
+    *(f"window {each}" for each in ("before", "after", "during", "calls")),
+    *(f"window each {each}" for each in ("step", "microbatch", "epoch", "run")),
+    "once", "every", "across Axis", "across GroupField",
+    "==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/",
+    "Not", "And", "Or", "Implies", "Negate", "Present", "Member", "SameObject", "Index",
+    "Old", "Previous", "First", "Transpose", "Restrict", "Calls", "LastCall", "WindowCall",
+    "Ordered", "Contains", "OnlyDuring", "over step", "over microbatch", "over epoch",
+    *(f"list {fold}" for fold in ("same", "distinct", "any", "all", "count", "sum", "mean", "std")),
+    *(f"list {fold}" for fold in ("min", "max", "spread")),
+    *(f"group {fold}" for fold in ("same", "distinct", "any", "all", "count", "sum", "mean", "std")),
+    *(f"group {fold}" for fold in ("min", "max", "spread")),
+    *(f"time {fold}" for fold in ("same", "distinct", "any", "all", "count", "sum", "mean", "std")),
+    *(f"time {fold}" for fold in ("min", "max", "spread")),
+    "digest", "norm", "zeros", "finite", "isinstance", "divisible", "endswith", "matches",
+    "abs", "sqrt", "log", "exp", "ceil", "floor", "round", "ulp",
+    "a rank without a stream", "gone", "absent", "not recorded", "NaN",
+    "rank lacks it", "rank died", "rank has no such window", "members differ on when",
+    "one holder", "cut off", "no history yet",
+}  # fmt: skip
+"""All that has to occur."""
+
+
+def random_cases(count: int) -> Any:
+    """Settings under which the same cases come out everywhere."""
+    return settings(
+        max_examples=count,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def test_the_cases_cover_the_language() -> None:
+    """Each verdict is a tenth at least; each operator, window, fold and look-back occurs."""
+    seen: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    refused = 0
+
+    @random_cases(EXAMPLES)
+    @given(bodies(), shapes)
+    def decide(body: str, shape: Shape) -> None:
+        nonlocal refused
+        whole, trace = loaded(spec([body])), job(shape)
+        refused += not whole
+        seen.update({kind for rule in whole for kind in kinds(rule)})
+        seen.update(oddities(trace))
+        for each in interpret(whole, trace).decided:
+            found[each.verdict] += 1
+            words = each.reason.split()
+            seen[" ".join(word for word in words if not word.isdigit())] += 1
+
+    decide()
+    assert refused <= EXAMPLES / 100
+    assert not NEEDED - set(seen)
+    for verdict in ("holds", "violated", "idle", "unknown"):
+        assert found[verdict] >= 0.1 * found.total(), found
