@@ -47,14 +47,20 @@ def find(path: str, importable: tuple[str, ...] = ("torch",)) -> Place | None:
             continue
         holder: Any = module
         for part in parts[cut:-1]:
-            holder = getattr(holder, part, None)
+            holder = _member(holder, part)
             if holder is None:
                 break
         else:
-            name = parts[-1]
-            if inspect.getattr_static(holder, name, None) is not None or hasattr(holder, name):
-                return Place(holder, name, path)
+            if _member(holder, parts[-1]) is not None:
+                return Place(holder, parts[-1], path)
     return None
+
+
+def _member(holder: Any, name: str) -> Any:
+    """Of modules only what is loaded: some load the rest when they are asked for it."""
+    if isinstance(holder, ModuleType) and not holder.__name__.startswith("torch"):
+        return vars(holder).get(name)
+    return inspect.getattr_static(holder, name, None)
 
 
 def _module(name: str, importable: tuple[str, ...]) -> ModuleType | None:

@@ -14,6 +14,7 @@ from tspec.runtime.live.evaluate import BadExpression, evaluate
 from tspec.runtime.live.watch import EventSpec, FieldSpec
 
 _ALIASES: Mapping[str, tuple[str, ...]] = {
+    "tensors": ("outputs",),
     "tensor": ("input_tensor", "input", "tensor", "output_tensor"),
     "output": ("output_tensor", "output", "gather_list", "tensor_list", "tensor", "object_list"),
 }
@@ -65,11 +66,7 @@ class FieldReader:
         found = {}
         for each in fields:
             try:
-                if each.source is None:
-                    value = scope(each.name)
-                else:
-                    value = evaluate(each.source, scope, namer.functions)
-                found[each.name] = convert(value, each.type, namer)
+                found[each.name] = convert(_value(each, scope, namer), each.type, namer)
             except (KeyError, BadExpression, TypeError, ValueError, AttributeError, RuntimeError) as why:
                 faults.unread(self._event, each.name, f"{type(why).__name__}: {why}")
                 found[each.name] = Missing.NOT_RECORDED
@@ -105,6 +102,17 @@ class FieldReader:
             raise KeyError(name)
 
         return scope
+
+
+def _value(field: FieldSpec, scope: Scope, namer: Namer) -> Any:
+    if field.source is None:
+        return scope(field.name)
+    if field.type == ("group",) and field.source[0] == "name":
+        try:
+            return scope(field.source[1])
+        except KeyError:  # no argument: the name of an axis
+            return str(field.source[1])
+    return evaluate(field.source, scope, namer.functions)
 
 
 def attribute(thing: Any, name: str) -> Any:

@@ -192,13 +192,21 @@ class Functions:
                 self._own_method(cls, method.name, method.role)
         for told in self._on_class:
             told(cls)
-        path = f"{cls.__module__}.{cls.__qualname__}."
-        short = f"{dotted.script_name()}.{cls.__qualname__}."
         for role in list(self._waiting):
-            holder = role.path.rsplit(".", 1)[0] + "."
-            if holder == path or (holder == short and cls.__module__ in ("__main__", "__mp_main__")):
+            holder, _, name = role.path.rpartition(".")
+            if _is_named(cls, holder) and hasattr(cls, name):
                 self._waiting.remove(role)
-                self._place(dotted.Place(cls, role.path.rsplit(".", 1)[1], role.path), role)
+                self._place(dotted.Place(cls, name, role.path), role)
+
+
+def _is_named(cls: type, path: str) -> bool:
+    """The path names the class: in its module, in the script, or where its package passes it on."""
+    if not path.endswith(f".{cls.__qualname__}"):
+        return False
+    module = path.removesuffix(f".{cls.__qualname__}")
+    if cls.__module__ in ("__main__", "__mp_main__"):
+        return module in ("__main__", dotted.script_name())
+    return cls.__module__ == module or cls.__module__.startswith(f"{module}.")
 
 
 def _with_subclasses(base: type) -> Iterator[type]:

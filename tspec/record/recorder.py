@@ -1,0 +1,127 @@
+"""The recorder: a sink that turns edges into records, and samples state where it can have changed."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal
+
+from tspec.record.calls import CallFields
+from tspec.record.instants import Instants
+from tspec.record.samples import Samples, context, value_of
+from tspec.record.stream import Stream
+from tspec.runtime.edges import Call, Source
+from tspec.runtime.live.watch import WatchSpec
+from tspec.trace.model import Begin, Boundary, End, Finish, Record, Sample
+
+log = logging.getLogger("tspec")
+
+
+class Recorder:
+    """Writes one process's stream. What goes wrong in it is said once, and the job goes on unrecorded."""
+
+    def __init__(self, stream: Stream, spec: WatchSpec) -> None:
+        self.stream = stream
+        self._spec = spec
+        self._ambient = tuple(
+            name for name in spec.ambient if name not in ("step", "epoch", "microbatch", "phase", "loss", "rank")
+        )
+        self._start()
+
+    def _start(self) -> None:
+        self.samples = Samples()
+        self.broken = False
+        self._instants = Instants(self._spec, self.samples)
+        self._calls = CallFields()
+
+    def fork(self, worker: int | None = None) -> None:
+        """This is a forked child: begin anew."""
+        self._start()
+        self.stream.forget(worker)
+
+    # --- the sink ------------------------------------------------------------------------------------
+
+    def begin(self, call: Call, source: Source) -> None:
+        """A watched call begins."""
+        self._record(source, lambda: self._begin(call, source))
+
+    def end(self, call: Call, source: Source) -> None:
+        """A watched call returned."""
+        self._record(source, lambda: self._end(call, source))
+
+    def boundary(self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source) -> None:
+        """A span closes, and another opens."""
+        self._record(source, lambda: self._boundary(span, index, source))
+        if span == "step":
+            self._step_opens(source)
+
+    def finish(self, source: Source) -> None:
+        """The run ended normally."""
+        self._record(source, lambda: self._finish(source))
+        self._step_opens(source)
+
+    # --- records -------------------------------------------------------------------------------------
+
+    def _begin(self, call: Call, source: Source) -> Iterator[Record]:
+        yield from self._moment(source)
+        yield from self._instants.at_begin(call, source)
+        fields = self._calls.at_begin(call, source)
+        parent = None if call.parent is None else call.parent.id
+        now = context(source)
+        yield Begin(call.begin, now, call.id, parent, call.event, call.callable, fields)
+
+    def _end(self, call: Call, source: Source) -> Iterator[Record]:
+        yield from self._instants.at_end(call, source)
+        fields = self._calls.at_end(call, source)
+        seq = source.seq if call.end is None else call.end
+        yield End(seq, context(source), call.id, fields, call.error)
+        yield from self._moment(source)
+
+    def _boundary(self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source) -> Iterator[Record]:
+        yield from self._moment(source)
+        yield from self._instants.at_boundary(span, source)
+        yield Boundary(source.seq, context(source), span, index)
+
+    def _finish(self, source: Source) -> Iterator[Record]:
+        yield from self._moment(source)
+        yield from self._instants.at_boundary("step", source)
+        yield Finish(source.seq, context(source))
+
+    def _moment(self, source: Source) -> Iterator[Sample]:
+        """What is known at every moment, and who works together."""
+        fields = {name: value_of(source.ambient(name)) for name in self._ambient}
+        yield from self.samples.one(source, "context", "", fields)
+
+    def _record(self, source: Source, records: Callable[[], Iterable[Record]]) -> None:
+        if self.broken:
+            return
+        try:
+            self.stream.add(records())
+            if self.stream.impatient:
+                self.stream.open(source.rank, source.world)
+        except Exception as fault:
+            self.broken = True
+            log.debug("recording stopped", exc_info=fault)
+            print(
+                f"tspec: recording stopped at step {source.context.step}: {type(fault).__name__}: {fault}"
+                " (the job goes on)",
+                file=sys.stderr,
+            )
+
+    def _step_opens(self, source: Source) -> None:
+        """Put what was recorded so far on disk."""
+        if not self.broken:
+            self._guarded(lambda: self.stream.open(source.rank, source.world))
+            self._guarded(self.stream.flush)
+
+    def close(self) -> None:
+        """The end of the stream."""
+        self._guarded(self.stream.close)
+
+    def _guarded(self, action: Callable[[], Any]) -> None:
+        try:
+            action()
+        except Exception as fault:
+            self.broken = True
+            print(f"tspec: recording stopped: {fault} (the job goes on)", file=sys.stderr)

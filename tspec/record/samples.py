@@ -1,0 +1,144 @@
+"""What was sampled last, so that only what has changed is written again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tspec.runtime import edges
+from tspec.runtime.edges import Source
+from tspec.trace import model
+from tspec.trace.model import Sample, Value
+
+PLAIN = ("shape", "dtype", "device", "numel", "requires_grad")
+"""Features that cost nothing."""
+STATE = ("digest", "norm", "finite", "zeros", *PLAIN)
+"""Features of what lasts: parameters, gradients, buffers, optimizer state."""
+FULL = ("digest", "norm", "finite", "zeros", "min", "max", "mean", "std", "memory_format", *PLAIN)
+"""Features of what comes and goes and is worth a look: batches, the outermost inputs and outputs."""
+
+
+def value_of(value: Any) -> Value:
+    """A value of the live source as one of the trace, tensors left out."""
+    if isinstance(value, edges.Missing):
+        return model.Missing[value.name]
+    if isinstance(value, edges.Ref):
+        return model.Ref(value.kind, value.name)
+    if isinstance(value, tuple):
+        return tuple(value_of(item) for item in value)
+    if isinstance(value, frozenset):
+        return frozenset(value_of(item) for item in value)
+    if isinstance(value, Mapping):
+        return {str(key): value_of(item) for key, item in value.items()}
+    return value  # type: ignore[no-any-return]
+
+
+def is_plain(value: Any) -> bool:
+    """No tensor is in it."""
+    if isinstance(value, (tuple, frozenset)):
+        return all(is_plain(item) for item in value)
+    if isinstance(value, Mapping):
+        return all(is_plain(item) for item in value.values())
+    return value is None or isinstance(
+        value, (bool, int, float, str, edges.Missing, edges.Ref)
+    )
+
+
+class Samples:
+    """The last sample of every field of every subject."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, str], dict[str, Any]] = {}
+        self._known: dict[str, dict[str, None]] = {}
+
+    def plain(self, source: Source, kind: str, names: Sequence[str]) -> Iterator[Sample]:
+        """Samples of fields that hold no tensors, where they have changed."""
+        columns = {name: source.fields(kind, name) for name in names}
+        for subject in source.subjects(kind):
+            fields = {name: column[subject] for name, column in columns.items() if subject in column}
+            yield from self._changed(source, kind, subject, fields)
+
+    def tensors(
+        self, source: Source, kind: str, names: Sequence[str], features: tuple[str, ...]
+    ) -> Iterator[Sample]:
+        """Samples of fields that hold tensors, where digest or object has changed."""
+        held: list[tuple[str, str, Any]] = []
+        for name in names:
+            held += [(subject, name, value) for subject, value in source.fields(kind, name).items()]
+        flat = [value for _, _, value in held]
+        if "digest" in features:
+            rows = source.features(flat, ("digest", "object"))
+            fresh = [i for i, row in enumerate(rows) if self._is_fresh(kind, held[i], row)]
+        else:
+            rows, fresh = [{} for _ in flat], list(range(len(flat)))
+        rest = tuple(name for name in features if name not in ("digest", "object"))
+        looked = source.features([flat[i] for i in fresh], rest)
+        changed: dict[str, dict[str, Any]] = {}
+        for i, more in zip(fresh, looked, strict=True):
+            subject, name, value = held[i]
+            if isinstance(value, edges.Missing):
+                changed.setdefault(subject, {})[name] = model.Missing[value.name]
+            else:
+                changed.setdefault(subject, {})[name] = tensor({**rows[i], **more})
+        for subject, fields in changed.items():
+            yield from self._changed(source, kind, subject, fields)
+
+    def has_new(self, source: Source, kind: str) -> bool:
+        """There are subjects of the kind that were never sampled."""
+        known = self._known.get(kind, {})
+        return any(subject not in known for subject in source.subjects(kind))
+
+    def gone(self, source: Source, kind: str) -> Iterator[Sample]:
+        """Samples of subjects that are no more."""
+        now = set(source.subjects(kind))
+        for subject in [each for each in self._known.get(kind, {}) if each not in now]:
+            del self._known[kind][subject]
+            self._last.pop((kind, subject), None)
+            yield Sample(source.seq, context(source), kind, subject, {}, gone=True)
+
+    def one(self, source: Source, kind: str, subject: str, fields: Mapping[str, Value]) -> Iterator[Sample]:
+        """A sample of one subject, of the fields that have changed."""
+        return self._changed(source, kind, subject, dict(fields), converted=True)
+
+    def _is_fresh(self, kind: str, held: tuple[str, str, Any], row: Mapping[str, Any]) -> bool:
+        subject, name, value = held
+        last = self._last.get((kind, subject), {}).get(name)
+        if isinstance(value, edges.Missing):
+            return last is not model.Missing[value.name]
+        if not isinstance(last, model.Tensor) or isinstance(row["digest"], edges.Missing):
+            return True
+        return last.digest != row["digest"] or last.object != row["object"]
+
+    def _changed(
+        self, source: Source, kind: str, subject: str, fields: dict[str, Any], converted: bool = False
+    ) -> Iterator[Sample]:
+        last = self._last.get((kind, subject))
+        first = last is None
+        if last is None:
+            last = self._last[kind, subject] = {}
+            self._known.setdefault(kind, {})[subject] = None
+        changed: dict[str, Value] = {}
+        for name, value in fields.items():
+            if name in last and _same(last[name], value):
+                continue
+            last[name] = value
+            changed[name] = value if converted or isinstance(value, model.Tensor) else value_of(value)
+        if changed or first:
+            yield Sample(source.seq, context(source), kind, subject, changed)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and (a == b or (isinstance(a, float) and a != a and b != b))
+
+
+def context(source: Source) -> model.Context:
+    """The context now."""
+    now = source.context
+    return model.Context(now.step, now.epoch, now.microbatch, now.phase)
+
+
+def tensor(row: Mapping[str, Any]) -> model.Tensor:
+    """Features as the trace holds them; what is missing was not recorded."""
+    return model.Tensor(
+        **{name: value for name, value in row.items() if not isinstance(value, edges.Missing)}
+    )
