@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tspec.diagnostics import Related, did_you_mean
 from tspec.resolve.findings import Findings
-from tspec.resources import shipped
+from tspec.resources import Folder, shipped
 from tspec.source import Source, Span
 from tspec.syntax import nodes
 from tspec.syntax.parse import parse
@@ -18,6 +18,7 @@ from tspec.syntax.parse import parse
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _MODULE_LINE = re.compile(r"^[ \t]*module[ \t]+([\w.]+)", re.MULTILINE)
 _NOT_SPECS = frozenset({"node_modules", "__pycache__", "site-packages", "build", "dist", "venv"})
+_SHIPPED: tuple[Folder, ...] = ("stdlib", "specs")
 _MARKS_OF_A_PROJECT = ("pyproject.toml", "tspec.toml", ".git")
 
 
@@ -34,6 +35,11 @@ class Unit:
     """Tells files apart that have no module line."""
     broken: frozenset[str] = frozenset()
     """Names of declarations that could not be read, in it or in what it uses."""
+
+
+def is_pack(file: nodes.File) -> bool:
+    """Whether a file declares nothing of its own but tests: it stands for what it uses."""
+    return bool(file.uses) and all(isinstance(each, nodes.Test) for each in file.declarations)
 
 
 class Reader:
@@ -66,12 +72,27 @@ class Reader:
                 done.add(unit.key)
                 for use in unit.file.uses:
                     self._use(unit, use)
+        self._open_packs()
         units = tuple(self._units.values())
         _refuse_cycles(units, self._findings)
         return units
 
+    def _open_packs(self) -> None:
+        """Who asks for a pack asks for the rules of the modules that it uses."""
+        pending = [unit for unit in self._units.values() if unit.asked and is_pack(unit.file)]
+        while pending:
+            for use in pending.pop().file.uses:
+                key = self._modules.get(use.module.text)
+                if key is None or self._units[key].asked:
+                    continue
+                self._units[key] = replace(self._units[key], asked=True)
+                if is_pack(self._units[key].file):
+                    pending.append(self._units[key])
+
     def _files_of(self, path: Path) -> list[Path]:
         """The spec files that a path stands for: a file, a folder, a shipped module or pack."""
+        if path.name in ("", ".."):
+            path = path.resolve()
         if path.is_dir():
             found = sorted(path.rglob("*.tspec"))
             if not found:
@@ -177,7 +198,11 @@ class Reader:
 
     def _shipped_modules(self) -> dict[str, Path]:
         if self._shipped is None:
-            self._shipped = dict(_modules_under(shipped("stdlib")))
+            self._shipped = {
+                name: path
+                for folder in _SHIPPED
+                for name, path in _modules_under(shipped(folder))
+            }
         return self._shipped
 
 
