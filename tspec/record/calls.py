@@ -16,7 +16,15 @@ INSIDE = ("digest", "norm", "finite", "zeros", "min", "max", *PLAIN)
 EVERY = 10
 """Tensors inside of a model are read in the first two steps, and in every so many."""
 WHOLE = frozenset(
-    {"backward", "cross_entropy", "collective", "all_reduce", "replicating", "all_to_all", "load_state_dict"}
+    {
+        "backward",
+        "cross_entropy",
+        "collective",
+        "all_reduce",
+        "replicating",
+        "all_to_all",
+        "load_state_dict",
+    }
 )
 """Events whose tensors are read in every step."""
 NAMED = frozenset({"collective", "all_reduce"})

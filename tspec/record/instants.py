@@ -20,6 +20,9 @@ TENSORS: Mapping[str, tuple[str, ...]] = {
 }
 """Fields that hold a tensor."""
 
+HOLDERS = ("parameter", "buffer", "optimizer", "param_group", "scheduler", "loader", "wrapper")
+"""Kinds of which the plain fields say who holds what."""
+
 UPDATES = frozenset({"optimizer.step", "update"})
 LIGHT = frozenset(
     {
@@ -45,9 +48,7 @@ class Instants:
             held = TENSORS.get(entity.kind, ())
             names = [field.name for field in entity.fields]
             self._tensors[entity.kind] = tuple(name for name in names if name in held)
-            self._plain[entity.kind] = tuple(
-                name for name in names if name not in held and name != "tensors"
-            )
+            self._plain[entity.kind] = tuple(name for name in names if name not in held)
         self._looked: dict[str, int] = {}
         self._families = tuple(event.callables[0][:-1] for event in spec.events if event.family)
 
@@ -94,7 +95,9 @@ class Instants:
         elif event == "load_state_dict" or self._looked.get(event, LOOKS + 1) <= LOOKS:
             yield from self._everything(source)
 
-    def at_boundary(self, span: Literal["step", "microbatch", "epoch"], source: Source) -> Iterator[Sample]:
+    def at_boundary(
+        self, span: Literal["step", "microbatch", "epoch"], source: Source
+    ) -> Iterator[Sample]:
         """Samples where spans meet."""
         if span == "microbatch":
             return
@@ -107,6 +110,10 @@ class Instants:
         for kind in ("buffer", "generator"):
             yield from self._tensors_of(source, kind)
         yield from self._plain_of(source, "scaler")
+
+    def of_worker(self, source: Source) -> Iterator[Sample]:
+        """What is worth knowing of a loader's worker: how its random generators begin."""
+        return self._tensors_of(source, "generator")
 
     # --- what is sampled -----------------------------------------------------------------------------
 
@@ -127,8 +134,18 @@ class Instants:
         for kind in ("module", "parameter", "buffer", "state", "optimizer"):
             yield from self._samples.gone(source, kind)
         yield from self._new(source, "module")
-        yield from self._plain_of(source, "module", ("training", "root", "called", "parameters", "next"))
-        for kind in ("parameter", "buffer", "optimizer", "param_group", "scheduler", "loader", "wrapper"):
+        yield from self._plain_of(
+            source, "module", ("training", "root", "called", "parameters", "next")
+        )
+        for kind in (
+            "parameter",
+            "buffer",
+            "optimizer",
+            "param_group",
+            "scheduler",
+            "loader",
+            "wrapper",
+        ):
             yield from self._plain_of(source, kind)
 
     def _everything(self, source: Source) -> Iterator[Sample]:
@@ -160,14 +177,18 @@ class Instants:
             yield from self._plain_of(source, kind)
             yield from self._tensors_of(source, kind)
 
-    def _plain_of(self, source: Source, kind: str, only: tuple[str, ...] | None = None) -> Iterator[Sample]:
+    def _plain_of(
+        self, source: Source, kind: str, only: tuple[str, ...] | None = None
+    ) -> Iterator[Sample]:
         names = self._plain.get(kind, ())
         if only is not None:
             names = tuple(name for name in names if name in only)
         if kind in self._plain:
             yield from self._samples.plain(source, kind, names)
 
-    def _tensors_of(self, source: Source, kind: str, only: tuple[str, ...] | None = None) -> Iterator[Sample]:
+    def _tensors_of(
+        self, source: Source, kind: str, only: tuple[str, ...] | None = None
+    ) -> Iterator[Sample]:
         names = self._tensors.get(kind, ())
         if only is not None:
             names = tuple(name for name in names if name in only)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import logging
+import os
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
@@ -15,9 +16,6 @@ from tspec.runtime.edges import Call, Source
 from tspec.runtime.live.watch import WatchSpec
 from tspec.trace.model import Begin, Boundary, End, Finish, Record, Sample
 
-log = logging.getLogger("tspec")
-
-
 class Recorder:
     """Writes one process's stream. What goes wrong in it is said once, and the job goes on unrecorded."""
 
@@ -25,7 +23,9 @@ class Recorder:
         self.stream = stream
         self._spec = spec
         self._ambient = tuple(
-            name for name in spec.ambient if name not in ("step", "epoch", "microbatch", "phase", "loss", "rank")
+            name
+            for name in spec.ambient
+            if name not in ("step", "epoch", "microbatch", "phase", "loss", "rank")
         )
         self._start()
 
@@ -35,10 +35,13 @@ class Recorder:
         self._instants = Instants(self._spec, self.samples)
         self._calls = CallFields()
 
-    def fork(self, worker: int | None = None) -> None:
-        """This is a forked child: begin anew."""
+    def forked(self, source: Source, worker: int | None) -> None:
+        """This is a forked child: begin anew. A loader's worker notes its random generators at once."""
         self._start()
         self.stream.forget(worker)
+        if worker is not None:
+            self._record(source, lambda: self._instants.of_worker(source))
+            self._step_opens(source)
 
     # --- the sink ------------------------------------------------------------------------------------
 
@@ -50,7 +53,9 @@ class Recorder:
         """A watched call returned."""
         self._record(source, lambda: self._end(call, source))
 
-    def boundary(self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source) -> None:
+    def boundary(
+        self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source
+    ) -> None:
         """A span closes, and another opens."""
         self._record(source, lambda: self._boundary(span, index, source))
         if span == "step":
@@ -78,7 +83,9 @@ class Recorder:
         yield End(seq, context(source), call.id, fields, call.error)
         yield from self._moment(source)
 
-    def _boundary(self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source) -> Iterator[Record]:
+    def _boundary(
+        self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source
+    ) -> Iterator[Record]:
         yield from self._moment(source)
         yield from self._instants.at_boundary(span, source)
         yield Boundary(source.seq, context(source), span, index)
@@ -102,7 +109,8 @@ class Recorder:
                 self.stream.open(source.rank, source.world)
         except Exception as fault:
             self.broken = True
-            log.debug("recording stopped", exc_info=fault)
+            if os.environ.get("TSPEC_DEBUG"):
+                traceback.print_exc()
             print(
                 f"tspec: recording stopped at step {source.context.step}: {type(fault).__name__}: {fault}"
                 " (the job goes on)",

@@ -30,7 +30,9 @@ def value_of(value: Any) -> Value:
         return frozenset(value_of(item) for item in value)
     if isinstance(value, Mapping):
         return {str(key): value_of(item) for key, item in value.items()}
-    return value  # type: ignore[no-any-return]
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    return model.Missing.NOT_RECORDED
 
 
 def is_plain(value: Any) -> bool:
@@ -39,9 +41,7 @@ def is_plain(value: Any) -> bool:
         return all(is_plain(item) for item in value)
     if isinstance(value, Mapping):
         return all(is_plain(item) for item in value.values())
-    return value is None or isinstance(
-        value, (bool, int, float, str, edges.Missing, edges.Ref)
-    )
+    return value is None or isinstance(value, (bool, int, float, str, edges.Missing, edges.Ref))
 
 
 class Samples:
@@ -55,7 +55,9 @@ class Samples:
         """Samples of fields that hold no tensors, where they have changed."""
         columns = {name: source.fields(kind, name) for name in names}
         for subject in source.subjects(kind):
-            fields = {name: column[subject] for name, column in columns.items() if subject in column}
+            fields = {
+                name: column[subject] for name, column in columns.items() if subject in column
+            }
             yield from self._changed(source, kind, subject, fields)
 
     def tensors(
@@ -96,7 +98,9 @@ class Samples:
             self._last.pop((kind, subject), None)
             yield Sample(source.seq, context(source), kind, subject, {}, gone=True)
 
-    def one(self, source: Source, kind: str, subject: str, fields: Mapping[str, Value]) -> Iterator[Sample]:
+    def one(
+        self, source: Source, kind: str, subject: str, fields: Mapping[str, Value]
+    ) -> Iterator[Sample]:
         """A sample of one subject, of the fields that have changed."""
         return self._changed(source, kind, subject, dict(fields), converted=True)
 
@@ -110,7 +114,12 @@ class Samples:
         return last.digest != row["digest"] or last.object != row["object"]
 
     def _changed(
-        self, source: Source, kind: str, subject: str, fields: dict[str, Any], converted: bool = False
+        self,
+        source: Source,
+        kind: str,
+        subject: str,
+        fields: dict[str, Any],
+        converted: bool = False,
     ) -> Iterator[Sample]:
         last = self._last.get((kind, subject))
         first = last is None
@@ -122,7 +131,9 @@ class Samples:
             if name in last and _same(last[name], value):
                 continue
             last[name] = value
-            changed[name] = value if converted or isinstance(value, model.Tensor) else value_of(value)
+            changed[name] = (
+                value if converted or isinstance(value, model.Tensor) else value_of(value)
+            )
         if changed or first:
             yield Sample(source.seq, context(source), kind, subject, changed)
 

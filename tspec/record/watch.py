@@ -97,7 +97,9 @@ def expression(node: nodes.Expr) -> Expression:
             return ("field", expression(node.value), node.name.text)
         case nodes.Index():
             return ("index", expression(node.value), expression(node.index))
-        case nodes.Integer() | nodes.Float() | nodes.String() | nodes.Boolean() | nodes.Percentage():
+        case (
+            nodes.Integer() | nodes.Float() | nodes.String() | nodes.Boolean() | nodes.Percentage()
+        ):
             return ("literal", node.value)
         case nodes.Negative():
             return ("negate", expression(node.value))
@@ -115,8 +117,6 @@ def _call(node: nodes.Call) -> Expression:
         raise TypeError("a field can call functions by name only")
     plain = tuple(expression(each.value) for each in node.arguments if each.name is None)
     named = tuple(
-        (each.name.text, expression(each.value))
-        for each in node.arguments
-        if each.name is not None
+        (each.name.text, expression(each.value)) for each in node.arguments if each.name is not None
     )
     return ("call", node.function.text, plain, named)

@@ -81,4 +81,6 @@ class Parameters:
         bound = dict(self._defaults)
         bound.update(zip(names, args, strict=False))
         bound.update(kwargs)
-        return {key: value for key, value in bound.items() if isinstance(value, (bool, int, float, str))}
+        return {
+            key: value for key, value in bound.items() if isinstance(value, (bool, int, float, str))
+        }

@@ -141,7 +141,11 @@ def scalar(value: Any) -> Any:
     if isinstance(value, (tuple, list)) and len(value) <= 16:
         items = tuple(scalar(item) for item in value)
         return Missing.NOT_RECORDED if any(isinstance(item, Missing) for item in items) else items
-    if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 and not isinstance(value, torch.Tensor):
+    if (
+        hasattr(value, "item")
+        and getattr(value, "ndim", 1) == 0
+        and not isinstance(value, torch.Tensor)
+    ):
         return scalar(value.item())
     return Missing.NOT_RECORDED
 

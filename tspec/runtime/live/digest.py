@@ -56,8 +56,16 @@ def words_of(tensor: torch.Tensor) -> torch.Tensor:
     if flat.numel() == 0:
         return torch.empty(0, dtype=torch.int64, device=flat.device)
     size = flat.element_size()
-    if size * flat.numel() % 8 == 0 and size * flat.storage_offset() % 8 == 0 and flat.dtype != torch.bool:
-        return flat.view(torch.int64) if size <= 8 else torch.view_as_real(flat).reshape(-1).view(torch.int64)
+    if (
+        size * flat.numel() % 8 == 0
+        and size * flat.storage_offset() % 8 == 0
+        and flat.dtype != torch.bool
+    ):
+        return (
+            flat.view(torch.int64)
+            if size <= 8
+            else torch.view_as_real(flat).reshape(-1).view(torch.int64)
+        )
     data = flat.view(torch.uint8)
     whole = torch.zeros((data.numel() + 7) // 8 * 8, dtype=torch.uint8, device=data.device)
     whole[: data.numel()] = data

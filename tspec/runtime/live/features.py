@@ -135,7 +135,11 @@ def _numbers(tensors: Sequence[torch.Tensor], wanted: Sequence[str]) -> dict[str
 
 def _norms(tensors: Sequence[torch.Tensor]) -> list[float]:
     small = [t for t in tensors if t.numel() <= CHUNK]
-    norms = iter(torch.stack(torch._foreach_norm(small, 2, dtype=torch.float64)).tolist()) if small else iter(())
+    norms = (
+        iter(torch.stack(torch._foreach_norm(small, 2, dtype=torch.float64)).tolist())
+        if small
+        else iter(())
+    )
     large = iter(_large_norms([t for t in tensors if t.numel() > CHUNK]))
     return [next(norms) if t.numel() <= CHUNK else next(large) for t in tensors]
 

@@ -42,14 +42,21 @@ class FieldReader:
         self._before = [each for each in event.fields if not _reads_result(each, parameters)]
         self._after = [each for each in event.fields if _reads_result(each, parameters)]
 
-    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], namer: Namer, faults: Faults) -> dict[str, Any]:
+    def before(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], namer: Namer, faults: Faults
+    ) -> dict[str, Any]:
         """Fields that the arguments give."""
         if not self._before:
             return {}
         return self._read(self._before, self._scope(args, kwargs, None), namer, faults)
 
     def after(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, namer: Namer, faults: Faults
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        namer: Namer,
+        faults: Faults,
     ) -> dict[str, Any]:
         """Fields that need what the call returned."""
         if not self._after:
@@ -61,13 +68,24 @@ class FieldReader:
         return self._read((*self._before, *self._after), values.__getitem__, namer, faults)
 
     def _read(
-        self, fields: tuple[FieldSpec, ...] | list[FieldSpec], scope: Scope, namer: Namer, faults: Faults
+        self,
+        fields: tuple[FieldSpec, ...] | list[FieldSpec],
+        scope: Scope,
+        namer: Namer,
+        faults: Faults,
     ) -> dict[str, Any]:
         found = {}
         for each in fields:
             try:
                 found[each.name] = convert(_value(each, scope, namer), each.type, namer)
-            except (KeyError, BadExpression, TypeError, ValueError, AttributeError, RuntimeError) as why:
+            except (
+                KeyError,
+                BadExpression,
+                TypeError,
+                ValueError,
+                AttributeError,
+                RuntimeError,
+            ) as why:
                 faults.unread(self._event, each.name, f"{type(why).__name__}: {why}")
                 found[each.name] = Missing.NOT_RECORDED
         return found

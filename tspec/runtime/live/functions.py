@@ -105,6 +105,16 @@ class Functions:
         self._watched[id(function)] = (function, watched[0])
         return True
 
+    def defined(self, function: FunctionType) -> None:
+        """A function of the script, of which an event may name the path, was just defined."""
+        short = {
+            f"__main__.{function.__qualname__}",
+            f"{dotted.script_name()}.{function.__qualname__}",
+        }
+        for role in [role for role in self._waiting if role.path in short]:
+            self._waiting.remove(role)
+            self.watch_function(function, role)
+
     def exchange(self, function: FunctionType, into: Callable[[FunctionType], Any]) -> None:
         """Send a function's calls elsewhere, without roles."""
         self._swapped.append(Swapped(function, into))
@@ -147,7 +157,9 @@ class Functions:
         elif not self.watch_function(value, role):
             self._replace(place, role)
 
-    def _method_everywhere(self, owner: type, place: dotted.Place, value: FunctionType, role: Role) -> None:
+    def _method_everywhere(
+        self, owner: type, place: dotted.Place, value: FunctionType, role: Role
+    ) -> None:
         """A method that the named class only inherits: calls on its instances count."""
         self.watch_function(value, role)
         self.watch_method(place.holder, place.name, role)

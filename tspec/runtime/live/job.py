@@ -6,9 +6,10 @@ edited, no object of it is wrapped, and all that was exchanged comes back at the
 
 from __future__ import annotations
 
-import logging
+import os
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal
@@ -25,9 +26,6 @@ from tspec.runtime.live.state import State
 from tspec.runtime.live.threads import Threads
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.live.watched import Arguments, Role, Watched
-
-log = logging.getLogger("tspec")
-
 
 class _Told(BaseException):
     """Carries what a sink raised past the boundary that catches tspec's own faults."""
@@ -68,7 +66,10 @@ class Job:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         ended = kind is None or (kind is SystemExit and getattr(error, "code", 1) in (None, 0))
         try:
@@ -88,6 +89,19 @@ class Job:
                 self._tell(lambda sink: sink.finish(self))
             except _Told as told:
                 raise told.error from None
+
+    def forked(self, worker: int | None) -> None:
+        """This process is a fork of the one that was followed: a job of its own, or a loader's worker."""
+        self._lock = threading.RLock()
+        self.threads = Threads()
+        self.place = steps.Place()
+        self._context = Context()
+        self._seq = self._calls = 0
+        self._finished = False
+        for sink in self.sinks:
+            forked = getattr(sink, "forked", None)
+            if forked is not None:
+                self.quietly(lambda tell=forked: tell(self, worker))  # type: ignore[misc]
 
     def close(self) -> None:
         """Stop watching, and put everything back."""
@@ -133,14 +147,18 @@ class Job:
         """One declared field of all subjects of the kind."""
         return self.state.fields(kind, name)
 
-    def features(self, tensors: Sequence[Any], names: tuple[str, ...]) -> Sequence[Mapping[str, Any]]:
+    def features(
+        self, tensors: Sequence[Any], names: tuple[str, ...]
+    ) -> Sequence[Mapping[str, Any]]:
         """Features of many tensors at once; `name` is the canonical name of a parameter or buffer."""
         quiet, self.threads.quiet = self.threads.quiet, True
         try:
             found = features(tensors, names)
             if "name" in names:
                 for row, tensor in zip(found, tensors, strict=True):
-                    row["name"] = tensor if isinstance(tensor, Missing) else self.state.tensor_name(tensor)
+                    row["name"] = (
+                        tensor if isinstance(tensor, Missing) else self.state.tensor_name(tensor)
+                    )
             return found
         finally:
             self.threads.quiet = quiet
@@ -158,7 +176,11 @@ class Job:
     # --- what happens ---------------------------------------------------------------------------
 
     def around(
-        self, watched: Watched, original: Callable[..., Any], args: Arguments, kwargs: dict[str, Any]
+        self,
+        watched: Watched,
+        original: Callable[..., Any],
+        args: Arguments,
+        kwargs: dict[str, Any],
     ) -> Any:
         """Make one call of a watched function, and tell of it."""
         threads = self.threads
@@ -226,7 +248,9 @@ class Job:
             with self._lock:
                 for call, role in reversed(opened):
                     if error is None and role.reader is not None:
-                        call.fields.update(role.reader.after(args, kwargs, result, self.state, self))
+                        call.fields.update(
+                            role.reader.after(args, kwargs, result, self.state, self)
+                        )
                     self._end(call, error)
                 for index, role in enumerate(roles):
                     if role.listener is not None:
@@ -338,9 +362,10 @@ class Job:
         """Tell the person at the terminal something, once."""
         if message not in self._said:
             self._said.add(message)
-            log.warning(message) if log.handlers else print(f"tspec: {message}", file=sys.stderr)
+            print(f"tspec: {message}", file=sys.stderr)
 
     def fault(self, where: str, fault: Exception) -> None:
         """A fault of tspec's own: the job goes on without it."""
         self.say(f"internal error {where}: {type(fault).__name__}: {fault} (the job goes on)")
-        log.debug("internal error", exc_info=fault)
+        if os.environ.get("TSPEC_DEBUG"):
+            traceback.print_exception(fault)

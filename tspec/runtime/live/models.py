@@ -211,7 +211,10 @@ def _fill(tables: Tables, root: nn.Module, as_root: Root) -> None:
 
 def _fill_next(tables: Tables, module: nn.Module, path: str) -> None:
     if isinstance(module, nn.Sequential):
-        names = [f"{path}.{key}" if path and not path.endswith(".") else f"{path}{key}" for key in module._modules]
+        names = [
+            f"{path}.{key}" if path and not path.endswith(".") else f"{path}{key}"
+            for key in module._modules
+        ]
         tables.next_module.update(zip(names, names[1:], strict=False))
 
 

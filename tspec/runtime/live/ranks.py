@@ -44,7 +44,9 @@ class Ranks:
             names += [name for name in mesh.mesh_dim_names or () if name not in names]
         if self.data_parallel and "dp" not in names:
             names.append("dp")
-        names += [name for name in self._groups if name not in names and self.on_axis(name) is not None]
+        names += [
+            name for name in self._groups if name not in names and self.on_axis(name) is not None
+        ]
         return tuple(names)
 
     def on_axis(self, name: str) -> tuple[int, ...] | None:
@@ -82,7 +84,9 @@ class Ranks:
             return None
         for path in spec.callables:
             place = dotted.find(path)
-            function: Callable[[], Any] | None = None if place is None else getattr(place.holder, place.name)
+            function: Callable[[], Any] | None = (
+                None if place is None else getattr(place.holder, place.name)
+            )
             if function is None:
                 continue
             try:
@@ -96,7 +100,11 @@ class Ranks:
 
     def environment(self) -> Mapping[str, str]:
         """What the launcher said."""
-        return {key: os.environ[key] for key in ("RANK", "WORLD_SIZE", "LOCAL_RANK") if key in os.environ}
+        return {
+            key: os.environ[key]
+            for key in ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+            if key in os.environ
+        }
 
 
 def _started() -> bool:

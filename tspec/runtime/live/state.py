@@ -74,7 +74,9 @@ class State:
         if spec is not None and spec.source is not None:
             scope = {"self": thing_itself}
             try:
-                return convert(evaluate(spec.source, scope.__getitem__, self.functions), spec.type, self)
+                return convert(
+                    evaluate(spec.source, scope.__getitem__, self.functions), spec.type, self
+                )
             except (BadExpression, KeyError):
                 return Missing.NOT_RECORDED
         value = held.field(name, subject, thing)
@@ -97,9 +99,13 @@ class State:
 
     def tensor_name(self, tensor: torch.Tensor) -> Any:
         """The canonical name of a parameter, its gradient, or a buffer; absent for other tensors."""
-        name = self.models.name_of_parameter(tensor) or self.models.tables.buffer_by_id.get(id(tensor))
+        name = self.models.name_of_parameter(tensor) or self.models.tables.buffer_by_id.get(
+            id(tensor)
+        )
         if name is None:
-            name = next((n for n, p in self.models.parameters().items() if p.tensor.grad is tensor), None)
+            name = next(
+                (n for n, p in self.models.parameters().items() if p.tensor.grad is tensor), None
+            )
         return Missing.ABSENT if name is None else name
 
     def step_opens(self) -> None:

@@ -31,7 +31,12 @@ class Listener(Protocol):
         """The call is about to begin; what is returned comes back in `after`."""
 
     def after(
-        self, token: Any, args: Arguments, kwargs: Mapping[str, Any], result: Any, error: BaseException | None
+        self,
+        token: Any,
+        args: Arguments,
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
     ) -> None:
         """The call returned or raised."""
 
@@ -74,10 +79,12 @@ def entrance(job: Job, watched: Watched) -> Callable[..., Any]:
     original = watched.original
     is_compiling = torch.compiler.is_compiling
     traced = tracing_check()
-    threads = job.threads
 
     def enter(*args: Any, **kwargs: Any) -> Any:
-        if is_compiling() or not job.active or threads.quiet or traced():
+        if is_compiling() or not job.active or traced():
+            return original(*args, **kwargs)
+        threads = job.threads
+        if threads.quiet:
             return original(*args, **kwargs)
         frames = threads.frames
         subject = id(args[0]) if args else 0

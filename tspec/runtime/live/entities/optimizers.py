@@ -38,7 +38,9 @@ def groups_of(optimizer: Any) -> list[dict[str, Any]]:
     tensors: dict[int, torch.Tensor] = {}
     for value in values.values():
         tensors.update({id(t): t for t in held_tensors(value)})
-    plain = {key: value for key, value in values.items() if isinstance(value, (bool, int, float, str))}
+    plain = {
+        key: value for key, value in values.items() if isinstance(value, (bool, int, float, str))
+    }
     return [{**plain, "params": list(tensors.values())}]
 
 
@@ -60,9 +62,13 @@ class Optimizers:
         if name == "class":
             return spellings(type(thing))
         if name == "param_groups":
-            return tuple(Ref("param_group", f"{subject}.group.{i}") for i in range(len(groups_of(thing))))
+            return tuple(
+                Ref("param_group", f"{subject}.group.{i}") for i in range(len(groups_of(thing)))
+            )
         if name == "parameters":
-            return self._references([p for group in groups_of(thing) for p in group.get("params", ())])
+            return self._references(
+                [p for group in groups_of(thing) for p in group.get("params", ())]
+            )
         return UNKNOWN
 
     def numbers(self) -> frozenset[int]:

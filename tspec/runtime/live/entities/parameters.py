@@ -25,7 +25,9 @@ class Parameters:
         return self._state.models.parameters()
 
     def name_of(self, thing: Any) -> str | None:
-        return self._state.models.name_of_parameter(thing) if isinstance(thing, torch.Tensor) else None
+        return (
+            self._state.models.name_of_parameter(thing) if isinstance(thing, torch.Tensor) else None
+        )
 
     def field(self, name: str, subject: str, thing: Parameter) -> Any:
         tensor = thing.tensor

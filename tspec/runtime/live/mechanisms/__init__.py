@@ -10,6 +10,7 @@ from tspec.runtime.live.mechanisms import (
     construction,
     events,
     fetches,
+    forks,
     forward,
     late,
     updates,
@@ -27,6 +28,7 @@ MECHANISMS = (
     fetches.install,
     events.install,
     late.install,
+    forks.install,
 )
 
 

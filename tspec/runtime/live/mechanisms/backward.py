@@ -29,7 +29,12 @@ class Passes:
         self._job.do(Backward())
 
     def after(
-        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, error: BaseException | None
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
     ) -> None:
         """The gradients are there."""
         self._job.do(Backward(ended=True))

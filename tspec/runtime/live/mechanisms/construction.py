@@ -29,7 +29,12 @@ class Built:
         """Nothing is there yet."""
 
     def after(
-        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, error: BaseException | None
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
     ) -> None:
         """It is built."""
         if error is None:
@@ -64,7 +69,9 @@ def _registers(job: Job) -> dict[type, Callable[[Any], None]]:
         job.ranks_known.data_parallel = True
 
     registers: dict[type, Callable[[Any], None]] = {
-        torch.optim.Optimizer: lambda thing: None if _is_part(thing) else _number(state.optimizers.numbered.number, thing),
+        torch.optim.Optimizer: lambda thing: (
+            None if _is_part(thing) else _number(state.optimizers.numbered.number, thing)
+        ),
         LRScheduler: lambda thing: _number(state.schedulers.numbered.number, thing),
         ReduceLROnPlateau: lambda thing: _number(state.schedulers.numbered.number, thing),
         DataLoader: lambda thing: _number(state.loaders.numbered.number, thing),
@@ -98,7 +105,12 @@ class Resume:
         """Nothing is loaded yet."""
 
     def after(
-        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, error: BaseException | None
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
     ) -> None:
         """Go on with the checkpoint's number, if nothing was trained yet."""
         if error is not None:

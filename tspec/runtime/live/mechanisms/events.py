@@ -21,4 +21,6 @@ def install(job: Job) -> None:
                 continue
             guard = counts_as_forward if path == MODULE_CALL else None
             role = Role(f"{event.name}", event=event, path=path, guard=guard)
-            job.functions.watch_path(role, leaving_out=frozenset(named) if event.family else frozenset())
+            job.functions.watch_path(
+                role, leaving_out=frozenset(named) if event.family else frozenset()
+            )

@@ -29,7 +29,9 @@ class Fetches:
         self._job = job
         self._passes = itertools.count(1)
         self._reading: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._loaders: weakref.WeakKeyDictionary[Any, weakref.ref[Any]] = weakref.WeakKeyDictionary()
+        self._loaders: weakref.WeakKeyDictionary[Any, weakref.ref[Any]] = (
+            weakref.WeakKeyDictionary()
+        )
 
     def begins(self, iterator: Any, loader: Any) -> None:
         """A pass over a loader begins."""
@@ -52,13 +54,23 @@ class Fetches:
         job.do(Fetch(number, self._reading[iterator], torch.is_grad_enabled(), self._mode()))
         job.state.batches.add(Ref("loader", job.state.loaders.numbered.name(loader)), batch)
         for role in roles:
-            values = {"self": iterator, "loader": loader, "result": batch, "output": batch, "callable": role.path}
+            values = {
+                "self": iterator,
+                "loader": loader,
+                "result": batch,
+                "output": batch,
+                "callable": role.path,
+            }
             job.happened(role, values)
 
     def _mode(self) -> bool | None:
         """Whether a model is in training mode; None if none is known."""
         modes = [root.module() for root in self._job.state.models.roots]
-        held = [module.training for module in modes if module is not None and any(True for _ in module.parameters())]
+        held = [
+            module.training
+            for module in modes
+            if module is not None and any(True for _ in module.parameters())
+        ]
         return any(held) if held else None
 
 
@@ -68,8 +80,16 @@ def install(job: Job) -> None:
     base = dataloader._BaseDataLoaderIter
     for name in ("__init__", "_reset"):
         job.functions.watch_function(vars(base)[name], Role(f"pass {name}", _Begins(fetches)))
-    roles = [Role(event.name, event=event, path=NEXT) for event in job.spec.events if NEXT in event.callables]
-    for cls in (base, dataloader._MultiProcessingDataLoaderIter, dataloader._SingleProcessDataLoaderIter):
+    roles = [
+        Role(event.name, event=event, path=NEXT)
+        for event in job.spec.events
+        if NEXT in event.callables
+    ]
+    for cls in (
+        base,
+        dataloader._MultiProcessingDataLoaderIter,
+        dataloader._SingleProcessDataLoaderIter,
+    ):
         function = vars(cls).get("__next__")
         if isinstance(function, FunctionType):
             job.functions.exchange(function, _next(job, fetches, roles))
@@ -100,7 +120,12 @@ class _Begins(Built):
         self._fetches = fetches
 
     def after(
-        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, error: BaseException | None
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
     ) -> None:
         """The pass begins."""
         loader = args[1] if len(args) > 1 else kwargs.get("loader")

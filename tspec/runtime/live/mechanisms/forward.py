@@ -39,7 +39,12 @@ class Calls:
         return True
 
     def after(
-        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, error: BaseException | None
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
     ) -> None:
         """The module returned."""
         if token:

@@ -28,7 +28,13 @@ class _Finder(importlib.abc.MetaPathFinder):
             return None
         self._busy = True
         try:
-            spec = next(filter(None, (_asked(f, fullname, path, target) for f in sys.meta_path if f is not self)), None)
+            spec = next(
+                filter(
+                    None,
+                    (_asked(f, fullname, path, target) for f in sys.meta_path if f is not self),
+                ),
+                None,
+            )
         finally:
             self._busy = False
         loader = None if spec is None else spec.loader
@@ -37,7 +43,10 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
     def _wanted(self, fullname: str) -> bool:
-        return any(path == fullname or path.startswith(f"{fullname}.") for path in self._job.functions.waiting)
+        return any(
+            path == fullname or path.startswith(f"{fullname}.")
+            for path in self._job.functions.waiting
+        )
 
     def _tell_after(self, loader: Any) -> None:
         execute, job = loader.exec_module, self._job
@@ -52,9 +61,13 @@ class _Finder(importlib.abc.MetaPathFinder):
             job.say(f"calls in {loader!r} are not seen")
 
 
-def _asked(finder: Any, fullname: str, path: Any, target: Any) -> importlib.machinery.ModuleSpec | None:
+def _asked(
+    finder: Any, fullname: str, path: Any, target: Any
+) -> importlib.machinery.ModuleSpec | None:
     find = getattr(finder, "find_spec", None)
-    found: importlib.machinery.ModuleSpec | None = None if find is None else find(fullname, path, target)
+    found: importlib.machinery.ModuleSpec | None = (
+        None if find is None else find(fullname, path, target)
+    )
     return found
 
 

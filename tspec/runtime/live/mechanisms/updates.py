@@ -36,7 +36,12 @@ class Steps:
         self._job.do(Update(number))
 
     def after(
-        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, error: BaseException | None
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
     ) -> None:
         """The parameters are changed."""
 
@@ -58,10 +63,14 @@ class OwnOptimizers:
             ("zero_grad", CLEAR, "clear", self._clears),
         ):
             function = vars(cls).get(name)
-            if not isinstance(function, FunctionType) or not any("step" in vars(c) for c in cls.__mro__):
+            if not isinstance(function, FunctionType) or not any(
+                "step" in vars(c) for c in cls.__mro__
+            ):
                 continue
             functions = self._job.functions
-            functions.watch_function(function, Role(key, listener, path=path, guard=is_own_optimizer))
+            functions.watch_function(
+                function, Role(key, listener, path=path, guard=is_own_optimizer)
+            )
             for event in self._job.spec.events:
                 if path in event.callables:
                     role = Role(event.name, event=event, path=path, guard=is_own_optimizer)

@@ -1,0 +1,60 @@
+"""Found first by the interpreters that a followed job starts: starts following there, once torch is imported.
+
+Imports nothing of tspec or torch by itself: most children (resource trackers, compilers) never do.
+"""
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+
+_HERE = str(Path(__file__).resolve().parent)
+
+
+def _chain() -> None:
+    """Run the sitecustomize that this one hides, if there is one."""
+    paths = [path for path in sys.path if path and str(Path(path).resolve()) != _HERE]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", paths)
+    if spec is not None and spec.loader is not None:
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["sitecustomize"] = module
+        spec.loader.exec_module(module)
+
+
+class _TorchArrives(importlib.abc.MetaPathFinder):
+    """Waits for `import torch`, and then starts what the environment names."""
+
+    def find_spec(self, fullname, path=None, target=None):  # type: ignore[no-untyped-def]
+        if fullname != "torch":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec("torch")
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def exec_module(module):  # type: ignore[no-untyped-def]
+            execute(module)
+            _start()
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def _start() -> None:
+    said = json.loads(os.environ["TSPEC_FOLLOW"])
+    try:
+        module = importlib.import_module(said["module"])
+        getattr(module, said["function"])(said["argument"])
+    except Exception as fault:  # the child runs, even where it cannot be followed
+        print(f"tspec: process {os.getpid()} is not followed: {fault}", file=sys.stderr)
+
+
+with contextlib.suppress(ImportError):
+    _chain()
+if os.environ.get("TSPEC_FOLLOW"):
+    sys.meta_path.insert(0, _TorchArrives())
