@@ -81,7 +81,9 @@ class Source(Protocol):
     def fields(self, kind: str, name: str) -> Mapping[str, Any]:
         """One declared field of all subjects of the kind: subject -> value (tensors as handles)."""
 
-    def features(self, tensors: Sequence[Any], names: tuple[str, ...]) -> Sequence[Mapping[str, Any]]:
+    def features(
+        self, tensors: Sequence[Any], names: tuple[str, ...]
+    ) -> Sequence[Mapping[str, Any]]:
         """Features of many tensors at once, in as few device calls as there are dtypes.
 
         Missing handles give Missing for each feature.
@@ -100,7 +102,9 @@ class Sink(Protocol):
     def end(self, call: Call, source: Source) -> None:
         """A watched call returned (or raised: `call.error`)."""
 
-    def boundary(self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source) -> None:
+    def boundary(
+        self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source
+    ) -> None:
         """A span closes and the one numbered `index` opens; `source.context` is that after opening."""
 
     def finish(self, source: Source) -> None:

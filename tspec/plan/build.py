@@ -1,0 +1,209 @@
+"""From rules to a plan: what each rule reads at which instants, what is counted, what must be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tspec.plan.reads import Reads, is_first_sample, reads_of
+from tspec.plan.walk import claims, patterns, walk
+from tspec.resolve import rules as r
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPlan:
+    """Calls of some events, told apart by fields. `late`: some field is known at the end only."""
+
+    number: int
+    events: tuple[str, ...]
+    fields: tuple[str, ...]
+    late: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RulePlan:
+    """One rule, and how it executes."""
+
+    number: int
+    rule: r.Rule
+    reads: Reads
+    alone: bool
+    """Each instance is decided by itself on its rank: no group, no look-back, not `once`."""
+    history: bool
+    guard: r.Expr | None
+    """Conditions on context alone: where they are false, nothing else is read."""
+    watched: tuple[str, ...]
+    """Events at whose begins and ends `x only during …` reads x."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All rules of a program, target-neutral."""
+
+    rules: tuple[RulePlan, ...]
+    patterns: tuple[PatternPlan, ...]
+    kept: Mapping[str, Mapping[str, tuple[str, ...]]]
+    """Event -> field of its calls -> features of the tensors in it."""
+    logged: tuple[str, ...]
+    """Events whose calls are kept while a window that counts them is open."""
+
+    def pattern(self, events: tuple[str, ...], fields: tuple[str, ...]) -> PatternPlan:
+        """The pattern of some events and fields."""
+        key = (tuple(sorted(set(events))), fields)
+        return next(one for one in self.patterns if (one.events, one.fields) == key)
+
+
+def build(program: r.Program, given: Mapping[str, object]) -> Plan:
+    """The plan of a program. `given` holds what is known of the job, such as the sizes of groups."""
+    kept = [rule for rule in program.rules if not _is_empty(rule, given)]
+    rules = tuple(_rule(number, rule) for number, rule in enumerate(kept))
+    return Plan(
+        rules,
+        tuple(_patterns(rules, program.vocabulary)),
+        _kept(rules),
+        tuple(sorted(_logged(rules, program.vocabulary))),
+    )
+
+
+def _is_empty(rule: r.Rule, given: Mapping[str, object]) -> bool:
+    """Every axis that the rule looks across has one rank in this job, so it is idle always."""
+    return bool(rule.across) and all(
+        isinstance(axis, r.Axis) and given.get(axis.name) == 1 for axis in rule.across
+    )
+
+
+def _rule(number: int, rule: r.Rule) -> RulePlan:
+    history = any(looks_back(node) for expr in _expressions(rule) for node in walk(expr))
+    folds = any(
+        isinstance(node, r.Transpose) or (isinstance(node, r.Fold) and node.scope == "group")
+        for expr in _expressions(rule)
+        for node in walk(expr)
+    )
+    alone = not (rule.across or history or folds or rule.window.once)
+    watched: tuple[str, ...] = ()
+    if isinstance(rule.expect, r.OnlyDuring) and rule.expect.change:
+        watched = tuple(sorted({event for one in rule.expect.events for event in one.events}))
+    guard = None if history else _guard(rule.when)
+    return RulePlan(number, rule, reads_of(rule), alone, history, guard, watched)
+
+
+def looks_back(node: r.Expr) -> bool:
+    """Whether a node needs earlier instances: `previous`, `over`, and `first` but for first samples."""
+    if isinstance(node, r.First):
+        return not is_first_sample(node.value)
+    return isinstance(node, r.Previous) or (isinstance(node, r.Fold) and node.scope == "time")
+
+
+def _expressions(rule: r.Rule) -> Iterator[r.Expr]:
+    if rule.when is not None:
+        yield rule.when
+    yield from claims(rule.expect)
+    for pattern in patterns(rule.expect):
+        for one in pattern.filters:
+            yield one.value
+
+
+def _guard(when: r.Expr | None) -> r.Expr | None:
+    """The part of a condition that reads context alone."""
+    if when is None:
+        return None
+    parts = when.items if isinstance(when, r.And) else (when,)
+    of_context = tuple(part for part in parts if _reads_context_alone(part))
+    if not of_context:
+        return None
+    return of_context[0] if len(of_context) == 1 else r.And(when.type, when.span, of_context)
+
+
+_PLAIN = (
+    r.Constant, r.Ambient, r.ListDisplay, r.Compare, r.Arithmetic, r.Negate, r.Not, r.And, r.Or,
+    r.Implies, r.Present, r.Member,
+)  # fmt: skip
+
+
+def _reads_context_alone(expr: r.Expr) -> bool:
+    return all(isinstance(node, _PLAIN) for node in walk(expr))
+
+
+# --- patterns -----------------------------------------------------------------------------------
+
+
+def event_patterns(rule: r.Rule) -> Iterator[r.EventPattern]:
+    """Every event pattern that a rule names, that of its window first."""
+    if rule.window.event is not None:
+        yield rule.window.event
+    yield from counted(rule)
+
+
+def counted(rule: r.Rule) -> Iterator[r.EventPattern]:
+    """The patterns of which calls are looked up within the window."""
+    yield from patterns(rule.expect)
+    expressions = [one.collection for one in rule.subjects] + list(_expressions(rule))
+    expressions += [axis.value for axis in rule.across if isinstance(axis, r.GroupField)]
+    for expr in expressions:
+        for node in walk(expr):
+            if isinstance(node, (r.Calls, r.LastCall)) and not _is_window(node, rule):
+                yield node.event
+
+
+def _is_window(node: r.Calls | r.LastCall, rule: r.Rule) -> bool:
+    return (
+        isinstance(node, r.Calls)
+        and rule.window.kind == "calls"
+        and node.event == rule.window.event
+    )
+
+
+def is_windows_call(clause: r.For, rule: r.Rule) -> bool:
+    """It is the `for c in calls(E)` of which the calls are the windows."""
+    return isinstance(clause.collection, r.Calls) and _is_window(clause.collection, rule)
+
+
+def fields_of(pattern: r.EventPattern) -> tuple[str, ...]:
+    """The fields that a pattern's filters name, in order."""
+    return tuple(one.field for one in pattern.filters)
+
+
+def _patterns(rules: tuple[RulePlan, ...], vocabulary: r.Vocabulary) -> Iterator[PatternPlan]:
+    keys: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
+    for plan in rules:
+        for pattern in event_patterns(plan.rule):
+            keys.setdefault((tuple(sorted(set(pattern.events))), fields_of(pattern)), len(keys))
+    for (events, fields), number in keys.items():
+        late = any(_is_late(event, name, vocabulary) for event in events for name in fields)
+        yield PatternPlan(number, events, fields, late)
+
+
+def _is_late(event: str, name: str, vocabulary: r.Vocabulary) -> bool:
+    declared = vocabulary.event(event)
+    if declared is None or name == "class":
+        return True
+    fields = [*declared.fields, *(one for variant in declared.variants for one in variant.fields)]
+    found = [one for one in fields if one.name == name]
+    return not found or any(one.reads_result for one in found)
+
+
+def _logged(rules: tuple[RulePlan, ...], vocabulary: r.Vocabulary) -> set[str]:
+    logged = {event for plan in rules for one in counted(plan.rule) for event in one.events}
+    for plan in rules:
+        pattern = plan.rule.window.event
+        if pattern is not None and any(
+            _is_late(event, name, vocabulary)
+            for event in pattern.events
+            for name in fields_of(pattern)
+        ):
+            logged.update(pattern.events)
+    return logged
+
+
+def _kept(rules: tuple[RulePlan, ...]) -> dict[str, dict[str, tuple[str, ...]]]:
+    kept: dict[str, dict[str, set[str]]] = {}
+    for plan in rules:
+        for one in plan.reads.call_fields:
+            kept.setdefault(one.event, {}).setdefault(one.name, set()).update(one.features)
+        for pattern in event_patterns(plan.rule):
+            for event in pattern.events:
+                kept.setdefault(event, {})
+    return {
+        event: {name: tuple(sorted(fields[name])) for name in sorted(fields)}
+        for event, fields in sorted(kept.items())
+    }

@@ -1,0 +1,243 @@
+"""What one rule reads: columns of subjects with the features of their tensors, fields of calls, context."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tspec.plan.walk import children, holds_tensors, is_tensor, item, plain, walk
+from tspec.resolve import rules as r
+from tspec.resolve import types as t
+
+Frame = Literal["now", "was", "first"]
+"""Where a value is read: at the window's end (or the instant), at its start, or at the subject's beginning."""
+
+INPUTS = {"zeros": ("zeros", "numel"), "mean": ("mean", "numel", "sum")}
+"""Features that are computed from others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A field of every subject of a kind, and the features needed of its tensors."""
+
+    frame: Frame
+    kind: str
+    name: str
+    features: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallField:
+    """A field of every call of an event, and the features needed of its tensors."""
+
+    event: str
+    name: str
+    features: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """All that a rule reads, each thing once and in a stable order."""
+
+    columns: tuple[Column, ...]
+    call_fields: tuple[CallField, ...]
+    ambients: tuple[tuple[Frame, str], ...]
+    kinds: tuple[tuple[Frame, str], ...]
+
+    def of(self, frame: Frame) -> tuple[Column, ...]:
+        """The columns of one frame."""
+        return tuple(column for column in self.columns if column.frame == frame)
+
+
+@dataclass
+class _Gathered:
+    columns: dict[tuple[Frame, str, str], set[str]] = field(default_factory=dict)
+    call_fields: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    ambients: set[tuple[Frame, str]] = field(default_factory=set)
+    kinds: set[tuple[Frame, str]] = field(default_factory=set)
+
+
+def feature_key(node: r.Feature) -> str:
+    """The name under which a source gives a feature: `norm`, `norm/row`, `std/0`."""
+    if node.per is not None:
+        return f"{node.name}/{node.per}"
+    return node.name if node.dim is None else f"{node.name}/{node.dim}"
+
+
+def reads_of(rule: r.Rule) -> Reads:
+    """What a rule reads, by frame."""
+    return _Reader(rule).reads()
+
+
+_MOVING = (
+    r.Ambient, r.WindowCall, r.LastCall, r.Subjects, r.Calls, r.Old, r.Previous, r.First, r.Transpose,
+    r.Change,
+)  # fmt: skip
+
+
+def is_first_sample(expr: r.Expr) -> bool:
+    """Whether `first(expr)` is read from subjects' first samples: it reads entity variables' fields alone."""
+    named = [node for node in walk(expr) if isinstance(node, r.Variable)]
+    return (
+        bool(named)
+        and all(isinstance(node.type, t.Entity) for node in named)
+        and not any(isinstance(node, _MOVING) for node in walk(expr))
+        and not any(isinstance(node, r.Fold) and node.scope != "list" for node in walk(expr))
+    )
+
+
+class _Reader:
+    def __init__(self, rule: r.Rule) -> None:
+        self.rule = rule
+        self.scope = {one.variable: one.collection for one in rule.subjects}
+        self.found = _Gathered()
+
+    def reads(self) -> Reads:
+        rule, found = self.rule, self.found
+        for one in rule.subjects:
+            self.visit(one.collection, "now")
+        for axis in rule.across:
+            if isinstance(axis, r.GroupField):
+                self.visit(axis.value, "now")
+        if rule.when is not None:
+            self.visit(rule.when, "was" if rule.window.kind == "during" else "now")
+        self.claim(rule.expect)
+        if rule.window.event is not None:
+            self.pattern(rule.window.event, "now")
+        return Reads(
+            tuple(
+                Column(f, k, n, tuple(sorted(v))) for (f, k, n), v in sorted(found.columns.items())
+            ),
+            tuple(
+                CallField(e, n, tuple(sorted(v))) for (e, n), v in sorted(found.call_fields.items())
+            ),
+            tuple(sorted(found.ambients)),
+            tuple(sorted(found.kinds)),
+        )
+
+    def claim(self, claim: r.Claim) -> None:
+        match claim:
+            case r.Holds(condition):
+                self.visit(condition, "now")
+            case r.Ordered(events=events):
+                for event in events:
+                    self.pattern(event, "now")
+            case r.Contains(event):
+                self.pattern(event, "now")
+            case r.OnlyDuring(subject, change, events):
+                for event in events:
+                    self.pattern(event, "now")
+                for frame in ("now", "was") if change else ("now",):
+                    self.visit(subject, frame)  # type: ignore[arg-type]
+                    if change:
+                        self.feature(subject, "digest", frame)  # type: ignore[arg-type]
+
+    def pattern(self, pattern: r.EventPattern, frame: Frame) -> None:
+        for one in pattern.filters:
+            for event in pattern.events:
+                self.found.call_fields.setdefault((event, one.field), set())
+            self.visit(one.value, frame)
+
+    def visit(self, expr: r.Expr, frame: Frame) -> None:
+        match expr:
+            case r.Old(value=value):
+                self.visit(value, "was")
+                return
+            case r.First(value=value) if is_first_sample(value):
+                self.visit(value, "first")
+                return
+            case r.Ambient(name=name):
+                self.found.ambients.add((frame, name))
+            case r.Variable(type=type):
+                if isinstance(plain(type), t.Entity):
+                    self.found.kinds.add((frame, plain(type).kind))  # type: ignore[union-attr]
+            case r.Subjects(kind=kind, filters=filters):
+                self.found.kinds.add((frame, kind))
+                for one in filters:
+                    self.column(kind, one.field, frame)
+            case r.Restrict(collection=collection, filters=filters):
+                for one in filters:
+                    self.field(collection, one.field, frame)
+            case r.Calls(event=event) | r.LastCall(event=event):
+                self.pattern(event, frame)
+            case r.Field(base=base, name=name):
+                self.field(base, name, frame)
+            case r.Feature(tensor=tensor):
+                for name in INPUTS.get(feature_key(expr), (feature_key(expr),)):
+                    self.feature(tensor, name, frame)
+            case r.Change(tensor=tensor):
+                self.visit(tensor, "was")
+            case r.Function(name="isinstance", arguments=arguments):
+                kind = item(arguments[0].type)
+                if isinstance(kind, t.Entity):
+                    self.column(kind.kind, "class", frame)
+            case r.SameObject(left=left, right=right):
+                for side in (left, right):
+                    self.feature(side, "object", frame)
+            case r.Compare(left=left, right=right):
+                for side in (left, right):
+                    self.digest(side, frame)
+            case r.Fold(name="same" | "distinct", value=value):
+                self.digest(value, frame)
+            case r.Member(item=one, collection=collection):
+                self.digest(one, frame)
+                self.digest(collection, frame)
+            case _:
+                pass
+        for child in children(expr):
+            self.visit(child, frame)
+
+    def digest(self, expr: r.Expr, frame: Frame) -> None:
+        if holds_tensors(expr.type):
+            self.feature(expr, "digest", frame)
+
+    def column(self, kind: str, name: str, frame: Frame, features: tuple[str, ...] = ()) -> None:
+        self.found.columns.setdefault((frame, kind, name), set()).update(features)
+
+    def field(self, base: r.Expr, name: str, frame: Frame, features: tuple[str, ...] = ()) -> None:
+        """A field of whatever `base` is: of a subject, or of a call."""
+        if frame == "now" and isinstance(base, r.Old):
+            frame = "was"
+        kind = item(base.type)
+        if isinstance(kind, t.Entity):
+            self.column(kind.kind, name, frame, features)
+        elif isinstance(kind, t.CallOf):
+            for event in self.events(base):
+                self.found.call_fields.setdefault((event, name), set()).update(features)
+
+    def feature(self, tensor: r.Expr, name: str, frame: Frame) -> None:
+        """Say that a feature is needed of the tensors that an expression stands for."""
+        match tensor:
+            case r.Field(base=base, name=fieldname):
+                self.field(base, fieldname, frame, (name,))
+            case r.Variable(name=variable) if variable in self.scope and is_tensor(tensor.type):
+                self.feature(self.scope[variable], name, "now")
+            case r.Old(value=value):
+                self.feature(value, name, "was")
+            case r.Cast(tensor=inner, dtype=dtype):
+                self.feature(inner, f"{name}@cast", frame)
+            case r.Change(tensor=inner):
+                self.feature(inner, f"{name}@change", frame)
+            case r.First(value=value) if is_first_sample(value):
+                self.feature(value, name, "first")
+            case _:
+                for child in children(tensor):
+                    if holds_tensors(child.type):
+                        self.feature(child, name, frame)
+
+    def events(self, base: r.Expr) -> tuple[str, ...]:
+        """The events whose calls an expression stands for."""
+        match base:
+            case r.WindowCall():
+                return self.rule.window.event.events if self.rule.window.event else ()
+            case r.LastCall(event=event) | r.Calls(event=event):
+                return event.events
+            case r.Variable(name=name) if name in self.scope:
+                return self.events(self.scope[name])
+            case _:
+                for child in children(base):
+                    found = self.events(child)
+                    if found:
+                        return found
+                kind = item(base.type)
+                return (kind.event,) if isinstance(kind, t.CallOf) else ()

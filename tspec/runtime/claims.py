@@ -1,0 +1,98 @@
+"""The claims that are no conditions: `A before B`, `contains E`, `x only during A or B`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tspec.runtime.calls import Pattern, Watched, ancestors, outermost
+from tspec.runtime.edges import Missing
+from tspec.runtime.instant import CutOff, Instant
+from tspec.runtime.ledger import CUT_OFF, IDLE
+from tspec.runtime.values import ABSENT, NOT_RECORDED, missing_in
+from tspec.runtime.windows import Window
+
+Wanted = tuple[Pattern, Sequence[Any]]
+"""A pattern, and the values that its fields are to have."""
+
+
+def contains(w: Window, pattern: Pattern, wanted: Sequence[Any]) -> Any:
+    """Some matching call began in the window."""
+    if w.begun(pattern, wanted):
+        return True
+    return CUT_OFF if w.cut else False
+
+
+def in_order(w: Window, *events: Wanted) -> Any:
+    """Each call of a later event has one of the event before it that ended before it began."""
+    calls = [w.begun(pattern, wanted) for pattern, wanted in events]
+    pairs = list(zip(calls, calls[1:], strict=False))
+    for firsts, seconds in pairs:
+        ends = [one.end for one in firsts if one.end is not None]
+        if any(not any(end <= second.begin for end in ends) for second in seconds):
+            return False
+    if w.cut:
+        return CUT_OFF
+    return True if any(seconds for _, seconds in pairs) else IDLE
+
+
+def call_only_during(w: Window, call: Any, *events: Wanted) -> Any:
+    """Some matching call encloses the call."""
+    if w.cut:
+        return CUT_OFF
+    if call.__class__ is not Watched:
+        return NOT_RECORDED
+    numbers = {outer.id for outer in ancestors(call.call)}
+    enclosing = [one for one in w.log.calls if one.id in numbers]
+    return any(
+        w.is_one(outer, pattern, wanted) for outer in enclosing for pattern, wanted in events
+    )
+
+
+def change_only_during(
+    w: Window, readings: Sequence[Instant], read: Callable[[Instant], Any], *events: Wanted
+) -> Any:
+    """The digest that `read` gives is the same at both ends of every stretch in which no matching call runs."""
+    if w.cut or w.end.__class__ is CutOff:
+        return CUT_OFF
+    running = _running(w, events)
+    instants = {one.seq: one for one in readings}
+    instants[w.was.seq], instants[w.end.seq] = w.was, w.end
+    edges = {seq for call in running for seq in call}
+    seqs = sorted({w.was.seq, *edges, w.end.seq})
+    unknown: Missing | None = None
+    for start, end in zip(seqs, seqs[1:], strict=False):
+        if any(begin <= start and end <= returned for begin, returned in running):
+            continue
+        outside = _differ(
+            *(read(instants[seq]) if seq in instants else NOT_RECORDED for seq in (start, end))
+        )
+        if outside is True:
+            return False
+        if isinstance(outside, Missing):
+            unknown = unknown or outside
+    return unknown or True
+
+
+def _running(w: Window, events: Sequence[Wanted]) -> list[tuple[int, int]]:
+    """When matching calls run, to the window's end at most; of those in one another, the outermost."""
+    found: dict[int, Watched] = {}
+    for pattern, wanted in events:
+        if any(value.__class__ is Missing for value in wanted):
+            continue
+        for one in w.log.between(w.first, w.last, pattern.events):
+            if w.is_one(one, pattern, wanted):
+                found[one.id] = one
+    calls = outermost(sorted(found.values(), key=lambda one: one.begin))
+    close = w.end.seq
+    return [(one.begin, close if one.end is None else min(close, one.end)) for one in calls]
+
+
+def _differ(before: Any, after: Any) -> Any:
+    """Absent at both: no change; absent at one: a change."""
+    for value in (before, after):
+        if isinstance(value, Missing) and value is not ABSENT:
+            return value
+    if ABSENT in (before, after):
+        return before is not after
+    return missing_in(before) or missing_in(after) or before != after

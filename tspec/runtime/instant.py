@@ -1,0 +1,304 @@
+"""One instant of a rank, as rules read it: subjects, fields and features, each read at most once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tspec.runtime.calls import Watched
+from tspec.runtime.edges import Context, Missing, Ref, Source
+from tspec.runtime.functions import device_part, is_of_class
+from tspec.runtime.tensors import Seen, handles, replaced
+from tspec.runtime.values import ABSENT, NOT_RECORDED, as_float, equal, is_number
+
+Want = tuple[str, str, tuple[str, ...]]
+"""Kind, field, and the features that rules read of the tensors in that field."""
+
+PASSING = frozenset(("batch", "message"))
+"""Kinds of subjects that last for the step in which they came into being."""
+
+
+class Instant:
+    """What there is at one instant. Columns are read when first asked for, all tensors together."""
+
+    __slots__ = (
+        "_begun",
+        "_born",
+        "_columns",
+        "_names",
+        "_refs",
+        "_values",
+        "_wanted",
+        "context",
+        "seq",
+        "source",
+    )
+
+    def __init__(self, source: Source, context: Context) -> None:
+        self.source = source
+        self.seq = source.seq
+        self.context = context
+        self._begun: Beginnings | None = None
+        self._born: dict[str, Mapping[str, int]] = {}
+        self._wanted: dict[tuple[str, str], set[str]] = {}
+        self._columns: dict[tuple[str, str], Mapping[str, Any]] = {}
+        self._names: dict[str, tuple[str, ...]] = {}
+        self._refs: dict[str, tuple[Ref, ...]] = {}
+        self._values: dict[str, Any] = {}
+
+    # reading, all at once
+
+    def want(self, wants: Iterable[Want]) -> None:
+        """Say which columns will be read here, so that their features come in one batch."""
+        for kind, name, features in wants:
+            self._wanted.setdefault((kind, name), set()).update(features)
+
+    def fetch(self) -> None:
+        """Read every wanted column that was not read yet; tensors with equal needs in one call."""
+        pending: dict[
+            tuple[str, ...], list[tuple[tuple[str, str], Mapping[str, Any], list[Any]]]
+        ] = {}
+        for key, features in self._wanted.items():
+            if key in self._columns:
+                continue
+            raw = self.source.fields(*key)
+            if features:
+                found = [handle for value in raw.values() for handle in handles(value)]
+                pending.setdefault(tuple(sorted(features)), []).append((key, raw, found))
+            else:
+                self._columns[key] = dict(raw)
+        self._wanted.clear()
+        for names, columns in pending.items():
+            together = [handle for _, _, found in columns for handle in found]
+            read = _reading(self.source, together, names)
+            for key, raw, _ in columns:
+                self._columns[key] = {s: replaced(value, read) for s, value in raw.items()}
+
+    def hold(self, kinds: Sequence[str], ambients: Sequence[str]) -> None:
+        """Read now what `old` will ask for later."""
+        self.fetch()
+        for kind in kinds:
+            self.subjects(kind)
+            if kind in PASSING:
+                self.born_between(kind, 0, 0)
+        for name in ambients:
+            self.ambient(name)
+
+    def opened(self, context: Context) -> Instant:
+        """The same instant as what opens here sees it: in the context after, with what was read shared."""
+        other = Instant(self.source, context)
+        for name in ("_wanted", "_columns", "_names", "_refs", "_born"):
+            setattr(other, name, getattr(self, name))
+        return other
+
+    @property
+    def begun(self) -> Beginnings:
+        """Fields as they were first sampled, at or before this instant."""
+        if self._begun is None:
+            self._begun = Beginnings(self)
+        return self._begun
+
+    # subjects
+
+    def column(self, kind: str, name: str) -> Mapping[str, Any]:
+        """One declared field of every subject of a kind, tensors with their features."""
+        found = self._columns.get((kind, name))
+        if found is None:
+            self._wanted.setdefault((kind, name), set())
+            self.fetch()
+            found = self._columns[kind, name]
+        return found
+
+    def subjects(self, kind: str) -> tuple[str, ...]:
+        """Canonical names in the order in which the subjects came into being."""
+        found = self._names.get(kind)
+        if found is None:
+            found = self._names[kind] = tuple(self.source.subjects(kind))
+        return found
+
+    def born_between(self, kind: str, first: int, last: int) -> tuple[str, ...]:
+        """The subjects of which the first sample lies between two instants, both included."""
+        born = getattr(self.source, "born", None)
+        if born is None:
+            return self.subjects(kind)
+        if kind not in self._born:
+            self._born[kind] = dict(born(kind))
+        at = self._born[kind]
+        return tuple(name for name in at if first <= at[name] <= min(last, self.seq))
+
+    def refs(self, kind: str) -> tuple[Ref, ...]:
+        """All subjects of a kind as values."""
+        found = self._refs.get(kind)
+        if found is None:
+            found = self._refs[kind] = tuple(Ref(kind, name) for name in self.subjects(kind))
+        return found
+
+    # fields
+
+    def of(self, subject: Ref, name: str) -> Any:
+        """A field of a subject: not recorded where the subject has no such sample."""
+        return self.column(subject.kind, name).get(subject.name, NOT_RECORDED)
+
+    def of_call(self, call: Watched, name: str) -> Any:
+        """A field of a call: of the result if it has returned by now."""
+        if call.end is None or call.end <= self.seq:
+            return call.fields.get(name, NOT_RECORDED)
+        return call.given.get(name, NOT_RECORDED)
+
+    def field(self, base: Any, name: str) -> Any:
+        """A field of one subject, call or device; of a list of them the list."""
+        kind = base.__class__
+        if kind is Ref:
+            return self.of(base, name)
+        if kind is Watched:
+            return self.of_call(base, name)
+        if kind is Missing:
+            return base
+        if isinstance(base, tuple):
+            return tuple(self.field(each, name) for each in base)
+        if isinstance(base, str) and name in ("type", "index"):
+            return device_part(base, name)
+        return NOT_RECORDED
+
+    def field_of_each(self, base: Any, name: str, union: bool) -> Any:
+        """A field of a collection: the list without absent elements; `union`: of sets, all in one."""
+        if not isinstance(base, (tuple, frozenset)):
+            return self.field(base, name)
+        return gathered((self.field(each, name) for each in self.ordered(base)), union)
+
+    def class_of(self, value: Any) -> Any:
+        """What `isinstance` looks into: the `class` of a subject or call, or a class itself."""
+        return self.field(value, "class") if value.__class__ in (Ref, Watched) else value
+
+    def matches(self, name: str, found: Any, wanted: Any) -> bool:
+        """One filter: the field equals the value; `class` is an instance of it. Missing: no match."""
+        if found.__class__ is Missing or wanted.__class__ is Missing:
+            return False
+        if name == "class":
+            return is_of_class(self.class_of(found), wanted) is True
+        return equal(found, wanted) is True
+
+    def restricted(self, collection: Any, filters: Sequence[tuple[str, Any]]) -> Any:
+        """The elements of a collection of which the fields equal the values."""
+        if not isinstance(collection, (tuple, frozenset)):
+            return collection
+        kept = [
+            each
+            for each in collection
+            if all(self.matches(name, self.field(each, name), wanted) for name, wanted in filters)
+        ]
+        return frozenset(kept) if isinstance(collection, frozenset) else tuple(kept)
+
+    def listed(self, value: Any) -> Any:
+        """A set as a list in order; all else as it is."""
+        return self.ordered(value) if isinstance(value, frozenset) else value
+
+    def ordered(self, collection: Any) -> tuple[Any, ...]:
+        """The elements of a list or set in order: subjects as they came into being, other values by value."""
+        if isinstance(collection, tuple):
+            return collection
+        if isinstance(collection, frozenset):
+            return tuple(sorted(collection, key=self._rank_in_set))
+        return ()
+
+    def _rank_in_set(self, value: Any) -> tuple[str, float, str]:
+        if value.__class__ is Ref:
+            return ("ref", self._place(value), value.name)
+        if is_number(value):
+            return ("number", as_float(value), "")
+        return (value.__class__.__name__, 0.0, str(value))
+
+    def _place(self, subject: Ref) -> int:
+        place: Callable[[Ref], int] | None = getattr(self.source, "place", None)
+        if place is not None:
+            return place(subject)
+        names = self.subjects(subject.kind)
+        return names.index(subject.name) if subject.name in names else len(names)
+
+    # context
+
+    def ambient(self, name: str) -> Any:
+        """A context value: `step` and the like, or what was last sampled."""
+        if name not in self._values:
+            self._values[name] = self._ambient(name)
+        return self._values[name]
+
+    def _ambient(self, name: str) -> Any:
+        if name == "rank":
+            return self.source.rank
+        if name in ("step", "epoch", "microbatch", "phase"):
+            return getattr(self.context, name)
+        return self.source.ambient(name)
+
+    def ranks(self, axis: str) -> tuple[int, ...] | None:
+        """This rank's group on an axis, in order; None where there is none."""
+        if axis == "world":
+            return tuple(range(self.source.world))
+        return self.source.ranks(axis)
+
+
+class Beginnings(Instant):
+    """The same instant, with every field as it was first sampled."""
+
+    __slots__ = ("_firsts", "_instant")
+
+    def __init__(self, instant: Instant) -> None:
+        super().__init__(instant.source, instant.context)
+        self.seq = instant.seq
+        self._instant = instant
+        self._firsts: dict[tuple[str, str], Mapping[str, Any]] = {}
+
+    def column(self, kind: str, name: str) -> Mapping[str, Any]:
+        """One field of every subject as it was first sampled."""
+        found = self._firsts.get((kind, name))
+        if found is None:
+            ask = getattr(self.source, "first", None)
+            raw = {} if ask is None else ask(kind, name)
+            names = tuple(sorted(self._wanted.get((kind, name), ())))
+            read = _reading(
+                self.source, [h for value in raw.values() for h in handles(value)], names
+            )
+            found = self._firsts[kind, name] = {
+                s: replaced(value, read) for s, value in raw.items()
+            }
+        return found
+
+
+class CutOff(Instant):
+    """The end of a window that the recording cut off: nothing is known there."""
+
+    __slots__ = ()
+
+    def column(self, kind: str, name: str) -> Mapping[str, Any]:
+        return {}
+
+    def of_call(self, call: Watched, name: str) -> Any:
+        return NOT_RECORDED
+
+    def refs(self, kind: str) -> Any:
+        return NOT_RECORDED
+
+    def restricted(self, collection: Any, filters: Sequence[tuple[str, Any]]) -> Any:
+        return NOT_RECORDED if isinstance(collection, (tuple, frozenset)) else collection
+
+    def _ambient(self, name: str) -> Any:
+        return self.source.rank if name == "rank" else NOT_RECORDED
+
+
+def _reading(
+    source: Source, tensors: Sequence[Any], names: tuple[str, ...]
+) -> Callable[[Any], Seen]:
+    """Features of tensors in one batch, to be handed out in order."""
+    read: Iterator[Mapping[str, Any]] = iter(source.features(tensors, names) if tensors else ())
+    return lambda _: Seen(next(read))
+
+
+def gathered(values: Iterable[Any], union: bool) -> Any:
+    """The field of a collection from the field of each element."""
+    present = tuple(value for value in values if value is not ABSENT)
+    if not union:
+        return present
+    why = next((value for value in present if value.__class__ is Missing), None)
+    if why is not None:
+        return why
+    return frozenset().union(*(value for value in present if isinstance(value, frozenset)))

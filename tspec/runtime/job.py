@@ -1,0 +1,320 @@
+"""Generated hooks as a sink: windows open and close here, and each rule's function is called on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tspec.runtime.calls import Log, Pattern, Watched, ancestors
+from tspec.runtime.edges import Call, Context, Source
+from tspec.runtime.instant import Instant
+from tspec.runtime.ledger import Declared
+from tspec.runtime.meeting import Joint
+from tspec.runtime.state import RuleState
+from tspec.runtime.values import NOT_RECORDED
+from tspec.runtime.windows import Place, Window
+
+UNITS = {"step": "step", "epoch": "epoch", "microbatch": "microbatch"}
+
+
+class Edge:
+    """One edge as hooks see it: the instant, and the call or span it is of."""
+
+    __slots__ = ("call", "index", "next", "now", "opened", "places", "span")
+
+    def __init__(self, now: Instant, call: Watched | None = None) -> None:
+        self.now = now
+        self.call = call
+        self.places: dict[int, Place] = {}
+        self.next: Instant | None = None
+        """At a boundary, the instant as what opens there sees it."""
+        self.opened: Opening | None = None
+        """The span that closes."""
+        self.span = ""
+        self.index = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A span that is open: its number, where it opened, and the place of its window."""
+
+    index: int
+    was: Instant
+    at: tuple[int, int]
+    unit: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a generated module says: its rules and its hook functions."""
+
+    rules: tuple[Declared, ...]
+    functions: tuple[Callable[..., None], ...]
+    joints: Mapping[int, Joint]
+    begins: Mapping[str, Callable[..., None]]
+    ends: Mapping[str, Callable[..., None]]
+    spans: Mapping[str, Callable[..., None]]
+    kept: Mapping[str, Mapping[str, tuple[str, ...]]]
+    logged: frozenset[str]
+    readers: tuple[int, ...]
+
+
+class Hooks:
+    """The sink of one rank."""
+
+    def __init__(self, program: Program, *, logging: bool = False, collect: bool = False) -> None:
+        self.program = program
+        self.rules = [RuleState(declared, logging=logging) for declared in program.rules]
+        self.log = Log()
+        self.spans: dict[str, Opening] = {}
+        self.collect = collect
+        """Keep what must be decided together; else it is decided as soon as it can be."""
+        self._edges: dict[int, Edge] = {}
+        """The calls that run."""
+        self._places: dict[tuple[int, int, tuple[Any, ...]], list[int]] = {}
+        """(step, pattern, fields) -> the calls that are windows, in order."""
+        self._step_opened = 0
+        self._microbatches = 0
+        self._last = Context()
+        self._started = False
+
+    # the sink
+
+    def start(self, source: Source) -> None:
+        """The run begins; else the first edge is its beginning."""
+        self._started = True
+        self._step_opened = source.seq
+        self._last = source.context
+        self._open("run", 0, Edge(Instant(source, source.context)), source.context)
+
+    def begin(self, call: Call, source: Source) -> None:
+        """A watched call begins."""
+        if not self._started:
+            self.start(source)
+        hook = self.program.begins.get(call.event)
+        if hook is not None:
+            hook(self, call, source)
+        self._last = call.context
+
+    def end(self, call: Call, source: Source) -> None:
+        """A watched call returned."""
+        hook = self.program.ends.get(call.event)
+        if hook is not None:
+            hook(self, call, source)
+        self._last = source.context
+
+    def boundary(
+        self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source
+    ) -> None:
+        """A span closes and the next one opens."""
+        if not self._started:
+            self.start(source)
+        if span == "microbatch":
+            self._microbatches += 1
+        edge = Edge(Instant(source, getattr(source, "last", self._last)))
+        self._open(span, index, edge, source.context)
+        if span == "step":
+            self._step_opened = source.seq
+            self._forget()
+        self._last = source.context
+
+    def finish(self, source: Source) -> None:
+        """The run ended normally: all spans close."""
+        if not self._started:
+            self.start(source)
+        for span in ("microbatch", "step", "epoch", "run"):
+            if span in self.program.spans:
+                edge = Edge(Instant(source, getattr(source, "last", self._last)))
+                edge.span, edge.opened = span, self.spans.get(span)
+                self.program.spans[span](self, edge)
+        self.spans.clear()
+
+    def cut(self, source: Source) -> None:
+        """The recording ends here without an end of the run: what is open is cut off."""
+        now = Instant(source, source.context)
+        for rule in self.rules:
+            for window in list(rule.open.values()):
+                if rule.declared.kind != "after":
+                    window.cut_off(now)
+                    self.run(
+                        self.program.functions[rule.declared.number], rule.declared.number, window
+                    )
+            rule.open.clear()
+
+    # spans
+
+    def _open(self, span: str, index: int, edge: Edge, context: Context) -> None:
+        edge.span, edge.index, edge.opened = span, index, self.spans.get(span)
+        edge.next = edge.now.opened(context)
+        at = (context.step, index) if span == "microbatch" else (index, 0)
+        step = at[0] if span in ("step", "microbatch") else context.step
+        self.spans[span] = Opening(index, edge.next, at, (step, context.epoch, self._microbatches))
+        hook = self.program.spans.get(span)
+        if hook is not None:
+            hook(self, edge)
+
+    def open_span(self, e: Edge, number: int) -> bool:
+        """Whether a window of a rule opens with the span."""
+        rule, opening = self.rules[number], self.spans[e.span]
+        if not rule.on or (e.span == "step" and opening.index < 1):
+            return False
+        if not self._due(rule.declared, opening.was.context, (e.span, opening.index)):
+            return False
+        window = Window(opening.was, self.log)
+        window.at, window.index = opening.at, opening.unit
+        rule.places.append(opening.at)
+        rule.open[-1] = window
+        return True
+
+    def close_span(self, e: Edge, number: int) -> Window | None:
+        """The window of a rule that closes with the span, if one was open."""
+        rule = self.rules[number]
+        window = rule.open.pop(-1, None)
+        if window is None or not rule.on:
+            return None
+        seq = e.now.seq
+        window.close(e.now, seq - 1, (window.begin, seq - 1))
+        return window
+
+    # calls
+
+    def begin_call(self, call: Call, source: Source) -> Edge:
+        """A call that some rule watches begins."""
+        watched = Watched(call, self.program.kept[call.event], source)
+        edge = Edge(Instant(source, call.context), watched)
+        self._edges[call.id] = edge
+        if call.event in self.program.logged:
+            self.log.calls.append(watched)
+        return edge
+
+    def end_call(self, call: Call, source: Source) -> Edge | None:
+        """It returned; None if its begin was not seen."""
+        begun = self._edges.pop(call.id, None)
+        if begun is None or begun.call is None:
+            return None
+        begun.call.close(source)
+        edge = Edge(Instant(source, source.context), begun.call)
+        edge.places = begun.places
+        return edge
+
+    def count(self, e: Edge, pattern: Pattern) -> None:
+        """Find the place of a call among those of its step that match a pattern as it does."""
+        call = e.call
+        assert call is not None
+        if pattern.late:
+            return
+        key = tuple(call.get(name) for name in pattern.fields)
+        outer = [one for one in ancestors(call.call) if one.event in pattern.events]
+        nested = any(
+            all(
+                map(
+                    e.now.matches,
+                    pattern.fields,
+                    key,
+                    [one.fields.get(n, NOT_RECORDED) for n in pattern.fields],
+                )
+            )
+            for one in outer
+        )
+        before: list[int] = []
+        count = 0
+        if not nested:
+            where = (call.step, pattern.number, tuple(map(_hashable, key)))
+            before = self._places.setdefault(where, [])
+            count = len(before)
+            before.append(call.id)
+        e.places[pattern.number] = Place(key, nested, (call.step, count), before)
+
+    def before(self, e: Edge, number: int, pattern: Pattern) -> Window | None:
+        """The instant before a call, if a rule is looked at there."""
+        window = self._call_window(e, number, pattern)
+        return None if window is None else self._instant(window, e)
+
+    def open(self, e: Edge, number: int, pattern: Pattern) -> Window | None:
+        """A window opens with a call (or the instant after it is awaited)."""
+        window = self._call_window(e, number, pattern)
+        if window is not None and e.call is not None:
+            self.rules[number].open[e.call.id] = window
+        return window
+
+    def close(self, e: Edge, number: int) -> Window | None:
+        """The window of a rule that closes with the call, if one was open."""
+        assert e.call is not None
+        rule = self.rules[number]
+        window = rule.open.pop(e.call.id, None)
+        if window is None or not rule.on:
+            return None
+        if rule.declared.kind == "after":
+            rule.note(e.call, next(iter(e.places.values()), None))
+            window.was = e.now
+            window.begin = e.now.seq
+            window.index = (window.at[0], e.now.context.epoch, self._microbatches)
+            return self._instant(window, e)
+        seq = e.now.seq
+        window.close(e.now, seq - 1, (window.begin + 1, seq))
+        return window
+
+    def _call_window(self, e: Edge, number: int, pattern: Pattern) -> Window | None:
+        rule, call = self.rules[number], e.call
+        assert call is not None
+        if not rule.on or not self._due(rule.declared, call.call.context, None):
+            return None
+        place = e.places.get(pattern.number)
+        if place is not None and place.nested:
+            return None
+        if rule.declared.kind != "after":
+            rule.note(call, place)
+        window = Window(e.now, self.log, call)
+        window.places = e.places
+        window.first = e.now.seq + 1
+        if place is not None:
+            window.at, window.earlier = place.at, place.earlier
+        window.index = (call.step, call.call.context.epoch, self._microbatches)
+        return window
+
+    def _instant(self, window: Window, e: Edge) -> Window:
+        window.first = self._step_opened
+        window.close(e.now, e.now.seq - 1, (self._step_opened, e.now.seq))
+        return window
+
+    @staticmethod
+    def _due(declared: Declared, context: Context, span: tuple[str, int] | None) -> bool:
+        if declared.every is None:
+            return True
+        count, unit = declared.every
+        number = span[1] if span is not None and span[0] == unit else getattr(context, unit)
+        return bool(number % count == 0)
+
+    def leave(self, e: Edge) -> None:
+        """All that is looked at when a call returns has been."""
+
+    def read(self, e: Edge, number: int, wants: Sequence[Any]) -> None:
+        """Something is read for `x only during …` while a window of the rule is open."""
+        rule = self.rules[number]
+        if rule.on and rule.open:
+            e.now.want(wants)
+            for window in rule.open.values():
+                window.readings.append(e.now)
+
+    # rules
+
+    def run(self, function: Callable[..., None], number: int, window: Window) -> None:
+        """Look at a rule in a window. A fault of its own disables it; the job goes on."""
+        function(self.rules[number], window)
+
+    def _forget(self) -> None:
+        """Drop what no open window can ask for."""
+        opened = [window.begin for rule in self.rules for window in rule.open.values()]
+        self.log.forget(min([self._step_opened, *opened]))
+        step = self._last.step
+        if len(self._places) > 10_000:
+            self._places = {key: value for key, value in self._places.items() if key[0] >= step}
+
+
+def _hashable(value: Any) -> Any:
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value

@@ -1,0 +1,124 @@
+"""What became of each rule's instances: verdicts counted, violations handed on, a full log where asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tspec.runtime.edges import Missing
+from tspec.runtime.windows import At, Window
+
+Verdict = Literal["holds", "violated", "idle", "unknown"]
+VERDICTS: tuple[Verdict, ...] = ("holds", "violated", "idle", "unknown")
+IDLE = "idle"
+"""What a claim comes to that has nothing to say, where others come to true, false or missing."""
+CUT_OFF = "cut off"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The verdict on one instance. `values` is what the rule read, as text, where it is violated."""
+
+    rule: int
+    ranks: tuple[int, ...]
+    at: At
+    subjects: tuple[str, ...]
+    verdict: Verdict
+    reason: str = ""
+    step: int = 0
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One action of `else`, and after how many failing checks it is due."""
+
+    action: str
+    consecutive: int | None = None
+    frequent: int | None = None
+    among: tuple[int, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What generated code says of a rule."""
+
+    number: int
+    name: str
+    file: str
+    line: int
+    text: str
+    draft: bool
+    kind: str
+    responses: tuple[Response, ...]
+    every: tuple[int, str] | None = None
+    span: str | None = None
+    once: bool = False
+    across: bool = False
+    early: bool = False
+    """Its claim can be decided before its window ends: `contains`, `A before B`."""
+    when: bool = False
+    history: bool = False
+
+
+def step_of(w: Window) -> int:
+    """The step in which a window closed; of a call, in which it began."""
+    return w.call.step if w.call is not None else w.now.context.step
+
+
+def due(declared: Declared, cut: bool, when: Any) -> tuple[Verdict, str]:
+    """Whether an instance is due (`holds`), idle or unknown, by its condition and its window's end."""
+    if declared.when:
+        if cut and declared.kind != "during":
+            return "unknown", CUT_OFF
+        if when is False:
+            return "idle", ""
+        if when is not True:
+            return "unknown", reason_of(when)
+    if cut and not declared.early:
+        return "unknown", CUT_OFF
+    return "holds", ""
+
+
+def outcome_of(declared: Declared, cut: bool, when: Any, expect: Any) -> tuple[Verdict, str]:
+    """The verdict on what one rank reads, and why it is not known."""
+    verdict, reason = due(declared, cut, when)
+    return claimed(expect) if verdict == "holds" else (verdict, reason)
+
+
+def claimed(expect: Any) -> tuple[Verdict, str]:
+    """The verdict that a claim's value comes to."""
+    if expect is True:
+        return "holds", ""
+    if expect is False:
+        return "violated", ""
+    if expect is IDLE:
+        return "idle", ""
+    return "unknown", reason_of(expect)
+
+
+def reason_of(value: Any) -> str:
+    """Why something is unknown, in words."""
+    if isinstance(value, Missing):
+        return value.value
+    return value if value is CUT_OFF else Missing.NOT_RECORDED.value
+
+
+def shown(value: Any) -> str:
+    """A value as findings show it."""
+    if isinstance(value, Missing):
+        return value.value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.8g}"
+    if isinstance(value, tuple):
+        head = ", ".join(shown(item) for item in value[:8])
+        return f"[{head}, … {len(value)} in all]" if len(value) > 8 else f"[{head}]"
+    if isinstance(value, frozenset):
+        return shown(tuple(sorted(value, key=shown)))
+    if isinstance(value, Mapping):
+        return shown(tuple(f"{key}: {shown(item)}" for key, item in value.items()))
+    name = getattr(value, "name", None)
+    return str(value) if name is None else str(name)

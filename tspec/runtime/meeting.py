@@ -1,0 +1,242 @@
+"""Where what each rank read of an instance is put together, and decided for the group.
+
+Instances of one rank alone that look back, or that are taken once, are decided here too: as a group of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tspec.runtime.history import Past
+from tspec.runtime.ledger import Declared, Outcome, claimed, due, shown
+from tspec.runtime.windows import At
+
+Ranks = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Entry:
+    """What one rank read of one instance. `group` is its ranks; alone where `no_group` says why."""
+
+    rule: int
+    rank: int
+    group: Ranks
+    at: At
+    subjects: tuple[str | None, ...]
+    """None for the window's own call, which is named by its place."""
+    lasting: tuple[tuple[str, str], ...]
+    """Those of the subjects that outlast a step, as kind and name."""
+    passing: bool
+    """Some subject is known by its place only: a batch, a message, an element."""
+    leaves: tuple[Any, ...] | None
+    """What was read; None where the condition is false in this context."""
+    index: tuple[int, int, int]
+    step: int
+    call: int = -1
+    earlier: Sequence[int] = ()
+    """The window's call, and those before it in the step that are windows too."""
+    cut: bool = False
+    no_group: str = ""
+    wanted: tuple[Any, ...] = ()
+    """What the window's filters ask for, for these subjects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """How a rule is decided from the leaves of its members: the generated functions and what they need."""
+
+    declared: Declared
+    decide: Callable[[Sequence[Any], Sequence[Any], Sequence[Any], Sequence[int]], tuple[Any, Any]]
+    """(leaves, pasts, indices, places in the group) of each member -> (`when` of each, `expect` of each)."""
+    read: tuple[str, ...] = ()
+    """Texts of the leaves that a violated instance shows, by place; empty for those not shown."""
+
+
+@dataclass(slots=True)
+class Book:
+    """The look-backs of one rule, for every rank of the group."""
+
+    pasts: dict[tuple[int, Ranks, tuple[str | None, ...]], Past] = field(default_factory=dict)
+    ranks: dict[int, dict[int, Any]] = field(default_factory=dict)
+
+    def past(self, entry: Entry) -> Past:
+        """The look-backs of an instance on a rank."""
+        key = (entry.rank, entry.group, entry.subjects)
+        found = self.pasts.get(key)
+        if found is None:
+            found = self.pasts[key] = Past(self.ranks.setdefault(entry.rank, {}))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """Members without the instance: those that lack it, and why it cannot be known of others."""
+
+    lacking: tuple[int, ...] = ()
+    unknown: Mapping[int, str] = field(default_factory=dict)
+
+
+NOBODY = Others()
+
+
+def settle(joint: Joint, entries: Sequence[Entry], others: Others | None, book: Book) -> Outcome:
+    """The verdict on one instance, from the entries of the ranks that have it."""
+    declared, head, others = joint.declared, entries[0], others or NOBODY
+    have = {entry.rank: entry for entry in entries}
+    members = sorted({*have, *others.lacking, *others.unknown})
+    leaves = [have[rank].leaves if rank in have else None for rank in members]
+    pasts = [book.past(have[rank]) if rank in have else None for rank in members]
+    indices = [have[rank].index if rank in have else None for rank in members]
+    places = [head.group.index(rank) for rank in members]
+
+    names = tuple(name or "" for name in head.subjects)
+
+    def outcome(verdict: Any, reason: str = "", values: Mapping[str, str] | None = None) -> Outcome:
+        return Outcome(
+            head.rule, head.group, head.at, names, verdict, reason, head.step, values or {}
+        )
+
+    whens, expects = joint.decide(leaves, pasts, indices, places)
+    if head.no_group:
+        return outcome("idle", head.no_group)
+    if declared.across and len(members) == 1:
+        return outcome("idle", "one holder")
+    here = [place for place, rank in enumerate(members) if rank in have]
+    dues = [_due(declared, have[members[place]], whens[place]) for place in here]
+    found = {verdict for verdict, _ in dues}
+    if {"holds", "idle"} <= found:
+        return outcome("violated", "members differ on when", _evidence(joint, have))
+    for verdict, reason in dues:
+        if verdict == "unknown":
+            return outcome(verdict, reason)
+    if others.unknown:
+        return outcome("unknown", next(iter(others.unknown.values())))
+    if found == {"idle"}:
+        return outcome("idle")
+    if others.lacking:
+        return outcome("violated", f"rank {others.lacking[0]} lacks it", _evidence(joint, have))
+    verdict, reason = _all([claimed(expects[place]) for place in here])
+    return outcome(verdict, reason, _evidence(joint, have) if verdict == "violated" else None)
+
+
+def _due(declared: Declared, entry: Entry, when: Any) -> tuple[Any, str]:
+    return due(declared, entry.cut, False if entry.leaves is None else when)
+
+
+def _all(found: Sequence[tuple[Any, str]]) -> tuple[Any, str]:
+    """Violated if one is, else unknown if one is, idle if all are, else holds."""
+    for verdict in ("violated", "unknown", "holds"):
+        for each in found:
+            if each[0] == verdict:
+                return each
+    return found[0]
+
+
+def _evidence(joint: Joint, have: Mapping[int, Entry]) -> dict[str, str]:
+    """The leaves that were read, by text; where members differ, of each."""
+    values: dict[str, str] = {}
+    for place, text in enumerate(joint.read):
+        if not text:
+            continue
+        of = {
+            rank: shown(entry.leaves[place]) for rank, entry in sorted(have.items()) if entry.leaves
+        }
+        if not of:
+            continue
+        if len(set(of.values())) == 1:
+            values[text] = next(iter(of.values()))
+        else:
+            values[text] = ", ".join(f"rank {rank}: {value}" for rank, value in of.items())
+    return values
+
+
+# Which instances there are, and who lacks them
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is known of one rank: when subjects came into being, how far it got, and its windows."""
+
+    born: Mapping[tuple[str, str], tuple[int, int]]
+    """(kind, name) -> (step, epoch) of the first sample."""
+    reached: tuple[int, int]
+    """The latest step and epoch of a record."""
+    finished: bool
+    windows: Mapping[int, Sequence[tuple[int, tuple[Any, ...]]]]
+    """Rule -> (step, fields) of the calls that are its windows."""
+    places: Mapping[int, Sequence[At]]
+    """Rule -> the places of the spans that are its windows."""
+
+
+def others(declared: Declared, entries: Sequence[Entry], views: Mapping[int, View]) -> Others:
+    """The living members that lack an instance, and those of which it cannot be known."""
+    head, have = entries[0], {entry.rank for entry in entries}
+    lacking: list[int] = []
+    unknown: dict[int, str] = {}
+    for rank in head.group:
+        view = views.get(rank)
+        if rank in have:
+            continue
+        if view is None:
+            unknown[rank] = f"rank {rank} died"
+        elif not all(_had(declared, view, subject, head.at) for subject in head.lasting):
+            continue
+        elif not (view.finished or _unit(declared, view.reached) > head.at[0]):
+            unknown[rank] = f"rank {rank} died"
+        elif head.passing:
+            continue
+        elif declared.kind == "calls" or _has_window(declared, view, head):
+            lacking.append(rank)
+        else:
+            unknown[rank] = f"rank {rank} has no such window"
+    return Others(tuple(lacking), unknown)
+
+
+def _unit(declared: Declared, at: tuple[int, int]) -> int:
+    """The step in which something lies, or the epoch for windows that are epochs; runs have one."""
+    if declared.span == "epoch":
+        return at[1]
+    return 0 if declared.span == "run" else at[0]
+
+
+def _had(declared: Declared, view: View, subject: tuple[str, str], at: At) -> bool:
+    born = view.born.get(subject)
+    return born is not None and _unit(declared, born) <= at[0]
+
+
+def _has_window(declared: Declared, view: View, head: Entry) -> bool:
+    if declared.kind == "each":
+        return head.at in view.places.get(declared.number, ())
+    step, place = head.at
+    found = [key for at, key in view.windows.get(declared.number, ()) if at == step]
+    return sum(1 for key in found if not head.wanted or key == head.wanted) > place
+
+
+def number_calls(entries: Sequence[Entry]) -> None:
+    """Give the calls that are windows of a rule across ranks their place among those of their group in the step."""
+    groups = {(entry.rank, entry.call, entry.wanted): entry.group for entry in entries}
+    for entry in entries:
+        before = [
+            groups.get((entry.rank, call, entry.wanted), entry.group) for call in entry.earlier
+        ]
+        entry.at = (entry.at[0], sum(1 for group in before if group == entry.group))
+
+
+def instances(declared: Declared, entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Entries of one rule by instance, in order of place; of `once` the first for each choice."""
+    if declared.kind == "calls" and declared.across:
+        number_calls(entries)
+    found: dict[tuple[Ranks, At, tuple[str | None, ...]], list[Entry]] = {}
+    for entry in entries:
+        entry.subjects = tuple(
+            f"#{entry.at[1]}" if name is None else name for name in entry.subjects
+        )
+        found.setdefault((entry.group, entry.at, entry.subjects), []).append(entry)
+    if declared.once:
+        first: dict[tuple[Ranks, tuple[str | None, ...]], At] = {}
+        for group, at, subjects in found:
+            first[group, subjects] = min(at, first.get((group, subjects), at))
+        found = {key: each for key, each in found.items() if first[key[0], key[2]] == key[1]}
+    return [found[key] for key in sorted(found, key=lambda key: key[1])]

@@ -1,0 +1,91 @@
+"""Operations on one value of each member of a group: what generated joint decisions are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tspec.runtime.edges import Missing
+from tspec.runtime.folds import fold_many
+from tspec.runtime.history import Past
+from tspec.runtime.values import ABSENT, NO_HISTORY, NOT_RECORDED
+
+Leaves = Sequence[Any]
+"""The leaves of each member; None for one that has not the instance."""
+Pasts = Sequence[Past | None]
+UNITS = {"step": 0, "epoch": 1, "microbatch": 2}
+
+
+def leaf(members: Leaves, place: int) -> list[Any]:
+    """One leaf of every member."""
+    return [NOT_RECORDED if one is None else one[place] for one in members]
+
+
+def constant(members: Leaves, value: Any) -> list[Any]:
+    """The same value for every member."""
+    return [value] * len(members)
+
+
+def group_fold(members: Leaves, name: str, values: Sequence[Any]) -> list[Any]:
+    """A fold over the group: one value, the same for every member."""
+    result = fold_many(name, _masked(members, values))
+    return [result] * len(values)
+
+
+def transpose(members: Leaves, values: Sequence[Any], places: Sequence[int]) -> list[Any]:
+    """For each member the list of x[k] of every member, k its place in the group's ranks."""
+    known = _masked(members, values)
+    return [tuple(_element(value, place) for value in known) for place in places]
+
+
+def _masked(members: Leaves, values: Sequence[Any]) -> list[Any]:
+    pairs = zip(members, values, strict=True)
+    return [NOT_RECORDED if one is None else value for one, value in pairs]
+
+
+def _element(value: Any, place: int) -> Any:
+    if value.__class__ is Missing:
+        return value
+    if not isinstance(value, tuple):
+        return NOT_RECORDED
+    return value[place] if place < len(value) else ABSENT
+
+
+def previous(pasts: Pasts, node: int, values: Sequence[Any]) -> list[Any]:
+    """`previous(x)` on each member."""
+    pairs = zip(pasts, values, strict=True)
+    return [NO_HISTORY if past is None else past.previous(node, value) for past, value in pairs]
+
+
+def first(pasts: Pasts, node: int, values: Sequence[Any]) -> list[Any]:
+    """`first(x)` on each member."""
+    pairs = zip(pasts, values, strict=True)
+    return [NO_HISTORY if past is None else past.first(node, value) for past, value in pairs]
+
+
+def first_on_rank(pasts: Pasts, node: int, values: Sequence[Any]) -> list[Any]:
+    """`first(x)` of a call on each member: at the rule's first instance on that rank."""
+    pairs = zip(pasts, values, strict=True)
+    return [
+        NO_HISTORY if past is None else past.first_on_rank(node, value) for past, value in pairs
+    ]
+
+
+def over(
+    pasts: Pasts,
+    indices: Sequence[tuple[int, int, int] | None],
+    values: Sequence[Any],
+    fold: tuple[int, str],
+    span: tuple[int, str, int],
+) -> list[Any]:
+    """A fold over time on each member. `fold` is the node and the fold's name, `span` (length, unit, stride)."""
+    node, name = fold
+    length, unit, stride = span
+    results: list[Any] = []
+    for past, index, value in zip(pasts, indices, values, strict=True):
+        if past is None or index is None:
+            results.append(NO_HISTORY)
+            continue
+        series, complete = past.over(node, index[UNITS[unit]], value, (length, stride))
+        results.append(fold_many(name, series, complete))
+    return results

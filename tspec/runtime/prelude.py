@@ -1,0 +1,98 @@
+"""All that generated modules name."""
+
+from tspec.runtime.calls import Pattern, own
+from tspec.runtime.claims import call_only_during, change_only_during, contains, in_order
+from tspec.runtime.edges import Ref
+from tspec.runtime.features import cast_feature, change_feature, feature
+from tspec.runtime.folds import fold_list
+from tspec.runtime.functions import call, is_of_class
+from tspec.runtime.install import Installed
+from tspec.runtime.job import Hooks, Program
+from tspec.runtime.ledger import Declared, Response
+from tspec.runtime.meeting import Joint
+from tspec.runtime.members import (
+    constant,
+    first,
+    first_on_rank,
+    group_fold,
+    leaf,
+    over,
+    previous,
+    transpose,
+)
+from tspec.runtime.values import (
+    INF,
+    NAN,
+    NOT_RECORDED,
+    at_least,
+    at_most,
+    both,
+    contained,
+    either,
+    equal,
+    greater,
+    identical,
+    implied,
+    indexed,
+    less,
+    minus,
+    negation,
+    opposite,
+    plus,
+    present,
+    quotient,
+    times,
+    unequal,
+)
+
+__all__ = [
+    "INF",
+    "NAN",
+    "NOT_RECORDED",
+    "Declared",
+    "Hooks",
+    "Installed",
+    "Joint",
+    "Pattern",
+    "Program",
+    "Ref",
+    "Response",
+    "at_least",
+    "at_most",
+    "both",
+    "call",
+    "call_only_during",
+    "cast_feature",
+    "change_feature",
+    "change_only_during",
+    "constant",
+    "contained",
+    "contains",
+    "either",
+    "equal",
+    "feature",
+    "first",
+    "first_on_rank",
+    "fold_list",
+    "greater",
+    "group_fold",
+    "identical",
+    "implied",
+    "in_order",
+    "indexed",
+    "is_of_class",
+    "leaf",
+    "less",
+    "minus",
+    "negation",
+    "opposite",
+    "over",
+    "own",
+    "plus",
+    "present",
+    "previous",
+    "quotient",
+    "times",
+    "transpose",
+    "unequal",
+]

@@ -1,0 +1,98 @@
+"""The state of one rule on one rank: whether it is on, its open windows, and what it has still to settle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tspec.runtime.calls import Watched
+from tspec.runtime.ledger import VERDICTS, Declared, Outcome, outcome_of, shown, step_of
+from tspec.runtime.meeting import Entry
+from tspec.runtime.windows import Place, Window
+
+
+@dataclass(slots=True)
+class RuleState:
+    """A rule on one rank."""
+
+    declared: Declared
+    on: bool = True
+    logging: bool = False
+    outcomes: list[Outcome] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VERDICTS, 0))
+    on_violation: Callable[[Outcome], None] | None = None
+    open: dict[int, Window] = field(default_factory=dict)
+    """Call -> the window that is open with it; -1 for a span's."""
+    entries: list[Entry] = field(default_factory=list)
+    """Instances that wait to be decided with others."""
+    windows: list[tuple[int, tuple[Any, ...]]] = field(default_factory=list)
+    """(step, fields) of the calls that were windows on this rank, for rules that look across ranks."""
+    places: list[tuple[int, int]] = field(default_factory=list)
+    """The places of the spans that were windows on this rank."""
+
+    def decide(self, w: Window, subjects: tuple[str, ...], when: Any, expect: Any) -> bool:
+        """Count an instance of this rank alone; whether it is violated, so that values are looked for."""
+        verdict, reason = outcome_of(self.declared, w.cut, when, expect)
+        if verdict == "violated":
+            return True
+        self.counts[verdict] += 1
+        if self.logging:
+            number = self.declared.number
+            self.outcomes.append(
+                Outcome(number, (w.rank,), w.at, subjects, verdict, reason, step_of(w))
+            )
+        return False
+
+    def violated(
+        self, w: Window, subjects: tuple[str, ...], values: Sequence[tuple[str, Any]]
+    ) -> None:
+        """Count a violated instance of this rank alone, and hand it on."""
+        read = {text: shown(value) for text, value in values}
+        number = self.declared.number
+        self.enter(Outcome(number, (w.rank,), w.at, subjects, "violated", "", step_of(w), read))
+
+    def enter(self, outcome: Outcome) -> None:
+        """Count an outcome; keep it if asked to, and hand on what is violated."""
+        self.counts[outcome.verdict] += 1
+        if self.logging:
+            self.outcomes.append(outcome)
+        if outcome.verdict == "violated" and self.on_violation is not None:
+            self.on_violation(outcome)
+
+    def take(
+        self,
+        w: Window,
+        group: tuple[int, ...],
+        why: str,
+        subjects: tuple[str | None, ...],
+        lasting: tuple[tuple[str, str], ...],
+        passing: bool,
+        wanted: tuple[Any, ...],
+        leaves: tuple[Any, ...] | None,
+    ) -> None:
+        """Keep what this rank read of an instance, to be decided with what others read, or read before."""
+        self.entries.append(
+            Entry(
+                self.declared.number,
+                w.rank,
+                group,
+                w.at,
+                subjects,
+                lasting,
+                passing,
+                leaves,
+                w.index,
+                step_of(w),
+                -1 if w.call is None else w.call.id,
+                w.earlier[: w.at[1]],
+                w.cut,
+                why,
+                wanted,
+            )  # fmt: skip
+        )
+
+    def note(self, call: Watched, place: Place | None) -> None:
+        """Remember a window of this rank, so that others' instances can be told from what has no window here."""
+        if self.declared.across:
+            self.windows.append((call.step, () if place is None else place.key))

@@ -1,0 +1,290 @@
+"""Kleene's logic, comparisons, membership and arithmetic on values that may be missing."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from tspec.runtime.edges import Missing
+from tspec.runtime.tensors import Seen
+
+ABSENT = Missing.ABSENT
+NOT_RECORDED = Missing.NOT_RECORDED
+NO_HISTORY = Missing.NO_HISTORY
+INF = math.inf
+NAN = math.nan
+
+
+def is_number(value: Any) -> bool:
+    """An int or a float; bools are no numbers."""
+    kind = value.__class__
+    return kind is float or kind is int
+
+
+def as_float(a: Any) -> float:
+    """A number as float64; an integer beyond its range is an infinity."""
+    try:
+        return float(a)
+    except OverflowError:
+        return INF if a > 0 else -INF
+
+
+def missing_in(value: Any) -> Missing | None:
+    """Why a value cannot be compared as a whole: the first missing value in it."""
+    kind = value.__class__
+    if kind is float or kind is int or kind is str or kind is bool:
+        return None
+    if kind is Missing:
+        return value  # type: ignore[no-any-return]
+    if kind is Seen:
+        digest = value.features.get("digest", NOT_RECORDED)
+        return digest if digest.__class__ is Missing else None
+    if isinstance(value, tuple):
+        return first_missing(value)
+    if isinstance(value, Mapping):
+        return first_missing(value.values())
+    return None
+
+
+def first_missing(values: Iterable[Any]) -> Missing | None:
+    """The reason of the first value that is missing, or holds something missing."""
+    for value in values:
+        why = missing_in(value)
+        if why is not None:
+            return why
+    return None
+
+
+# Kleene's logic
+
+
+def truth(value: Any) -> Any:
+    """A value where a bool is expected; what is neither bool nor missing does not fit."""
+    if value is True or value is False or value.__class__ is Missing:
+        return value
+    return NOT_RECORDED
+
+
+def negation(a: Any) -> Any:
+    """Kleene's not."""
+    if a is True:
+        return False
+    return True if a is False else truth(a)
+
+
+def both(*items: Any) -> Any:
+    """Kleene's and: false wins over missing, missing over true."""
+    return conjunction(items)
+
+
+def either(*items: Any) -> Any:
+    """Kleene's or: true wins over missing, missing over false."""
+    return disjunction(items)
+
+
+def conjunction(items: Iterable[Any]) -> Any:
+    """Kleene's and of many; true of none."""
+    reason: Any = True
+    for item in items:
+        if item is False:
+            return False
+        if item is not True and reason is True:
+            reason = truth(item)
+    return reason
+
+
+def disjunction(items: Iterable[Any]) -> Any:
+    """Kleene's or of many; false of none."""
+    reason: Any = False
+    for item in items:
+        if item is True:
+            return True
+        if item is not False and reason is False:
+            reason = truth(item)
+    return reason
+
+
+def implied(a: Any, b: Any) -> Any:
+    """Kleene's implication, `not a or b`."""
+    return either(negation(a), b)
+
+
+def present(x: Any) -> Any:
+    """False if absent, missing if otherwise missing, else true."""
+    if x.__class__ is Missing:
+        return False if x is ABSENT else x
+    return True
+
+
+# Equality
+
+
+def is_equal(a: Any, b: Any) -> bool:
+    """`==` of two known values: floats as IEEE, tensors by digest, all else by value."""
+    if is_number(a) and is_number(b):
+        return bool(a == b) if a.__class__ is b.__class__ else as_float(a) == as_float(b)
+    if a.__class__ is Seen and b.__class__ is Seen:
+        return bool(a.features.get("digest") == b.features.get("digest"))
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(is_equal, a, b))
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(is_equal(a[key], b[key]) for key in a)
+    return a.__class__ is b.__class__ and bool(a == b)
+
+
+def bits(value: Any) -> Any:
+    """What `same` and `distinct` compare: NaN is itself, and 0.0 is not -0.0."""
+    if value.__class__ is float:
+        return ("float", struct.pack("<d", value))
+    if value.__class__ is Seen:
+        return ("tensor", value.features.get("digest"))
+    if isinstance(value, tuple):
+        return tuple(map(bits, value))
+    if isinstance(value, frozenset):
+        return frozenset(map(bits, value))
+    if isinstance(value, Mapping):
+        return ("map", frozenset((key, bits(item)) for key, item in value.items()))
+    return (value.__class__.__name__, value)
+
+
+def equal(a: Any, b: Any) -> Any:
+    """`a == b`."""
+    why = missing_in(a) or missing_in(b)
+    return is_equal(a, b) if why is None else why
+
+
+def unequal(a: Any, b: Any) -> Any:
+    """`a != b`."""
+    why = missing_in(a) or missing_in(b)
+    return not is_equal(a, b) if why is None else why
+
+
+def identical(a: Any, b: Any) -> Any:
+    """`x is y`: tensors by their object on this rank, all else by value."""
+    if a.__class__ is Seen and b.__class__ is Seen:
+        one, other = (t.features.get("object", NOT_RECORDED) for t in (a, b))
+        for side in (one, other):
+            if side.__class__ is Missing:
+                return side
+        return one == other
+    for side in (a, b):
+        if side.__class__ is Missing:
+            return side
+    return equal(a, b)
+
+
+# Order and arithmetic
+
+
+def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
+    def ordered(a: Any, b: Any) -> Any:
+        if a.__class__ is float and b.__class__ is float:
+            return compare(a, b)
+        why = missing_in(a) or missing_in(b)
+        if why is not None:
+            return why
+        if is_number(a) and is_number(b):
+            if a.__class__ is b.__class__:
+                return compare(a, b)
+            return compare(as_float(a), as_float(b))
+        return compare(a, b) if isinstance(a, str) and isinstance(b, str) else NOT_RECORDED
+
+    return ordered
+
+
+less = _ordering(lambda a, b: a < b)
+at_most = _ordering(lambda a, b: a <= b)
+greater = _ordering(lambda a, b: a > b)
+at_least = _ordering(lambda a, b: a >= b)
+
+
+def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def operate(a: Any, b: Any) -> Any:
+        if a.__class__ is float and b.__class__ is float:
+            return operation(a, b)
+        why = missing_in(a) or missing_in(b)
+        if why is not None:
+            return why
+        if not (is_number(a) and is_number(b)):
+            return NOT_RECORDED
+        if a.__class__ is b.__class__:
+            return operation(a, b)
+        return operation(as_float(a), as_float(b))
+
+    return operate
+
+
+plus = _arithmetic(lambda a, b: a + b)
+minus = _arithmetic(lambda a, b: a - b)
+times = _arithmetic(lambda a, b: a * b)
+
+
+def ratio(x: float, y: float) -> float:
+    """IEEE division."""
+    if y != 0.0:
+        return x / y
+    if x == 0.0 or math.isnan(x):
+        return NAN
+    return math.copysign(INF, x) * math.copysign(1.0, y)
+
+
+quotient = _arithmetic(lambda a, b: ratio(as_float(a), as_float(b)))
+
+
+def opposite(a: Any) -> Any:
+    """`-a`."""
+    if is_number(a):
+        return -a
+    return a if a.__class__ is Missing else NOT_RECORDED
+
+
+# Membership and elements
+
+
+def contained(item: Any, collection: Any) -> Any:
+    """`x in y`: an element by value; of a collection every element; of a map every pair."""
+    if item.__class__ is Missing:
+        return item
+    if collection.__class__ is Missing:
+        return collection
+    if isinstance(collection, str):
+        return item in collection if isinstance(item, str) else NOT_RECORDED
+    if isinstance(collection, Mapping):
+        return _in_map(item, collection)
+    if not isinstance(collection, (tuple, frozenset)):
+        return NOT_RECORDED
+    if isinstance(item, (tuple, frozenset)):
+        return conjunction(_element(each, collection) for each in item)
+    return _element(item, collection)
+
+
+def _element(item: Any, collection: Any) -> Any:
+    if isinstance(collection, frozenset) and not is_number(item) and item in collection:
+        return True
+    return disjunction(equal(item, each) for each in collection if each is not ABSENT)
+
+
+def _in_map(item: Any, collection: Mapping[Any, Any]) -> Any:
+    if isinstance(item, Mapping):
+        return conjunction(
+            equal(value, collection[key]) if key in collection else False
+            for key, value in item.items()
+        )
+    if isinstance(item, (tuple, frozenset)):
+        return conjunction(x if x.__class__ is Missing else x in collection for x in item)
+    return item in collection
+
+
+def indexed(base: Any, index: Any) -> Any:
+    """`x[0]`, `x[-1]`, `m["key"]`; absent where there is no such element."""
+    if base.__class__ is Missing:
+        return base
+    if index.__class__ is Missing:
+        return index
+    if isinstance(base, Mapping):
+        return base.get(index, ABSENT)
+    if not (isinstance(base, tuple) and index.__class__ is int):
+        return NOT_RECORDED
+    return base[index] if -len(base) <= index < len(base) else ABSENT

@@ -1,0 +1,219 @@
+"""Windows of rules: the stretch of a rank's stream at which an instance is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tspec.runtime.calls import Log, Pattern, Watched, outermost
+from tspec.runtime.edges import Missing, Ref
+from tspec.runtime.instant import PASSING, CutOff, Instant
+from tspec.runtime.values import NOT_RECORDED
+
+At = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What was found out about a call when it began: its fields in a pattern, and where it stands in its step."""
+
+    key: tuple[Any, ...]
+    nested: bool
+    at: At
+    earlier: Sequence[int] = ()
+    """The calls before it in the step that are windows too; it counts the first `at[1]` of them."""
+
+
+class Window:
+    """One occurrence of a rule's window on this rank.
+
+    Subjects are taken at `now` and values read at `end` (the same, unless the window is cut off); `was` is the
+    instant at which it opened. Calls in it begin from `first` to `last`, passing subjects come into being from
+    `born[0]` to `born[1]`, all included. `index` is where `over` places it: step, epoch, microbatches so far.
+    """
+
+    __slots__ = (
+        "at",
+        "begin",
+        "born",
+        "call",
+        "cut",
+        "earlier",
+        "end",
+        "first",
+        "idle",
+        "index",
+        "last",
+        "log",
+        "now",
+        "places",
+        "rank",
+        "readings",
+        "was",
+    )
+
+    def __init__(self, was: Instant, log: Log, call: Watched | None = None) -> None:
+        self.was = was
+        self.now = was
+        self.end = was
+        self.log = log
+        self.call = call
+        self.begin = was.seq
+        self.rank = was.source.rank
+        self.at: At = (0, 0)
+        self.index = (0, 0, 0)
+        self.first = self.last = was.seq
+        self.born = (was.seq, was.seq)
+        self.places: dict[int, Place] = {}
+        self.earlier: Sequence[int] = ()
+        """The calls that are windows of the same rule and began before in the step."""
+        self.readings: list[Instant] = []
+        """Instants within it at which something was read for `x only during …`."""
+        self.cut = False
+        self.idle = False
+        """The condition is known to be false, whatever the state."""
+
+    def close(self, now: Instant, last: int, born: tuple[int, int]) -> None:
+        """It ends at `now`."""
+        self.now = self.end = now
+        self.last = last
+        self.born = born
+
+    def elements(self, collection: Any) -> list[tuple[Any, str]]:
+        """The elements of a `for` clause's collection with their names as subjects; none if it is missing."""
+        found: dict[str, Any] = {}
+        for place, element in enumerate(self.now.ordered(collection)):
+            if element.__class__ is Missing:
+                continue
+            if element.__class__ is Ref:
+                name = self.subject_name(element)
+            else:
+                name = f"#{place}" if element.__class__ is Watched else str(place)
+            found.setdefault(name, element)
+        return [(element, name) for name, element in found.items()]
+
+    def cut_off(self, now: Instant) -> None:
+        """The recording ends within it: subjects are those of the last record, values are not known."""
+        self.close(now, now.seq, (self.born[0], now.seq))
+        self.end = CutOff(now.source, now.context)
+        self.cut = True
+
+    def subjects(self, kind: str) -> tuple[str, ...]:
+        """Names of the subjects of a kind; of passing ones, those that came in this window."""
+        if kind in PASSING:
+            return self.now.born_between(kind, *self.born)
+        return self.now.subjects(kind)
+
+    def only(self, kind: str, field: str) -> tuple[str, ...]:
+        """The subject of a kind that a field of the window's call is, if it exists."""
+        found = NOT_RECORDED if self.call is None else self.call.get(field)
+        if found.__class__ is Ref and found.kind == kind and found.name in self.subjects(kind):
+            return (found.name,)
+        return ()
+
+    def group(self, clauses: Sequence[Any], names: str) -> tuple[tuple[int, ...], str]:
+        """This rank's group over axes (names) and lists of ranks; alone, and why, where there is none."""
+        axes = [one for one in clauses if isinstance(one, str)]
+        reached = {
+            rank
+            for one in clauses
+            if isinstance(one, (tuple, frozenset))
+            for rank in one
+            if rank.__class__ is int
+        }
+        for axis in axes:
+            reached.update(self.now.ranks(axis) or ())
+        if len(clauses) > 1:
+            reached = self._connected(reached, axes)
+        if reached:
+            reached.add(self.rank)
+        if len(reached) < 2:
+            return (self.rank,), f"no group {names}"
+        return tuple(sorted(reached)), ""
+
+    def _connected(self, reached: set[int], axes: Sequence[str]) -> set[int]:
+        """All ranks reached over any of the axes, from rank to rank."""
+        peers = getattr(self.now.source, "peers", None)
+        found = {self.rank}
+        waiting = list(reached)
+        while waiting:
+            other = waiting.pop()
+            if other not in found:
+                found.add(other)
+                if peers is not None:
+                    waiting += [rank for axis in axes for rank in peers(other, axis)]
+        return found
+
+    def subject_name(self, subject: Ref) -> str:
+        """A subject as verdicts name it: a passing one by its place in the window."""
+        if subject.kind in PASSING:
+            there = self.subjects(subject.kind)
+            return f"#{there.index(subject.name)}" if subject.name in there else subject.name
+        return subject.name
+
+    def refs(self, kind: str, instant: Instant) -> Any:
+        """All subjects of a kind at an instant of this window, as values."""
+        if kind in PASSING and instant.__class__ is not CutOff:
+            return tuple(Ref(kind, name) for name in instant.born_between(kind, *self.born))
+        return instant.refs(kind)
+
+    def place(self, pattern: Pattern, wanted: Sequence[Any]) -> At | None:
+        """(step, place in it) of the window's call among the matching ones; None if it is no window."""
+        call = self.call
+        assert call is not None
+        if not pattern.late:
+            known = self.places[pattern.number]
+            if known.nested or not self._alike(pattern, known.key, wanted):
+                return None
+            self.earlier = known.earlier
+            return known.at
+        if not self._is_window(call, pattern, wanted):
+            return None
+        self.earlier = [
+            other.id
+            for other in self.log.calls
+            if other.event in pattern.events
+            and other.begin < call.begin
+            and other.step == call.step
+            and self._is_window(other, pattern, wanted)
+        ]
+        return (call.step, len(self.earlier))
+
+    def _alike(self, pattern: Pattern, found: Sequence[Any], wanted: Sequence[Any]) -> bool:
+        return all(map(self.now.matches, pattern.fields, found, wanted))
+
+    def _is_window(self, call: Watched, pattern: Pattern, wanted: Sequence[Any]) -> bool:
+        return self.is_one(call, pattern, wanted) and not any(
+            self.is_one(outer, pattern, wanted) for outer in self.log.enclosing(call)
+        )
+
+    def is_one(self, call: Watched, pattern: Pattern, wanted: Sequence[Any]) -> bool:
+        """Whether a call, as far as it is known, is of the pattern's events and its fields equal the values."""
+        return call.event in pattern.events and self._alike(
+            pattern, [call.get(name) for name in pattern.fields], wanted
+        )
+
+    def calls(self, pattern: Pattern, wanted: Sequence[Any], instant: Instant) -> Any:
+        """The outermost matching calls that began in it; none at its start."""
+        if instant.__class__ is CutOff:
+            return NOT_RECORDED
+        if instant is not self.now:
+            return ()
+        return self.begun(pattern, wanted)
+
+    def begun(self, pattern: Pattern, wanted: Sequence[Any]) -> tuple[Watched, ...]:
+        """The outermost matching calls that began in it, also if it was cut off."""
+        if any(value.__class__ is Missing for value in wanted):
+            return ()
+        found = self.log.between(self.first, self.last, pattern.events)
+        return outermost(one for one in found if self.is_one(one, pattern, wanted))
+
+    def latest(self, pattern: Pattern, wanted: Sequence[Any], instant: Instant) -> Any:
+        """The last matching call that ended in it; unknown at its start."""
+        if instant is not self.now or instant.__class__ is CutOff:
+            return NOT_RECORDED
+        for one in reversed(self.log.ended_between(self.first, self.last, pattern.events)):
+            if self.is_one(one, pattern, wanted):
+                return one
+        return NOT_RECORDED

@@ -1,0 +1,312 @@
+"""The function of one rule: loops over its subjects, then its condition and claim in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tspec.plan.build import Plan, RulePlan, fields_of, is_windows_call
+from tspec.plan.reads import Column
+from tspec.plan.spell import spell
+from tspec.plan.walk import holds_tensors, plain
+from tspec.resolve import rules as r
+from tspec.resolve import types as t
+from tspec.targets.joints import Joints, is_leaf
+from tspec.targets.literals import comment, identifier, literal
+from tspec.targets.scalars import Scalars
+
+PASSING = ("batch", "message")
+INDENT = "    "
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The text of a rule's functions."""
+
+    name: str
+    """Of the function that reads; `joint_` and this of the one that decides from what was read."""
+    lines: tuple[str, ...]
+    joint: tuple[str, ...]
+    read: tuple[str, ...]
+    """The texts of the leaves."""
+
+
+@dataclass
+class _Writer:
+    scalars: Scalars
+    lines: list[str] = field(default_factory=list)
+    depth: int = 1
+    subjects: list[str] = field(default_factory=list)
+    """Python for the name of each subject."""
+    lasting: list[str] = field(default_factory=list)
+    passing: list[str] = field(default_factory=list)
+    loops: int = 0
+
+    def put(self, line: str) -> None:
+        self.lines.append(INDENT * self.depth + line)
+
+    @property
+    def skip(self) -> str:
+        """How a choice of subjects is left."""
+        return "continue" if self.loops else "return"
+
+
+def body(plan: Plan, rule: RulePlan) -> Body:
+    """The functions of one rule. Raises NotCompiled for what has no code."""
+    scalars = Scalars(plan, rule)
+    writer = _Writer(scalars)
+    for place, clause in enumerate(rule.rule.subjects):
+        _loop(writer, clause, place)
+    _filter(writer)
+    joint = Joints(rule.rule.window.every)
+    if rule.alone:
+        _decide(writer)
+        statements: tuple[str, ...] = ()
+    else:
+        statements = tuple(_leaves(writer, joint))
+    head = tuple(INDENT + line for line in _head(scalars))
+    name = f"r{rule.number}_{identifier(rule.rule.qualified)}"
+    read = tuple(_spelled(frame, expr) for frame, expr in joint.leaves)
+    return Body(name, (*head, *writer.lines), statements, read)
+
+
+def _spelled(frame: str, expr: r.Expr) -> str:
+    return f"old({spell(expr)})" if frame == "was" else spell(expr)
+
+
+def _head(s: Scalars) -> Iterator[str]:
+    yield "now, end, was = w.now, w.end, w.was"
+    first = s.rule.reads.of("first")
+    if first:
+        yield f"end.begun.want({wants(first)})"
+        yield f"was.begun.want({wants(first)})"
+    for (frame, kind, name), variable in s.columns.items():
+        column = f"{frame}.column({literal(kind)}, {literal(name)})"
+        idle = s.rule.guard is not None and frame != "now"
+        yield f"{variable} = {{}} if w.idle else {column}" if idle else f"{variable} = {column}"
+
+
+def wants(columns: tuple[Column, ...]) -> str:
+    """Columns as a literal tuple of (kind, field, features)."""
+    return literal(tuple((one.kind, one.name, one.features) for one in columns))
+
+
+# --- subjects -----------------------------------------------------------------------------------
+
+
+def _loop(w: _Writer, clause: r.For, place: int) -> None:
+    s, rule, collection = w.scalars, w.scalars.rule.rule, clause.collection
+    if is_windows_call(clause, rule):
+        s.variables[clause.variable] = "w.call"
+        w.subjects.append("None")
+        return
+    name, value = (
+        f"n{place}_{identifier(clause.variable)}",
+        f"e{place}_{identifier(clause.variable)}",
+    )
+    kind = _entity(collection)
+    if isinstance(collection, r.Subjects) and collection.kind not in PASSING:
+        _subjects(w, clause, collection, (name, value))
+        w.subjects.append(name)
+    else:
+        subject = f"k{place}_{identifier(clause.variable)}"
+        w.put(f"for {value}, {subject} in w.elements({s.code(collection, 'now')}):")
+        w.depth += 1
+        s.variables[clause.variable] = value
+        w.subjects.append(subject)
+        if kind is not None:
+            w.put(f"{name} = {value}.name")
+            s.names[clause.variable] = (kind, name)
+    w.loops += 1
+    if kind is not None and kind not in PASSING:
+        w.lasting.append(f"({literal(kind)}, {name})")
+    elif not _is_calls(collection):
+        w.passing.append(clause.variable)
+
+
+def _is_calls(collection: r.Expr) -> bool:
+    item = getattr(plain(collection.type), "item", None)
+    return isinstance(item, t.CallOf)
+
+
+def _entity(collection: r.Expr) -> str | None:
+    item = getattr(plain(collection.type), "item", None)
+    return item.kind if isinstance(item, t.Entity) else None
+
+
+def _subjects(w: _Writer, clause: r.For, collection: r.Subjects, names: tuple[str, str]) -> None:
+    """A loop over all subjects of a kind, filters tested one by one."""
+    s, kind, (name, _) = w.scalars, collection.kind, names
+    only = _only(s.rule.rule, clause.variable)
+    wanted = [(one, s.code(one.value, "now")) for one in collection.filters]
+    if only is None:
+        w.put(f"for {name} in w.subjects({literal(kind)}):")
+    else:
+        w.put(f"for {name} in w.only({literal(kind)}, {literal(only)}):")
+    w.depth += 1
+    s.variables[clause.variable] = f"Ref({literal(kind)}, {name})"
+    s.names[clause.variable] = (kind, name)
+    for one, code in wanted:
+        found = f"{s.column('now', kind, one.field)}.get({name}, NOT_RECORDED)"
+        if isinstance(one.value, r.Constant) and isinstance(one.value.value, bool):
+            w.put(f"if {found} is not {code}:")
+        else:
+            w.put(f"if not now.matches({literal(one.field)}, {found}, {code}):")
+        w.put(f"{INDENT}continue")
+
+
+def _only(rule: r.Rule, variable: str) -> str | None:
+    """The field of the window's call that must be this subject, so that no other needs a look."""
+    event = rule.window.event
+    for one in event.filters if event is not None else ():
+        if isinstance(one.value, r.Variable) and one.value.name == variable:
+            return one.field
+    return None
+
+
+# --- windows and groups -------------------------------------------------------------------------
+
+
+def _filter(w: _Writer) -> None:
+    s, rule = w.scalars, w.scalars.rule.rule
+    event = rule.window.event
+    if event is not None and event.filters:
+        w.put(f"at = w.place({s.pattern(event, 'now')})")
+        w.put("if at is None:")
+        w.put(f"{INDENT}{w.skip}")
+        w.put("w.at = at")
+    if not rule.across:
+        return
+    clauses = "".join(
+        f"{literal(one.name) if isinstance(one, r.Axis) else s.code(one.value, 'now')}, "
+        for one in rule.across
+    )
+    names = ", ".join(
+        one.name if isinstance(one, r.Axis) else str(getattr(one.value, "name", ""))
+        for one in rule.across
+    )
+    w.put(f"group, why = w.group(({clauses.rstrip()}), {literal(names)})")
+
+
+def _subject_names(w: _Writer, own: str) -> str:
+    return "(" + "".join(f"{own if one == 'None' else one}, " for one in w.subjects).rstrip() + ")"
+
+
+# --- conditions and claims ----------------------------------------------------------------------
+
+
+def _decide(w: _Writer) -> None:
+    """Condition and claim of a rule that each instance decides by itself."""
+    s, rule = w.scalars, w.scalars.rule.rule
+    if rule.when is not None:
+        frame = "was" if rule.window.kind == "during" else "end"
+        code = s.code(rule.when, frame)
+        w.put(
+            f"when = False if w.idle else {code}" if s.rule.guard is not None else f"when = {code}"
+        )
+        w.put(f"expect = {_claim(s)} if when is True else False")
+        when = "when"
+    else:
+        w.put(f"expect = {_claim(s)}")
+        when = "True"
+    names = _subject_names(w, 'f"#{w.at[1]}"')
+    w.put(f"if rule.decide(w, {names}, {when}, expect):")
+    w.depth += 1
+    shown = "".join(
+        f"({literal(spell(expr))}, {s.code(expr, 'end')}), "
+        for expr in _evidence(rule)
+        if not _whole_tensor(expr)
+    )
+    w.put(f"rule.violated(w, {names}, ({shown.rstrip()}))")
+
+
+def _whole_tensor(expr: r.Expr) -> bool:
+    return holds_tensors(expr.type)
+
+
+def _evidence(rule: r.Rule) -> list[r.Expr]:
+    """What a person wants to see of a violated instance: the operands of its claim."""
+    if isinstance(rule.expect, r.Holds):
+        return list(dict.fromkeys(_operands(rule.expect.condition)))
+    return []
+
+
+def _operands(expr: r.Expr) -> Iterator[r.Expr]:
+    match expr:
+        case r.Constant() | r.Variable() | r.ListDisplay() | r.WindowCall():
+            return
+        case r.And(items=items) | r.Or(items=items):
+            for item in items:
+                yield from _operands(item)
+        case r.Not(value=value):
+            yield from _operands(value)
+        case r.Implies(left=left, right=right) | r.Compare(left=left, right=right):
+            yield from _operands(left)
+            yield from _operands(right)
+        case r.Member(item=item, collection=collection):
+            yield from _operands(item)
+            yield from _operands(collection)
+        case _:
+            yield expr
+
+
+def _claim(s: Scalars) -> str:
+    """Python for what a claim comes to: true, false, missing or idle."""
+    expect = s.rule.rule.expect
+    match expect:
+        case r.Holds(condition):
+            return s.code(condition, "end")
+        case r.Contains(event):
+            return f"contains(w, {s.pattern(event, 'now')})"
+        case r.Ordered(events, edge):
+            ordered = events if edge == "before" else tuple(reversed(events))
+            return f"in_order(w, {_patterns(s, ordered)})"
+        case r.OnlyDuring(subject, change, events):
+            if not change:
+                return f"call_only_during(w, {s.code(subject, 'end')}, {_patterns(s, events)})"
+            inner = Scalars(s.plan, s.rule, s.variables)
+            read = inner.code(r.Feature(t.INT, subject.span, "digest", subject), "at")
+            return f"change_only_during(w, w.readings, lambda at: {read}, {_patterns(s, events)})"
+
+
+def _patterns(s: Scalars, events: tuple[r.EventPattern, ...]) -> str:
+    return ", ".join(f"({s.pattern(event, 'now')})" for event in events)
+
+
+def _leaves(w: _Writer, joint: Joints) -> Iterator[str]:
+    """Send the leaves of an instance; the statements that decide from those of all members."""
+    s, rule = w.scalars, w.scalars.rule.rule
+    whens, expects = "constant(members, True)", ""
+    if rule.when is not None:
+        whens = joint.lower(rule.when, "was" if rule.window.kind == "during" else "end")
+    if isinstance(rule.expect, r.Holds):
+        expects = joint.lower(rule.expect.condition, "end")
+        claim = None
+    else:
+        claim = _claim(s)
+        expects = joint.bind(f"leaf(members, {len(joint.leaves)})")
+    codes = [_leaf(s, expr, frame) for frame, expr in joint.leaves]
+    codes += [claim] if claim is not None else []
+    leaves = "(" + "".join(f"{code}, " for code in codes).rstrip() + ")"
+    event = rule.window.event
+    wanted = "".join(f"{s.code(one.value, 'now')}, " for one in event.filters) if event else ""
+    group = "group, why" if rule.across else "(w.rank,), ''"
+    lasting = "".join(f"{one}, " for one in w.lasting).rstrip()
+    names = _subject_names(w, "None")
+    passing = bool(w.passing)
+    idle = "None if w.idle else " if s.rule.guard is not None else ""
+    w.put(f"leaves = {idle}{leaves}")
+    w.put(f"rule.take(w, {group}, {names}, ({lasting}), {passing}, ({wanted.rstrip()}), leaves)")
+    yield from (INDENT + line for line in joint.statements)
+    yield f"{INDENT}return {whens}, {expects}"
+
+
+def _leaf(s: Scalars, expr: r.Expr, frame: str) -> str:
+    assert is_leaf(expr)
+    return s.code(expr, frame)
+
+
+def comment_of(rule: r.Rule) -> str:
+    """`stdlib/health.tspec:21: std.health.loss_is_finite`, for a comment."""
+    where = f"{rule.source.path}:{rule.source.position(rule.span.start).line}"
+    return comment(f"{where}: {rule.qualified}")

@@ -1,0 +1,103 @@
+"""Compile rules to the text of a Python module that checks them in a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from tspec.plan.build import Plan, RulePlan, build
+from tspec.resolve import rules as r
+from tspec.targets.bodies import INDENT, Body, body, comment_of
+from tspec.targets.hooks import declared, hooks
+from tspec.targets.literals import comment, literal
+from tspec.targets.scalars import NotCompiled
+
+if TYPE_CHECKING:
+    import jinja2
+
+TARGETS = ("torch",)
+
+
+class CannotCompile(Exception):
+    """Some rules have no code for the target. The message names each, and why."""
+
+
+def compile_program(
+    program: r.Program, *, target: str = "torch", given: Mapping[str, object] | None = None
+) -> str:
+    """The Python text of the hooks of a program; the same input gives the same text.
+
+    `given` says what is known of the job: `{"tp": 1}` leaves out rules that look across `tp` alone.
+    Raises CannotCompile for an unknown target and for rules without code.
+    """
+    if target not in TARGETS:
+        raise CannotCompile(f"there is no target `{target}`; there is {', '.join(TARGETS)}")
+    plan = build(program, given or {})
+    bodies, refused = {}, []
+    for one in plan.rules:
+        try:
+            bodies[one.number] = body(plan, one)
+        except NotCompiled as why:
+            refused.append(f"{comment_of(one.rule)} cannot be compiled: {why}")
+    if refused:
+        raise CannotCompile("\n".join(refused))
+    return _render(plan, bodies)
+
+
+def _render(plan: Plan, bodies: Mapping[int, Body]) -> str:
+    points = hooks(plan, {number: one.name for number, one in bodies.items()})
+    sources = sorted({one.rule.source.path for one in plan.rules})
+    text = _template().render(
+        files=comment(", ".join(sources)) or "no rules",
+        patterns=[
+            {
+                "number": one.number,
+                "events": literal(one.events),
+                "fields": literal(one.fields),
+                "late": one.late,
+            }
+            for one in plan.patterns
+        ],
+        kept=[
+            (
+                literal(event),
+                [(literal(name), literal(features)) for name, features in fields.items()],
+            )
+            for event, fields in plan.kept.items()
+        ],
+        logged=literal(plan.logged),
+        rules=[_rule(one, bodies[one.number]) for one in plan.rules],
+        hooks=[hook for group in (points.begins, points.ends, points.spans) for _, hook in group],
+        begins=[(literal(event), hook.name) for event, hook in points.begins],
+        ends=[(literal(event), hook.name) for event, hook in points.ends],
+        spans=[(literal(span), hook.name) for span, hook in points.spans],
+        readers=literal(tuple(one.number for one in plan.rules if one.watched)),
+    )
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+
+def _rule(one: RulePlan, text: Body) -> dict[str, object]:
+    said = one.rule.source.slice(one.rule.node.span) if one.rule.node is not None else ""
+    return {
+        "number": one.number,
+        "name": text.name,
+        "where": comment_of(one.rule),
+        "doc": comment(one.rule.doc.replace("\n", " ")) or comment(one.rule.qualified),
+        "lines": text.lines or (f"{INDENT}pass",),
+        "joint": text.joint,
+        "read": literal(text.read),
+        "declared": declared(one, one.rule.doc or said),
+    }
+
+
+@cache
+def _template() -> jinja2.Template:
+    import jinja2  # late: `tspec fmt` does without it
+
+    text = files("tspec.targets").joinpath("templates/hooks.py.j2").read_text(encoding="utf-8")
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False
+    )
+    return environment.from_string(text)

@@ -1,0 +1,153 @@
+"""Python for what is decided from several members or from earlier instances: one list per value.
+
+What one rank reads at one instant is a *leaf*; everything above a look-back or a fold over the group
+is a statement that makes the list of a value, one element for each member.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tspec.plan.build import looks_back
+from tspec.plan.reads import is_first_sample
+from tspec.plan.walk import walk
+from tspec.resolve import rules as r
+from tspec.resolve import types as t
+from tspec.targets.literals import literal
+from tspec.targets.scalars import ARITHMETIC, COMPARE, NotCompiled
+
+
+def is_leaf(expr: r.Expr) -> bool:
+    """One rank reads it at one instant: no look-back and no fold over the group in it."""
+    return not any(
+        looks_back(node)
+        or isinstance(node, r.Transpose)
+        or (isinstance(node, r.Fold) and node.scope != "list")
+        for node in walk(expr)
+    )
+
+
+@dataclass
+class Joints:
+    """The statements of one rule's joint decision, and the leaves that each rank sends."""
+
+    every: r.Duration | None
+    leaves: dict[tuple[str, r.Expr], int] = field(default_factory=dict)
+    """(frame, expression) -> place among the leaves."""
+    statements: list[str] = field(default_factory=list)
+    nodes: int = 0
+    made: dict[tuple[str, r.Expr], str] = field(default_factory=dict)
+
+    def lower(self, expr: r.Expr, frame: str) -> str:
+        """The variable that holds the list of an expression's values."""
+        key = (frame, expr)
+        if key not in self.made:
+            self.made[key] = self._lower(expr, frame)
+        return self.made[key]
+
+    def leaf(self, expr: r.Expr, frame: str) -> int:
+        """The place of a leaf."""
+        return self.leaves.setdefault((frame, expr), len(self.leaves))
+
+    def bind(self, code: str) -> str:
+        """A new variable for a list."""
+        name = f"v{len(self.statements)}"
+        self.statements.append(f"{name} = {code}")
+        return name
+
+    def node(self) -> int:
+        """A number for what keeps state between instances."""
+        self.nodes += 1
+        return self.nodes - 1
+
+    def _lower(self, expr: r.Expr, frame: str) -> str:
+        if isinstance(expr, r.Constant):
+            return self.bind(f"constant(members, {literal(expr.value)})")
+        if is_leaf(expr):
+            return self.bind(f"leaf(members, {self.leaf(expr, frame)})")
+        match expr:
+            case r.Old(value=value):
+                return self.lower(value, "was")
+            case r.Previous(value=value):
+                inner = self.lower(value, frame)
+                return self.bind(f"previous(pasts, {self.node()}, {inner})")
+            case r.First(value=value):
+                inner = self.lower(value, frame)
+                of_call = any(
+                    isinstance(one, r.Variable) and isinstance(one.type, t.CallOf)
+                    for one in walk(value)
+                )
+                function = "first_on_rank" if of_call else "first"
+                return self.bind(f"{function}(pasts, {self.node()}, {inner})")
+            case r.Fold():
+                return self._fold(expr, frame)
+            case r.Transpose(value=value):
+                return self.bind(f"transpose(members, {self.lower(value, frame)}, places)")
+            case _:
+                return self._operator(expr, frame)
+
+    def _fold(self, expr: r.Fold, frame: str) -> str:
+        inner = self.lower(expr.value, frame)
+        name = literal(expr.name)
+        if expr.scope == "group":
+            return self.bind(f"group_fold(members, {name}, {inner})")
+        if expr.scope == "list":
+            return self.bind(f"[fold_list({name}, a) for a in {inner}]")
+        if expr.over is None:
+            raise NotCompiled("a fold over time without a duration")
+        count, unit = expr.over.count, expr.over.unit
+        stride = self.every.count if self.every is not None and self.every.unit == unit else 1
+        span = f"({count}, {literal(unit)}, {stride})"
+        return self.bind(f"over(pasts, indices, {inner}, ({self.node()}, {name}), {span})")
+
+    def _operator(self, expr: r.Expr, frame: str) -> str:
+        match expr:
+            case r.Present(value=value):
+                return self._map("present({0})", (value,), frame)
+            case r.Negate(value=value):
+                return self._map("opposite({0})", (value,), frame)
+            case r.Not(value=value):
+                return self._map("negation({0})", (value,), frame)
+            case r.Compare(op=op, left=left, right=right):
+                return self._map(f"{COMPARE[op]}({{0}}, {{1}})", (left, right), frame)
+            case r.Arithmetic(op=op, left=left, right=right):
+                return self._map(f"{ARITHMETIC[op]}({{0}}, {{1}})", (left, right), frame)
+            case r.SameObject(left=left, right=right):
+                return self._map("identical({0}, {1})", (left, right), frame)
+            case r.Implies(left=left, right=right):
+                return self._map("implied({0}, {1})", (left, right), frame)
+            case r.Member(item=item, collection=collection):
+                return self._map("contained({0}, {1})", (item, collection), frame)
+            case r.Index(base=base, index=index):
+                return self._map("indexed({0}, {1})", (base, index), frame)
+            case r.And(items=items):
+                return self._map(f"both({_places(len(items))})", items, frame)
+            case r.Or(items=items):
+                return self._map(f"either({_places(len(items))})", items, frame)
+            case r.ListDisplay(items=items):
+                return self._map(f"({_places(len(items))},)", items, frame)
+            case r.Function(name=name, arguments=arguments) if name != "isinstance":
+                code = f"call({literal(name)}, {_places(len(arguments))})"
+                return self._map(code, arguments, frame)
+            case _:
+                raise NotCompiled(f"{type(expr).__name__} of what a look-back or the group gives")
+
+    def _map(self, code: str, operands: tuple[r.Expr, ...], frame: str) -> str:
+        """A statement that applies an operator member by member."""
+        lists = [self.lower(one, frame) for one in operands]
+        variables = [f"a{place}" for place in range(len(lists))]
+        body = code.format(*variables)
+        if len(lists) == 1:
+            return self.bind(f"[{body} for a0 in {lists[0]}]")
+        return self.bind(
+            f"[{body} for {', '.join(variables)} in zip({', '.join(lists)}, strict=True)]"
+        )
+
+
+def _places(count: int) -> str:
+    return ", ".join(f"{{{place}}}" for place in range(count))
+
+
+def sends_first_sample(expr: r.Expr) -> bool:
+    """`first(x)` that is a leaf."""
+    return isinstance(expr, r.First) and is_first_sample(expr.value)

@@ -1,0 +1,34 @@
+"""Load generated hooks into this process, so that tracebacks and debuggers show their text."""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+import sys
+from collections.abc import Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from tspec.resolve import rules as r
+from tspec.targets.compile import compile_program
+
+if TYPE_CHECKING:
+    from tspec.runtime.job import Program
+
+
+def load(program: r.Program, given: Mapping[str, object] | None = None) -> Program:
+    """What the generated module of a program says. Raises CannotCompile."""
+    found: Program = module_of(compile_program(program, given=given)).PROGRAM
+    return found
+
+
+def module_of(text: str) -> ModuleType:
+    """Run generated text as a module. `linecache` holds the text for as long as the process lives."""
+    name = f"tspec_hooks_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    path = f"<{name}.py>"
+    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    module = ModuleType(name)
+    module.__file__ = path
+    sys.modules[name] = module
+    exec(compile(text, path, "exec"), module.__dict__)
+    return module
