@@ -24,7 +24,18 @@ from tspec.trace.model import (
     Trace,
 )
 
-HEAD = "edition 2026\n\nmodule t\n\nuse std.torch\n\n"
+HEAD = """edition 2026
+
+module t
+
+use std.torch
+
+extend entity parameter {
+  lr: float
+  order: int
+}
+
+"""
 
 
 def tensor(digest: int | None = 0, **features: Any) -> Tensor:
