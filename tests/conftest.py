@@ -46,7 +46,9 @@ def check_case(request: pytest.FixtureRequest) -> CaseCheck:
     def check(path: Path, actual: dict[str, str]) -> None:
         before = path.read_text(encoding="utf-8")
         parts = sections(before)
-        ended = {title: text if text.endswith("\n") else f"{text}\n" for title, text in actual.items()}
+        ended = {
+            title: text if text.endswith("\n") else f"{text}\n" for title, text in actual.items()
+        }
         if request.config.getoption("--update-cases"):
             after = parts[""] + "".join(f"=== {title}\n{text}" for title, text in ended.items())
             if after != before:

@@ -49,7 +49,7 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
     """`did you mean ...?` with the candidate nearest to a word, or None if none is near."""
     names = sorted(set(candidates) - {word})
     lowered = {name.lower(): name for name in reversed(names)}
-    near = difflib.get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.7)
+    near = difflib.get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.65)
     return f"did you mean `{lowered[near[0]]}`?" if near else None
 
 

@@ -94,7 +94,10 @@ class _Attaching:
         target, side = self._target(path, span, own_line)
         self.touched.update(id(node) for node in path)
         self.touched.add(id(target))
-        getattr(self.slots.setdefault(id(target), _Slots()), side).append(comment)
+        slots = self.slots.setdefault(id(target), _Slots())
+        if side == "trailing" and slots.trailing and isinstance(target, LINES):
+            side = "leading"  # a line ends in one comment
+        getattr(slots, side).append(comment)
         if comment.is_doc and not (side == "leading" and isinstance(target, DOCUMENTED)):
             self._useless(span)
 
@@ -114,22 +117,25 @@ class _Attaching:
         """The node to which a comment goes, and the side of it."""
         depth = max(index for index, node in enumerate(path) if isinstance(node, HOSTS))
         host = path[depth]
-        if depth + 1 < len(path):
+        inside = path[depth + 1] if depth + 1 < len(path) else None
+        if inside is not None and not _is_head(host, inside, own_line):
             return _outermost(path[: depth + 2], own_line)
         children = self._children(host)
         index = _around(children, span)
         before = children[index - 1] if index > 0 else None
-        after = children[index] if index < len(children) else None
+        after = children[index] if index < len(children) and inside is None else None
+        path = path[: depth + 1]
         closes = isinstance(host, (nodes.File, *BRACED, *BRACKETED)) and not _bodiless(host)
         if own_line:
-            if after is not None and not _is_head(host, after):
+            if after is not None and not _is_head(host, after, above=True):
                 return after, "leading"
-            return (host, "inner") if closes and after is None else _outermost(path, own_line)
-        if closes and (before is None or _is_head(host, before)):
+            last = closes and after is None and inside is None
+            return (host, "inner") if last else _outermost(path, own_line)
+        if closes and (before is None or _is_head(host, before, above=False)):
             return host, "opening" if not isinstance(host, nodes.File) else "inner"
-        if before is not None and not _is_head(host, before):
+        if before is not None and not _is_head(host, before, above=False):
             return before, "trailing"
-        if after is not None and not _is_head(host, after):
+        if after is not None and not _is_head(host, after, above=True):
             return after, "leading"
         return _outermost(path, own_line)
 
@@ -224,10 +230,13 @@ def _outermost(path: Sequence[nodes.Node], own_line: bool) -> tuple[nodes.Node, 
     return target, "leading" if own_line else "trailing"
 
 
-def _is_head(host: nodes.Node, child: nodes.Node) -> bool:
-    """Whether a child stands on the first line of its host, before what the host holds."""
+def _is_head(host: nodes.Node, child: nodes.Node, above: bool) -> bool:
+    """Whether a child stands at the beginning of its host, before what the host holds.
+
+    `above`: a comment is to stand above the child; it cannot above the first callable.
+    """
     if isinstance(host, nodes.Event):
-        return child is host.name
+        return child is host.name or (above and child is host.callables[0])
     if isinstance(host, nodes.Call):
         return child is host.function
     if isinstance(host, nodes.Happening):

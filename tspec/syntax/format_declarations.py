@@ -118,7 +118,7 @@ def _clause(node: nodes.Clause) -> Doc:
         case nodes.When():
             return value("when", node.condition)
         case nodes.Expect():
-            return _claim(node.claim)
+            return value("expect", node.claim, _claim(node.claim))
         case nodes.Else():
             first, *rest = map(_response, node.responses)
             return ("else ", listed([first, *(f"then {response}" for response in rest)]))
@@ -139,21 +139,19 @@ def _claim(node: nodes.Claim) -> Doc:
         case nodes.Ordered():
             first, *rest = node.events
             links = [
-                (LINE, *comments_above(e), "before ", expression(e, leading=False)) for e in rest
+                (LINE, *comments_above(event), "before ", expression(event, leading=False))
+                for event in rest
             ]
-            head = (*comments_above(node), "expect ", expression(first))
-            return (group(*head, indent(*links)), *trailing(node))
+            return (group(expression(first), indent(*links)), *trailing(node))
         case nodes.Contains():
-            head = (*comments_above(node), "expect contains ")
-            return (*head, expression(node.event), *trailing(node))
+            return ("contains ", expression(node.event), *trailing(node))
         case nodes.OnlyDuring():
             during, *others = map(expression, node.events)
             alternatives = indent(*((LINE, "or ", event) for event in others))
             subject = expression(node.subject)
-            line = group("expect ", subject, " only during ", during, alternatives)
-            return (*comments_above(node), line, *trailing(node))
+            return (group(subject, " only during ", during, alternatives), *trailing(node))
         case _:
-            return value("expect", node)
+            return expression(node, leading=False)
 
 
 def _response(node: nodes.Response) -> str:

@@ -76,11 +76,17 @@ def short_block(
     return group(head, " {", *opening, indent(*body), LINE, "}")
 
 
-def value(head: str, node: nodes.Expr) -> Doc:
-    """`head expression`; below the head, further to the right, if a comment stands between."""
+def value(head: str, node: nodes.Node, written: Doc | None = None) -> Doc:
+    """`head node`; below the head, further to the right, if a comment stands between.
+
+    `written`: the node's text, if it is no expression.
+    """
+    if written is None:
+        assert isinstance(node, nodes.Expr)
+        written = expression(node, leading=False)
     if not node.trivia.leading:
-        return (head, " ", expression(node))
-    return (head, indent(HARD, *comments_above(node), expression(node, leading=False)))
+        return (head, " ", written)
+    return (head, indent(HARD, *comments_above(node), written))
 
 
 def listed(parts: Iterable[Doc], by: int = 2) -> Doc:

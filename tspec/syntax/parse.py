@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from lark import Token, Tree
 from lark.exceptions import UnexpectedToken
-from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from tspec.diagnostics import Diagnostic, in_order
 from tspec.source import Source, Span
@@ -100,16 +99,22 @@ def _read(words: Sequence[Token], start: int, stop: int | None = None) -> _Read:
         index = stop
     except UnexpectedToken:
         if index == start or not _apart(words, index):
-            return _Read(None, index, frozenset(_fitting(reader)))
+            return _Read(None, index, _fitting(words[start:index]))
     try:
         return _Read(feed(Token("$END", ""), is_end=True), index)
     except UnexpectedToken:
-        return _Read(None, index, frozenset(_fitting(reader)), ended=index == stop)
+        return _Read(None, index, _fitting(words[start:index]), ended=index == stop)
 
 
-def _fitting(reader: InteractiveParser) -> set[str]:
-    fitting: set[str] = reader.accepts()  # type: ignore[no-untyped-call]
-    return fitting
+def _fitting(words: Sequence[Token]) -> frozenset[str]:
+    """The terminals that fit after some words.
+
+    Read anew, because a token that does not fit may have closed what others could go on with.
+    """
+    reader = tables.load().parse_interactive()
+    for word in words:
+        reader.feed_token(word)
+    return frozenset(reader.accepts())  # type: ignore[no-untyped-call]
 
 
 def _apart(words: Sequence[Token], index: int) -> bool:
@@ -130,7 +135,9 @@ def _closed_before(words: Sequence[Token], start: int, read: _Read, source: Sour
 def _misfit(source: Source, words: Sequence[Token], start: int, read: _Read) -> Misfit:
     token = words[read.end] if read.end < len(words) else None
     before = tuple(words[start : read.end])
-    return Misfit(source, before, token, read.expected, read.ended or token is None)
+    following = words[read.end + 1] if read.end + 1 < len(words) else None
+    ended = read.ended or token is None
+    return Misfit(source, before, token, read.expected, ended, following)
 
 
 def _begins_item(words: Sequence[Token], index: int) -> bool:
@@ -156,11 +163,8 @@ def _next_item(words: Sequence[Token], start: int, index: int, source: Source) -
     for goal in range(index, len(words)):
         token = words[goal]
         first = goal > start and token.line != words[goal - 1].line
-        if (
-            first
-            and token.column == 1
-            and (_begins_item(words, goal) or _looks_like_item(words, goal))
-        ):
+        margin = first and token.column == 1
+        if margin and (token in ITEM_WORDS or _looks_like_item(words, goal)):
             return goal
         if first and depth <= 0 and _begins_item(words, goal):
             return goal

@@ -34,6 +34,7 @@ class Misfit:
 
     `before`: the tokens of the item up to there. `token`: what stands there; the first token
     that does not belong to the item any more, or None at the end of the file, if `ended`.
+    `following`: the token after it.
     `expected`: the terminals that would fit.
     """
 
@@ -42,6 +43,7 @@ class Misfit:
     token: Token | None
     expected: frozenset[str]
     ended: bool = False
+    following: Token | None = None
 
     @property
     def span(self) -> Span:
@@ -63,10 +65,6 @@ class Misfit:
         """Whether the word is the first on its line."""
         begin = self.source.text.rfind("\n", 0, self.span.start) + 1
         return not self.source.text[begin : self.span.start].strip()
-
-    def adjacent(self) -> bool:
-        """Whether the word follows the one before it without a blank."""
-        return self.previous is not None and span_of(self.previous).end == self.span.start
 
     def brackets(self) -> list[Token]:
         """The brackets that are open at the place, the innermost last."""
@@ -121,34 +119,46 @@ def _open_text(place: Misfit) -> Diagnostic | None:
 
 
 def _number(place: Misfit) -> Diagnostic | None:
-    previous = place.previous
-    if place.ended or previous is None or not place.adjacent() or place.token is None:
+    """A number with a letter or a point where it cannot have one."""
+    if place.token is None:
         return None
-    first, second = previous.type, place.token.type
-    if (first in ("INT", "FLOAT") and (place.text[0].isalnum() or place.text[0] in "_.")) or (
-        second in ("INT", "FLOAT") and previous == "."
-    ):
-        span = span_of(previous).to(place.span)
-    else:
+    around = [*place.before[-2:], *([] if place.ended else [place.token])]
+    if place.text == "." and place.following is not None:
+        around.append(place.following)
+    touching = around[-1:]
+    for token in reversed(around[:-1]):
+        if span_of(token).end != span_of(touching[0]).start:
+            break
+        touching.insert(0, token)
+    while touching and touching[0].type not in ("INT", "FLOAT") and touching[0] != ".":
+        touching.pop(0)
+    if len(touching) < 2 or not any(token.type in ("INT", "FLOAT") for token in touching):
         return None
+    if not all(token == "." or token[0].isalnum() or token[0] == "_" for token in touching):
+        return None
+    span = span_of(touching[0]).to(span_of(touching[-1]))
     hint = "write digits on both sides of the point, and no letters: `1000000`, `0.5`, `1e-6`"
     message = f"`{place.source.slice(span)}` is no number"
     return Diagnostic("TS0019", message, span, place.source, hint=hint)
 
 
 def _unit(place: Misfit) -> Diagnostic | None:
-    previous = place.previous
-    if place.ended or previous is None or place.token is None or place.begins_line():
+    previous, token = place.previous, place.token
+    if place.ended or previous is None or token is None:
         return None
-    wanted = "QUANTITY" in place.expected
-    if wanted and place.token.type in ("INT", "FLOAT"):
-        hint = f"write a number and its unit, such as `{place.text} steps`"
-        return place.error("TS0013", f"`{place.text}` has no unit", hint)
-    if previous.type not in ("INT", "FLOAT") or place.token.type != "NAME":
+    unit: Token | None = None
+    if token.type in ("INT", "FLOAT") and "QUANTITY" in place.expected:
+        unit = place.following
+        if unit is None or unit.type != "NAME" or unit.line != token.line:
+            hint = f"write a number and its unit, such as `{place.text} steps`"
+            return place.error("TS0013", f"`{place.text}` has no unit", hint)
+    elif previous.type in ("INT", "FLOAT") and token.type == "NAME":
+        unit = token if token.line == previous.line else None
+    if unit is None:
         return None
-    near = did_you_mean(place.text, SINGULARS)
-    hint = near or f"the units are {', '.join(PLURALS.values())}"
-    return place.error("TS0013", f"`{place.text}` is no unit", hint)
+    hint = did_you_mean(unit, SINGULARS) or f"the units are {', '.join(PLURALS.values())}"
+    message = f"`{unit}` is no unit"
+    return Diagnostic("TS0013", message, span_of(unit), place.source, hint=hint)
 
 
 def _assignment(place: Misfit) -> Diagnostic | None:
@@ -218,10 +228,15 @@ def _unknown_clause(place: Misfit) -> Diagnostic | None:
     words = KEYWORDS.get(place.block(), ())
     if place.ended or place.token is None or len(place.brackets()) != 1 or not words:
         return None
-    if place.token.type != "NAME" or not place.begins_line() or "NAME" in place.expected:
+    if place.token.type != "NAME" or "NAME" in place.expected:
+        return None
+    choices = texts(place.expected)
+    if not set(words) & set(choices) or ("+" in choices and not place.begins_line()):
         return None
     hint = did_you_mean(place.text, words) or f"its clauses are {', '.join(words)}"
-    return place.error("TS0006", f"`{place.text}` begins no clause of a {place.block()}", hint)
+    block = place.block()
+    article = "an" if block[0] in "aeiou" else "a"
+    return place.error("TS0006", f"`{place.text}` begins no clause of {article} {block}", hint)
 
 
 def _reserved(place: Misfit) -> Diagnostic | None:
