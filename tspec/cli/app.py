@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from tspec import __version__
-from tspec.cli import check, explain, fmt, trace
+from tspec.cli import check, compile, explain, fmt, record, trace
+from tspec.cli.script import StartsAScript
 
 app = typer.Typer(
     name="tspec",
@@ -21,6 +22,8 @@ app = typer.Typer(
 
 
 app.command()(fmt.fmt)
+app.command(cls=StartsAScript)(record.record)
+app.command("compile")(compile.compile_specs)
 app.command()(check.check)
 app.command()(explain.explain)
 app.add_typer(trace.app, name="trace")
@@ -69,4 +72,9 @@ def _is_for_the_user(fault: Exception) -> bool:
     """Whether the fault's own words say what is wrong with what the user gave."""
     from tspec.trace.errors import TraceError
 
-    return isinstance(fault, TraceError)
+    if isinstance(fault, TraceError):
+        return True
+    # Their rooms import torch; a fault of theirs can come only from a room that is imported.
+    names = (("tspec.record", "RecordingError"), ("tspec.targets.compile", "CannotCompile"))
+    known = [getattr(sys.modules[room], name) for room, name in names if room in sys.modules]
+    return isinstance(fault, tuple(known))
