@@ -28,7 +28,7 @@ class RulePlan:
     rule: r.Rule
     reads: Reads
     alone: bool
-    """Each instance is decided by itself on its rank: no group, no look-back, not `once`."""
+    """Each instance is decided by itself as its window ends: no group, no look-back, not `once`, no filter on results."""
     history: bool
     guard: r.Expr | None
     """Conditions on context alone: where they are false, nothing else is read."""
@@ -56,7 +56,7 @@ class Plan:
 def build(program: r.Program, given: Mapping[str, object]) -> Plan:
     """The plan of a program. `given` holds what is known of the job, such as the sizes of groups."""
     kept = [rule for rule in program.rules if not _is_empty(rule, given)]
-    rules = tuple(_rule(number, rule) for number, rule in enumerate(kept))
+    rules = tuple(_rule(number, rule, program.vocabulary) for number, rule in enumerate(kept))
     return Plan(
         rules,
         tuple(_patterns(rules, program.vocabulary)),
@@ -72,14 +72,16 @@ def _is_empty(rule: r.Rule, given: Mapping[str, object]) -> bool:
     )
 
 
-def _rule(number: int, rule: r.Rule) -> RulePlan:
+def _rule(number: int, rule: r.Rule, vocabulary: r.Vocabulary) -> RulePlan:
     history = any(looks_back(node) for expr in _expressions(rule) for node in walk(expr))
     folds = any(
         isinstance(node, r.Transpose) or (isinstance(node, r.Fold) and node.scope == "group")
         for expr in _expressions(rule)
         for node in walk(expr)
     )
-    alone = not (rule.across or history or folds or rule.window.once)
+    event = rule.window.event
+    late = event is not None and _any_late(event, vocabulary)
+    alone = not (rule.across or history or folds or late or rule.window.once)
     watched: tuple[str, ...] = ()
     if isinstance(rule.expect, r.OnlyDuring) and rule.expect.change:
         watched = tuple(sorted({event for one in rule.expect.events for event in one.events}))
@@ -137,25 +139,22 @@ def event_patterns(rule: r.Rule) -> Iterator[r.EventPattern]:
 def counted(rule: r.Rule) -> Iterator[r.EventPattern]:
     """The patterns of which calls are looked up within the window."""
     yield from patterns(rule.expect)
-    expressions = [one.collection for one in rule.subjects] + list(_expressions(rule))
+    expressions = [one.collection for one in rule.subjects if not is_windows_call(one, rule)]
+    expressions += _expressions(rule)
     expressions += [axis.value for axis in rule.across if isinstance(axis, r.GroupField)]
     for expr in expressions:
         for node in walk(expr):
-            if isinstance(node, (r.Calls, r.LastCall)) and not _is_window(node, rule):
+            if isinstance(node, (r.Calls, r.LastCall)):
                 yield node.event
-
-
-def _is_window(node: r.Calls | r.LastCall, rule: r.Rule) -> bool:
-    return (
-        isinstance(node, r.Calls)
-        and rule.window.kind == "calls"
-        and node.event == rule.window.event
-    )
 
 
 def is_windows_call(clause: r.For, rule: r.Rule) -> bool:
     """It is the `for c in calls(E)` of which the calls are the windows."""
-    return isinstance(clause.collection, r.Calls) and _is_window(clause.collection, rule)
+    return (
+        isinstance(clause.collection, r.Calls)
+        and rule.window.kind == "calls"
+        and clause.collection.event == rule.window.event
+    )
 
 
 def fields_of(pattern: r.EventPattern) -> tuple[str, ...]:
@@ -171,6 +170,12 @@ def _patterns(rules: tuple[RulePlan, ...], vocabulary: r.Vocabulary) -> Iterator
     for (events, fields), number in keys.items():
         late = any(_is_late(event, name, vocabulary) for event in events for name in fields)
         yield PatternPlan(number, events, fields, late)
+
+
+def _any_late(pattern: r.EventPattern, vocabulary: r.Vocabulary) -> bool:
+    return any(
+        _is_late(event, name, vocabulary) for event in pattern.events for name in fields_of(pattern)
+    )
 
 
 def _is_late(event: str, name: str, vocabulary: r.Vocabulary) -> bool:

@@ -129,14 +129,16 @@ class Hooks:
                 edge.span, edge.opened = span, self.spans.get(span)
                 self.program.spans[span](self, edge)
         self.spans.clear()
+        self.cut(source)
 
     def cut(self, source: Source) -> None:
-        """The recording ends here without an end of the run: what is open is cut off."""
+        """The recording ends here: what is still open is cut off."""
         now = Instant(source, source.context)
         for rule in self.rules:
             for window in list(rule.open.values()):
                 if rule.declared.kind != "after":
                     window.cut_off(now)
+                    rule.note(window)
                     self.run(
                         self.program.functions[rule.declared.number], rule.declared.number, window
                     )
@@ -229,7 +231,10 @@ class Hooks:
     def before(self, e: Edge, number: int, pattern: Pattern) -> Window | None:
         """The instant before a call, if a rule is looked at there."""
         window = self._call_window(e, number, pattern)
-        return None if window is None else self._instant(window, e)
+        if window is None:
+            return None
+        self.rules[number].note(window)
+        return self._instant(window, e)
 
     def open(self, e: Edge, number: int, pattern: Pattern) -> Window | None:
         """A window opens with a call (or the instant after it is awaited)."""
@@ -245,11 +250,11 @@ class Hooks:
         window = rule.open.pop(e.call.id, None)
         if window is None or not rule.on:
             return None
+        rule.note(window)
         if rule.declared.kind == "after":
-            rule.note(e.call, next(iter(e.places.values()), None))
             window.was = e.now
             window.begin = e.now.seq
-            window.index = (window.at[0], e.now.context.epoch, self._microbatches)
+            window.index = (e.call.step, e.now.context.epoch, self._microbatches)
             return self._instant(window, e)
         seq = e.now.seq
         window.close(e.now, seq - 1, (window.begin + 1, seq))
@@ -263,9 +268,8 @@ class Hooks:
         place = e.places.get(pattern.number)
         if place is not None and place.nested:
             return None
-        if rule.declared.kind != "after":
-            rule.note(call, place)
         window = Window(e.now, self.log, call)
+        window.pattern = pattern
         window.places = e.places
         window.first = e.now.seq + 1
         if place is not None:

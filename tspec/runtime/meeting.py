@@ -228,15 +228,15 @@ def instances(declared: Declared, entries: Sequence[Entry]) -> list[list[Entry]]
     """Entries of one rule by instance, in order of place; of `once` the first for each choice."""
     if declared.kind == "calls" and declared.across:
         number_calls(entries)
-    found: dict[tuple[Ranks, At, tuple[str | None, ...]], list[Entry]] = {}
-    for entry in entries:
+    found: dict[tuple[Ranks, At, tuple[str | None, ...]], dict[int, Entry]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.call):
         entry.subjects = tuple(
             f"#{entry.at[1]}" if name is None else name for name in entry.subjects
         )
-        found.setdefault((entry.group, entry.at, entry.subjects), []).append(entry)
+        found.setdefault((entry.group, entry.at, entry.subjects), {})[entry.rank] = entry
     if declared.once:
         first: dict[tuple[Ranks, tuple[str | None, ...]], At] = {}
         for group, at, subjects in found:
             first[group, subjects] = min(at, first.get((group, subjects), at))
         found = {key: each for key, each in found.items() if first[key[0], key[2]] == key[1]}
-    return [found[key] for key in sorted(found, key=lambda key: key[1])]
+    return [list(found[key].values()) for key in sorted(found, key=lambda key: key[1])]

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tspec.runtime.calls import Watched
 from tspec.runtime.ledger import VERDICTS, Declared, Outcome, outcome_of, shown, step_of
 from tspec.runtime.meeting import Entry
-from tspec.runtime.windows import Place, Window
+from tspec.runtime.windows import Window
 
 
 @dataclass(slots=True)
@@ -92,7 +91,11 @@ class RuleState:
             )  # fmt: skip
         )
 
-    def note(self, call: Watched, place: Place | None) -> None:
-        """Remember a window of this rank, so that others' instances can be told from what has no window here."""
-        if self.declared.across:
-            self.windows.append((call.step, () if place is None else place.key))
+    def note(self, w: Window) -> None:
+        """Remember a call's window on this rank, so that others' instances can be told from what has none here."""
+        call, pattern = w.call, w.pattern
+        if not self.declared.across or call is None or pattern is None:
+            return
+        key = tuple(call.get(name) for name in pattern.fields)
+        if not pattern.late or w.is_window(call, pattern, key):
+            self.windows.append((call.step, key))

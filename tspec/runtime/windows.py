@@ -47,6 +47,7 @@ class Window:
         "last",
         "log",
         "now",
+        "pattern",
         "places",
         "rank",
         "readings",
@@ -65,6 +66,8 @@ class Window:
         self.index = (0, 0, 0)
         self.first = self.last = was.seq
         self.born = (was.seq, was.seq)
+        self.pattern: Pattern | None = None
+        """Which calls are windows of the rule, if they are."""
         self.places: dict[int, Place] = {}
         self.earlier: Sequence[int] = ()
         """The calls that are windows of the same rule and began before in the step."""
@@ -95,7 +98,10 @@ class Window:
 
     def cut_off(self, now: Instant) -> None:
         """The recording ends within it: subjects are those of the last record, values are not known."""
-        self.close(now, now.seq, (self.born[0], now.seq))
+        if self.call is None:
+            self.close(now, now.seq - 1, (self.begin, now.seq - 1))
+        else:
+            self.close(now, now.seq - 1, (self.begin + 1, now.seq))
         self.end = CutOff(now.source, now.context)
         self.cut = True
 
@@ -168,7 +174,7 @@ class Window:
                 return None
             self.earlier = known.earlier
             return known.at
-        if not self._is_window(call, pattern, wanted):
+        if not self.is_window(call, pattern, wanted):
             return None
         self.earlier = [
             other.id
@@ -176,14 +182,15 @@ class Window:
             if other.event in pattern.events
             and other.begin < call.begin
             and other.step == call.step
-            and self._is_window(other, pattern, wanted)
+            and self.is_window(other, pattern, wanted)
         ]
         return (call.step, len(self.earlier))
 
     def _alike(self, pattern: Pattern, found: Sequence[Any], wanted: Sequence[Any]) -> bool:
         return all(map(self.now.matches, pattern.fields, found, wanted))
 
-    def _is_window(self, call: Watched, pattern: Pattern, wanted: Sequence[Any]) -> bool:
+    def is_window(self, call: Watched, pattern: Pattern, wanted: Sequence[Any]) -> bool:
+        """Whether a call matches, as far as known here, and none that encloses it does."""
         return self.is_one(call, pattern, wanted) and not any(
             self.is_one(outer, pattern, wanted) for outer in self.log.enclosing(call)
         )
@@ -198,15 +205,18 @@ class Window:
         """The outermost matching calls that began in it; none at its start."""
         if instant.__class__ is CutOff:
             return NOT_RECORDED
-        if instant is not self.now:
+        if instant is not self.now or any(value.__class__ is Missing for value in wanted):
             return ()
-        return self.begun(pattern, wanted)
+        return self._outermost(pattern, wanted, self.last)
 
     def begun(self, pattern: Pattern, wanted: Sequence[Any]) -> tuple[Watched, ...]:
         """The outermost matching calls that began in it, also if it was cut off."""
         if any(value.__class__ is Missing for value in wanted):
             return ()
-        found = self.log.between(self.first, self.last, pattern.events)
+        return self._outermost(pattern, wanted, self.now.seq if self.cut else self.last)
+
+    def _outermost(self, pattern: Pattern, wanted: Sequence[Any], last: int) -> tuple[Watched, ...]:
+        found = self.log.between(self.first, last, pattern.events)
         return outermost(one for one in found if self.is_one(one, pattern, wanted))
 
     def latest(self, pattern: Pattern, wanted: Sequence[Any], instant: Instant) -> Any:
