@@ -214,20 +214,26 @@ def _has_window(declared: Declared, view: View, head: Entry) -> bool:
     return sum(1 for key in found if not head.wanted or key == head.wanted) > place
 
 
-def number_calls(entries: Sequence[Entry]) -> None:
+def number_calls(entries: Sequence[Entry], groups: Mapping[tuple[int, int], Ranks]) -> None:
     """Give the calls that are windows of a rule across ranks their place among those of their group in the step."""
-    groups = {(entry.rank, entry.call, entry.wanted): entry.group for entry in entries}
+    of = {(entry.rank, entry.call, entry.wanted): entry.group for entry in entries}
     for entry in entries:
-        before = [
-            groups.get((entry.rank, call, entry.wanted), entry.group) for call in entry.earlier
-        ]
-        entry.at = (entry.at[0], sum(1 for group in before if group == entry.group))
+        count = 0
+        for call in entry.earlier:
+            other = of.get((entry.rank, call, entry.wanted)) or groups.get((entry.rank, call))
+            count += other in (None, entry.group)
+        entry.at = (entry.at[0], count)
 
 
-def instances(declared: Declared, entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Entries of one rule by instance, in order of place; of `once` the first for each choice."""
+def instances(
+    declared: Declared, entries: Sequence[Entry], groups: Mapping[tuple[int, int], Ranks]
+) -> list[list[Entry]]:
+    """Entries of one rule by instance, in order of place; of `once` the first for each choice.
+
+    `groups` are those of calls: (rank, call) -> ranks.
+    """
     if declared.kind == "calls" and declared.across:
-        number_calls(entries)
+        number_calls(entries, groups)
     found: dict[tuple[Ranks, At, tuple[str | None, ...]], dict[int, Entry]] = {}
     for entry in sorted(entries, key=lambda entry: entry.call):
         entry.subjects = tuple(

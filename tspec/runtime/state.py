@@ -27,6 +27,8 @@ class RuleState:
     """Instances that wait to be decided with others."""
     windows: list[tuple[int, tuple[Any, ...]]] = field(default_factory=list)
     """(step, fields) of the calls that were windows on this rank, for rules that look across ranks."""
+    groups: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
+    """(rank, call) -> its group, for calls that are windows of a rule across ranks."""
     places: list[tuple[int, int]] = field(default_factory=list)
     """The places of the spans that were windows on this rank."""
 
@@ -90,6 +92,11 @@ class RuleState:
                 wanted,
             )  # fmt: skip
         )
+
+    def grouped(self, w: Window, group: tuple[int, ...]) -> None:
+        """Remember the group of a call that is a window."""
+        if w.call is not None:
+            self.groups[w.rank, w.call.id] = group
 
     def note(self, w: Window) -> None:
         """Remember a call's window on this rank, so that others' instances can be told from what has none here."""

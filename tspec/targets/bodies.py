@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tspec.plan.build import Plan, RulePlan, fields_of, is_windows_call
 from tspec.plan.reads import Column
 from tspec.plan.spell import spell
-from tspec.plan.walk import holds_tensors, plain
+from tspec.plan.walk import holds_tensors, plain, variables
 from tspec.resolve import rules as r
 from tspec.resolve import types as t
 from tspec.targets.joints import Joints, is_leaf
@@ -55,9 +55,16 @@ def body(plan: Plan, rule: RulePlan) -> Body:
     """The functions of one rule. Raises NotCompiled for what has no code."""
     scalars = Scalars(plan, rule)
     writer = _Writer(scalars)
+    early = _group_is_of_call(rule.rule)
+    if early:
+        scalars.variables.update({name: "w.call" for name in early})
+        _group(writer)
+        writer.put("rule.grouped(w, group)")
     for place, clause in enumerate(rule.rule.subjects):
         _loop(writer, clause, place)
     _filter(writer)
+    if rule.rule.across and not early:
+        _group(writer)
     joint = Joints(rule.rule.window.every)
     if rule.alone:
         _decide(writer)
@@ -175,8 +182,18 @@ def _filter(w: _Writer) -> None:
         w.put("if at is None:")
         w.put(f"{INDENT}{w.skip}")
         w.put("w.at = at")
-    if not rule.across:
-        return
+
+
+def _group_is_of_call(rule: r.Rule) -> tuple[str, ...]:
+    """The variable of the window's call, where the group depends on nothing else."""
+    own = tuple(one.variable for one in rule.subjects if is_windows_call(one, rule))
+    named = {name for one in rule.across if isinstance(one, r.GroupField) for name in variables(one.value)}
+    return own if rule.across and named <= set(own) else ()
+
+
+def _group(w: _Writer) -> None:
+    """The group of ranks over which the rule looks."""
+    s, rule = w.scalars, w.scalars.rule.rule
     clauses = "".join(
         f"{literal(one.name) if isinstance(one, r.Axis) else s.code(one.value, 'now')}, "
         for one in rule.across
