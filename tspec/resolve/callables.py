@@ -24,6 +24,12 @@ OF_SOME_CALLS = {
 # Functions of a field's source that read Python objects, and the folds and features that do too.
 SOURCE_FUNCTIONS = frozenset(
     {
+        "abs",
+        "round",
+        "sqrt",
+        "floor",
+        "log",
+        "exp",
         "model_of",
         "names",
         "count",

@@ -199,9 +199,7 @@ class Reader:
     def _shipped_modules(self) -> dict[str, Path]:
         if self._shipped is None:
             self._shipped = {
-                name: path
-                for folder in _SHIPPED
-                for name, path in _modules_under(shipped(folder))
+                name: path for folder in _SHIPPED for name, path in _modules_under(shipped(folder))
             }
         return self._shipped
 
