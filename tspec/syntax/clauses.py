@@ -119,8 +119,8 @@ def _out_of_order(
     higher, other = above
     return Diagnostic(
         "TS0007",
-        f"{_quoted(place.name)} stands above {_quoted(higher.name)}, so that every {block}"
-        " reads in one order",
+        f"`{source.slice(clause.span).split()[0]}` stands above {_quoted(higher.name)}, so that"
+        f" every {block} reads in one order",
         clause.span,
         source,
         (Related(other.span, f"move it above {_quoted(higher.name)}"),),

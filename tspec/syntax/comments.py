@@ -39,7 +39,13 @@ CHAINS = (*(nodes.And, nodes.Or, nodes.Implies, nodes.Comparison, nodes.Arithmet
 VALUES = (*(nodes.Let, nodes.When, nodes.Expect, nodes.Require, nodes.Within, nodes.EqualWhen),)
 """Nodes whose value can begin on a line of its own."""
 
-HOSTS = (nodes.File, *BRACED, *BRACKETED, *CHAINS, *VALUES)
+LISTED = (
+    *(nodes.Across, nodes.Compare, nodes.Else, nodes.Entry, nodes.ExpectAll, nodes.Fix),
+    *(nodes.Save, nodes.Stage),
+)
+"""Nodes with a list that begins on their first line and may go on below."""
+
+HOSTS = (nodes.File, *BRACED, *BRACKETED, *CHAINS, *VALUES, *LISTED)
 """Nodes between whose children a comment can stand."""
 
 LINES = (
@@ -233,8 +239,12 @@ def _outermost(path: Sequence[nodes.Node], own_line: bool) -> tuple[nodes.Node, 
 def _is_head(host: nodes.Node, child: nodes.Node, above: bool) -> bool:
     """Whether a child stands at the beginning of its host, before what the host holds.
 
-    `above`: a comment is to stand above the child; it cannot above the first callable.
+    `above`: a comment is to stand above the child; it cannot above the first of a list that has
+    no bracket.
     """
+    if isinstance(host, LISTED):
+        items = [each for each in _children(host) if each is not getattr(host, "key", None)]
+        return child is getattr(host, "key", None) or (above and child is items[0])
     if isinstance(host, nodes.Event):
         return child is host.name or (above and child is host.callables[0])
     if isinstance(host, nodes.Call):

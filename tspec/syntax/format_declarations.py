@@ -12,7 +12,7 @@ from tspec.syntax.format_expressions import (
     trailing,
     type_text,
 )
-from tspec.syntax.format_lines import block, listed, value
+from tspec.syntax.format_lines import block, expressions, listed, value
 from tspec.syntax.format_sharding import layout, mesh
 from tspec.syntax.format_trials import equivalence, replay, test
 from tspec.syntax.printer import LINE, Doc, group, indent
@@ -67,8 +67,7 @@ def _extend(extend: bool) -> str:
 
 def _callables(callables: Sequence[nodes.Dotted]) -> Doc:
     """Further to the right than a block that may follow."""
-    parts = [(*comments_above(each), each.text, *trailing(each)) for each in callables]
-    return ("call ", listed(parts, by=4))
+    return ("call ", listed(callables, lambda each: each.text, by=4))
 
 
 def _context_field(node: nodes.ContextField) -> Doc:
@@ -89,7 +88,7 @@ def _event(node: nodes.Event) -> Doc:
 
 def entry(node: nodes.Entry) -> Doc:
     """`key: value, value`."""
-    return (f"{node.key.text}: ", listed(expression(each) for each in node.values))
+    return (f"{node.key.text}: ", expressions(node.values))
 
 
 # Rules
@@ -108,7 +107,7 @@ def _clause(node: nodes.Clause) -> Doc:
         case nodes.For():
             return (f"for {node.variable.text} in ", expression(node.collection))
         case nodes.Across():
-            return ("across ", listed(expression(each) for each in node.groups))
+            return ("across ", expressions(node.groups))
         case nodes.Instant():
             return (f"{node.edge} ", expression(node.event), _thinning(node.thinning))
         case nodes.During():
@@ -120,8 +119,7 @@ def _clause(node: nodes.Clause) -> Doc:
         case nodes.Expect():
             return value("expect", node.claim, _claim(node.claim))
         case nodes.Else():
-            first, *rest = map(_response, node.responses)
-            return ("else ", listed([first, *(f"then {response}" for response in rest)]))
+            return ("else ", listed(node.responses, _response, before="then "))
         case nodes.Inferred():
             return block("inferred", node, node.entries, entry, empty_lines=False)
         case _:
@@ -139,7 +137,13 @@ def _claim(node: nodes.Claim) -> Doc:
         case nodes.Ordered():
             first, *rest = node.events
             links = [
-                (LINE, *comments_above(event), "before ", expression(event, leading=False))
+                (
+                    LINE,
+                    *comments_above(event),
+                    "before ",
+                    expression(event, comments=False),
+                    *trailing(event),
+                )
                 for event in rest
             ]
             return (group(expression(first), indent(*links)), *trailing(node))
@@ -151,7 +155,7 @@ def _claim(node: nodes.Claim) -> Doc:
             subject = expression(node.subject)
             return (group(subject, " only during ", during, alternatives), *trailing(node))
         case _:
-            return expression(node, leading=False)
+            return (expression(node, comments=False), *trailing(node))
 
 
 def _response(node: nodes.Response) -> str:

@@ -23,16 +23,18 @@ from tspec.syntax.units import PLURALS
 _IMPLIES, _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _UNARY, _POSTFIX = range(1, 10)
 
 
-def expression(node: nodes.Expr, tightness: int = _IMPLIES, leading: bool = True) -> Doc:
+def expression(node: nodes.Expr, tightness: int = _IMPLIES, comments: bool = True) -> Doc:
     """An expression, in parentheses if it binds less tightly than its place asks for.
 
-    `leading`: comments above it, for which the place has no room, go to the end of the line.
+    Its comments go to the end of the line, also those above it, for which the place has no room;
+    without `comments` the caller sets them.
     """
     own, doc = _written(node)
     if own < tightness:
         doc = ("(", doc, ")")
-    above = [Suffix(c.text) for c in node.trivia.leading] if leading else []
-    return (*above, doc, *trailing(node))
+    if not comments or node.trivia == nodes.NO_TRIVIA:
+        return doc
+    return (*(Suffix(comment.text) for comment in node.trivia.leading), doc, *trailing(node))
 
 
 def trailing(node: nodes.Node) -> tuple[Doc, ...]:
@@ -60,7 +62,7 @@ def bracketed(opening: str, node: nodes.Node, items: Sequence[Doc], closing: str
 
 def item(node: nodes.Expr) -> Doc:
     """An element of a list, with what stands above it."""
-    return (*comments_above(node), expression(node, leading=False))
+    return (*comments_above(node), expression(node, comments=False), *trailing(node))
 
 
 def argument(node: nodes.Argument) -> Doc:
@@ -72,7 +74,10 @@ def argument(node: nodes.Argument) -> Doc:
 def chain(first: Doc, rest: Sequence[tuple[str, nodes.Expr, int]]) -> Doc:
     """Operands with operators between, or one a line, each with its operator before it."""
     links = [
-        (LINE, *comments_above(operand), operator, " ", expression(operand, tightness, False))
+        (
+            *(LINE, *comments_above(operand), operator, " "),
+            *(expression(operand, tightness, comments=False), *trailing(operand)),
+        )
         for operator, operand, tightness in rest
     ]
     return group(first, indent(*links))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from tspec.syntax import nodes
@@ -83,18 +83,29 @@ def value(head: str, node: nodes.Node, written: Doc | None = None) -> Doc:
     """
     if written is None:
         assert isinstance(node, nodes.Expr)
-        written = expression(node, leading=False)
+        written = (expression(node, comments=False), *trailing(node))
     if not node.trivia.leading:
         return (head, " ", written)
     return (head, indent(HARD, *comments_above(node), written))
 
 
-def listed(parts: Iterable[Doc], by: int = 2) -> Doc:
-    """`a, b, c`, with as many on each line as fit."""
+def listed(
+    parts: Sequence[_AnyNode], write: Callable[[_AnyNode], Doc], before: str = "", by: int = 2
+) -> Doc:
+    """`a, b, c`, with as many on each line as fit. `before`: a word before all but the first."""
     first, *rest = parts
-    return (first, *((",", group(indent(LINE, part, by=by))) for part in rest))
+    written: list[Doc] = [write(first), *trailing(first)]
+    for part in rest:
+        line = (LINE, *comments_above(part), before, write(part), *trailing(part))
+        written += [",", group(indent(*line, by=by))]
+    return tuple(written)
 
 
-def words(parts: Iterable[nodes.Word]) -> Doc:
+def expressions(parts: Sequence[nodes.Expr]) -> Doc:
+    """Expressions, with as many on each line as fit."""
+    return listed(parts, lambda part: expression(part, comments=False))
+
+
+def words(parts: Sequence[nodes.Word]) -> Doc:
     """Words, with as many on each line as fit."""
-    return listed(part.text for part in parts)
+    return listed(parts, lambda part: part.text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tspec.syntax import nodes
 from tspec.syntax.format_expressions import bracketed, comments_above, expression, trailing
-from tspec.syntax.format_lines import block, listed
+from tspec.syntax.format_lines import block, expressions, listed
 from tspec.syntax.printer import LINE, Doc, group, indent
 from tspec.syntax.strings import quote
 
@@ -17,7 +17,7 @@ def mesh(node: nodes.Mesh) -> Doc:
 def _mesh_line(node: nodes.Entry | nodes.Regroup) -> Doc:
     if isinstance(node, nodes.Regroup):
         return block(f"regroup {node.name.text}", node, node.entries, _mesh_line)
-    return (f"{node.key.text}: ", listed(expression(each) for each in node.values))
+    return (f"{node.key.text}: ", expressions(node.values))
 
 
 def layout(node: nodes.Layout) -> Doc:
@@ -33,7 +33,7 @@ def _clause(node: nodes.Place | nodes.Tied | nodes.Stage) -> Doc:
             return f"tied {quote(node.left.value)} == {quote(node.right.value)}"
         case nodes.Stage():
             chunk = "" if node.chunk is None else f" chunk {node.chunk}"
-            modules = listed(quote(module.value) for module in node.modules)
+            modules = listed(node.modules, lambda module: quote(module.value))
             return (f"stage {node.number}{chunk}: ", modules)
 
 

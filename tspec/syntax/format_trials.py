@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tspec.syntax import nodes
 from tspec.syntax.format_expressions import expression, quantity
-from tspec.syntax.format_lines import block, listed, short_block, value, words
+from tspec.syntax.format_lines import block, expressions, short_block, value, words
 from tspec.syntax.printer import Doc
 from tspec.syntax.strings import quote
 
@@ -69,7 +69,7 @@ def _replay_clause(
         case nodes.Resume():
             return f"resume at {node.step}"
         case nodes.ExpectAll():
-            return ("expect ", listed(expression(claim) for claim in node.claims))
+            return ("expect ", expressions(node.claims))
 
 
 def test(node: nodes.Test) -> Doc:

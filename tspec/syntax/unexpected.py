@@ -239,6 +239,21 @@ def _unknown_clause(place: Misfit) -> Diagnostic | None:
     return place.error("TS0006", f"`{place.text}` begins no clause of {article} {block}", hint)
 
 
+def _missing_value(place: Misfit) -> Diagnostic | None:
+    """The keyword of the next clause, read as a name because a value is missing before it."""
+    words = KEYWORDS.get(place.block(), ())
+    previous = place.previous
+    if previous is None or str(previous) not in words or len(place.before) < 2:
+        return None
+    if len(place.brackets()) != 1 or previous.line == place.before[-2].line:
+        return None
+    if "+" not in texts(place.expected):
+        return None
+    end = span_of(place.before[-2]).end
+    message = f"expected an expression before `{previous}`"
+    return Diagnostic("TS0001", message, Span(end, end), place.source)
+
+
 def _reserved(place: Misfit) -> Diagnostic | None:
     if place.ended or place.text not in RESERVED or "NAME" not in place.expected:
         return None
@@ -284,6 +299,7 @@ RULES: tuple[Callable[[Misfit], Diagnostic | None], ...] = (
     _closed_twice,
     _unknown_item,
     _misplaced_clause,
+    _missing_value,
     _unknown_clause,
     _reserved,
     _one_of_few,
