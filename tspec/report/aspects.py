@@ -82,6 +82,7 @@ ENTITIES = {
     "generator": "randomness",
     "batch": "data",
     "message": "communication",
+    "wrapper": "communication",
 }
 
 ARGUMENTS = {

@@ -19,6 +19,9 @@ from tspec.resolve.types import Entity, ListOf, SetOf
 LOCAL = ("parameter", "buffer", "module", "state", "param_group")
 """Entities that lie at a place of the model, which their names tell."""
 
+BETWEEN = frozenset({"agreement", "communication"})
+"""What can make ranks differ though it is the same on all of them."""
+
 Place = tuple[str, str]
 """What kind of subject, and its name."""
 
@@ -89,6 +92,7 @@ def _precedence(one: Placed) -> tuple[object, ...]:
     return (
         one.begins,
         one.numeric,
+        bool(one.aspects & NUMERIC),
         _place_in_step(symptom.rule),
         symptom.rule.draft,
         len(symptom.subjects),

@@ -41,8 +41,10 @@ def print_counts(report: Report, console: Console) -> None:
     for state, sentence in _STATES.items():
         if sentence and states[state]:
             _print_silent(states[state], sentence, console)
+    said = {t.rule for state, sentence in _STATES.items() if sentence for t in states[state]}
     for note in report.notes:
-        console.print(Text(f"note: {note}", style="dim"))
+        if note.partition(": ")[0] not in said:
+            console.print(Text(f"note: {note}", style="dim"))
 
 
 _STATES: Mapping[str, str] = {

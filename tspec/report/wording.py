@@ -21,7 +21,7 @@ LOOK = {
     "precision": "dtypes at step {step}: which operation runs outside of autocast, or casts by hand",
     "data": "the batches of step {step}: how they are drawn, split over ranks and normalised",
     "communication": "what each rank sends and receives in step {step}, and in which order",
-    "agreement": "what synchronises {subject} between ranks, and since when it does not",
+    "agreement": "what makes {subject} differ between ranks, and since when",
     "checkpoint": "what was saved beside what was loaded, name by name",
     "architecture": "how the model is built, and what changes it before the first step",
     "finiteness": "the first number that is not finite: inputs, loss and gradients of step {step}",
@@ -36,20 +36,21 @@ def message(symptom: Symptom) -> str:
     """One sentence: what the rule expects, and what was there instead."""
     found = symptom.first
     if found.reason:
-        return f"{found.reason}{_values(found.values)}"
+        read = ", ".join(f"{name} = {value}" for name, value in found.values.items())
+        return f"{found.reason} ({read})" if read else found.reason
     match symptom.rule.expect:
         case rules.Contains(event=event):
             return f"no call of {_event(event)}{_in_window(symptom.rule, found.step)}"
         case rules.Ordered(events=events):
             order = f" {symptom.rule.expect.edge} ".join(map(_event, events))
-            return f"not in the order {order}{_values(found.values)}"
+            return f"expected {order}, which was not the order{_values(found.values)}"
         case rules.OnlyDuring(events=events, change=change) as claim:
             what = _text(symptom.rule, claim.subject.span) or "it"
             verb = "changed" if change else "happened"
             return f"{what} {verb} outside of {' and '.join(map(_event, events))}{_values(found.values)}"
         case rules.Holds(condition=condition):
             text = _text(symptom.rule, condition.span) or "the condition"
-            return f"not so: {text}{_values(found.values)}"
+            return f"expected {text}{_values(found.values)}"
 
 
 def look(symptom: Symptom, about: frozenset[str]) -> str:
@@ -114,7 +115,7 @@ def _in_window(rule: rules.Rule, step: int) -> str:
 def _values(values: Mapping[str, str]) -> str:
     if not values:
         return ""
-    return ": " + ", ".join(f"{name} = {value}" for name, value in values.items())
+    return ", but " + ", ".join(f"{name} = {value}" for name, value in values.items())
 
 
 def _text(rule: rules.Rule, span: Span) -> str:
