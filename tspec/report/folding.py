@@ -103,11 +103,7 @@ def _precedence(one: Placed) -> tuple[object, ...]:
 def _explains(cause: Placed, effect: Placed) -> bool:
     if cause.begins > effect.symptom.onset:
         return False
-    if (
-        "agreement" in effect.aspects
-        and "agreement" not in cause.aspects
-        and cause.symptom.everywhere
-    ):
+    if "agreement" in effect.aspects and not cause.aspects & BETWEEN and cause.symptom.everywhere:
         return False
     if not effect.numeric and not set(cause.symptom.ranks) & set(effect.symptom.ranks):
         return False
