@@ -59,7 +59,7 @@ def _rows(runs: Sequence[Path]) -> ir.Table:
                 part = part.append_column(name, pa.array([number] * part.num_rows, pa.int32()))
             parts.append(part)
     connection = ibis.duckdb.connect()
-    return connection.create_table("facts", pa.concat_tables(parts), temp=True)
+    return connection.create_table("facts", ibis.memtable(pa.concat_tables(parts)), temp=True)
 
 
 def _steps(rows: ir.Table) -> tuple[int, int]:

@@ -34,17 +34,25 @@ def prefer_exact(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
     """Drop `contains E` where the number of calls of E is known, and weaker forms of one claim.
 
     A tensor that changes only in the optimizer needs no second rule that it changes only in a forward;
-    a pair of conditions that differ only in a class keeps the general one.
+    a pair of conditions that differ only in a class keeps the general one; and what is in every step
+    is in every epoch.
     """
     counted = {
         (d.claim.frame, d.claim.expect) for d in drafts if d.claim.expect.startswith("count(calls(")
     }
     general = {(d.claim.frame, d.claim.expect) for d in drafts if d.when is None}
+    stepwise = {
+        d.claim.expect.removeprefix("contains ").removeprefix("count(calls(").partition("))")[0]
+        for d in drafts
+        if d.claim.frame.window == "each step" and not d.when
+    }
     kept = []
     for draft in drafts:
         frame, expect = draft.claim.frame, draft.claim.expect
         name = expect.removeprefix("contains ")
         if expect.startswith("contains ") and (frame, f"count(calls({name})) == 1") in counted:
+            continue
+        if frame.window == "each epoch" and name in stepwise:
             continue
         if draft.when is not None and (frame, expect) in general:
             continue

@@ -1,7 +1,7 @@
 """*Argument*: what calls of an event are always given (TrainCheck, section 3.3, APIArg).
 
 Only what has a meaning beyond the recording is proposed: a flag, an absent argument, zero, a mode of
-the module called. Sizes and rates of one run are coincidences.
+the module that is called. Sizes and rates of one run are coincidences.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
         for field, optional in fields_of(event, "float"):
             guard = f"present(c.{field})" if optional else None
             claims.append(Claim("argument", frame, f"c.{field} == 0", guard))
-            claims.append(Claim("argument", frame, f"c.{field} > 0", guard))
         for declared in event.declaration.fields:
             if isinstance(declared.type, Optional) and declared.name in event.fields:
                 claims.append(Claim("argument", frame, f"not present(c.{declared.name})"))

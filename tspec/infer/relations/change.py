@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tspec.infer.frames import Claim, Frame
 from tspec.infer.survey import SeenKind, Survey
-from tspec.resolve.types import BOOL, FLOAT, TENSOR
+from tspec.resolve.types import BOOL, TENSOR
 
 CHANGERS = (
     "optimizer.step",
@@ -20,69 +20,48 @@ CHANGERS = (
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
-    """Claims about every tensor and number of every kind, in the windows of the events that change state."""
-    claims: list[Claim] = []
-    for kind in survey.kinds:
-        claims += _of_tensors(survey, kind)
-        claims += _of_numbers(survey, kind)
-    return tuple(claims)
+    """Claims about every tensor of every kind, in the windows of the events that change state."""
+    return tuple(claim for kind in survey.kinds for claim in _of_kind(survey, kind))
 
 
-def _of_tensors(survey: Survey, kind: SeenKind) -> list[Claim]:
-    claims = []
-    subject = f"{kind.name[0]} in {kind.plural}"
-    v = kind.name[0]
-    for field, optional in kind.of_type(TENSOR):
-        x = f"{v}.{field}"
-        guard = f"present({x})" if optional else None
-        for name in CHANGERS:
-            if survey.event(name) is None:
-                continue
-            frame = Frame(
-                (subject,), None, f"during {name}", subject_conditions(survey, kind, name)
-            )
-            if optional:
-                after = Frame(
-                    (subject,), None, f"after {name}", subject_conditions(survey, kind, name)
-                )
-                claims.append(Claim("change", after, f"present({x})", surprise=1))
-                if name == "optimizer.zero_grad":
-                    empty = f"not present({x}) or norm({x}) == 0"
-                    claims.append(Claim("change", after, empty, surprise=2))
-            else:
-                claims.append(Claim("change", frame, f"changed({x})", guard, surprise=3))
-        if not optional and survey.event("optimizer.step") is not None:
-            step = Frame((subject,), None, "each step", subject_conditions(survey, kind, None))
-            for keeper in _keepers(survey):
-                only = f"changed({x}) only during {keeper}"
-                claims.append(Claim("change", step, only, surprise=2))
-            claims.append(Claim("change", step, f"not changed({x})", surprise=2))
-    return claims
-
-
-def _keepers(survey: Survey) -> tuple[str, ...]:
-    """What may change a tensor: the update, or for running statistics the forward pass."""
-    names = [n for n in ("optimizer.step", "forward") if survey.event(n) is not None]
-    return tuple(names)
-
-
-def _of_numbers(survey: Survey, kind: SeenKind) -> list[Claim]:
+def _of_kind(survey: Survey, kind: SeenKind) -> list[Claim]:
     v = kind.name[0]
     subject = f"{v} in {kind.plural}"
+    changers = [name for name in CHANGERS if survey.event(name) is not None]
     claims = []
-    for field, optional in kind.of_type(FLOAT, BOOL):
-        if optional:
-            continue
+    for field, optional in kind.of_type(TENSOR):
         x = f"{v}.{field}"
-        for name in ("optimizer.step", "backward"):
-            if survey.event(name) is None:
-                continue
-            frame = Frame((subject,), None, f"during {name}", ())
-            claims.append(Claim("change", frame, f"{x} == old({x})"))
-        if survey.event("scheduler.step") is not None:
-            frame = Frame((subject,), None, "during scheduler.step", ())
-            claims.append(Claim("change", frame, f"{x} != old({x})", surprise=3))
+        if optional:
+            if "optimizer.zero_grad" in changers:
+                frame = Frame((subject,), None, "after optimizer.zero_grad", ())
+                empty = f"not present({x}) or norm({x}) == 0"
+                claims.append(Claim("change", frame, empty, surprise=2))
+            continue
+        for name in changers:
+            conditions = subject_conditions(survey, kind, name)
+            frame = Frame((subject,), None, f"during {name}", conditions)
+            guard = _moved_by_gradient(survey, kind, name)
+            claims.append(Claim("change", frame, f"changed({x})", guard, surprise=3))
+        claims += _kept(survey, kind, x)
     return claims
+
+
+def _moved_by_gradient(survey: Survey, kind: SeenKind, event: str) -> str | None:
+    """An update of rate zero, or with a gradient of zero, rightly changes nothing, seen or not."""
+    update = survey.event("optimizer.step") if event == "optimizer.step" else None
+    if update is None or "grad" not in kind.fields:
+        return None
+    gradient = f"present({kind.name[0]}.grad) and norm({kind.name[0]}.grad) > 0"
+    return f"{gradient} and optimizer.step.lr > 0" if "lr" in update.fields else gradient
+
+
+def _kept(survey: Survey, kind: SeenKind, x: str) -> list[Claim]:
+    """Only an update changes it, or for running statistics a forward pass, or nothing does."""
+    subject = f"{kind.name[0]} in {kind.plural}"
+    frame = Frame((subject,), None, "each step", subject_conditions(survey, kind, None))
+    changers = [name for name in ("optimizer.step", "forward") if survey.event(name) is not None]
+    only = [f"changed({x}) only during {name}" for name in changers]
+    return [Claim("change", frame, claim, surprise=2) for claim in [*only, f"not changed({x})"]]
 
 
 def subject_conditions(survey: Survey, kind: SeenKind, event: str | None) -> tuple[str, ...]:
