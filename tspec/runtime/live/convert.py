@@ -86,6 +86,8 @@ def _items(value: Any) -> Sequence[Any]:
         return listed if isinstance(listed, list) else [listed]
     if isinstance(value, Mapping):
         return list(value.values())
+    if isinstance(value, (int, float)):
+        return [value]  # a layer may say `kernel_size=3` where others say `(3, 3)`
     return list(value)
 
 
