@@ -8,9 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.check.agreement import Executor, disagreement
 from tests.check.jobs import job
 from tests.check.strategies import case, loaded, spec
+from tspec.check import replayed
 from tspec.check.interpret import interpret
 from tspec.resolve import rules
 from tspec.resolve.rules import Rule
@@ -128,3 +131,12 @@ def agree(other: Executor, numbers: Iterable[int]) -> None:
             path = FOUND / f"{other.__module__.rpartition('.')[2]}-{number}.txt"
             path.write_text(found, encoding="utf-8")
             raise AssertionError(f"{path}:\n{found}")
+
+
+def test_generated_hooks_agree_with_the_interpreter() -> None:
+    agree(replayed.check, range(400))
+
+
+@pytest.mark.slow
+def test_generated_hooks_agree_on_many_more() -> None:
+    agree(replayed.check, range(400, 8000))
