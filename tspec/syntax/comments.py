@@ -18,7 +18,7 @@ from lark import Token
 from tspec.diagnostics import Diagnostic
 from tspec.source import Source, Span
 from tspec.syntax import nodes
-from tspec.syntax.tokens import span_of
+from tspec.syntax.tokens import OPENING, span_of
 
 _AnyNode = TypeVar("_AnyNode", bound=nodes.Node)
 
@@ -137,13 +137,17 @@ class _Attaching:
                 return after, "leading"
             last = closes and after is None and inside is None
             return (host, "inner") if last else _outermost(path, own_line)
-        if closes and (before is None or _is_head(host, before, above=False)):
+        opened = self._line_up_to(span.start).rstrip().endswith(tuple(OPENING))
+        if closes and (before is None or opened or _is_head(host, before, above=False)):
             return host, "opening" if not isinstance(host, nodes.File) else "inner"
         if before is not None and not _is_head(host, before, above=False):
             return before, "trailing"
         if after is not None and not _is_head(host, after, above=True):
             return after, "leading"
         return _outermost(path, own_line)
+
+    def _line_up_to(self, offset: int) -> str:
+        return self.source.text[self.source.text.rfind("\n", 0, offset) + 1 : offset]
 
     def _children(self, node: nodes.Node) -> list[nodes.Node]:
         """The nodes below one, in the order of the text; those of the file are sorted once."""

@@ -1,4 +1,7 @@
-"""How expressions and types are written: spacing, parentheses, where they break."""
+"""How expressions and types are written: spacing, parentheses, where they break.
+
+Parentheses stand where they are needed, around `and` in `or`, and around what `not` negates.
+"""
 
 from __future__ import annotations
 
@@ -108,11 +111,11 @@ def _written(node: nodes.Expr) -> tuple[int, Doc]:
             links = zip(node.operators, node.operands[1:], strict=True)
             return _COMPARISON, chain(first, [(sign, operand, _SUM) for sign, operand in links])
         case nodes.Not():
-            return _NOT, ("not ", expression(node.value, _NOT))
+            return _NOT, ("not ", expression(node.value, _SUM))  # not (a == b)
         case nodes.And():
             return _AND, _joined(node.operands, "and", _NOT)
         case nodes.Or():
-            return _OR, _joined(node.operands, "or", _AND)
+            return _OR, _joined(node.operands, "or", _NOT)  # (a and b) or c
         case nodes.Implies():
             left = expression(node.left, _OR)
             return _IMPLIES, chain(left, [("implies", node.right, _IMPLIES)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tspec.syntax import nodes
 from tspec.syntax.format_expressions import bracketed, comments_above, expression, trailing
 from tspec.syntax.format_lines import block, expressions, listed
-from tspec.syntax.printer import LINE, Doc, group, indent
+from tspec.syntax.printer import Doc
 from tspec.syntax.strings import quote
 
 
@@ -38,14 +38,12 @@ def _clause(node: nodes.Place | nodes.Tied | nodes.Stage) -> Doc:
 
 
 def _place(node: nodes.Place) -> Doc:
-    """`when` goes to a line of its own before the shape is taken apart."""
     head = f"{node.kind.text} {quote(node.pattern.value)}: "
     partial = f" partial {', '.join(axis.text for axis in node.partial)}" if node.partial else ""
     line: tuple[Doc, ...] = (head, _shape(node.shape), partial)
     if node.when is None:
         return line
-    when = ("when ", expression(node.when.condition), *trailing(node.when))
-    return group(*line, indent(LINE, *when))
+    return (*line, " when ", expression(node.when.condition), *trailing(node.when))
 
 
 def _shape(node: nodes.Shape | nodes.Flat) -> Doc:
