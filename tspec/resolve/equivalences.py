@@ -238,8 +238,10 @@ def _known_type(node: nodes.Expr, trial: _Trial, pairs: bool) -> Type | None:
     text = nodes.dotted_text(node)
     if text is None:
         return None
-    if pairs and text.startswith(("reference.", "candidate.")):
-        text = text.partition(".")[2]
+    if pairs:
+        side, _, text = text.partition(".")
+        if side not in ("reference", "candidate"):
+            return None
     return trial.settings.get(text)
 
 

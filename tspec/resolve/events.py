@@ -68,6 +68,8 @@ def _event(path: Path | None, node: nodes.Expr, place: Place) -> str:
         inside = path.text().removeprefix(f"{path.words[0]}.")
         if inside in scope.aliases[path.words[0]].events:
             return inside
+    if text in scope.unit.broken:
+        raise Refused
     if text.startswith("torch."):
         unheard = Findings()
         check_callable(text, (scope.source, path.span()), unheard)

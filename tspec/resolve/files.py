@@ -240,6 +240,26 @@ def _packs() -> list[str]:
     return [f"specs/{entry.stem}" for entry in sorted(folder.iterdir())]
 
 
+def users_last(units: tuple[Unit, ...]) -> tuple[Unit, ...]:
+    """The same units, each behind those that it uses: of two declarations the user's is the second."""
+    by_name = {unit.name: unit for unit in units if unit.name}
+    found: dict[str, Unit] = {}
+    open_keys: set[str] = set()
+
+    def add(unit: Unit) -> None:
+        if unit.key in found or unit.key in open_keys:
+            return
+        open_keys.add(unit.key)
+        for use in unit.file.uses:
+            if use.module.text in by_name:
+                add(by_name[use.module.text])
+        found[unit.key] = unit
+
+    for unit in units:
+        add(unit)
+    return tuple(found.values())
+
+
 def _refuse_cycles(units: tuple[Unit, ...], findings: Findings) -> None:
     """Modules that use themselves, over others or at once: each circle is reported once."""
     by_name = {unit.name: unit for unit in units if unit.name}

@@ -194,7 +194,7 @@ def _thinned(window: rules.Window, thinning: nodes.Thinning | None, place: Place
 
 
 def _plural(unit: str) -> str:
-    return f"{unit}es" if unit.endswith("h") else f"{unit}s"
+    return f"{unit}es" if unit.endswith("batch") else f"{unit}s"
 
 
 def _window_of_calls(

@@ -9,7 +9,7 @@ from pathlib import Path
 from tspec.diagnostics import Diagnostic, Related
 from tspec.resolve import rules
 from tspec.resolve.expressions import lower
-from tspec.resolve.files import Reader, Unit
+from tspec.resolve.files import Reader, Unit, users_last
 from tspec.resolve.findings import Findings
 from tspec.resolve.invariants import lower_invariant
 from tspec.resolve.others import lower_others
@@ -55,8 +55,9 @@ def load_text(text: str, name: str = "<text>", *, project: Path | None = None) -
 
 
 def _resolve(units: tuple[Unit, ...], findings: Findings) -> Loaded:
-    vocabulary, _ = gather(units, findings)
-    by_unit = scopes(_with_broken(units), vocabulary, findings)
+    units = _with_broken(units)
+    vocabulary, _ = gather(users_last(units), findings)
+    by_unit = scopes(units, vocabulary, findings)
     lowered: list[rules.Rule] = []
     asked = {unit.key for unit in units if unit.asked}
     for unit in units:

@@ -162,7 +162,9 @@ def _equal(operator: Equality, left: rules.Expr, right: rules.Expr, place: Place
         place.refuse("TS0133", "classes are not compared with `==`", span, hint)
     if not comparable(*kinds):
         message = f"{named(kinds[0])} is never equal to {named(kinds[1])}"
-        place.refuse("TS0133", message, span, _quoted_word(kinds, left, right))
+        hint = _quoted_word(kinds, left, right)
+        constant = left if isinstance(left, rules.Constant) else right
+        place.refuse("TS0133", message, constant.span if hint else span, hint)
     return equality(operator, left, right)
 
 

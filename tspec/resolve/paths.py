@@ -133,7 +133,8 @@ def class_constant(path: Path, place: Place) -> rules.Constant:
         version = torch_names.version()
         message = f"`{text}` is no class" if known else f"torch {version} has no class `{text}`"
         near = [name for name in torch_names.near(text) if torch_names.is_class(name)]
-        place.refuse("TS0112", message, path.span(), did_you_mean(text, near))
+        hint = None if known else did_you_mean(text, near)
+        place.refuse("TS0112", message, path.span(), hint)
     if len(path.words) == 1:
         hint = did_you_mean(text, [*place.scope.lets, *place.variables])
         message = f"`{text}` is no class: a class is a dotted path"

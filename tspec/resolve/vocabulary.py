@@ -164,6 +164,8 @@ def _exists(
     assert isinstance(known, dict)
     if name.text in known:
         return True
+    if name.text in unit.broken or did_you_mean(name.text, unit.broken):
+        return False
     message = f"there is no {kind} `{name.text}` to extend"
     hint = did_you_mean(name.text, known) or "without `extend` it is declared; is a `use` missing?"
     found.findings.add("TS0106", message, (unit.source, name.span), hint=hint)
