@@ -162,9 +162,9 @@ def _equal(operator: Equality, left: rules.Expr, right: rules.Expr, place: Place
         place.refuse("TS0133", "classes are not compared with `==`", span, hint)
     if not comparable(*kinds):
         message = f"{named(kinds[0])} is never equal to {named(kinds[1])}"
-        hint = _quoted_word(kinds, left, right)
+        near = _quoted_word(kinds, left, right)
         constant = left if isinstance(left, rules.Constant) else right
-        place.refuse("TS0133", message, constant.span if hint else span, hint)
+        place.refuse("TS0133", message, constant.span if near else span, near)
     return equality(operator, left, right)
 
 
