@@ -1,0 +1,219 @@
+"""The claims that are no expressions: `A before B`, `contains E`, `x only during A or B`.
+
+The counterpart of `tspec.check.interpret.claims`. Each gives SQL of a verdict, `holds`, `violated`,
+`idle` or `unknown`, and of why it is unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tspec.check.columnar import calls, reads
+from tspec.check.columnar.calls import Filters
+from tspec.check.columnar.expressions import read
+from tspec.check.columnar.operators import equal, instance_of
+from tspec.check.columnar.relation import Relation, own
+from tspec.check.columnar.scope import CONTEXT, Frame, Scope
+from tspec.check.columnar.shapes import (
+    ABSENT,
+    NOTHING,
+    REASONS,
+    STRING,
+    Cell,
+    One,
+    Unsupported,
+    events_of,
+)
+from tspec.check.columnar.sql import texts
+from tspec.resolve.rules import Contains, EventPattern, OnlyDuring, Ordered
+
+CUT_OFF = "'cut off'"
+LAST = Frame("l")
+
+
+def claim(scope: Scope, expect: Ordered | Contains | OnlyDuring) -> tuple[str, str]:
+    """Columns of the verdict on each row, and of the reason where it is unknown."""
+    if isinstance(expect, Contains):
+        return _contains(scope, expect)
+    if isinstance(expect, Ordered):
+        return _ordered(scope, expect)
+    return _changed_only_in(scope, expect) if expect.change else _call_only_in(scope, expect)
+
+
+def _values(scope: Scope, event: EventPattern, frame: Frame) -> Filters:
+    return calls.filters(scope, event, frame, read)
+
+
+def _contains(scope: Scope, expect: Contains) -> tuple[str, str]:
+    pairs = calls.pairs_in_window(scope, ((expect.event, _values(scope, expect.event, LAST)),))
+    found = scope.facts.table(f"SELECT DISTINCT i FROM {pairs}")
+    (there,) = scope.relation.joined(
+        f"LEFT JOIN {found} s ON s.i = r.{scope.relation.key}", ("s.i IS NOT NULL",)
+    )
+    verdict = scope.relation.column(
+        f"CASE WHEN {there} THEN 'holds' WHEN e_at IS NULL THEN 'unknown' ELSE 'violated' END"
+    )
+    return verdict, CUT_OFF
+
+
+def _ordered(scope: Scope, expect: Ordered) -> tuple[str, str]:
+    """Each B in the window has an A in it that has ended before B begins: the first B has."""
+    events = expect.events if expect.edge == "before" else tuple(reversed(expect.events))
+    edges = []
+    for event in events:
+        pairs = calls.pairs_in_window(scope, ((event, _values(scope, event, LAST)),))
+        edges.append(
+            scope.facts.table(
+                f"""SELECT p.i, min(k.e_hi) AS ended, min(k.b_hi) AS begun
+                    FROM {pairs} p JOIN calls k ON k.c = p.c GROUP BY p.i"""
+            )
+        )
+    key = scope.relation.key
+    begun, ended = [], []
+    for table in edges:
+        names = scope.relation.joined(
+            f"LEFT JOIN {table} s ON s.i = r.{key}", ("s.begun", "s.ended")
+        )
+        begun.append(names[0])
+        ended.append(names[1])
+    pairs_of = list(zip(ended, begun[1:], strict=False))
+    broken = " OR ".join(f"({b} IS NOT NULL AND ({a} IS NULL OR {a} > {b}))" for a, b in pairs_of)
+    due = " OR ".join(f"{b} IS NOT NULL" for _, b in pairs_of) or "false"
+    verdict = scope.relation.column(
+        f"CASE WHEN {broken or 'false'} THEN 'violated' WHEN e_at IS NULL THEN 'unknown' "
+        f"WHEN {due} THEN 'holds' ELSE 'idle' END"
+    )
+    return verdict, CUT_OFF
+
+
+# --- only during --------------------------------------------------------------------------------
+
+
+def _call_only_in(scope: Scope, expect: OnlyDuring) -> tuple[str, str]:
+    """Some call of A or B encloses the call."""
+    facts = scope.facts
+    call = read(scope, expect.subject, Frame())
+    if not (isinstance(call.shape, One) and call.shape.name == "call"):
+        return "'unknown'", "'not recorded'"
+    subject = scope.relation.column(call.value)
+    parts = []
+    for event in expect.events:
+        values = _values(scope, event, Frame())
+        inside = facts.table(_enclosing(tuple(events_of(call.shape)), event.events))
+        parts.append(_enclosed(scope, subject, event, values, inside))
+    found = facts.table(f"SELECT DISTINCT i FROM ({' UNION ALL '.join(parts)})")
+    (there,) = scope.relation.joined(
+        f"LEFT JOIN {found} s ON s.i = r.{scope.relation.key}", ("s.i IS NOT NULL",)
+    )
+    verdict = scope.relation.column(
+        f"CASE WHEN e_at IS NULL OR {subject} IS NULL THEN 'unknown' "
+        f"WHEN {there} THEN 'holds' ELSE 'violated' END"
+    )
+    why = scope.relation.column(f"CASE WHEN e_at IS NULL THEN {CUT_OFF} ELSE 'not recorded' END")
+    return verdict, why
+
+
+def _enclosing(inner: tuple[str, ...], outer: tuple[str, ...]) -> str:
+    """Query `c, outside`: calls of some events with the calls of others that enclose them."""
+    return f"""WITH RECURSIVE up(c, outside) AS (
+          SELECT c, parent FROM calls WHERE event IN {texts(list(inner))} AND parent IS NOT NULL
+          UNION ALL
+          SELECT u.c, k.parent FROM up u JOIN calls k ON k.c = u.outside WHERE k.parent IS NOT NULL)
+        SELECT u.c, u.outside FROM up u JOIN calls k ON k.c = u.outside
+        WHERE k.event IN {texts(sorted(set(outer)))}"""
+
+
+def _enclosed(scope: Scope, subject: str, event: EventPattern, values: Filters, inside: str) -> str:
+    """Query `i` of the instances whose call lies in a matching one, as known at the window's end."""
+    facts = scope.facts
+    for _, value in values:
+        scope.relation.column(value.value)
+    tests, joins = [], ""
+    for number, (field, value) in enumerate(values):
+        source = reads.of_calls(facts, event.events, field, None)
+        sides = calls.both_sides(facts, source)
+        joins += f" LEFT JOIN {sides} s{number} ON s{number}.c = n.outside"
+        known = f"CASE WHEN s{number}.h AND k.e <= r.e_at THEN s{number}.e ELSE s{number}.b END"
+        mine = own(value.value)
+        if field == "class":
+            if source.shape != STRING:
+                raise Unsupported("calls of a class that enclose others")
+            tests.append(instance_of(known, Cell(mine, "", value.shape)))
+        elif NOTHING in (source.shape, value.shape):
+            tests.append("false")
+        else:
+            tests.append(equal(known, source.shape, mine, value.shape))
+    table = scope.relation.settle()
+    where = f"WHERE {' AND '.join(tests)}" if tests else ""
+    return (
+        f"SELECT r.{scope.relation.key} AS i FROM {table} r JOIN {inside} n ON n.c = r.{subject} "
+        f"JOIN calls k ON k.c = n.outside{joins} {where}"
+    )
+
+
+def _changed_only_in(scope: Scope, expect: OnlyDuring) -> tuple[str, str]:
+    """No difference between two successive readings between which none of the calls runs."""
+    facts, relation = scope.facts, scope.relation
+    wanted = tuple((event, _values(scope, event, Frame())) for event in expect.events)
+    pairs = calls.pairs_in_window(scope, wanted)
+    table, key = relation.settle(), relation.key
+    points = facts.table(
+        f"""SELECT i, point, max(returned) AS returned FROM (
+              SELECT {key} AS i, s_at AS point, NULL::BIGINT AS returned FROM {table} WHERE e_at IS NOT NULL
+              UNION ALL SELECT {key}, e_at, NULL FROM {table} WHERE e_at IS NOT NULL
+              UNION ALL
+              SELECT r.{key}, k.b_hi, least(r.e_at, coalesce(k.e_hi, r.e_at))
+              FROM {table} r JOIN {pairs} p ON p.i = r.{key} JOIN calls k ON k.c = p.c
+              WHERE r.e_at IS NOT NULL
+              UNION ALL
+              SELECT r.{key}, least(r.e_at, coalesce(k.e_hi, r.e_at)), NULL
+              FROM {table} r JOIN {pairs} p ON p.i = r.{key} JOIN calls k ON k.c = p.c
+              WHERE r.e_at IS NOT NULL) GROUP BY i, point"""
+    )
+    moved = ", ".join(f"s_{name} AS e_{name}" for name in CONTEXT)
+    at_points = facts.table(
+        f"""SELECT row_number() OVER () AS n, p.returned, p.i AS instance,
+              r.* EXCLUDE (e_at, {", ".join(f"e_{name}" for name in CONTEXT)}{", i" if key == "i" else ""}),
+              p.point AS e_at, {moved}
+            FROM {points} p JOIN {table} r ON r.{key} = p.i"""
+    )
+    reading = replace(
+        scope, relation=Relation(facts.con, at_points, "n", facts.names), outer=None, memo={}
+    )
+    digest = read(reading, expect.subject, Frame(), "digest")
+    found = facts.table(_differences(reading.relation, digest))
+    outside, unknown = relation.joined(
+        f"LEFT JOIN {found} s ON s.i = r.{key}", ("coalesce(s.outside, false)", "s.unknown")
+    )
+    verdict = relation.column(
+        f"CASE WHEN e_at IS NULL THEN 'unknown' WHEN {outside} THEN 'violated' "
+        f"WHEN {unknown} IS NOT NULL THEN 'unknown' ELSE 'holds' END"
+    )
+    names = " ".join(f"WHEN {number} THEN '{name}'" for number, name in REASONS.items())
+    why = relation.column(
+        f"CASE WHEN e_at IS NULL THEN {CUT_OFF} ELSE CASE {unknown} {names} END END"
+    )
+    return verdict, why
+
+
+def _differences(relation: Relation, digest: Cell) -> str:
+    """Query `i, outside, unknown`: whether the digest differs outside of calls; or why it is not known."""
+    order = "OVER (PARTITION BY instance ORDER BY e_at)"
+    before = f"OVER (PARTITION BY instance ORDER BY e_at ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    value = relation.column(f"lag({digest.value}) {order}")
+    why = relation.column(f"lag({digest.why}) {order}")
+    first = relation.column(f"row_number() {order} = 1")
+    running = relation.column(f"coalesce(max(returned) {before} >= e_at, false)")
+    odd = relation.column(
+        f"CASE WHEN {why} <> {ABSENT} THEN {why} WHEN {digest.why} <> {ABSENT} THEN {digest.why} END"
+    )
+    # Absent at both: no change; at one: a change.
+    changed = relation.column(
+        f"CASE WHEN {odd} IS NOT NULL THEN NULL WHEN {why} IS NOT NULL OR {digest.why} IS NOT NULL "
+        f"THEN {why} IS DISTINCT FROM {digest.why} ELSE {value} <> {digest.value} END"
+    )
+    table = relation.settle()
+    return (
+        f"SELECT instance AS i, bool_or({changed}) AS outside, arg_min({odd}, e_at) AS unknown "
+        f"FROM {table} WHERE NOT {first} AND NOT {running} GROUP BY instance"
+    )

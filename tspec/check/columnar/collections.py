@@ -1,0 +1,323 @@
+"""Lists and sets in queries: subjects, fields of all elements, filters, single elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tspec.check.columnar import operators, state
+from tspec.check.columnar.relation import Relation
+from tspec.check.columnar.scope import CONTEXT, MOMENTS, Frame, Scope
+from tspec.check.columnar.shapes import (
+    ABSENT,
+    FLOAT,
+    INT,
+    NOT_RECORDED,
+    NOTHING,
+    STRING,
+    Cell,
+    Many,
+    One,
+    Pairs,
+    Shape,
+    Unsupported,
+    events_of,
+    sql_type,
+)
+from tspec.check.columnar.sql import text
+from tspec.resolve import rules
+from tspec.resolve.types import SetOf
+
+PASSING = ("batch", "message")
+"""Kinds of which a subject lasts only for the step in which it was first sampled."""
+
+_CARRIED = (
+    "rank", "w", "c", "call_lo", "call_hi", "l_hi", "sample_lo", "sample_hi",
+    *(f"{moment}_{name}" for moment in MOMENTS for name in ("at", *CONTEXT)),
+)  # fmt: skip
+"""Columns of an instance which its elements have too, so that names are read alike for them."""
+
+
+# --- subjects -----------------------------------------------------------------------------------
+
+
+def subjects(scope: Scope, kind: str, frame: Frame) -> Cell:
+    """All subjects of a kind that exist at the instant, in the order in which they came into being."""
+    at = frame.column("at")
+    table = scope.relation.settle()
+    lives = scope.facts.table(
+        f"""SELECT l.sid, l.born, coalesce(l.died, (l.rank + 1) * {2**40}) AS died, f.first
+            FROM lives l JOIN firsts f ON f.rank = l.rank AND f.sid = l.sid
+            WHERE l.kind = {text(kind)}"""
+    )
+    inside = f"s.born <= r.{at} AND r.{at} < s.died AND s.born >= r.rank * {2**40}"
+    if kind in PASSING:
+        inside = f"s.first >= r.sample_lo AND s.first < r.sample_hi AND s.first <= r.{at}"
+        lives = scope.facts.table(f"SELECT sid, first FROM firsts WHERE kind = {text(kind)}")
+    key = scope.relation.key
+    listed = (
+        f"SELECT r.{key} AS i, list({{'v': s.sid, 'm': NULL::TINYINT}} ORDER BY s.first) AS l "
+        f"FROM {table} r JOIN {lives} s ON {inside} GROUP BY r.{key}"
+    )
+    shape = Many(One("subject", kind))
+    value, why = _listed(scope, listed, "true", shape)
+    if frame.when != "e":
+        return Cell(value, "NULL::TINYINT", shape)
+    return scope.relation.cell(
+        f"CASE WHEN e_at IS NOT NULL THEN {value} END",
+        "CASE WHEN e_at IS NULL THEN 2::TINYINT END",
+        shape,
+    )
+
+
+def _listed(scope: Scope, query: str, known: str, shape: Shape) -> tuple[str, str]:
+    """The lists `l` of a query by `i`, empty where there is none but the whole is known."""
+    made = scope.facts.table(query)
+    value, present = scope.relation.joined(
+        f"LEFT JOIN {made} s ON s.i = r.{scope.relation.key}",
+        (f"CASE WHEN {known} THEN coalesce(s.l, []::{sql_type(shape)}) END", "s.i IS NOT NULL"),
+    )
+    return value, present
+
+
+# --- elements -----------------------------------------------------------------------------------
+
+
+def elements(scope: Scope, cell: Cell, carried: Sequence[str] = ()) -> Scope:
+    """A row for each element of a list: `parent` and `n` its place, `el_v` and `el_m` itself.
+
+    Other columns of the parent can be carried along.
+    """
+    columns = [name for name in carried if name.startswith("x")]
+    kept = ", ".join([*_CARRIED, *dict.fromkeys(columns)])
+    table = scope.relation.settle()
+    made = scope.facts.table(
+        f"""SELECT row_number() OVER () AS i, el.v AS el_v, el.m AS el_m, * EXCLUDE (el)
+            FROM (SELECT {kept}, {scope.relation.key} AS parent,
+                    unnest({cell.value}) AS el, generate_subscripts({cell.value}, 1) AS n FROM {table})"""
+    )
+    relation = Relation(scope.facts.con, made, "i", scope.facts.names)
+    return Scope(scope.facts, relation, scope.window, {})
+
+
+def regrouped(scope: Scope, parts: Scope, base: Cell, cell: Cell, condition: str) -> Cell:
+    """The lists, for each parent, of a cell of its elements for which a condition holds."""
+    assert isinstance(base.shape, Many)
+    shape = Many(cell.shape, base.shape.is_set)
+    test = parts.relation.column(condition)
+    query = (
+        f"SELECT parent AS i, list({{'v': {_typed(cell)}, 'm': {cell.why}}} ORDER BY n) AS l "
+        f"FROM {parts.relation.settle()} WHERE {test} GROUP BY parent"
+    )
+    value, _ = _listed(scope, query, f"r.{base.value} IS NOT NULL", shape)
+    return Cell(value, base.why, shape)
+
+
+def _typed(cell: Cell) -> str:
+    return f"{cell.value}::{sql_type(cell.shape)}"
+
+
+def restricted(scope: Scope, base: Cell, filters: Sequence[tuple[str, Cell]], frame: Frame) -> Cell:
+    """The elements whose fields are known to equal the values; `class` is an instance of it."""
+    if not isinstance(base.shape, Many):
+        return base
+    base = _as_column(scope.relation, base)
+    carried = [name for _, cell in filters for name in (cell.value, cell.why)]
+    parts = elements(scope, base, carried)
+    element = Cell("el_v", "el_m", base.shape.item)
+    tests = []
+    for name, value in filters:
+        found = field_of(parts, element, name, frame, None)
+        tests.append(holds(parts, name, found, value, frame))
+    # The instant at which filters are read is none where the recording cuts the window off.
+    kept = regrouped(
+        scope, parts, base, element, " AND ".join(f"coalesce({t}, false)" for t in tests)
+    )
+    if frame.when != "e":
+        return kept
+    return scope.relation.cell(
+        f"CASE WHEN e_at IS NOT NULL THEN {kept.value} END",
+        f"CASE WHEN {kept.why} IS NOT NULL THEN {kept.why} WHEN e_at IS NULL THEN 2::TINYINT END",
+        kept.shape,
+    )
+
+
+def holds(scope: Scope, name: str, found: Cell, value: Cell, frame: Frame) -> str:
+    """SQL of one filter: the field equals the value. What is missing does not."""
+    if name == "class":
+        if isinstance(found.shape, One) and found.shape.name == "subject":
+            found = state.of_subject(scope, found, "class", frame, None)
+        return operators.is_instance(scope.relation, found, value).value
+    return operators.compare(scope.relation, "==", found, value).value
+
+
+# --- fields -------------------------------------------------------------------------------------
+
+
+def field(scope: Scope, base: Cell, expr: rules.Field, frame: Frame, want: str | None) -> Cell:
+    """A field of a subject or call; of a collection the list of fields (of sets: the union)."""
+    if not isinstance(base.shape, Many):
+        return field_of(scope, base, expr.name, frame, want)
+    base = _as_column(scope.relation, base)
+    parts = elements(scope, base)
+    cell = field_of(parts, Cell("el_v", "el_m", base.shape.item), expr.name, frame, want)
+    if isinstance(expr.type, SetOf):
+        return _union(scope, parts, base, cell)
+    listed = Cell(base.value, base.why, Many(base.shape.item))
+    return regrouped(scope, parts, listed, cell, f"coalesce({cell.why}, 0) <> {ABSENT}")
+
+
+def _union(scope: Scope, parts: Scope, base: Cell, cell: Cell) -> Cell:
+    """The union of the elements' sets, in the order in which sets are read."""
+    if not isinstance(cell.shape, Many):
+        item: Shape = NOTHING
+        sets = f"SELECT parent, rank, NULL AS e FROM {parts.relation.settle()} WHERE false"
+    else:
+        item = cell.shape.item
+        known = "true" if cell.shape.is_set else "false"
+        sets = (
+            f"SELECT DISTINCT parent, rank, unnest({cell.value}) AS e "
+            f"FROM {parts.relation.settle()} WHERE {cell.why} IS NULL AND {known}"
+        )
+    shape = Many(item, True)
+    order, joined = "u.e.v", ""
+    if isinstance(item, One) and item.name == "subject":
+        joined = (
+            "LEFT JOIN firsts f ON f.rank = u.rank AND f.sid = u.e.v "
+            "LEFT JOIN subjects n ON n.sid = u.e.v"
+        )
+        order = "f.first NULLS LAST, n.name NULLS LAST"
+    empty = f"NULL::{sql_type(shape)}"
+    members = empty if item == NOTHING else "list(u.e ORDER BY " + order + ")"
+    query = (
+        f"SELECT a.i, a.m, b.l FROM (SELECT parent AS i, arg_min({cell.why}, n) FILTER "
+        f"({cell.why} <> {ABSENT}) AS m FROM {parts.relation.settle()} GROUP BY parent) a "
+        f"LEFT JOIN (SELECT u.parent AS i, {members} AS l FROM ({sets}) u {joined} GROUP BY u.parent) b "
+        "ON a.i = b.i"
+    )
+    made = scope.facts.table(query)
+    value, why = scope.relation.joined(
+        f"LEFT JOIN {made} s ON s.i = r.{scope.relation.key}",
+        (
+            f"CASE WHEN r.{base.value} IS NOT NULL THEN coalesce(s.l, []::{sql_type(shape)}) END",
+            "s.m",
+        ),
+    )
+    why = scope.relation.column(f"coalesce({base.why}, {why})")
+    return scope.relation.cell(f"CASE WHEN {why} IS NULL THEN {value} END", why, shape)
+
+
+def field_of(scope: Scope, base: Cell, name: str, frame: Frame, want: str | None) -> Cell:
+    """A field of one subject or call in a frame, or a part of a device."""
+    shape = base.shape
+    if shape == STRING and name in ("type", "index"):
+        return _of_device(scope.relation, base, name)
+    if isinstance(shape, Many):
+        raise Unsupported("fields of lists of lists are read")
+    if isinstance(shape, One) and shape.name == "subject":
+        return state.of_subject(scope, base, name, frame, want)
+    if isinstance(shape, One) and shape.name == "call":
+        return state.of_call(scope, base, events_of(shape), name, frame, want)
+    return state.unread(scope, base)
+
+
+def _of_device(relation: Relation, base: Cell, name: str) -> Cell:
+    kind = f"string_split({base.value}, ':')[1]"
+    if name == "type":
+        return operators.known(relation, kind, STRING, base)
+    number = f"try_cast(nullif(substr({base.value}, len({kind}) + 2), '') AS BIGINT)"
+    found = operators.known(relation, number, INT, base)
+    why = f"CASE WHEN {found.value} IS NULL THEN coalesce({found.why}, {ABSENT}::TINYINT) END"
+    return Cell(found.value, relation.column(why), INT)
+
+
+# --- lists themselves ---------------------------------------------------------------------------
+
+
+def display(relation: Relation, cells: Sequence[Cell]) -> Cell:
+    """`[a, b, c]`."""
+    shapes = {cell.shape for cell in cells} - {NOTHING}
+    if shapes == {INT, FLOAT}:
+        shapes = {FLOAT}
+    if len(shapes) > 1:
+        raise Unsupported("a list of values of several kinds")
+    item: Shape = next(iter(shapes), NOTHING)
+    kind = sql_type(item)
+    held = ", ".join(f"{{'v': {cell.value}::{kind}, 'm': {cell.why}}}" for cell in cells)
+    return Cell(relation.column(f"[{held}]::{sql_type(Many(item))}"), "NULL::TINYINT", Many(item))
+
+
+def at_place(relation: Relation, base: Cell, place: str) -> Cell:
+    """The element at a place, counted from 1, of a list that has it."""
+    assert isinstance(base.shape, Many)
+    element = relation.column(f"{base.value}[{place}]")
+    return relation.cell(
+        f"{element}.v", f"CASE WHEN {element} IS NULL THEN {NOT_RECORDED}::TINYINT ELSE {element}.m END",
+        base.shape.item,
+    )  # fmt: skip
+
+
+def index(scope: Scope, base: Cell, place: Cell) -> Cell:
+    """`x[0]`, `x[-1]`, `m["key"]`: absent where there is none."""
+    relation = scope.relation
+    if isinstance(base.shape, Pairs) and place.shape == STRING:
+        return _of_map(scope, base, place)
+    if not isinstance(base.shape, Many) or place.shape != INT:
+        return operators.unfit(relation, *(Cell(c.value, c.why, NOTHING) for c in (base, place)))
+    whys = [cell.why for cell in (base, place) if not cell.why.startswith("NULL")]
+    why = relation.column(f"coalesce({', '.join([*whys, 'NULL::TINYINT'])})")
+    element = relation.column(
+        f"{base.value}[CASE WHEN {place.value} < 0 THEN len({base.value}) + {place.value} + 1 "
+        f"ELSE {place.value} + 1 END]"
+    )
+    inside = f"{place.value} < len({base.value}) AND {place.value} >= -len({base.value})"
+    return relation.cell(
+        f"CASE WHEN {why} IS NULL AND {inside} THEN {element}.v END",
+        f"CASE WHEN {why} IS NOT NULL THEN {why} WHEN {inside} THEN {element}.m ELSE {ABSENT}::TINYINT END",
+        base.shape.item,
+    )
+
+
+_MAP_SHAPES: dict[str, tuple[str, Shape]] = {
+    "BOOLEAN": ("{j}::BOOLEAN", One("bool")),
+    "BIGINT": ("{j}::BIGINT", INT),
+    "UBIGINT": ("{j}::BIGINT", INT),
+    "DOUBLE": ("j_float({j})", FLOAT),
+    "float": ("j_float({j})", FLOAT),
+    "VARCHAR": ("({j} ->> '$')", STRING),
+}
+
+
+def _of_map(scope: Scope, base: Cell, key: Cell) -> Cell:
+    """A map's value: of the kind of which all values under that key are."""
+    relation = scope.relation
+    whys = [cell.why for cell in (base, key) if not cell.why.startswith("NULL")]
+    why = relation.column(f"coalesce({', '.join([*whys, 'NULL::TINYINT'])})")
+    held = relation.column(f"CASE WHEN {why} IS NULL THEN j_at({base.value}, {key.value}) END")
+    table = relation.settle()
+    kinds = {
+        kind
+        for (kind,) in scope.facts.ask(
+            f"SELECT DISTINCT CASE json_type({held}) WHEN 'OBJECT' THEN json_keys({held})[1] "
+            f"ELSE json_type({held}) END FROM {table} WHERE {held} IS NOT NULL"
+        )
+    } - {"missing"}
+    found = {_MAP_SHAPES.get(kind) for kind in kinds}
+    if found == {_MAP_SHAPES["BIGINT"], _MAP_SHAPES["DOUBLE"]}:
+        found = {_MAP_SHAPES["DOUBLE"]}
+    if None in found or len(found) > 1:
+        raise Unsupported("values of a map are of several kinds")
+    sql, shape = next((each for each in found if each is not None), ("NULL::BOOLEAN", NOTHING))
+    return relation.cell(
+        f"CASE WHEN j_missing({held}) IS NULL THEN {sql.format(j=held)} END",
+        f"CASE WHEN {why} IS NOT NULL THEN {why} WHEN {held} IS NULL THEN {ABSENT}::TINYINT "
+        f"ELSE j_missing({held}) END",
+        shape,
+    )
+
+
+def _as_column(relation: Relation, cell: Cell) -> Cell:
+    """The cell with its value as a computed column, which joins can name."""
+    if cell.value.startswith("x"):
+        return cell
+    # A list display or literal: wrap it, so that it gets a name of its own.
+    return Cell(relation.column(f"({cell.value})"), cell.why, cell.shape)

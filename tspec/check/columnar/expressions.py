@@ -1,0 +1,336 @@
+"""From an expression to columns of a query: one function for each kind of expression of `rules.py`.
+
+`want` is the feature that is read of a tensor: it goes down to the table of samples, so that no
+tensor is ever a value in a query.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from tspec.check.columnar import calls, collections, folds, lookback, operators, state, tensors
+from tspec.check.columnar.reads import KNOWN
+from tspec.check.columnar.scope import Element, Frame, Scope
+from tspec.check.columnar.shapes import (
+    ABSENT,
+    BOOL,
+    FLOAT,
+    INT,
+    NOT_RECORDED,
+    STRING,
+    Cell,
+    Many,
+    One,
+    call_of,
+    missing,
+)
+from tspec.check.columnar.sql import integer, number, text
+from tspec.resolve import rules
+from tspec.resolve.rules import Expr
+
+_HEAVY = (rules.Subjects, rules.Calls, rules.LastCall, rules.Restrict)
+_PATHS = (
+    rules.Field, rules.Index, rules.Old, rules.Previous, rules.First, rules.Variable, rules.Ambient,
+    rules.Cast, rules.Change,
+)  # fmt: skip
+
+
+def read(scope: Scope, expr: Expr, frame: Frame, want: str | None = None) -> Cell:
+    """The columns of an expression's value and of why it is missing."""
+    asked = (expr, frame, want)
+    if asked not in scope.memo:
+        if scope.outer is not None and _is_of_window(expr, scope):
+            scope.memo[asked] = _from_outer(scope, read(scope.outer, expr, frame, want))
+        else:
+            scope.memo[asked] = _MEANING[type(expr)](scope, expr, frame, want)
+    return scope.memo[asked]
+
+
+def condition(scope: Scope, expr: Expr, frame: Frame) -> Cell:
+    """An expression where a bool is expected."""
+    return operators.truth(scope.relation, read(scope, expr, frame))
+
+
+def inside(expr: object) -> Iterator[object]:
+    """An expression and all that it holds."""
+    yield expr
+    if isinstance(expr, tuple):
+        for item in expr:
+            yield from inside(item)
+    elif is_dataclass(expr):
+        for each in fields(expr):
+            if each.name not in ("type", "span"):
+                yield from inside(getattr(expr, each.name))
+
+
+def _is_of_window(expr: Expr, scope: Scope) -> bool:
+    """It is the same for every choice of subjects, and dear: then it is read once for a window."""
+    found = list(inside(expr))
+    return any(isinstance(each, _HEAVY) for each in found) and not any(
+        isinstance(each, rules.Variable | rules.Previous | rules.Transpose)
+        or (isinstance(each, rules.First))
+        or (isinstance(each, rules.Fold) and each.scope != "list")
+        for each in found
+    )
+
+
+def _from_outer(scope: Scope, cell: Cell) -> Cell:
+    outer = scope.outer
+    assert outer is not None
+    table = outer.relation.settle()
+    value, why = scope.relation.joined(
+        f"LEFT JOIN {table} o ON o.w = r.w", (_of("o", cell.value), _of("o", cell.why))
+    )
+    return Cell(value, why, cell.shape)
+
+
+def _of(alias: str, column: str) -> str:
+    """A computed column on one side of a join; what is no such column is the same on both."""
+    return f"{alias}.{column}" if re.fullmatch(r"x\d+", column) else column
+
+
+# --- names --------------------------------------------------------------------------------------
+
+
+def _constant(scope: Scope, expr: rules.Constant, frame: Frame, want: str | None) -> Cell:
+    value = expr.value
+    if isinstance(value, bool):
+        return Cell(str(value).lower(), "NULL::TINYINT", BOOL)
+    if isinstance(value, int):
+        return Cell(integer(value), "NULL::TINYINT", INT)
+    if isinstance(value, float):
+        return Cell(number(value), "NULL::TINYINT", FLOAT)
+    return Cell(text(value), "NULL::TINYINT", STRING)
+
+
+def _ambient(scope: Scope, expr: rules.Ambient, frame: Frame, want: str | None) -> Cell:
+    if expr.name == "rank":
+        return Cell("rank", "NULL::TINYINT", INT)
+    if expr.name in ("step", "epoch", "microbatch", "phase"):
+        shape = STRING if expr.name == "phase" else INT
+        why = "NULL::TINYINT"
+        if frame.when == "e":
+            why = scope.relation.column("CASE WHEN e_at IS NULL THEN 2::TINYINT END")
+        return Cell(frame.column(expr.name), why, shape)
+    context = Cell("hash('context ')", "NULL::TINYINT", One("subject", "context"))
+    return state.of_subject(scope, context, expr.name, Frame(frame.when), want)
+
+
+def _variable(scope: Scope, expr: rules.Variable, frame: Frame, want: str | None) -> Cell:
+    bound = scope.variables[expr.name]
+    if isinstance(bound, Element):
+        held = read(scope, bound.collection, Frame("l"), want)
+        return collections.at_place(scope.relation, held, bound.place)
+    return bound
+
+
+def _window_call(scope: Scope, expr: rules.WindowCall, frame: Frame, want: str | None) -> Cell:
+    return Cell("c", "NULL::TINYINT", calls.of_window(scope.window))
+
+
+def _last_call(scope: Scope, expr: rules.LastCall, frame: Frame, want: str | None) -> Cell:
+    if frame.when == "s" and not scope.instant:
+        return missing(NOT_RECORDED, call_of(expr.event.events))
+    filters = calls.filters(scope, expr.event, frame, read)
+    return calls.last(scope, expr.event, filters, frame)
+
+
+def _calls(scope: Scope, expr: rules.Calls, frame: Frame, want: str | None) -> Cell:
+    if frame.when == "s" and not scope.instant:
+        return Cell(
+            "[]::STRUCT(v BIGINT, m TINYINT)[]", "NULL::TINYINT", Many(call_of(expr.event.events))
+        )
+    filters = calls.filters(scope, expr.event, frame, read)
+    return calls.in_window(scope, ((expr.event, filters),), frame)
+
+
+# --- subjects and their fields ------------------------------------------------------------------
+
+
+def _subjects(scope: Scope, expr: rules.Subjects, frame: Frame, want: str | None) -> Cell:
+    found = collections.subjects(scope, expr.kind, frame)
+    return _restricted(scope, found, expr.filters, frame)
+
+
+def _restrict(scope: Scope, expr: rules.Restrict, frame: Frame, want: str | None) -> Cell:
+    return _restricted(scope, read(scope, expr.collection, frame, want), expr.filters, frame)
+
+
+def _restricted(scope: Scope, found: Cell, filters: tuple[rules.Filter, ...], frame: Frame) -> Cell:
+    if not filters:
+        return found
+    values = tuple((each.field, read(scope, each.value, frame)) for each in filters)
+    return collections.restricted(scope, found, values, frame)
+
+
+def _field(scope: Scope, expr: rules.Field, frame: Frame, want: str | None) -> Cell:
+    base = read(scope, expr.base, frame)
+    return collections.field(scope, base, expr, frame, want)
+
+
+def _list_display(scope: Scope, expr: rules.ListDisplay, frame: Frame, want: str | None) -> Cell:
+    cells = [read(scope, item, frame, want) for item in expr.items]
+    return collections.display(scope.relation, cells)
+
+
+def _index(scope: Scope, expr: rules.Index, frame: Frame, want: str | None) -> Cell:
+    base, index = read(scope, expr.base, frame, want), read(scope, expr.index, frame)
+    return collections.index(scope, base, index)
+
+
+def _present(scope: Scope, expr: rules.Present, frame: Frame, want: str | None) -> Cell:
+    cell = read(scope, expr.value, frame, KNOWN if isinstance(expr.value, _PATHS) else None)
+    return scope.relation.cell(
+        f"CASE WHEN {cell.why} IS NULL THEN true WHEN {cell.why} = {ABSENT} THEN false END",
+        f"CASE WHEN {cell.why} <> {ABSENT} THEN {cell.why} END",
+        BOOL,
+    )
+
+
+# --- tensors ------------------------------------------------------------------------------------
+
+
+def _feature(scope: Scope, expr: rules.Feature, frame: Frame, want: str | None) -> Cell:
+    if expr.per is not None or expr.dim is not None:
+        return tensors.unread(scope.relation, read(scope, expr.tensor, frame, KNOWN))
+    return tensors.feature(
+        scope.relation, expr.name, lambda feature: read(scope, expr.tensor, frame, feature)
+    )
+
+
+def _cast(scope: Scope, expr: rules.Cast, frame: Frame, want: str | None) -> Cell:
+    return tensors.unread(scope.relation, read(scope, expr.tensor, frame, KNOWN))
+
+
+def _change(scope: Scope, expr: rules.Change, frame: Frame, want: str | None) -> Cell:
+    now = read(scope, expr.tensor, frame, KNOWN)
+    before = read(scope, expr.tensor, Frame("s", frame.first), KNOWN)
+    return tensors.unread(scope.relation, now, before)
+
+
+# --- folds and look-backs -----------------------------------------------------------------------
+
+
+def _fold(scope: Scope, expr: rules.Fold, frame: Frame, want: str | None) -> Cell:
+    if expr.scope == "list":
+        value = read(scope, expr.value, frame, KNOWN if expr.name == "count" else None)
+        return folds.of_list(scope.relation, expr.name, value)
+    value = read(scope, expr.value, frame)
+    if expr.scope == "group":
+        many, complete = lookback.members(scope, value)
+    else:
+        assert expr.over is not None
+        many, complete = lookback.over(scope, value, expr.over)
+    return folds.of_many(scope.relation, expr.name, many, complete)
+
+
+def _previous(scope: Scope, expr: rules.Previous, frame: Frame, want: str | None) -> Cell:
+    return lookback.previous(scope, read(scope, expr.value, frame, want))
+
+
+def _first(scope: Scope, expr: rules.First, frame: Frame, want: str | None) -> Cell:
+    if lookback.reads_entities_only(expr.value):
+        return read(scope, expr.value, Frame(frame.when, True), want)
+    return lookback.first(scope, read(scope, expr.value, frame, want), expr.value)
+
+
+def _transpose(scope: Scope, expr: rules.Transpose, frame: Frame, want: str | None) -> Cell:
+    return lookback.transposed(scope, read(scope, expr.value, frame, want))
+
+
+# --- operators ----------------------------------------------------------------------------------
+
+
+def _function(scope: Scope, expr: rules.Function, frame: Frame, want: str | None) -> Cell:
+    cells = [read(scope, argument, frame) for argument in expr.arguments]
+    if expr.name == "isinstance":
+        value, wanted = cells
+        if isinstance(value.shape, One) and value.shape.name in ("subject", "call"):
+            value = collections.field_of(scope, value, "class", frame, None)
+        return operators.is_instance(scope.relation, value, wanted)
+    return operators.function(scope.facts, scope.relation, expr.name, cells)
+
+
+_Meaning = Callable[[Scope, Any, Frame, "str | None"], Cell]
+
+
+def _of_operands(
+    apply: Callable[..., Cell], *names: str
+) -> Callable[[Scope, Any, Frame, str | None], Cell]:
+    """The meaning of an operator whose operands are the fields of those names."""
+
+    def meaning(scope: Scope, expr: Any, frame: Frame, want: str | None) -> Cell:
+        operands = [read(scope, getattr(expr, name), frame) for name in names]
+        return apply(scope.relation, *operands)
+
+    return meaning
+
+
+def _compare(scope: Scope, expr: rules.Compare, frame: Frame, want: str | None) -> Cell:
+    left, right = read(scope, expr.left, frame), read(scope, expr.right, frame)
+    return operators.compare(scope.relation, expr.op, left, right)
+
+
+def _same_object(scope: Scope, expr: rules.SameObject, frame: Frame, want: str | None) -> Cell:
+    left, right = read(scope, expr.left, frame), read(scope, expr.right, frame)
+    if left.shape == right.shape == tensors.TENSOR:
+        left = read(scope, expr.left, frame, "object")
+        right = read(scope, expr.right, frame, "object")
+    return operators.compare(scope.relation, "==", left, right)
+
+
+def _arithmetic(scope: Scope, expr: rules.Arithmetic, frame: Frame, want: str | None) -> Cell:
+    left, right = read(scope, expr.left, frame), read(scope, expr.right, frame)
+    return operators.arithmetic(scope.relation, expr.op, left, right)
+
+
+def _junction(scope: Scope, expr: rules.And | rules.Or, frame: Frame, want: str | None) -> Cell:
+    items = [condition(scope, item, frame) for item in expr.items]
+    word = "AND" if isinstance(expr, rules.And) else "OR"
+    return operators.junction(scope.relation, word, items)
+
+
+def _implies(scope: Scope, expr: rules.Implies, frame: Frame, want: str | None) -> Cell:
+    left = operators.negation(scope.relation, condition(scope, expr.left, frame))
+    return operators.junction(scope.relation, "OR", [left, condition(scope, expr.right, frame)])
+
+
+def _not(scope: Scope, expr: rules.Not, frame: Frame, want: str | None) -> Cell:
+    return operators.negation(scope.relation, condition(scope, expr.value, frame))
+
+
+_MEANING: Mapping[type, _Meaning] = {
+    rules.Constant: _constant,
+    rules.ListDisplay: _list_display,
+    rules.Ambient: _ambient,
+    rules.Variable: _variable,
+    rules.WindowCall: _window_call,
+    rules.LastCall: _last_call,
+    rules.Subjects: _subjects,
+    rules.Restrict: _restrict,
+    rules.Calls: _calls,
+    rules.Field: _field,
+    rules.Feature: _feature,
+    rules.Cast: _cast,
+    rules.Change: _change,
+    rules.Index: _index,
+    rules.Old: lambda s, e, f, want: read(s, e.value, Frame("s", f.first), want),
+    rules.Previous: _previous,
+    rules.First: _first,
+    rules.Present: _present,
+    rules.Fold: _fold,
+    rules.Transpose: _transpose,
+    rules.Compare: _compare,
+    rules.Member: _of_operands(operators.member, "item", "collection"),
+    rules.SameObject: _same_object,
+    rules.Arithmetic: _arithmetic,
+    rules.Negate: _of_operands(operators.negate, "value"),
+    rules.Not: _not,
+    rules.And: _junction,
+    rules.Or: _junction,
+    rules.Implies: _implies,
+    rules.Function: _function,
+}

@@ -1,0 +1,144 @@
+"""A trace as tables of an embedded DuckDB: records, calls, lives of subjects, boundaries.
+
+Every record has a place `g` in the trace, which grows along its rank: rank * 2^40 + its number in the
+stream. Ranks never share places, so a window is a range of places and needs no rank. Records may share
+an instant: `lo` and `hi` are the first and the last place of an instant's records, so "at or before
+this instant" is `g <= hi`, "before it" is `g < lo`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tspec.check.columnar.sql import MACROS
+from tspec.trace.model import Trace
+
+RANK = 2**40
+"""Places that each rank has."""
+
+HEAD = (
+    "record", "place", "tag", "seq", "step", "epoch", "microbatch", "phase", "what", "call", "parent",
+    "subject", "index", "gone",
+)  # fmt: skip
+VALUE = ("field", "item", "type", "bool", "int", "float", "text")
+
+_CONTEXT = ("step", "epoch", "microbatch", "phase")
+
+_TABLES = (
+    # Records that share an instant with another; nearly none.
+    """shared AS SELECT rank, seq, min(g) AS lo, max(g) AS hi FROM record
+       GROUP BY rank, seq HAVING count(*) > 1""",
+    """instant AS SELECT r.*, coalesce(s.lo, r.g) AS lo, coalesce(s.hi, r.g) AS hi
+       FROM record r LEFT JOIN shared s ON r.rank = s.rank AND r.seq = s.seq
+       WHERE r.tag <> 'sample'""",
+    """calls AS SELECT b.g AS c, b.rank, b.call, p.g AS parent, b.what AS event,
+         b.lo AS b_lo, b.hi AS b_hi, b.step AS b_step, b.epoch AS b_epoch,
+         b.microbatch AS b_microbatch, b.phase AS b_phase,
+         e.g AS e, e.lo AS e_lo, e.hi AS e_hi, e.step AS e_step, e.epoch AS e_epoch,
+         e.microbatch AS e_microbatch, e.phase AS e_phase
+       FROM instant b
+       LEFT JOIN instant e ON e.tag = 'end' AND e.rank = b.rank AND e.call = b.call
+       LEFT JOIN instant p ON p.tag = 'begin' AND p.rank = b.rank AND p.call = b.parent
+       WHERE b.tag = 'begin'""",
+    """boundaries AS SELECT rank, g, lo, hi, what AS span, index AS number,
+         step, epoch, microbatch, phase FROM instant WHERE tag = 'boundary'""",
+    """ends AS SELECT rank, min(g) AS first, max(g) AS last, arg_max(tag, g) = 'finish' AS finished,
+         max(step) AS step, max(epoch) AS epoch, bool_or(tag = 'finish') AS any_finish
+       FROM record GROUP BY rank""",
+    """subjects AS SELECT subject AS sid, any_value(kind) AS kind, any_value(name) AS name
+       FROM sample GROUP BY subject""",
+    """firsts AS SELECT rank, subject AS sid, any_value(kind) AS kind, min(g) AS first,
+         arg_min(step, g) AS step, arg_min(epoch, g) AS epoch FROM sample GROUP BY rank, subject""",
+    # A life begins with a sample after none or a `gone` one, and ends with the next `gone` one.
+    """lives AS SELECT rank, subject AS sid, kind, g AS born, died FROM (
+         SELECT *, lead(g) OVER (PARTITION BY rank, subject ORDER BY g) AS died FROM (
+           SELECT *, lag(gone) OVER (PARTITION BY rank, subject ORDER BY g) AS was FROM sample)
+         WHERE was IS NULL OR was <> gone) WHERE NOT gone""",
+)
+
+
+class Facts:
+    """The tables of one trace, and of what rules read from it. To be closed."""
+
+    def __init__(self, streams: Iterable[tuple[int, Any]], world: int) -> None:
+        """`streams` are ranks with Arrow tables of `tspec.trace.columns`."""
+        import duckdb
+
+        self.world = world
+        self.con = duckdb.connect()
+        self.names = itertools.count()
+        self.cache: dict[Any, Any] = {}
+        """What was made for one rule and serves the next: tables by what they hold."""
+        self._load([(rank, rows) for rank, rows in streams if rows.num_rows])
+        self.types = self._types()
+
+    def __enter__(self) -> Facts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.con.close()
+
+    def table(self, query: str) -> str:
+        """The table of a query; asked for again, the same one."""
+        if query not in self.cache:
+            name = f"t{next(self.names)}"
+            self.con.execute(f"CREATE TEMP TABLE {name} AS {query}")
+            self.cache[query] = name
+        return str(self.cache[query])
+
+    def ask(self, query: str) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
+        return list(self.con.execute(query).fetchall())
+
+    def _load(self, streams: list[tuple[int, Any]]) -> None:
+        con = self.con
+        con.execute("SET preserve_insertion_order = false")
+        con.execute("SET enable_progress_bar = false")
+        for macro in MACROS:
+            con.execute(f"CREATE TEMP MACRO {macro}")
+        from tspec.trace.columns import SCHEMA
+
+        for number, (rank, rows) in enumerate(streams or [(0, SCHEMA.empty_table())]):
+            con.register(f"stream_{number}", rows)
+        parts = [
+            f"SELECT {rank}::BIGINT AS rank, {rank * RANK}::BIGINT + record AS g, * FROM stream_{n}"
+            for n, (rank, _) in enumerate(streams or [(0, None)])
+        ]
+        con.execute("CREATE TEMP VIEW raw AS " + " UNION ALL ".join(parts))
+        con.execute(
+            """CREATE TEMP TABLE record AS SELECT rank, g, tag, seq, step, epoch, microbatch, phase,
+                 what, call, parent, index FROM raw WHERE place = 0"""
+        )
+        con.execute(
+            """CREATE TEMP TABLE sample AS SELECT rank, g, step, epoch, what AS kind, subject AS name,
+                 hash(what || ' ' || subject) AS subject, coalesce(gone, false) AS gone
+               FROM raw WHERE place = 0 AND tag = 'sample'"""
+        )
+        for table in _TABLES:
+            con.execute(f"CREATE TEMP TABLE {table}")
+
+    def _types(self) -> Mapping[tuple[str, str | None, str], frozenset[tuple[str, bool]]]:
+        """(tag, kind or event, field) -> the types of its values; whether they are a list's items."""
+        found: dict[tuple[str, str | None, str], set[tuple[str, bool]]] = {}
+        for tag, what, field, kind, item in self.ask(
+            """SELECT DISTINCT tag, what, field, type, item IS NOT NULL FROM raw
+               WHERE field IS NOT NULL"""
+        ):
+            found.setdefault((tag, what, field), set()).add((kind, item))
+        return {key: frozenset(types) for key, types in found.items()}
+
+
+def load(trace: Path | str | Trace, features: Collection[str]) -> Facts:
+    """Facts of a trace; of tensors only the features asked for. Raises TraceError for a folder that is none."""
+    if isinstance(trace, Trace):
+        from tspec.trace.write import table
+
+        streams = [(s.rank, table(s.records)) for s in trace.streams if s.worker is None]
+        return Facts(streams, trace.world)
+    from tspec.trace.read import open_tables
+
+    tables = open_tables(trace, {*HEAD, *VALUE, *features})
+    return Facts([(t.rank, t.rows) for t in tables.streams if t.worker is None], tables.world)

@@ -1,0 +1,231 @@
+"""All instances of a rule as a relation: windows, with every choice of subjects, keys and groups.
+
+The counterpart of `tspec.check.interpret.instances`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tspec.check.columnar import groups, members, operators
+from tspec.check.columnar.calls import of_window
+from tspec.check.columnar.collections import PASSING, holds
+from tspec.check.columnar.expressions import read
+from tspec.check.columnar.facts import RANK, Facts
+from tspec.check.columnar.reads import KNOWN
+from tspec.check.columnar.relation import Relation
+from tspec.check.columnar.scope import Element, Frame, History, Scope
+from tspec.check.columnar.shapes import NOTHING, TENSOR, Cell, Many, One, Unsupported
+from tspec.check.columnar.sql import text
+from tspec.check.columnar.windows import windows
+from tspec.resolve import rules
+from tspec.resolve.rules import For, Rule
+from tspec.resolve.types import ListOf, Optional, Scalar, SetOf
+
+LAST = Frame("l")
+"""Subjects are those that exist when the window closes; of one that is cut off, at the last record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instances:
+    """A scope whose rows are a rule's instances, on each rank that has them.
+
+    `labels` are SQL of the subjects' parts of the key, `kinds` what they are: `subject` (a hash),
+    `call`, `place` (numbers shown as #n) or `item` (a number). `place` is SQL of the second part of
+    `at`, `ranks` of the group's ranks, `no_group` a column that is true where there is none.
+    """
+
+    scope: Scope
+    labels: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    place: str = "at1"
+    ranks: str = ""
+    no_group: str = "false"
+
+
+def instances(rule: Rule, facts: Facts) -> Instances:
+    """The instances of a rule. Raises Unsupported if a query cannot tell them."""
+    empty = Relation(facts.con, "(SELECT 1 AS i)", "i", facts.names)
+    found = windows(Scope(facts, empty, rule.window, {}))
+    outer = Scope(facts, Relation(facts.con, found.table, "w", facts.names), rule.window, {})
+    scope = Scope(facts, Relation(facts.con, found.table, "w", facts.names), rule.window, {})
+    pending = {number: shape for number, shape in found.filters}
+    made = Instances(replace(scope, outer=outer))
+    made = _filtered(rule, made, pending)
+    for clause in rule.subjects:
+        made = _filtered(rule, _chosen(rule, made, clause), pending)
+    if pending:
+        raise Unsupported("a window's filter names what is no subject")
+    return _keyed(rule, made)
+
+
+def _filtered(rule: Rule, made: Instances, pending: dict[int, object]) -> Instances:
+    """Keep the rows for which the window's filters hold, as soon as their variables are bound."""
+    pattern = rule.window.event
+    for number in list(pending):
+        assert pattern is not None
+        each = pattern.filters[number]
+        from tspec.check.columnar.expressions import inside
+
+        names = {e.name for e in inside(each.value) if isinstance(e, rules.Variable)}
+        if not names <= set(made.scope.variables):
+            continue
+        shape = pending.pop(number)
+        value = read(made.scope, each.value, LAST)
+        if NOTHING in (shape, value.shape):
+            made.scope.relation.keep("false")
+            continue
+        test = operators.equal(f"f{number}", shape, value.value, value.shape)  # type: ignore[arg-type]
+        made.scope.relation.keep(f"coalesce({test}, false)")
+    return made
+
+
+# --- subjects -----------------------------------------------------------------------------------
+
+
+def _chosen(rule: Rule, made: Instances, clause: For) -> Instances:
+    """With another variable: a row for each element of its collection."""
+    scope, collection = made.scope, clause.collection
+    if (
+        rule.window.kind == "calls"
+        and isinstance(collection, rules.Calls)
+        and collection.event == rule.window.event
+    ):
+        cell = Cell("c", "NULL::TINYINT", of_window(rule.window))
+        return _bound(made, clause.variable, cell, "at1", "call")
+    if isinstance(collection, rules.Subjects):
+        return _subjects(made, clause, collection)
+    return _elements(made, clause)
+
+
+def _bound(
+    made: Instances, variable: str, cell: Cell | Element, label: str, kind: str
+) -> Instances:
+    scope = replace(made.scope, variables={**made.scope.variables, variable: cell}, memo={})
+    return replace(made, scope=scope, labels=(*made.labels, label), kinds=(*made.kinds, kind))
+
+
+def _grown(made: Instances, query: str) -> Instances:
+    """The rows of a query over the relation so far, which keeps its columns."""
+    facts = made.scope.facts
+    numbered = f"SELECT row_number() OVER () AS i, * FROM ({query})"
+    name = f"t{next(facts.names)}"
+    facts.con.execute(f"CREATE TEMP TABLE {name} AS {numbered}")
+    relation = Relation(facts.con, name, "i", facts.names)
+    return replace(made, scope=replace(made.scope, relation=relation, memo={}))
+
+
+def _subjects(made: Instances, clause: For, collection: rules.Subjects) -> Instances:
+    """All subjects of a kind that exist then."""
+    facts, relation = made.scope.facts, made.scope.relation
+    number = len(made.labels)
+    kind = text(collection.kind)
+    without = "" if relation.key == "w" else "EXCLUDE (i)"
+    table = relation.settle()
+    if collection.kind in PASSING:
+        lives = facts.table(f"SELECT sid, first FROM firsts WHERE kind = {kind}")
+        query = f"""SELECT r.* {without}, s.sid AS v{number}, row_number() OVER (
+                      PARTITION BY r.{relation.key} ORDER BY s.first) - 1 AS k{number}
+                    FROM {table} r JOIN {lives} s ON s.first >= r.sample_lo
+                      AND s.first < r.sample_hi AND s.first <= r.l_at"""
+    else:
+        lives = facts.table(
+            f"""SELECT l.sid, l.born, coalesce(l.died, (l.rank + 1) * {RANK}) AS died
+                FROM lives l WHERE l.kind = {kind}"""
+        )
+        query = f"""SELECT r.* {without}, s.sid AS v{number}, s.sid AS k{number}
+                    FROM {table} r JOIN {lives} s ON s.born <= r.l_at AND r.l_at < s.died
+                      AND s.born >= r.rank * {RANK}"""
+    made = _grown(made, query)
+    cell = Cell(f"v{number}", "NULL::TINYINT", One("subject", collection.kind))
+    labelled = "place" if collection.kind in PASSING else "subject"
+    scope = made.scope
+    for each in collection.filters:
+        value = read(scope, each.value, LAST)
+        from tspec.check.columnar.collections import field_of
+
+        found = field_of(scope, cell, each.field, LAST, None)
+        scope.relation.keep(f"coalesce({holds(scope, each.field, found, value, LAST)}, false)")
+    return _bound(made, clause.variable, cell, f"k{number}", labelled)
+
+
+def _elements(made: Instances, clause: For) -> Instances:
+    """The elements of any other collection; of several of one name, the first."""
+    scope, number = made.scope, len(made.labels)
+    tensors = _holds_tensors(clause.collection)
+    cell = read(scope, clause.collection, LAST, KNOWN if tensors else None)
+    without = "" if scope.relation.key == "w" else "EXCLUDE (i)"
+    if not isinstance(cell.shape, Many):
+        query = f"SELECT * {without}, NULL::BIGINT AS k{number} FROM {scope.relation.settle()} WHERE false"
+        made = _grown(made, query)
+        return _bound(
+            made,
+            clause.variable,
+            Cell("NULL::BOOLEAN", "2::TINYINT", NOTHING),
+            f"k{number}",
+            "item",
+        )
+    item = cell.shape.item
+    held = scope.relation.column(f"({cell.value})")
+    table = scope.relation.settle()
+    label, kind = f"k{number} - 1", "item"
+    once = ""
+    if isinstance(item, One) and item.name == "call":
+        kind = "place"
+    if isinstance(item, One) and item.name == "subject":
+        if item.kind in PASSING or not item.kind:
+            raise Unsupported("a list of batches or messages as subjects")
+        label, kind = f"v{number}", "subject"
+        once = "QUALIFY row_number() OVER (PARTITION BY r_key, el.v ORDER BY n) = 1"
+    query = f"""SELECT * EXCLUDE (el, n, r_key), el.v AS v{number}, n AS k{number}
+                FROM (SELECT * {without}, {scope.relation.key} AS r_key, unnest({held}) AS el,
+                        generate_subscripts({held}, 1) AS n FROM {table})
+                WHERE el.m IS NULL {once}"""
+    made = _grown(made, query)
+    if tensors or item == TENSOR:
+        return _bound(made, clause.variable, Element(clause.collection, f"k{number}"), label, kind)
+    return _bound(made, clause.variable, Cell(f"v{number}", "NULL::TINYINT", item), label, kind)
+
+
+def _holds_tensors(collection: rules.Expr) -> bool:
+    kind = collection.type
+    if isinstance(kind, Optional):
+        kind = kind.item
+    item = kind.item if isinstance(kind, ListOf | SetOf) else kind
+    item = item.item if isinstance(item, Optional) else item
+    return item == Scalar("tensor")
+
+
+# --- keys ---------------------------------------------------------------------------------------
+
+
+def _keyed(rule: Rule, made: Instances) -> Instances:
+    """With the columns of groups, keys and histories."""
+    if made.scope.relation.key == "w":
+        made = _grown(made, f"SELECT * FROM {made.scope.relation.settle()}")
+    scope, relation = made.scope, made.scope.relation
+    ranks, no_group = groups.of_rows(rule, scope)
+    clauses = list(zip(made.labels, made.kinds, strict=True))
+    place = "at1"
+    if rule.window.kind == "calls" and rule.across:
+        alike = [
+            "rank",
+            "at0",
+            f"hash({ranks})",
+            *(label for label, kind in clauses if kind != "call"),
+        ]
+        place = relation.column(
+            f"row_number() OVER (PARTITION BY {', '.join(alike)} ORDER BY c) - 1"
+        )
+    labels = tuple(place if kind == "call" else label for label, kind in clauses)
+    key = relation.column(f"hash({', '.join([ranks, *labels])})")
+    if rule.window.once:
+        first = relation.column(f"min({{'a': at0, 'b': {place}}}) OVER (PARTITION BY {key})")
+        relation.keep(f"at0 = {first}.a AND {place} = {first}.b")
+    history = relation.column(f"hash(rank, {key})")
+    order = relation.column(f"row_number() OVER (PARTITION BY {history} ORDER BY at0, {place})")
+    chosen = [f"k{n}" for n, (_, kind) in enumerate(clauses) if kind != "call"]
+    rank_first = ", ".join(["at0", place, "w", *chosen])
+    scope = replace(scope, history=History(history, order, rank_first, rule.window.every))
+    made = Instances(scope, labels, made.kinds, place, ranks, no_group)
+    return members.with_others(rule, made) if rule.across else made

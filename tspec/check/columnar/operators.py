@@ -1,0 +1,346 @@
+"""What operators do with columns: Kleene's, IEEE's, and missing where an operand is.
+
+The counterpart of `tspec.check.interpret.values`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tspec.check.columnar.facts import Facts
+from tspec.check.columnar.relation import Relation
+from tspec.check.columnar.shapes import (
+    ABSENT,
+    BOOL,
+    FLOAT,
+    INT,
+    NOT_RECORDED,
+    NOTHING,
+    NUMBERS,
+    STRING,
+    Cell,
+    Many,
+    One,
+    Pairs,
+    Shape,
+    Unsupported,
+    as_float,
+    first_inside,
+)
+
+ULPS = {
+    "float64": -52, "float32": -23, "float16": -10, "bfloat16": -7, "float8_e4m3fn": -3,
+    "float8_e4m3fnuz": -3, "float8_e5m2": -2, "float8_e5m2fnuz": -2,
+}  # fmt: skip
+
+
+def first_why(*cells: Cell) -> str:
+    """SQL of the reason of the first operand that is missing, or holds something missing."""
+    whys = []
+    for cell in cells:
+        if not cell.why.startswith("NULL"):
+            whys.append(cell.why)
+        inner = first_inside(cell.value, cell.shape)
+        if not inner.startswith("NULL"):
+            whys.append(inner)
+    if not whys:
+        return "NULL::TINYINT"
+    return whys[0] if len(whys) == 1 else f"coalesce({', '.join(whys)})"
+
+
+def known(relation: Relation, value: str, shape: Shape, *operands: Cell) -> Cell:
+    """A total function of its operands, which has their reason where one is missing."""
+    why = relation.column(first_why(*operands))
+    if why.startswith("NULL"):
+        return Cell(relation.column(value), why, shape)
+    return relation.cell(f"CASE WHEN {why} IS NULL THEN {value} END", why, shape)
+
+
+def unfit(relation: Relation, *operands: Cell) -> Cell:
+    """Operands that do not fit: not recorded, unless they are missing themselves."""
+    why = first_why(*operands)
+    return Cell(
+        "NULL::BOOLEAN", relation.column(f"coalesce({why}, {NOT_RECORDED}::TINYINT)"), NOTHING
+    )
+
+
+# --- comparison ---------------------------------------------------------------------------------
+
+
+def compare(relation: Relation, op: str, left: Cell, right: Cell) -> Cell:
+    """`left op right`."""
+    if NOTHING in (left.shape, right.shape):
+        return Cell("NULL::BOOLEAN", relation.column(first_why(left, right)), BOOL)
+    if op in ("==", "!="):
+        same = equal(left.value, left.shape, right.value, right.shape)
+        return known(relation, same if op == "==" else f"NOT ({same})", BOOL, left, right)
+    if left.shape in NUMBERS and right.shape in NUMBERS:
+        return known(relation, _ordered(op, left, right), BOOL, left, right)
+    if left.shape == right.shape == STRING:
+        return known(relation, f"{left.value} {op} {right.value}", BOOL, left, right)
+    cell = unfit(relation, left, right)
+    return Cell(cell.value, cell.why, BOOL)
+
+
+def _ordered(op: str, left: Cell, right: Cell) -> str:
+    if left.shape == right.shape == INT:
+        return f"{left.value} {op} {right.value}"
+    if op in (">", ">="):
+        left, right, op = right, left, op.replace(">", "<")
+    return f"{'f_lt' if op == '<' else 'f_le'}({as_float(left)}, {as_float(right)})"
+
+
+def equal(left: str, left_shape: Shape, right: str, right_shape: Shape) -> str:
+    """SQL of `==` of two known values; what is of different kinds is never equal."""
+    if isinstance(left_shape, Many) and isinstance(right_shape, Many):
+        return _equal_lists(left, left_shape, right, right_shape)
+    if isinstance(left_shape, Many | Pairs) or isinstance(right_shape, Many | Pairs):
+        if left_shape == right_shape:
+            raise Unsupported("maps are compared")
+        return "false"
+    if left_shape in NUMBERS and right_shape in NUMBERS:
+        if left_shape == right_shape == INT:
+            return f"{left} = {right}"
+        sides = [
+            side if shape == FLOAT else f"({side})::DOUBLE"
+            for side, shape in ((left, left_shape), (right, right_shape))
+        ]
+        return f"f_eq({sides[0]}, {sides[1]})"
+    return f"{left} = {right}" if left_shape.name == right_shape.name else "false"
+
+
+def _equal_lists(left: str, left_shape: Many, right: str, right_shape: Many) -> str:
+    if left_shape.is_set != right_shape.is_set:
+        return "false"
+    if NOTHING in (left_shape.item, right_shape.item):
+        return f"len({left}) = len({right})"
+    each = equal("it[1].v", left_shape.item, "it[2].v", right_shape.item)
+    pairs = f"list_transform(list_zip({left}, {right}), lambda it: {each})"
+    return f"(len({left}) = len({right}) AND coalesce(list_bool_and({pairs}), true))"
+
+
+def member(relation: Relation, item: Cell, collection: Cell) -> Cell:
+    """`item in collection`. Missing items of the collection might be the item; absent ones are not."""
+    whys = [cell.why for cell in (item, collection) if not cell.why.startswith("NULL")]
+    why = relation.column(
+        f"coalesce({', '.join(whys)}, NULL::TINYINT)" if whys else "NULL::TINYINT"
+    )
+    shape = collection.shape
+    if NOTHING in (item.shape, shape):
+        return Cell(
+            "NULL::BOOLEAN", relation.column(f"coalesce({why}, {NOT_RECORDED}::TINYINT)"), BOOL
+        )
+    if shape == STRING and item.shape == STRING:
+        value = f"contains({collection.value}, {item.value})"
+        return relation.cell(f"CASE WHEN {why} IS NULL THEN {value} END", why, BOOL)
+    if isinstance(shape, Pairs):
+        return _in_map(relation, item, collection, why)
+    if not isinstance(shape, Many):
+        cell = unfit(relation, item, collection)
+        return Cell(cell.value, cell.why, BOOL)
+    if isinstance(item.shape, Many):
+        answers = f"list_transform({item.value}, lambda one: {_in_list('one.v', item.shape.item, collection)})"
+        answers = (
+            f"list_transform({item.value}, lambda one: CASE WHEN one.m IS NULL THEN "
+            f"{_in_list('one.v', item.shape.item, collection)} END)"
+        )
+        value = f"kleene_all({answers})"
+    else:
+        value = _in_list(item.value, item.shape, collection)
+    answer = relation.column(f"CASE WHEN {why} IS NULL THEN {value} END")
+    return Cell(
+        answer,
+        relation.column(
+            f"CASE WHEN {answer} IS NULL THEN coalesce({why}, {NOT_RECORDED}::TINYINT) END"
+        ),
+        BOOL,
+    )
+
+
+def _in_list(item: str, shape: Shape, collection: Cell) -> str:
+    assert isinstance(collection.shape, Many)
+    inner = collection.shape.item
+    lacking = f"(it.m IS NOT NULL AND it.m <> {ABSENT})"
+    if isinstance(inner, Many):
+        raise Unsupported("membership in a list of lists")
+    plain = NOTHING not in (shape, inner) and FLOAT not in (shape, inner)
+    if plain and isinstance(shape, One) and shape.name == inner.name:  # type: ignore[union-attr]
+        found = f"list_contains(list_transform({collection.value}, lambda it: it.v), {item})"
+    else:
+        same = equal("it.v", inner, item, shape) if shape != NOTHING else "NULL"
+        found = f"coalesce(list_bool_or(list_transform({collection.value}, lambda it: it.m IS NULL AND {same})), false)"
+    unknown = (
+        f"coalesce(list_bool_or(list_transform({collection.value}, lambda it: {lacking})), false)"
+    )
+    return f"CASE WHEN {found} THEN true WHEN {unknown} THEN NULL ELSE false END"
+
+
+def _in_map(relation: Relation, item: Cell, collection: Cell, why: str) -> Cell:
+    keys = f"json_keys({collection.value})"
+    if isinstance(item.shape, Pairs):
+        value = (
+            f"kleene_all(list_transform(json_keys({item.value}), lambda k: CASE "
+            f"WHEN NOT list_contains({keys}, k) THEN false "
+            f"ELSE j_eq(j_at({item.value}, k), j_at({collection.value}, k)) END))"
+        )
+    elif item.shape == STRING:
+        value = f"list_contains({keys}, {item.value})"
+    else:
+        raise Unsupported("membership of a list in a map")
+    answer = relation.column(f"CASE WHEN {why} IS NULL THEN {value} END")
+    return Cell(
+        answer,
+        relation.column(
+            f"CASE WHEN {answer} IS NULL THEN coalesce({why}, {NOT_RECORDED}::TINYINT) END"
+        ),
+        BOOL,
+    )
+
+
+# --- Kleene -------------------------------------------------------------------------------------
+
+
+def truth(relation: Relation, cell: Cell) -> Cell:
+    """A value where a bool is expected: what is neither bool nor missing does not fit."""
+    if cell.shape == BOOL:
+        return cell
+    why = relation.column(f"coalesce({cell.why}, {NOT_RECORDED}::TINYINT)")
+    return Cell("NULL::BOOLEAN", why, BOOL)
+
+
+def junction(relation: Relation, word: str, cells: Sequence[Cell]) -> Cell:
+    """Kleene's `AND` or `OR`; unknown for the reason of the first that is unknown."""
+    value = relation.column("(" + f" {word} ".join(cell.value for cell in cells) + ")")
+    whys = [cell.why for cell in cells if not cell.why.startswith("NULL")]
+    if not whys:
+        return Cell(value, "NULL::TINYINT", BOOL)
+    first = f"coalesce({', '.join(whys)})" if len(whys) > 1 else whys[0]
+    return Cell(value, relation.column(f"CASE WHEN {value} IS NULL THEN {first} END"), BOOL)
+
+
+def negation(relation: Relation, cell: Cell) -> Cell:
+    """Kleene's not."""
+    return Cell(relation.column(f"NOT ({cell.value})"), cell.why, BOOL)
+
+
+# --- arithmetic and functions -------------------------------------------------------------------
+
+
+def arithmetic(relation: Relation, op: str, left: Cell, right: Cell) -> Cell:
+    """`left op right`: exact in ints, else in float64."""
+    if left.shape not in NUMBERS or right.shape not in NUMBERS:
+        if NOTHING in (left.shape, right.shape):
+            return Cell("NULL::DOUBLE", relation.column(first_why(left, right)), FLOAT)
+        return unfit(relation, left, right)
+    if op == "/" or FLOAT in (left.shape, right.shape):
+        return known(relation, f"{as_float(left)} {op} {as_float(right)}", FLOAT, left, right)
+    return known(relation, f"{left.value} {op} {right.value}", INT, left, right)
+
+
+def negate(relation: Relation, value: Cell) -> Cell:
+    """`-value`."""
+    if value.shape not in NUMBERS:
+        return value if value.shape == NOTHING else unfit(relation, value)
+    return known(relation, f"-({value.value})", value.shape, value)
+
+
+def function(facts: Facts, relation: Relation, name: str, cells: Sequence[Cell]) -> Cell:
+    """A function of known values; missing where an argument is."""
+    if any(cell.shape == NOTHING for cell in cells):
+        return Cell("NULL::BOOLEAN", relation.column(first_why(*cells)), NOTHING)
+    if name == "divisible":
+        return _divisible(relation, *cells)
+    if name in ("endswith", "startswith", "matches"):
+        return _of_strings(facts, relation, name, *cells)
+    (value,) = cells
+    if name == "ulp" and value.shape == STRING:
+        cases = " ".join(
+            f"WHEN '{dtype}' THEN {2.0**power!r}::DOUBLE" for dtype, power in ULPS.items()
+        )
+        found = known(relation, f"CASE {value.value} {cases} END", FLOAT, value)
+        why = relation.column(
+            f"CASE WHEN {found.value} IS NULL THEN coalesce({found.why}, {NOT_RECORDED}::TINYINT) END"
+        )
+        return Cell(found.value, why, FLOAT)
+    if value.shape not in NUMBERS:
+        return unfit(relation, value)
+    if value.shape == INT and name in ("abs", "ceil", "floor", "round"):
+        sql = f"abs({value.value})" if name == "abs" else value.value
+        return known(relation, sql, INT, value)
+    return known(relation, _NUMERIC[name].format(x=as_float(value)), FLOAT, value)
+
+
+_NUMERIC = {
+    "abs": "abs({x})",
+    "sqrt": "sqrt({x})",
+    "log": "ln({x})",
+    "exp": "exp({x})",
+    # An int has no -0.0.
+    "ceil": "ceil({x}) + 0.0::DOUBLE",
+    "floor": "floor({x}) + 0.0::DOUBLE",
+    "round": "round_even({x}, 0) + 0.0::DOUBLE",
+    "ulp": "ulp({x})",
+}
+
+
+def _divisible(relation: Relation, value: Cell, by: Cell) -> Cell:
+    if isinstance(value.shape, Many):
+        item = Cell("it.v", "NULL::TINYINT", value.shape.item)
+        if value.shape.item not in NUMBERS or by.shape not in NUMBERS:
+            raise Unsupported("divisibility of a list of other than numbers")
+        sql = f"list_transform({value.value}, lambda it: {{'v': {_divides(item, by)}, 'm': NULL::TINYINT}})"
+        return known(relation, sql, Many(BOOL), value, by)
+    if value.shape not in NUMBERS or by.shape not in NUMBERS:
+        return unfit(relation, value, by)
+    return known(relation, _divides(value, by), BOOL, value, by)
+
+
+def _divides(value: Cell, by: Cell) -> str:
+    if value.shape == by.shape == INT:
+        return f"CASE WHEN {by.value} = 0 THEN false ELSE {value.value} % {by.value} = 0 END"
+    x, y = as_float(value), as_float(by)
+    return f"CASE WHEN {y} = 0 OR NOT isfinite({x}) OR isnan({y}) THEN false ELSE {x} % {y} = 0 END"
+
+
+def _of_strings(facts: Facts, relation: Relation, name: str, value: Cell, pattern: Cell) -> Cell:
+    if value.shape != STRING or pattern.shape != STRING:
+        return unfit(relation, value, pattern)
+    if name == "endswith":
+        return known(relation, f"suffix({value.value}, {pattern.value})", BOOL, value, pattern)
+    if name == "startswith":
+        return known(relation, f"prefix({value.value}, {pattern.value})", BOOL, value, pattern)
+    _learn_matches(facts)
+    return known(relation, f"matches({value.value}, {pattern.value})", BOOL, value, pattern)
+
+
+def _learn_matches(facts: Facts) -> None:
+    """The patterns are Python's, which DuckDB's regular expressions are not."""
+    if "matches" not in facts.cache:
+        import duckdb
+
+        facts.con.create_function(
+            "matches", lambda t, p: re.search(p, t) is not None, [duckdb.sqltype("VARCHAR")] * 2,
+            duckdb.sqltype("BOOLEAN"),
+        )  # fmt: skip
+        facts.cache["matches"] = True
+
+
+def is_instance(relation: Relation, classes: Cell, wanted: Cell) -> Cell:
+    """One of a class's dotted paths (a string joined by blanks) is the wanted one, or one of a list."""
+    if NOTHING in (classes.shape, wanted.shape):
+        return Cell("NULL::BOOLEAN", relation.column(first_why(classes, wanted)), BOOL)
+    if classes.shape != STRING:
+        cell = unfit(relation, classes, wanted)
+        return Cell(cell.value, cell.why, BOOL)
+    return known(relation, instance_of(classes.value, wanted), BOOL, classes, wanted)
+
+
+def instance_of(classes: str, wanted: Cell) -> str:
+    """SQL of `is_instance` of known values."""
+    paths = f"string_split({classes}, ' ')"
+    if isinstance(wanted.shape, Many):
+        if wanted.shape.item != STRING:
+            return "false"
+        return f"list_has_any({paths}, list_transform({wanted.value}, lambda it: it.v))"
+    return f"list_contains({paths}, {wanted.value})" if wanted.shape == STRING else "false"

@@ -1,0 +1,299 @@
+"""What rules read, as tables: one field of the subjects of a kind, or of the calls of some events.
+
+The columns in which a value lies depend on what was recorded, not on what was declared: a field of
+which all values are ints is a column of ints. A field whose values are of several kinds at once is
+beyond these queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tspec.check.columnar.facts import Facts
+from tspec.check.columnar.shapes import (
+    BOOL,
+    FLOAT,
+    INT,
+    NOTHING,
+    STRING,
+    TENSOR,
+    Many,
+    One,
+    Pairs,
+    Shape,
+    Unsupported,
+    sql_type,
+)
+from tspec.check.columnar.sql import text, texts
+
+KNOWN = "known"
+"""Wanted of a tensor (or anything) if only its being there counts."""
+
+_FEATURE_SHAPES: dict[str, Shape] = {
+    "digest": INT, "norm": FLOAT, "mean": FLOAT, "std": FLOAT, "min": FLOAT, "max": FLOAT,
+    "sum": FLOAT, "finite": BOOL, "zeros": INT, "numel": INT, "shape": Many(INT), "dtype": STRING,
+    "device": STRING, "memory_format": STRING, "requires_grad": BOOL, "name": STRING, "object": INT,
+}  # fmt: skip
+_MISSING = frozenset({"absent", "not recorded", "no history yet"})
+_PLAIN: dict[str, Shape] = {"bool": BOOL, "int": INT, "float": FLOAT, "string": STRING}
+_JSON: dict[str, Shape] = {
+    "BOOLEAN": BOOL, "BIGINT": INT, "UBIGINT": INT, "DOUBLE": FLOAT, "float": FLOAT,
+    "VARCHAR": STRING,
+}  # fmt: skip
+_OF_JSON = {
+    BOOL: "{j}::BOOLEAN", INT: "{j}::BIGINT", FLOAT: "j_float({j})", STRING: "({j} ->> '$')",
+    NOTHING: "NULL::BOOLEAN",
+}  # fmt: skip
+_KIND = "CASE json_type({j}) WHEN 'OBJECT' THEN json_keys({j})[1] ELSE json_type({j}) END"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A table of read values. Of subjects: `rank, sid, g, v, m`. Of calls: `c, v, m` with `side`
+
+    0 for what the begin says and 1 for what the end says."""
+
+    table: str
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """The rows of one field: `rows` is a query with the raw columns and the `keys`."""
+
+    rows: str
+    keys: str
+    types: frozenset[tuple[str, bool]]
+
+
+def of_subjects(facts: Facts, kind: str, field: str, want: str | None) -> Source:
+    """A field of the subjects of a kind, at each of its samples."""
+    asked = ("subjects", kind, field, want)
+    if asked not in facts.cache:
+        rows = (
+            "SELECT *, hash(what || ' ' || subject) AS sid FROM raw "
+            f"WHERE tag = 'sample' AND what = {text(kind)} AND field = {text(field)}"
+        )
+        types = facts.types.get(("sample", kind, field), frozenset())
+        facts.cache[asked] = _source(facts, _Values(rows, "rank, sid, g", types), want)
+    source = facts.cache[asked]
+    assert isinstance(source, Source)
+    return source
+
+
+def of_calls(facts: Facts, events: Iterable[str] | None, field: str, want: str | None) -> Source:
+    """A field of the calls of some events (None: of all), as their begins and ends say it."""
+    named = None if events is None else tuple(sorted(set(events)))
+    asked = ("calls", named, field, want)
+    if asked not in facts.cache:
+        only = "" if named is None else f"AND r.what IN {texts(named)}"
+        rows = (
+            "SELECT r.*, k.c, (r.tag = 'end')::INT AS side FROM raw r JOIN calls k ON "
+            "r.rank = k.rank AND r.call = k.call WHERE r.tag IN ('begin', 'end') "
+            f"AND r.field = {text(field)} {only}"
+        )
+        types = frozenset(
+            kind
+            for (tag, what, name), kinds in facts.types.items()
+            if tag in ("begin", "end") and name == field and (named is None or what in named)
+            for kind in kinds
+        )
+        facts.cache[asked] = _source(facts, _Values(rows, "rank, c, side", types), want)
+    source = facts.cache[asked]
+    assert isinstance(source, Source)
+    return source
+
+
+def _source(facts: Facts, values: _Values, want: str | None) -> Source:
+    top = {kind for kind, item in values.types if not item} - _MISSING
+    if "list" in top and top <= {"list", "json"}:
+        return _lists(facts, values, want)
+    if top == {"json"}:
+        return _json(facts, values, want)
+    if want == KNOWN:
+        query = f"SELECT {values.keys}, true AS v, reason(type) AS m FROM ({values.rows}) WHERE item IS NULL"
+        return Source(facts.table(query), BOOL)
+    if top & {"list", "json"}:
+        raise Unsupported("a field holds lists and plain values")
+    value, shape = _plain(facts, values.rows, top, want)
+    query = f"SELECT {values.keys}, {value} AS v, reason(type) AS m FROM ({values.rows})"
+    return Source(facts.table(_null_if_missing(query)), shape)
+
+
+def _null_if_missing(query: str) -> str:
+    """A value that is NULL is not recorded; one that is missing is NULL."""
+    return (
+        "SELECT * REPLACE (CASE WHEN m IS NULL THEN v END AS v, "
+        f"CASE WHEN m IS NULL AND v IS NULL THEN 2::TINYINT ELSE m END AS m) FROM ({query})"
+    )
+
+
+def _plain(facts: Facts, rows: str, types: set[str], want: str | None) -> tuple[str, Shape]:
+    """SQL over the raw columns of a value that is no list, and its shape."""
+    if want is not None:
+        return _feature(types, want)
+    if not types:
+        return "NULL::BOOLEAN", NOTHING
+    if types == {"tensor"}:
+        return "digest", TENSOR
+    if types == {"ref"}:
+        return "hash(text)", One("subject", _kind_of(facts, rows))
+    if types <= {"int", "float"} and "float" in types:
+        return "coalesce(float, int::DOUBLE)", FLOAT
+    if len(types) == 1 and (kind := next(iter(types))) in _PLAIN:
+        return ("text" if kind == "string" else kind), _PLAIN[kind]
+    raise Unsupported(f"a field holds values of several kinds ({', '.join(sorted(types))})")
+
+
+def _feature(types: set[str], want: str) -> tuple[str, Shape]:
+    """SQL of a tensor's feature; of what is no tensor only whether it is finite is known."""
+    if want == KNOWN:
+        return "true", BOOL
+    shape = _FEATURE_SHAPES[want]
+    value = want
+    if want == "shape":
+        value = "list_transform(shape, lambda it: {'v': it, 'm': NULL::TINYINT})"
+    if want == "finite" and types & {"int", "float"}:
+        value = "CASE type WHEN 'float' THEN isfinite(float) WHEN 'int' THEN true ELSE finite END"
+    return value, shape
+
+
+def _kind_of(facts: Facts, rows: str) -> str:
+    """The kind of which all references are, or none."""
+    named = (
+        f"SELECT DISTINCT split_part(text, ' ', 1) AS kind, text FROM ({rows}) WHERE type = 'ref'"
+    )
+    facts.con.execute(
+        f"""INSERT INTO subjects SELECT hash(text), kind, substr(text, len(kind) + 2) FROM ({named})
+            WHERE hash(text) NOT IN (SELECT sid FROM subjects)"""
+    )
+    kinds = facts.ask(f"SELECT DISTINCT kind FROM ({named})")
+    return str(kinds[0][0]) if len(kinds) == 1 else ""
+
+
+# --- lists --------------------------------------------------------------------------------------
+
+
+def _lists(facts: Facts, values: _Values, want: str | None) -> Source:
+    """Lists that have a row for each item, beside lists without tensors, which are JSON."""
+    items = {kind for kind, item in values.types if item} - _MISSING
+    value, shape = _plain(facts, values.rows, items, want)
+    top = {kind for kind, item in values.types if not item} - _MISSING
+    parts = [
+        f"""SELECT {values.keys}, list({{'v': v, 'm': m}} ORDER BY item) AS v, NULL::TINYINT AS m
+            FROM ({
+            _null_if_missing(
+                f"SELECT {values.keys}, item, {value} AS v, reason(type) AS m "
+                f"FROM ({values.rows}) WHERE item IS NOT NULL"
+            )
+        })
+            GROUP BY {values.keys}""",
+        f"SELECT {values.keys}, NULL, reason(type) FROM ({values.rows}) WHERE item IS NULL "
+        "AND reason(type) IS NOT NULL",
+    ]
+    if "json" in top:
+        parts.append(_tensorless(facts, values, want, shape))
+    return Source(facts.table(" UNION ALL ".join(parts)), Many(shape))
+
+
+def _tensorless(facts: Facts, values: _Values, want: str | None, shape: Shape) -> str:
+    """JSON lists where others hold tensors: of their items no feature is known."""
+    rows = f"SELECT * FROM ({values.rows}) WHERE type = 'json'"
+    odd = facts.ask(f"SELECT count(*) FROM ({rows}) WHERE json_type(text) <> 'ARRAY'")
+    full = facts.ask(f"SELECT count(*) FROM ({rows}) WHERE json_array_length(text) > 0")
+    if odd[0][0] or (full[0][0] and (want is None or want == "finite")):
+        raise Unsupported("a field holds lists of tensors and others")
+    item = f"{{'v': NULL::{sql_type(shape)}, 'm': coalesce(j_missing(j), 2::TINYINT)}}"
+    if want == KNOWN:
+        item = "{'v': CASE WHEN j_missing(j) IS NULL THEN true END, 'm': j_missing(j)}"
+    listed = f"""list_transform(from_json(text, '["JSON"]'), lambda j: {item})"""
+    return f"SELECT {values.keys}, {listed}, NULL FROM ({rows})"
+
+
+def _json(facts: Facts, values: _Values, want: str | None) -> Source:
+    """Lists, sets or maps without tensors."""
+    rows = f"SELECT * FROM ({values.rows}) WHERE type = 'json'"
+    kinds = {
+        kind for (kind,) in facts.ask(f"SELECT DISTINCT {_KIND.format(j='text')} FROM ({rows})")
+    }
+    gone = (
+        f"SELECT {values.keys}, NULL AS v, reason(type) AS m FROM ({values.rows}) "
+        "WHERE reason(type) IS NOT NULL"
+    )
+    if kinds == {"map"}:
+        if want not in (None, KNOWN):
+            raise Unsupported("a feature of a map is read")
+        held = f"SELECT {values.keys}, (text -> '$.map')::VARCHAR AS v, NULL::TINYINT AS m FROM ({rows})"
+        return Source(facts.table(f"{held} UNION ALL {gone}"), Pairs())
+    if kinds not in ({"ARRAY"}, {"set"}) and want == KNOWN:
+        return Source(
+            facts.table(f"SELECT {values.keys}, true AS v, reason(type) AS m FROM ({values.rows})"),
+            BOOL,
+        )
+    if kinds not in ({"ARRAY"}, {"set"}):
+        raise Unsupported(f"a field holds values of several kinds ({', '.join(sorted(kinds))})")
+    inner = "text" if kinds == {"ARRAY"} else "text -> '$.set'"
+    opened = f"""SELECT {values.keys}, from_json({inner}, '["JSON"]') AS js FROM ({rows})"""
+    shape = _item_shape(facts, opened)
+    if want == KNOWN:
+        value, shape = "true", BOOL
+    elif want is not None:
+        shape = _FEATURE_SHAPES[want]
+        value = f"NULL::{sql_type(shape)}"
+        if want == "finite":
+            raise Unsupported("whether numbers of a list are finite is read")
+    elif isinstance(shape, One) and shape.name == "subject":
+        value = "j_subject(j)"
+    else:
+        value = _OF_JSON[shape].format(j="j")  # type: ignore[index]
+    item = f"""{{'v': CASE WHEN j_missing(j) IS NULL THEN {value} END,
+                'm': coalesce(j_missing(j), CASE WHEN ({value}) IS NULL THEN 2::TINYINT END)}}"""
+    listed = f"SELECT {values.keys}, list_transform(js, lambda j: {item}) AS v, NULL::TINYINT AS m FROM ({opened})"
+    is_set = kinds == {"set"}
+    if is_set:
+        listed = _in_order(values, listed, shape)
+    return Source(facts.table(f"{listed} UNION ALL {gone}"), Many(shape, is_set))
+
+
+def _item_shape(facts: Facts, opened: str) -> Shape:
+    """The shape of the items of JSON lists `js`."""
+    listed = f"SELECT unnest(js) AS j FROM ({opened})"
+    kinds = {
+        kind for (kind,) in facts.ask(f"SELECT DISTINCT {_KIND.format(j='j')} FROM ({listed})")
+    }
+    kinds.discard("missing")
+    if kinds == {"ref"}:
+        named = (
+            "SELECT DISTINCT j_subject(j) AS sid, j ->> '$.ref[0]' AS kind, j ->> '$.ref[1]' AS name "
+            f"FROM ({listed}) WHERE json_type(j) = 'OBJECT' AND json_exists(j, '$.ref')"
+        )
+        facts.con.execute(
+            f"""INSERT INTO subjects SELECT sid, kind, name FROM ({named})
+                WHERE sid NOT IN (SELECT sid FROM subjects)"""
+        )
+        found = facts.ask(f"SELECT DISTINCT kind FROM ({named})")
+        return One("subject", str(found[0][0]) if len(found) == 1 else "")
+    shapes = {_JSON.get(kind) for kind in kinds}
+    if None in shapes:
+        raise Unsupported("a field holds lists of lists")
+    if shapes == {INT, FLOAT}:
+        return FLOAT
+    if len(shapes) > 1:
+        raise Unsupported("a list holds values of several kinds")
+    return next((shape for shape in shapes if shape is not None), NOTHING)
+
+
+def _in_order(values: _Values, listed: str, shape: Shape) -> str:
+    """Sets in the order in which they are read: subjects as they came into being, else by value."""
+    keys = ", ".join(f"u.{key}" for key in values.keys.split(", "))
+    order = "u.e.v"
+    joined = ""
+    if isinstance(shape, One) and shape.name == "subject":
+        joined = "LEFT JOIN firsts f ON f.rank = u.rank AND f.sid = u.e.v LEFT JOIN subjects n ON n.sid = u.e.v"
+        order = "f.first NULLS LAST, n.name NULLS LAST, u.e.v"
+    return f"""SELECT {keys}, coalesce(list(u.e ORDER BY {order}) FILTER (u.full), []) AS v,
+                 NULL::TINYINT AS m
+               FROM (SELECT {values.keys}, len(v) > 0 AS full,
+                       unnest(CASE WHEN len(v) > 0 THEN v ELSE [NULL] END) AS e FROM ({listed})) u
+               {joined} GROUP BY {keys}"""

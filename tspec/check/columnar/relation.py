@@ -1,0 +1,112 @@
+"""A relation that grows columns: the query behind the instances of a rule.
+
+Columns are added one by one; those that do not need each other stand side by side in one SELECT, the
+others in nested ones. The same SQL is never added twice, so what several rules read is read once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tspec.check.columnar.shapes import Cell, Shape
+
+_ATOM = re.compile(r"[a-z_]\w*|NULL(::[A-Z\[\]]+)?|-?\d+(::[A-Z]+)?|true|false")
+_OWN = re.compile(r"\bx\d+\b")
+BEFORE = "\0before\0"
+"""Stands for the query below in that of a layer; no text of a rule can hold it."""
+_DEEPEST = 24
+"""Nested SELECTs, beyond which the columns so far are put into a table: plans grow with depth."""
+
+
+def is_column(sql: str) -> bool:
+    """SQL that is the name of a column, and no literal."""
+    return re.fullmatch(r"[a-z_]\w*", sql) is not None and sql not in ("true", "false")
+
+
+def own(sql: str) -> str:
+    """A column or literal as seen from a join with `r`."""
+    return f"r.{sql}" if is_column(sql) else sql
+
+
+class Relation:
+    """Rows of a table, and the columns which are computed for them. `key` is unique in it."""
+
+    def __init__(self, con: Any, table: str, key: str, names: Iterator[int] | None = None) -> None:
+        self.con = con
+        self.key = key
+        self._names = names if names is not None else itertools.count()
+        self._table = table
+        self._layers: list[str] = []
+        """Each is a query over `BEFORE`, the one before it."""
+        self._pending: dict[str, str] = {}
+        self._known: dict[str, str] = {}
+
+    def column(self, sql: str) -> str:
+        """The column of an expression over the columns so far; an atom stays as it is."""
+        if _ATOM.fullmatch(sql):
+            return sql
+        if sql in self._known:
+            return self._known[sql]
+        if any(name in self._pending for name in _OWN.findall(sql)):
+            self._close()
+        name = self._fresh()
+        self._pending[name] = sql
+        self._known[sql] = name
+        return name
+
+    def cell(self, value: str, why: str, shape: Shape) -> Cell:
+        """A cell of two expressions."""
+        return Cell(self.column(value), self.column(why), shape)
+
+    def joined(self, join: str, columns: tuple[str, ...]) -> tuple[str, ...]:
+        """Join: `join` is SQL after `FROM this r`, `columns` are expressions over both sides."""
+        known = f"{join} {columns}"
+        if known not in self._known:
+            self._close()
+            names = [self._fresh() for _ in columns]
+            added = ", ".join(f"{c} AS {n}" for c, n in zip(columns, names, strict=True))
+            self._layers.append(f"SELECT r.*, {added} FROM {BEFORE} r {join}")
+            self._known[known] = " ".join(names)
+        return tuple(self._known[known].split(" "))
+
+    def keep(self, condition: str) -> None:
+        """Drop the rows for which a condition is not true."""
+        self._close()
+        self._layers.append(f"SELECT * FROM {BEFORE} WHERE {condition}")
+
+    def settle(self) -> str:
+        """Put what was computed so far into a table, and say its name."""
+        self._close()
+        self._settle()
+        return self._table
+
+    def _settle(self) -> None:
+        if self._layers:
+            name = f"t{next(self._names)}"
+            self.con.execute(f"CREATE TEMP TABLE {name} AS {self._query()}")
+            self._table, self._layers = name, []
+
+    def rows(self, columns: str) -> Any:
+        """An Arrow table of some columns."""
+        self._close()
+        return self.con.execute(f"SELECT {columns} FROM ({self._query()})").to_arrow_table()
+
+    def _query(self) -> str:
+        query = f"SELECT * FROM {self._table}"
+        for layer in self._layers:
+            query = layer.replace(BEFORE, f"({query})", 1)
+        return query
+
+    def _close(self) -> None:
+        if self._pending:
+            added = ", ".join(f"{sql} AS {name}" for name, sql in self._pending.items())
+            self._pending = {}
+            self._layers.append(f"SELECT *, {added} FROM {BEFORE}")
+        if len(self._layers) > _DEEPEST:
+            self._settle()
+
+    def _fresh(self) -> str:
+        return f"x{next(self._names)}"

@@ -1,0 +1,87 @@
+"""Where an expression is read in a query: a relation of instances, and what its columns mean.
+
+Each row has its window's instants as columns: `s_at` the start, `e_at` the end (NULL where the
+recording cuts it off), `l_at` the end or the last record; with `_step`, `_epoch`, `_microbatch` and
+`_phase` the context there. State at an instant is what was last sampled at a place up to `_at`.
+`call_lo`, `call_hi` and `sample_lo`, `sample_hi` are the places that lie in it (`hi` excluded).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tspec.check.columnar.facts import Facts
+from tspec.check.columnar.relation import Relation
+from tspec.check.columnar.shapes import Cell
+from tspec.resolve.rules import Duration, Expr, Window
+
+CONTEXT = ("step", "epoch", "microbatch", "phase")
+MOMENTS = ("s", "e", "l")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """At which of the window's instants names are read; `first`: fields as first sampled."""
+
+    when: Literal["s", "e", "l"] = "e"
+    first: bool = False
+
+    def column(self, name: str) -> str:
+        """The column of the instant's place or context."""
+        return f"{self.when}_{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """What a variable over a list stands for: the item at a place of the collection."""
+
+    collection: Expr
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Columns for looks at other instances: `key` of the same rank, group and subjects, `number` its order."""
+
+    key: str
+    number: str
+    rank_first: str
+    """Orders the instances of a rank; the first is what `first` of a call variable means."""
+    every: Duration | None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Columns for folds over members: `key` of the instance, `others` the count of members without it."""
+
+    key: str
+    others: str
+    ranks: str
+    """The group's ranks, a list."""
+    have: str
+    lacking: str
+    lack_rank: str
+    unknown: str
+    why_unknown: str
+    """Counts of the members that have it, lack it, cannot be known; which one lacks it, and why not known."""
+
+
+@dataclass(slots=True)
+class Scope:
+    """A relation and the meaning of its columns. `outer`: the windows, before subjects were chosen."""
+
+    facts: Facts
+    relation: Relation
+    window: Window
+    variables: Mapping[str, Cell | Element]
+    outer: Scope | None = None
+    history: History | None = None
+    group: Group | None = None
+    memo: dict[Any, Cell] = field(default_factory=dict)
+
+    @property
+    def instant(self) -> bool:
+        """The window has no extent."""
+        return self.window.kind in ("before", "after")

@@ -1,0 +1,119 @@
+"""What a column of a query holds: the shape of its values, and the SQL that compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Name = Literal["bool", "int", "float", "string", "subject", "call", "tensor", "nothing"]
+
+_SQL = {
+    "bool": "BOOLEAN", "int": "BIGINT", "float": "DOUBLE", "string": "VARCHAR",
+    "subject": "UBIGINT", "call": "BIGINT", "tensor": "BIGINT", "nothing": "BOOLEAN",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class One:
+    """A single value. A subject is the hash of its kind and name, a call its place in the trace,
+
+    a tensor its digest. Of `nothing` no value is ever known. `kind` is that of a subject; of a call
+    it lists the events of which it may be one.
+    """
+
+    name: Name
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """A list (or set, in its order) of structs `{v, m}`: a value, or why it is missing."""
+
+    item: Shape
+    is_set: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """A map, as JSON text of an object."""
+
+
+Shape: TypeAlias = One | Many | Pairs
+
+BOOL, INT, FLOAT, STRING = One("bool"), One("int"), One("float"), One("string")
+TENSOR, NOTHING = One("tensor"), One("nothing")
+NUMBERS = (INT, FLOAT)
+
+ABSENT, NOT_RECORDED, NO_HISTORY = 1, 2, 3
+"""Why a value is missing, as a number in a column of reasons; NULL where it is known."""
+REASONS = {ABSENT: "absent", NOT_RECORDED: "not recorded", NO_HISTORY: "no history yet"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A column of a relation: `value` and `why` are SQL, columns or literals; `why` is NULL if known."""
+
+    value: str
+    why: str
+    shape: Shape
+
+
+class Unsupported(Exception):
+    """What no query here says; the rule is left to the reference interpreter, and the notes say so."""
+
+
+def call_of(events: Iterable[str]) -> One:
+    """The shape of calls of some events."""
+    return One("call", "\n".join(sorted(set(events))))
+
+
+def events_of(shape: One) -> list[str]:
+    """The events of which calls of a shape may be."""
+    return shape.kind.split("\n")
+
+
+def sql_type(shape: Shape) -> str:
+    """The SQL type of a shape's values."""
+    if isinstance(shape, Many):
+        return f"STRUCT(v {sql_type(shape.item)}, m TINYINT)[]"
+    return "VARCHAR" if isinstance(shape, Pairs) else _SQL[shape.name]
+
+
+def missing(why: int | str, shape: Shape = NOTHING) -> Cell:
+    """A cell that holds nothing."""
+    return Cell(f"NULL::{sql_type(shape)}", f"{why}::TINYINT", shape)
+
+
+def bits(sql: str, shape: Shape) -> str:
+    """SQL of what `same` and `distinct` compare: floats by their bits."""
+    if shape == FLOAT:
+        return f"({sql})::BIT::BIGINT"
+    if isinstance(shape, Many):
+        return f"list_transform({sql}, lambda it: {bits('it.v', shape.item)})"
+    if isinstance(shape, Pairs):
+        raise Unsupported("maps are compared as a whole")
+    return sql
+
+
+def incomplete(sql: str, shape: Shape) -> str:
+    """SQL that is true where a known value holds something missing."""
+    if not isinstance(shape, Many):
+        return "false"
+    inner = incomplete("it.v", shape.item)
+    test = "it.m IS NOT NULL" + ("" if inner == "false" else f" OR {inner}")
+    return f"coalesce(list_bool_or(list_transform({sql}, lambda it: {test})), false)"
+
+
+def first_inside(sql: str, shape: Shape) -> str:
+    """SQL of the first reason inside of a known value, NULL where it is complete."""
+    if not isinstance(shape, Many):
+        return "NULL::TINYINT"
+    inner = first_inside("it.v", shape.item)
+    own = "it.m" if inner == "NULL::TINYINT" else f"coalesce(it.m, {inner})"
+    return f"list_filter(list_transform({sql}, lambda it: {own}), lambda m: m IS NOT NULL)[1]"
+
+
+def as_float(cell: Cell) -> str:
+    """SQL of a number as float64."""
+    return cell.value if cell.shape == FLOAT else f"({cell.value})::DOUBLE"

@@ -1,0 +1,92 @@
+"""Fields of one subject or call in a frame: as-of joins with the samples, joins with the calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tspec.check.columnar import reads
+from tspec.check.columnar.relation import own
+from tspec.check.columnar.scope import Frame, Scope
+from tspec.check.columnar.shapes import NOT_RECORDED, Cell, One, Unsupported
+
+
+def of_subject(scope: Scope, base: Cell, field: str, frame: Frame, want: str | None) -> Cell:
+    """What was last sampled at or before the instant; in a `first` frame, what was first sampled."""
+    assert isinstance(base.shape, One)
+    if not base.shape.kind:
+        raise Unsupported("a field of subjects of several kinds is read")
+    source = reads.of_subjects(scope.facts, base.shape.kind, field, want)
+    at = frame.column("at")
+    sid = own(scope.relation.column(base.value))
+    if frame.first:
+        first = scope.facts.table(
+            "SELECT rank, sid, min(g) AS g, arg_min({'v': v, 'm': m}, g) AS f "
+            f"FROM {source.table} GROUP BY rank, sid"
+        )
+        join = f"LEFT JOIN {first} s ON s.rank = r.rank AND s.sid = {sid} AND s.g <= r.{at}"
+        columns = ("s.f.v", "CASE WHEN s.g IS NULL THEN 2::TINYINT ELSE s.f.m END")
+    else:
+        join = (
+            f"ASOF LEFT JOIN {source.table} s ON s.rank = r.rank AND s.sid = {sid} "
+            f"AND r.{at} >= s.g"
+        )
+        columns = ("s.v", "CASE WHEN s.g IS NULL THEN 2::TINYINT ELSE s.m END")
+    value, why = scope.relation.joined(join, columns)
+    return _with_base(scope, base, Cell(value, why, source.shape))
+
+
+def of_call(
+    scope: Scope,
+    base: Cell,
+    events: Iterable[str] | None,
+    field: str,
+    frame: Frame,
+    want: str | None,
+) -> Cell:
+    """What the call's end says of a field, if it has ended at the instant, or else its begin.
+
+    Fields of the window's own call do not move; they are all known unless the instant is before it.
+    """
+    source = reads.of_calls(scope.facts, events, field, want)
+    sides = scope.facts.table(
+        "SELECT c, "
+        "max(v) FILTER (side = 0) AS bv, max(m) FILTER (side = 0) AS bm, bool_or(side = 0) AS b, "
+        "max(v) FILTER (side = 1) AS ev, max(m) FILTER (side = 1) AS em, bool_or(side = 1) AS e "
+        f"FROM {source.table} GROUP BY c"
+    )
+    named = own(scope.relation.column(base.value))
+    still = base.value == "c" and scope.window.kind != "before"
+    at = frame.column("at")
+    ended = "s.e" if still else f"s.e AND k.e <= r.{at}"
+    none = "s.c IS NULL" if still else f"s.c IS NULL OR r.{at} IS NULL"
+    join = f"LEFT JOIN {sides} s ON s.c = {named}" + (
+        "" if still else f" LEFT JOIN calls k ON k.c = {named}"
+    )
+    value, why = scope.relation.joined(
+        join,
+        (
+            f"CASE WHEN {none} THEN NULL WHEN {ended} THEN s.ev ELSE s.bv END",
+            f"CASE WHEN {none} THEN 2::TINYINT WHEN {ended} THEN s.em WHEN s.b THEN s.bm "
+            "ELSE 2::TINYINT END",
+        ),
+    )
+    return _with_base(scope, base, Cell(value, why, source.shape))
+
+
+def _with_base(scope: Scope, base: Cell, cell: Cell) -> Cell:
+    """The field of what is missing is missing for the same reason."""
+    if base.why.startswith("NULL"):
+        return cell
+    return Cell(
+        cell.value,
+        scope.relation.column(
+            f"CASE WHEN {base.why} IS NOT NULL THEN {base.why} ELSE {cell.why} END"
+        ),
+        cell.shape,
+    )
+
+
+def unread(scope: Scope, base: Cell) -> Cell:
+    """A field of what has none: not recorded, if the thing itself is there."""
+    why = scope.relation.column(f"coalesce({base.why}, {NOT_RECORDED}::TINYINT)")
+    return Cell("NULL::BOOLEAN", why, One("nothing"))
