@@ -228,15 +228,20 @@ def _around(children: Sequence[nodes.Node], span: Span) -> int:
 
 
 def _outermost(path: Sequence[nodes.Node], own_line: bool) -> tuple[nodes.Node, str]:
-    """The largest node that begins, or ends, where the last of a path does."""
+    """The largest node that begins, or ends, where the last of a path does.
+
+    A comment of its own line goes further up to where it can stand above the node.
+    """
     target = path[-1]
     for node in reversed(path[1:-1]):
-        if (own_line and node.span.start == target.span.start) or (
-            not own_line and node.span.end == target.span.end
-        ):
-            target = node
+        if own_line:
+            hosts = isinstance(node, HOSTS) and not _is_head(node, target, above=True)
+            goes_on = node.span.start == target.span.start or not hosts
         else:
+            goes_on = node.span.end == target.span.end
+        if not goes_on:
             break
+        target = node
     return target, "leading" if own_line else "trailing"
 
 
