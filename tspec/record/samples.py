@@ -132,14 +132,16 @@ class Samples:
                 continue
             last[name] = value
             changed[name] = (
-                value if converted or isinstance(value, model.Tensor) else value_of(value)
+                value if converted or isinstance(value, model.Tensor | model.Missing) else value_of(value)
             )
         if changed or first:
             yield Sample(source.seq, context(source), kind, subject, changed)
 
 
 def _same(a: Any, b: Any) -> bool:
-    return type(a) is type(b) and (a == b or (isinstance(a, float) and a != a and b != b))
+    if type(a) is not type(b):
+        return False
+    return bool(a == b) or (isinstance(a, float) and a != a and b != b)
 
 
 def context(source: Source) -> model.Context:
