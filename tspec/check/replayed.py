@@ -257,7 +257,9 @@ def _together(number: int, sinks: Mapping[int, Hooks], views: Mapping[int, View]
     program = next(iter(sinks.values())).program
     joint, book = program.joints[number], Book()
     found = []
-    groups = {key: ranks for sink in sinks.values() for key, ranks in sink.rules[number].groups.items()}
+    groups = {
+        key: ranks for sink in sinks.values() for key, ranks in sink.rules[number].groups.items()
+    }
     for each in instances(joint.declared, entries, groups):
         alone = each[0].no_group or not joint.declared.across
         found.append(

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tspec.plan.reads import Reads, is_first_sample, reads_of
-from tspec.plan.walk import claims, patterns, walk
+from tspec.plan.walk import claims, item, patterns, walk
 from tspec.resolve import rules as r
+from tspec.resolve import types as t
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,13 @@ class Plan:
     logged: tuple[str, ...]
     """Events whose calls are kept while a window that counts them is open."""
 
+    passing: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    """Columns of subjects that last for a step: kind, field, features."""
+    firsts: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    """Columns of which the first sample is read."""
+    kinds: tuple[str, ...] = ()
+    """Kinds of lasting subjects over which rules across ranks go."""
+
     def pattern(self, events: tuple[str, ...], fields: tuple[str, ...]) -> PatternPlan:
         """The pattern of some events and fields."""
         key = (tuple(sorted(set(events))), fields)
@@ -60,9 +68,39 @@ def build(program: r.Program, given: Mapping[str, object]) -> Plan:
     return Plan(
         rules,
         tuple(_patterns(rules, program.vocabulary)),
-        _kept(rules),
+        _kept(rules, program.vocabulary),
         tuple(sorted(_logged(rules, program.vocabulary))),
+        _passing(rules),
+        _columns(rules, "first"),
+        tuple(sorted({kind for plan in rules if plan.rule.across for kind in _lasting(plan.rule)})),
     )
+
+
+PASSING = ("batch", "message")
+
+
+def _lasting(rule: r.Rule) -> Iterator[str]:
+    for one in rule.subjects:
+        kind = item(one.collection.type)
+        if isinstance(kind, t.Entity) and kind.kind not in PASSING:
+            yield kind.kind
+
+
+def _columns(
+    rules: tuple[RulePlan, ...], *frames: str
+) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    found: dict[tuple[str, str], set[str]] = {}
+    for plan in rules:
+        for one in plan.reads.columns:
+            if one.frame in frames:
+                found.setdefault((one.kind, one.name), set()).update(one.features)
+    return tuple((kind, name, tuple(sorted(found[kind, name]))) for kind, name in sorted(found))
+
+
+def _passing(rules: tuple[RulePlan, ...]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    kinds = {kind for plan in rules for _, kind in plan.reads.kinds if kind in PASSING}
+    columns = tuple(one for one in _columns(rules, "now", "was") if one[0] in PASSING)
+    return (*((kind, "", ()) for kind in sorted(kinds)), *columns)
 
 
 def _is_empty(rule: r.Rule, given: Mapping[str, object]) -> bool:
@@ -200,8 +238,12 @@ def _logged(rules: tuple[RulePlan, ...], vocabulary: r.Vocabulary) -> set[str]:
     return logged
 
 
-def _kept(rules: tuple[RulePlan, ...]) -> dict[str, dict[str, tuple[str, ...]]]:
+def _kept(
+    rules: tuple[RulePlan, ...], vocabulary: r.Vocabulary
+) -> dict[str, dict[str, tuple[str, ...]]]:
     kept: dict[str, dict[str, set[str]]] = {}
+    if _passing(rules) and vocabulary.event("fetch") is not None:
+        kept["fetch"] = {}
     for plan in rules:
         for one in plan.reads.call_fields:
             kept.setdefault(one.event, {}).setdefault(one.name, set()).update(one.features)

@@ -128,9 +128,9 @@ class _Reader:
                 for event in events:
                     self.pattern(event, "now")
                 for frame in ("now", "was") if change else ("now",):
-                    self.visit(subject, frame)  # type: ignore[arg-type]
+                    self.visit(subject, frame)
                     if change:
-                        self.feature(subject, "digest", frame)  # type: ignore[arg-type]
+                        self.feature(subject, "digest", frame)
 
     def pattern(self, pattern: r.EventPattern, frame: Frame) -> None:
         for one in pattern.filters:
@@ -148,9 +148,10 @@ class _Reader:
                 return
             case r.Ambient(name=name):
                 self.found.ambients.add((frame, name))
-            case r.Variable(type=type):
-                if isinstance(plain(type), t.Entity):
-                    self.found.kinds.add((frame, plain(type).kind))  # type: ignore[union-attr]
+            case r.Variable():
+                of = plain(expr.type)
+                if isinstance(of, t.Entity):
+                    self.found.kinds.add((frame, of.kind))
             case r.Subjects(kind=kind, filters=filters):
                 self.found.kinds.add((frame, kind))
                 for one in filters:
@@ -168,9 +169,9 @@ class _Reader:
             case r.Change(tensor=tensor):
                 self.visit(tensor, "was")
             case r.Function(name="isinstance", arguments=arguments):
-                kind = item(arguments[0].type)
-                if isinstance(kind, t.Entity):
-                    self.column(kind.kind, "class", frame)
+                looked_at = item(arguments[0].type)
+                if isinstance(looked_at, t.Entity):
+                    self.column(looked_at.kind, "class", frame)
             case r.SameObject(left=left, right=right):
                 for side in (left, right):
                     self.feature(side, "object", frame)
@@ -214,7 +215,7 @@ class _Reader:
                 self.feature(self.scope[variable], name, "now")
             case r.Old(value=value):
                 self.feature(value, name, "was")
-            case r.Cast(tensor=inner, dtype=dtype):
+            case r.Cast(tensor=inner):
                 self.feature(inner, f"{name}@cast", frame)
             case r.Change(tensor=inner):
                 self.feature(inner, f"{name}@change", frame)

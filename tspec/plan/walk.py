@@ -19,7 +19,7 @@ def children(expr: r.Expr) -> Iterator[r.Expr]:
 
 def _below(value: object) -> Iterator[r.Expr]:
     if isinstance(value, EXPRESSIONS):
-        yield value  # type: ignore[misc]
+        yield value
     elif isinstance(value, tuple):
         for item in value:
             yield from _below(item)

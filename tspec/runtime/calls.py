@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,12 +62,15 @@ class Watched:
             value = raw[name]
             found = list(handles(value))
             if found:
-                read: Iterator[Mapping[str, Any]] = iter(
-                    source.features(found, features) if features else ()
-                )
-                value = replaced(value, lambda _, read=read: Seen(next(read, {})))
+                value = replaced(value, _seen(source, found, features))
             taken[name] = value
         return taken
+
+
+def _seen(source: Source, tensors: list[Any], names: tuple[str, ...]) -> Callable[[Any], Seen]:
+    """The features of tensors, to be handed out in order."""
+    read: Iterator[Mapping[str, Any]] = iter(source.features(tensors, names) if names else ())
+    return lambda _: Seen(next(read, {}))
 
 
 def own(call: Any, name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ def contains(w: Window, pattern: Pattern, wanted: Sequence[Any]) -> Any:
 def in_order(w: Window, *events: Wanted) -> Any:
     """Each call of a later event has one of the event before it that ended before it began."""
     calls = [w.begun(pattern, wanted) for pattern, wanted in events]
-    pairs = list(zip(calls, calls[1:], strict=False))
+    pairs = list(itertools.pairwise(calls))
     for firsts, seconds in pairs:
         ends = [one.end for one in firsts if one.end is not None]
         if any(not any(end <= second.begin for end in ends) for second in seconds):
@@ -61,7 +62,7 @@ def change_only_during(
     edges = {seq for call in running for seq in call}
     seqs = sorted({w.was.seq, *edges, w.end.seq})
     unknown: Missing | None = None
-    for start, end in zip(seqs, seqs[1:], strict=False):
+    for start, end in itertools.pairwise(seqs):
         if any(begin <= start and end <= returned for begin, returned in running):
             continue
         outside = _differ(

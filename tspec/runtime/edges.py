@@ -61,8 +61,13 @@ class Call:
 class Source(Protocol):
     """What a sink may ask at an edge. Everything is answered as of that edge, in batches."""
 
-    rank: int
-    world: int
+    @property
+    def rank(self) -> int:
+        """This process's rank."""
+
+    @property
+    def world(self) -> int:
+        """How many ranks the job has."""
 
     @property
     def seq(self) -> int:

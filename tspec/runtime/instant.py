@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from tspec.runtime.calls import Watched
 from tspec.runtime.edges import Context, Missing, Ref, Source
@@ -18,6 +18,19 @@ PASSING = frozenset(("batch", "message"))
 """Kinds of subjects that last for the step in which they came into being."""
 
 
+class Past(Protocol):
+    """What is remembered for a source that forgets."""
+
+    def born(self, kind: str) -> Mapping[str, int]:
+        """When passing subjects came into being."""
+
+    def column(self, kind: str, name: str) -> Mapping[str, Any] | None:
+        """The column of a passing kind as it was then; None for other kinds."""
+
+    def first(self, kind: str, name: str) -> Mapping[str, Any]:
+        """A field as it was when each subject was first seen."""
+
+
 class Instant:
     """What there is at one instant. Columns are read when first asked for, all tensors together."""
 
@@ -26,16 +39,19 @@ class Instant:
         "_born",
         "_columns",
         "_names",
+        "_places",
         "_refs",
         "_values",
         "_wanted",
         "context",
+        "memory",
         "seq",
         "source",
     )
 
-    def __init__(self, source: Source, context: Context) -> None:
+    def __init__(self, source: Source, context: Context, memory: Past | None = None) -> None:
         self.source = source
+        self.memory = memory
         self.seq = source.seq
         self.context = context
         self._begun: Beginnings | None = None
@@ -45,12 +61,15 @@ class Instant:
         self._names: dict[str, tuple[str, ...]] = {}
         self._refs: dict[str, tuple[Ref, ...]] = {}
         self._values: dict[str, Any] = {}
+        self._places: dict[str, dict[str, int]] = {}
 
     # reading, all at once
 
     def want(self, wants: Iterable[Want]) -> None:
         """Say which columns will be read here, so that their features come in one batch."""
         for kind, name, features in wants:
+            if self.memory is not None and kind in PASSING:
+                continue
             self._wanted.setdefault((kind, name), set()).update(features)
 
     def fetch(self) -> None:
@@ -86,7 +105,7 @@ class Instant:
 
     def opened(self, context: Context) -> Instant:
         """The same instant as what opens here sees it: in the context after, with what was read shared."""
-        other = Instant(self.source, context)
+        other = Instant(self.source, context, self.memory)
         for name in ("_wanted", "_columns", "_names", "_refs", "_born"):
             setattr(other, name, getattr(self, name))
         return other
@@ -102,9 +121,17 @@ class Instant:
 
     def column(self, kind: str, name: str) -> Mapping[str, Any]:
         """One declared field of every subject of a kind, tensors with their features."""
+        if kind in PASSING and self.memory is not None:
+            return self.memory.column(kind, name) or {}
+        return self.live_column(kind, name)
+
+    def live_column(
+        self, kind: str, name: str, features: tuple[str, ...] = ()
+    ) -> Mapping[str, Any]:
+        """The same as the source has it now, whatever is remembered."""
         found = self._columns.get((kind, name))
         if found is None:
-            self._wanted.setdefault((kind, name), set())
+            self._wanted.setdefault((kind, name), set()).update(features)
             self.fetch()
             found = self._columns[kind, name]
         return found
@@ -118,7 +145,7 @@ class Instant:
 
     def born_between(self, kind: str, first: int, last: int) -> tuple[str, ...]:
         """The subjects of which the first sample lies between two instants, both included."""
-        born = getattr(self.source, "born", None)
+        born = getattr(self.source, "born", None) if self.memory is None else self.memory.born
         if born is None:
             return self.subjects(kind)
         if kind not in self._born:
@@ -212,8 +239,11 @@ class Instant:
         place: Callable[[Ref], int] | None = getattr(self.source, "place", None)
         if place is not None:
             return place(subject)
-        names = self.subjects(subject.kind)
-        return names.index(subject.name) if subject.name in names else len(names)
+        if subject.kind not in self._places:
+            order = {name: at for at, name in enumerate(self.subjects(subject.kind))}
+            self._places[subject.kind] = order
+        order = self._places[subject.kind]
+        return order.get(subject.name, len(order))
 
     # context
 
@@ -243,7 +273,7 @@ class Beginnings(Instant):
     __slots__ = ("_firsts", "_instant")
 
     def __init__(self, instant: Instant) -> None:
-        super().__init__(instant.source, instant.context)
+        super().__init__(instant.source, instant.context, instant.memory)
         self.seq = instant.seq
         self._instant = instant
         self._firsts: dict[tuple[str, str], Mapping[str, Any]] = {}
@@ -252,7 +282,7 @@ class Beginnings(Instant):
         """One field of every subject as it was first sampled."""
         found = self._firsts.get((kind, name))
         if found is None:
-            ask = getattr(self.source, "first", None)
+            ask = getattr(self.source, "first", None) if self.memory is None else self.memory.first
             raw = {} if ask is None else ask(kind, name)
             names = tuple(sorted(self._wanted.get((kind, name), ())))
             read = _reading(

@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 from tspec.runtime.calls import Log, Pattern, Watched, ancestors
 from tspec.runtime.edges import Call, Context, Source
-from tspec.runtime.instant import Instant
+from tspec.runtime.instant import Instant, Want
 from tspec.runtime.ledger import Declared
 from tspec.runtime.meeting import Joint
+from tspec.runtime.memory import Memory
 from tspec.runtime.state import RuleState
 from tspec.runtime.values import NOT_RECORDED
 from tspec.runtime.windows import Place, Window
@@ -57,7 +58,12 @@ class Program:
     spans: Mapping[str, Callable[..., None]]
     kept: Mapping[str, Mapping[str, tuple[str, ...]]]
     logged: frozenset[str]
-    readers: tuple[int, ...]
+    passing: tuple[Want, ...] = ()
+    """Columns of batches and messages that rules read."""
+    firsts: tuple[Want, ...] = ()
+    """Columns of which rules read the first sample."""
+    kinds: tuple[str, ...] = ()
+    """Kinds of lasting subjects of rules across ranks."""
 
 
 class Hooks:
@@ -67,6 +73,7 @@ class Hooks:
         self.program = program
         self.rules = [RuleState(declared, logging=logging) for declared in program.rules]
         self.log = Log()
+        self.memory: Memory | None = None
         self.spans: dict[str, Opening] = {}
         self.collect = collect
         """Keep what must be decided together; else it is decided as soon as it can be."""
@@ -79,6 +86,10 @@ class Hooks:
         self._last = Context()
         self._started = False
 
+    def instant(self, source: Source, context: Context) -> Instant:
+        """This instant, with what is remembered for a source that forgets."""
+        return Instant(source, context, self.memory)
+
     # the sink
 
     def start(self, source: Source) -> None:
@@ -86,7 +97,7 @@ class Hooks:
         self._started = True
         self._step_opened = source.seq
         self._last = source.context
-        self._open("run", 0, Edge(Instant(source, source.context)), source.context)
+        self._open("run", 0, Edge(self.instant(source, source.context)), source.context)
 
     def begin(self, call: Call, source: Source) -> None:
         """A watched call begins."""
@@ -112,7 +123,7 @@ class Hooks:
             self.start(source)
         if span == "microbatch":
             self._microbatches += 1
-        edge = Edge(Instant(source, getattr(source, "last", self._last)))
+        edge = Edge(self.instant(source, getattr(source, "last", self._last)))
         self._open(span, index, edge, source.context)
         if span == "step":
             self._step_opened = source.seq
@@ -125,7 +136,7 @@ class Hooks:
             self.start(source)
         for span in ("microbatch", "step", "epoch", "run"):
             if span in self.program.spans:
-                edge = Edge(Instant(source, getattr(source, "last", self._last)))
+                edge = Edge(self.instant(source, getattr(source, "last", self._last)))
                 edge.span, edge.opened = span, self.spans.get(span)
                 self.program.spans[span](self, edge)
         self.spans.clear()
@@ -133,7 +144,7 @@ class Hooks:
 
     def cut(self, source: Source) -> None:
         """The recording ends here: what is still open is cut off."""
-        now = Instant(source, source.context)
+        now = self.instant(source, source.context)
         for rule in self.rules:
             for window in list(rule.open.values()):
                 if rule.declared.kind != "after":
@@ -184,7 +195,7 @@ class Hooks:
     def begin_call(self, call: Call, source: Source) -> Edge:
         """A call that some rule watches begins."""
         watched = Watched(call, self.program.kept[call.event], source)
-        edge = Edge(Instant(source, call.context), watched)
+        edge = Edge(self.instant(source, call.context), watched)
         self._edges[call.id] = edge
         if call.event in self.program.logged:
             self.log.calls.append(watched)
@@ -196,7 +207,7 @@ class Hooks:
         if begun is None or begun.call is None:
             return None
         begun.call.close(source)
-        edge = Edge(Instant(source, source.context), begun.call)
+        edge = Edge(self.instant(source, source.context), begun.call)
         edge.places = begun.places
         return edge
 
@@ -243,7 +254,7 @@ class Hooks:
             self.rules[number].open[e.call.id] = window
         return window
 
-    def close(self, e: Edge, number: int) -> Window | None:
+    def close_call(self, e: Edge, number: int) -> Window | None:
         """The window of a rule that closes with the call, if one was open."""
         assert e.call is not None
         rule = self.rules[number]

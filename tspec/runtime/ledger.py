@@ -39,6 +39,11 @@ class Response:
     frequent: int | None = None
     among: tuple[int, str] | None = None
 
+    @property
+    def conditional(self) -> bool:
+        """It is due only after several failing checks."""
+        return self.consecutive is not None or self.frequent is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Declared:

@@ -7,13 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tspec.runtime.history import Past
 from tspec.runtime.ledger import Declared, Outcome, claimed, due, shown
 from tspec.runtime.windows import At
 
 Ranks = tuple[int, ...]
+
+
+class Choice(NamedTuple):
+    """One choice of subjects and group, as generated code names it. The fields are those of `Entry`."""
+
+    group: Ranks
+    no_group: str
+    subjects: tuple[str | None, ...]
+    lasting: tuple[tuple[str, str], ...]
+    passing: bool
+    wanted: tuple[Any, ...]
 
 
 @dataclass(slots=True)

@@ -1,15 +1,17 @@
 """All that generated modules name."""
 
 from tspec.runtime.calls import Pattern, own
+from tspec.runtime.checker import Checker
 from tspec.runtime.claims import call_only_during, change_only_during, contains, in_order
 from tspec.runtime.edges import Ref
 from tspec.runtime.features import cast_feature, change_feature, feature
 from tspec.runtime.folds import fold_list
 from tspec.runtime.functions import call, is_of_class
 from tspec.runtime.install import Installed
-from tspec.runtime.job import Hooks, Program
+from tspec.runtime.job import Program
 from tspec.runtime.ledger import Declared, Response
-from tspec.runtime.meeting import Joint
+from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, GroupSpec, WatchSpec
+from tspec.runtime.meeting import Choice, Joint
 from tspec.runtime.members import (
     constant,
     first,
@@ -49,14 +51,20 @@ __all__ = [
     "INF",
     "NAN",
     "NOT_RECORDED",
+    "Checker",
+    "Choice",
     "Declared",
-    "Hooks",
+    "EntitySpec",
+    "EventSpec",
+    "FieldSpec",
+    "GroupSpec",
     "Installed",
     "Joint",
     "Pattern",
     "Program",
     "Ref",
     "Response",
+    "WatchSpec",
     "at_least",
     "at_most",
     "both",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tspec.runtime.ledger import VERDICTS, Declared, Outcome, outcome_of, shown, step_of
-from tspec.runtime.meeting import Entry
+from tspec.runtime.meeting import Choice, Entry
 from tspec.runtime.windows import Window
 
 
@@ -61,36 +61,27 @@ class RuleState:
         if outcome.verdict == "violated" and self.on_violation is not None:
             self.on_violation(outcome)
 
-    def take(
-        self,
-        w: Window,
-        group: tuple[int, ...],
-        why: str,
-        subjects: tuple[str | None, ...],
-        lasting: tuple[tuple[str, str], ...],
-        passing: bool,
-        wanted: tuple[Any, ...],
-        leaves: tuple[Any, ...] | None,
-    ) -> None:
+    def take(self, w: Window, choice: Choice, leaves: tuple[Any, ...] | None) -> None:
         """Keep what this rank read of an instance, to be decided with what others read, or read before."""
+        call = -1 if w.call is None else w.call.id
         self.entries.append(
             Entry(
-                self.declared.number,
-                w.rank,
-                group,
-                w.at,
-                subjects,
-                lasting,
-                passing,
-                leaves,
-                w.index,
-                step_of(w),
-                -1 if w.call is None else w.call.id,
-                w.earlier[: w.at[1]],
-                w.cut,
-                why,
-                wanted,
-            )  # fmt: skip
+                rule=self.declared.number,
+                rank=w.rank,
+                group=choice.group,
+                at=w.at,
+                subjects=choice.subjects,
+                lasting=choice.lasting,
+                passing=choice.passing,
+                leaves=leaves,
+                index=w.index,
+                step=step_of(w),
+                call=call,
+                earlier=w.earlier[: w.at[1]],
+                cut=w.cut,
+                no_group=choice.no_group,
+                wanted=choice.wanted,
+            )
         )
 
     def grouped(self, w: Window, group: tuple[int, ...]) -> None:

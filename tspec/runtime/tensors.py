@@ -21,7 +21,7 @@ class Seen:
 
 def handles(value: Any) -> Iterator[Any]:
     """Every tensor handle in a field's value, in order."""
-    if isinstance(value, PLAIN):
+    if isinstance(value, PLAIN) or value.__class__ is Seen:
         return
     if isinstance(value, (tuple, list)):
         for item in value:
@@ -37,7 +37,7 @@ def handles(value: Any) -> Iterator[Any]:
 
 def replaced(value: Any, seen: Callable[[Any], Any]) -> Any:
     """A field's value with each handle replaced by what `seen` gives for it, in the order of `handles`."""
-    if isinstance(value, PLAIN) or isinstance(value, frozenset):
+    if isinstance(value, (PLAIN, frozenset)) or value.__class__ is Seen:
         return value
     if isinstance(value, (tuple, list)):
         return tuple(replaced(item, seen) for item in value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tspec.plan.build import Plan, RulePlan, fields_of, is_windows_call
+from tspec.plan.build import Plan, RulePlan, is_windows_call
 from tspec.plan.reads import Column
 from tspec.plan.spell import spell
 from tspec.plan.walk import holds_tensors, plain, variables
@@ -57,7 +57,7 @@ def body(plan: Plan, rule: RulePlan) -> Body:
     writer = _Writer(scalars)
     early = _group_is_of_call(rule.rule)
     if early:
-        scalars.variables.update({name: "w.call" for name in early})
+        scalars.variables.update(dict.fromkeys(early, "w.call"))
         _group(writer)
         writer.put("rule.grouped(w, group)")
     for place, clause in enumerate(rule.rule.subjects):
@@ -187,7 +187,12 @@ def _filter(w: _Writer) -> None:
 def _group_is_of_call(rule: r.Rule) -> tuple[str, ...]:
     """The variable of the window's call, where the group depends on nothing else."""
     own = tuple(one.variable for one in rule.subjects if is_windows_call(one, rule))
-    named = {name for one in rule.across if isinstance(one, r.GroupField) for name in variables(one.value)}
+    named = {
+        name
+        for one in rule.across
+        if isinstance(one, r.GroupField)
+        for name in variables(one.value)
+    }
     return own if rule.across and named <= set(own) else ()
 
 

@@ -13,6 +13,7 @@ from tspec.targets.bodies import INDENT, Body, body, comment_of
 from tspec.targets.hooks import declared, hooks
 from tspec.targets.literals import comment, literal
 from tspec.targets.scalars import NotCompiled
+from tspec.targets.watched import watched
 
 if TYPE_CHECKING:
     import jinja2
@@ -43,10 +44,10 @@ def compile_program(
             refused.append(f"{comment_of(one.rule)} cannot be compiled: {why}")
     if refused:
         raise CannotCompile("\n".join(refused))
-    return _render(plan, bodies)
+    return _render(program, plan, bodies)
 
 
-def _render(plan: Plan, bodies: Mapping[int, Body]) -> str:
+def _render(program: r.Program, plan: Plan, bodies: Mapping[int, Body]) -> str:
     points = hooks(plan, {number: one.name for number, one in bodies.items()})
     sources = sorted({one.rule.source.path for one in plan.rules})
     text = _template().render(
@@ -73,7 +74,10 @@ def _render(plan: Plan, bodies: Mapping[int, Body]) -> str:
         begins=[(literal(event), hook.name) for event, hook in points.begins],
         ends=[(literal(event), hook.name) for event, hook in points.ends],
         spans=[(literal(span), hook.name) for span, hook in points.spans],
-        readers=literal(tuple(one.number for one in plan.rules if one.watched)),
+        passing=literal(plan.passing),
+        firsts=literal(plan.firsts),
+        kinds=literal(plan.kinds),
+        watch=repr(watched(program.vocabulary, plan)),
     )
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 

@@ -88,7 +88,7 @@ def _end(plan: Plan, names: dict[int, str], event: str, suffix: str) -> Hook:
     lines = ["e = job.end_call(call, source)"]
     lines += ["if e is None:", f"{INDENT}return"]
     for one in closing:
-        lines += _due(plan, one, f"job.close(e, {one.number})", "e.now")
+        lines += _due(plan, one, f"job.close_call(e, {one.number})", "e.now")
     lines += _readings(plan, event)
     lines += _hold([], plan, event)
     for one in closing:
@@ -179,7 +179,7 @@ def _spans(plan: Plan, span: str) -> list[RulePlan]:
 
 def _span(plan: Plan, names: dict[int, str], span: str) -> Hook:
     rules = _spans(plan, span)
-    lines = []
+    lines: list[str] = []
     for one in rules:
         lines += _due(plan, one, f"job.close_span(e, {one.number})", "e.now")
     for one in rules:

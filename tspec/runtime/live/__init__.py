@@ -1,6 +1,21 @@
 """The live source: instruments torch in a running job, follows it, and tells sinks of every edge."""
 
-from tspec.runtime.live.job import Job
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, GroupSpec, WatchSpec
 
+if TYPE_CHECKING:
+    from tspec.runtime.live.job import Job
+
 __all__ = ["EntitySpec", "EventSpec", "FieldSpec", "GroupSpec", "Job", "WatchSpec"]
+
+
+def __getattr__(name: str) -> Any:
+    """`Job` needs torch, which takes seconds to import; what is to be watched can be said without it."""
+    if name == "Job":
+        from tspec.runtime.live.job import Job
+
+        return Job
+    raise AttributeError(name)

@@ -1,0 +1,88 @@
+"""What is done about failing checks: counters for each rule and job, and the strongest action that is due.
+
+A check is all instances of a rule at one step, on all ranks. All ranks keep the same counters, from
+what they told each other, and so take the same action at the same place.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tspec.runtime.ledger import Declared, Response
+
+STRENGTH = ("warn", "skip", "rollback", "stop", "raise")
+
+
+class Stopped(SystemExit):
+    """A rule's `stop`: the process ends with status 1. What the rule found was printed before."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+
+class RuleViolated(RuntimeError):
+    """A rule's `raise`."""
+
+
+@dataclass(slots=True)
+class Checks:
+    """How the checks of one rule came out so far."""
+
+    declared: Declared
+    failing: int = 0
+    """Failing checks in a row; idle and unknown ones lie between."""
+    failed_at: deque[tuple[int, int]] = field(default_factory=deque)
+    """(step, epoch) of the latest failing checks."""
+
+    def add(self, failed: bool, decided: bool, at: tuple[int, int]) -> str:
+        """One more check: the strongest action that is due, or nothing."""
+        if not failed:
+            if decided:
+                self.failing = 0
+            return ""
+        self.failing += 1
+        self.failed_at.append(at)
+        self._forget(at)
+        return self.due(self.failing, at)
+
+    def would_be(self, at: tuple[int, int]) -> str:
+        """The action that is due if this step's check, which is not over, fails."""
+        self.failed_at.append(at)
+        try:
+            return self.due(self.failing + 1, at)
+        finally:
+            self.failed_at.pop()
+
+    def due(self, failing: int, at: tuple[int, int]) -> str:
+        """The strongest action of which the condition holds after a failing check."""
+        responses = self.declared.responses or (Response("warn"),)
+        if self.declared.draft:
+            responses = (Response("warn"),)
+        due = [one.action for one in responses if self._is_due(one, failing, at)]
+        return max(due, key=STRENGTH.index, default="")
+
+    def _is_due(self, response: Response, failing: int, at: tuple[int, int]) -> bool:
+        if response.consecutive is not None:
+            return failing >= response.consecutive
+        if response.frequent is not None and response.among is not None:
+            return len(self._among(response.among, at)) >= response.frequent
+        return True
+
+    def _among(self, among: tuple[int, str], at: tuple[int, int]) -> Sequence[tuple[int, int]]:
+        count, unit = among
+        place = 1 if unit == "epoch" else 0
+        return [one for one in self.failed_at if one[place] > at[place] - count]
+
+    def _forget(self, at: tuple[int, int]) -> None:
+        spans = [one.among for one in self.declared.responses if one.among is not None]
+        while self.failed_at and not any(
+            self.failed_at[0] in self._among(span, at) for span in spans
+        ):
+            self.failed_at.popleft()
+
+
+def strongest(actions: Sequence[str]) -> str:
+    """The strongest of several actions, or nothing."""
+    return max((one for one in actions if one), key=STRENGTH.index, default="")

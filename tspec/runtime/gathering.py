@@ -1,0 +1,143 @@
+"""What all ranks have told of rules across ranks, until it is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tspec.runtime.ledger import Declared, Outcome
+from tspec.runtime.meeting import Entry, Others, View, others
+from tspec.runtime.windows import At
+
+if TYPE_CHECKING:
+    from tspec.runtime.job import Program
+
+
+@dataclass(slots=True)
+class Packet:
+    """What one rank tells at a meeting: all since the last one."""
+
+    at: tuple[int, int]
+    """Step and epoch that it has reached."""
+    finished: bool
+    entries: list[Entry]
+    born: list[tuple[str, str]]
+    """Lasting subjects that are new on it."""
+    windows: Mapping[int, Sequence[tuple[int, tuple[Any, ...]]]]
+    places: Mapping[int, Sequence[At]]
+    groups: Mapping[int, Mapping[tuple[int, int], tuple[int, ...]]]
+    off: list[int]
+    """Rules that a fault has switched off on it."""
+    failed: set[int]
+    held: list[int]
+
+
+@dataclass(slots=True)
+class _Rank:
+    born: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    reached: tuple[int, int] = (0, 0)
+    finished: bool = False
+    windows: dict[int, list[tuple[int, tuple[Any, ...]]]] = field(default_factory=dict)
+    places: dict[int, list[At]] = field(default_factory=dict)
+    off: set[int] = field(default_factory=set)
+
+    def view(self) -> View:
+        """The rank as decisions see it."""
+        return View(self.born, self.reached, self.finished, self.windows, self.places)
+
+
+class Gathering:
+    """The packets of all ranks, taken apart."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.waiting: dict[int, list[Entry]] = {}
+        self.groups: dict[int, dict[tuple[int, int], tuple[int, ...]]] = {}
+        self.failed: set[int] = set()
+        self.held: set[int] = set()
+        self.counted: dict[int, int] = {}
+        """How often each rule had held when the last packet was made."""
+        self._ranks: dict[int, _Rank] = {}
+        self._last_step = 0
+
+    def take(self, packets: Mapping[int, Packet]) -> None:
+        """Add what the ranks told."""
+        for rank, packet in packets.items():
+            known = self._ranks.setdefault(rank, _Rank())
+            for subject in packet.born:
+                known.born.setdefault(subject, packet.at)
+            known.reached, known.finished = packet.at, packet.finished
+            known.off.update(packet.off)
+            for number, windows in packet.windows.items():
+                known.windows.setdefault(number, []).extend(windows)
+            for number, places in packet.places.items():
+                known.places.setdefault(number, []).extend(places)
+            for number, groups in packet.groups.items():
+                self.groups.setdefault(number, {}).update(groups)
+            for entry in packet.entries:
+                self.waiting.setdefault(entry.rule, []).append(entry)
+            self.failed.update(packet.failed)
+            self.held.update(packet.held)
+
+    def alone(self, rank: int) -> None:
+        """The other ranks are gone."""
+        self._ranks = {rank: self._ranks.get(rank, _Rank())}
+
+    def due(self, at: tuple[int, int] | None) -> Iterator[tuple[int, list[Entry]]]:
+        """Rules with entries, taken out: all that was gathered in a step that is over."""
+        for number in sorted(self.waiting):
+            entries, self.waiting[number] = self.waiting[number], []
+            if entries:
+                yield number, entries
+        self._forget()
+
+    def complete(self) -> Iterator[tuple[int, list[Entry]]]:
+        """Rules with entries of which every rank of the group has sent its own, taken out."""
+        for number in sorted(self.waiting):
+            by_key: dict[tuple[Any, ...], list[Entry]] = {}
+            for entry in self.waiting[number]:
+                by_key.setdefault((entry.group, entry.at, entry.subjects), []).append(entry)
+            whole = [
+                entry
+                for entries in by_key.values()
+                if {one.rank for one in entries} >= set(entries[0].group)
+                for entry in entries
+            ]
+            if whole and self.program.rules[number].kind != "calls":
+                kept = {id(entry) for entry in whole}
+                self.waiting[number] = [e for e in self.waiting[number] if id(e) not in kept]
+                yield number, whole
+
+    def others(self, declared: Declared, entries: Sequence[Entry]) -> Others:
+        """Who else should have an instance; a rank on which the rule is off is not known."""
+        views = {rank: known.view() for rank, known in self._ranks.items()}
+        found = others(declared, entries, views)
+        off = {
+            rank: f"rank {rank} has switched it off"
+            for rank in (*found.lacking, *found.unknown)
+            if rank in self._ranks and declared.number in self._ranks[rank].off
+        }
+        lacking = tuple(rank for rank in found.lacking if rank not in off)
+        return Others(lacking, {**found.unknown, **off}) if off else found
+
+    def note(self, outcome: Outcome) -> None:
+        """An instance was decided by all."""
+        if outcome.verdict == "violated":
+            self.failed.add(outcome.rule)
+        elif outcome.verdict == "holds":
+            self.held.add(outcome.rule)
+
+    def over(self) -> tuple[set[int], set[int]]:
+        """The rules that failed and those that held in the step that is over, and begin anew."""
+        failed, held = self.failed, self.held
+        self.failed, self.held = set(), set()
+        return failed, held
+
+    def _forget(self) -> None:
+        """Windows of steps long over are asked for no more."""
+        for known in self._ranks.values():
+            for number, windows in known.windows.items():
+                known.windows[number] = [one for one in windows if one[0] >= known.reached[0] - 2]
+            for number, places in known.places.items():
+                known.places[number] = places[-16:]

@@ -1,0 +1,19 @@
+"""What a job has to watch for the hooks of a plan: the events, entities and context that its rules name."""
+
+from __future__ import annotations
+
+from tspec.plan.build import Plan
+from tspec.record.watch import entity_spec, event_specs
+from tspec.resolve.rules import Vocabulary
+from tspec.runtime.live.watch import GroupSpec, WatchSpec
+
+
+def watched(vocabulary: Vocabulary, plan: Plan) -> WatchSpec:
+    """The events of a plan with their fields; all entities, groups and context of the vocabulary."""
+    events = [vocabulary.event(name) for name in plan.kept]
+    return WatchSpec(
+        tuple(spec for event in events if event is not None for spec in event_specs(event)),
+        tuple(entity_spec(entity) for entity in vocabulary.entities),
+        tuple(GroupSpec(group.name, group.callables) for group in vocabulary.groups),
+        tuple(name.name for name in vocabulary.context),
+    )
