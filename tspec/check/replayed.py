@@ -110,7 +110,7 @@ class StreamSource:
         """Each field as it was first sampled."""
         return self._firsts.get((kind, name), {})
 
-    def place(self, subject: edges.Ref) -> int:
+    def order_of(self, subject: edges.Ref) -> int:
         """A subject's place in the order of first samples."""
         return self._order.get((subject.kind, subject.name), len(self._order))
 

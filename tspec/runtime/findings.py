@@ -59,6 +59,7 @@ def as_dict(declared: Declared, outcome: Outcome, rank: int, count: int) -> dict
         "at": list(outcome.at),
         "subject": ", ".join(outcome.subjects),
         "subjects": list(outcome.subjects),
+        "reason": outcome.reason,
         "message": outcome.reason or declared.text or declared.name,
         "values": dict(outcome.values),
         "count": count,

@@ -236,7 +236,7 @@ class Instant:
         return (value.__class__.__name__, 0.0, str(value))
 
     def _place(self, subject: Ref) -> int:
-        place: Callable[[Ref], int] | None = getattr(self.source, "place", None)
+        place: Callable[[Ref], int] | None = getattr(self.source, "order_of", None)
         if place is not None:
             return place(subject)
         if subject.kind not in self._places:

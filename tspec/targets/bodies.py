@@ -318,7 +318,8 @@ def _leaves(w: _Writer, joint: Joints) -> Iterator[str]:
     passing = bool(w.passing)
     idle = "None if w.idle else " if s.rule.guard is not None else ""
     w.put(f"leaves = {idle}{leaves}")
-    w.put(f"rule.take(w, {group}, {names}, ({lasting}), {passing}, ({wanted.rstrip()}), leaves)")
+    chosen = f"Choice({group}, {names}, ({lasting}), {passing}, ({wanted.rstrip()}))"
+    w.put(f"rule.take(w, {chosen}, leaves)")
     yield from (INDENT + line for line in joint.statements)
     yield f"{INDENT}return {whens}, {expects}"
 

@@ -1,0 +1,155 @@
+"""Compile rules, run a script with them, and gather what every process of it found."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tspec.check.verdicts import Decided, Instance, Verdicts
+from tspec.resolve.rules import Program
+from tspec.targets.compile import compile_program
+
+FOLDER = "TSPEC_RUN"
+"""Environment variable: the folder in which a job's processes leave what they found."""
+PATIENCE = 20.0
+"""Seconds for which the first rank waits, at the end, for what the others have found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a script ended, and what its rules came to."""
+
+    status: int
+    """The script's own exit status."""
+    stopped: str
+    """The rule that ended it, and when; else empty."""
+    verdicts: Verdicts
+    """Violated instances about which something was due."""
+    counts: Mapping[str, Mapping[str, int]]
+    """Rule -> how many of its instances came to each verdict, over all ranks."""
+    tells: bool = True
+    """Whether this process reports; under a launcher, the first rank does for all."""
+
+
+def run(
+    program: Program, script: str, args: Sequence[str], given: Mapping[str, object] | None = None
+) -> Ran:
+    """Run a script as `python script.py ARGS` would, with the rules of a program checked in it.
+
+    Raises CannotCompile for rules without code, OSError if there is no such script.
+    """
+    text = compile_program(program, target="torch", given=given)
+    with _folder() as folder:
+        hooks = _written(text, folder)
+        status = _run(hooks, folder, script, list(args))
+        if not _tells():
+            return Ran(status, "", Verdicts(()), {}, tells=False)
+        _wait(folder)
+        return _gathered(folder, status)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """One folder for all processes of the job on this machine, also of ranks that a launcher started."""
+    launched = _launched()
+    if launched:
+        folder = Path(tempfile.gettempdir()) / f"tspec-run-{os.getuid()}-{launched}"
+        folder.mkdir(exist_ok=True)
+    else:
+        folder = Path(tempfile.mkdtemp(prefix="tspec-run-"))
+    try:
+        yield folder
+    finally:
+        if _tells():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _launched() -> str:
+    """What tells a job of torchrun from others on this machine; empty without one."""
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2 or "RANK" not in os.environ:
+        return ""
+    names = ("TORCHELASTIC_RUN_ID", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")
+    parts = [os.environ.get(name, "") for name in names] + [str(os.getppid())]
+    return "-".join(part for part in parts if part.isalnum())
+
+
+def _tells() -> bool:
+    return not _launched() or os.environ.get("RANK") == "0"
+
+
+def _written(text: str, folder: Path) -> Path:
+    """The hooks as a file, so that tracebacks and debuggers show them. Ranks write the same text."""
+    path = folder / "hooks.py"
+    scratch = folder / f"hooks-{os.getpid()}.py"
+    scratch.write_text(text, encoding="utf-8")
+    scratch.replace(path)
+    return path
+
+
+def _run(hooks: Path, folder: Path, script: str, args: list[str]) -> int:
+    from tspec.run.child import checker_of
+    from tspec.runtime.live import Job
+    from tspec.runtime.live.follow import Ending, children_start
+    from tspec.runtime.live.script import run_script
+
+    checker, watch = checker_of(hooks, folder)
+    job = Job(watch, [checker])
+    argument = folder / "job.pickle"
+    argument.write_bytes(pickle.dumps((str(hooks), str(folder))))
+    with children_start("tspec.run.child", "join", str(argument)):
+        ending = Ending(job, checker.close)
+        ending.arm()
+        try:
+            return run_script(script, args, job)
+        finally:
+            checker.close()
+            ending.disarm()
+
+
+def _wait(folder: Path) -> None:
+    """Under a launcher the other ranks may still be ending."""
+    world = int(os.environ.get("WORLD_SIZE", "1")) if _launched() else 1
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until and len(list(folder.glob("*.counts.json"))) < world:
+        time.sleep(0.05)
+
+
+def _gathered(folder: Path, status: int) -> Ran:
+    counts: dict[str, dict[str, int]] = {}
+    notes: list[str] = []
+    stopped = ""
+    for path in sorted(folder.glob("*.counts.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        for rule, mine in found["counts"].items():
+            total = counts.setdefault(rule, dict.fromkeys(mine, 0))
+            for verdict, number in mine.items():
+                total[verdict] += number
+        notes += [f"rank {found['rank']}: {fault}" for fault in found["faults"]]
+        stopped = stopped or found["stopped"]
+    decided = [
+        _decided(json.loads(line))
+        for path in sorted(folder.glob("*.jsonl"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.endswith("}")
+    ]
+    decided.sort(key=lambda one: (one.step, one.instance))
+    silent = [rule for rule, found in counts.items() if not sum(found.values())]
+    verdicts = Verdicts(tuple(decided), tuple(silent), tuple(dict.fromkeys(notes)))
+    return Ran(status, stopped, verdicts, counts)
+
+
+def _decided(found: Mapping[str, Any]) -> Decided:
+    step, place = found["at"]
+    instance = Instance(
+        found["rule"], tuple(found["ranks"]), (step, place), tuple(found["subjects"])
+    )
+    return Decided(instance, "violated", found["reason"], found["values"], found["step"])
