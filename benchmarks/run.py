@@ -12,6 +12,7 @@ HERE = Path(__file__).resolve().parent
 
 BENCHMARKS = {
     "start": "start of the command line",
+    "formatting": "formatting ten thousand lines",
     "compiling": "compiling 100 rules",
     "checking": "checking a million events offline",
     "jobs": "recording and running beside the plain run",
