@@ -4,6 +4,7 @@ from tests.report import scenes
 from tests.report.scenes import AFTER_UPDATE, BEFORE_UPDATE, decided, program, rule, verdicts
 from tspec.report.build import report
 from tspec.report.findings import Finding
+from tspec.resolve import rules
 
 
 def names(finding: Finding) -> list[str]:
@@ -153,3 +154,51 @@ def test_without_drafts_a_finding_keeps_its_accepted_consequences() -> None:
     assert [f.rule for f in found.without_drafts().findings] == [
         "checks.optimizer_updates_parameters"
     ]
+
+
+def test_a_wrapper_that_misses_a_layer_is_why_ranks_differ() -> None:
+    wrapped = rule(
+        "wrappers_reduce_all", scenes.own_field("wrapper", "parameters"), over="parameter"
+    )
+    found = report(
+        program(ALIKE, wrapped),
+        verdicts(
+            decided(ALIKE, range(1, 9), ranks=(0, 1), subject="prior"),
+            decided(wrapped, range(1, 9), ranks=(0,), subject="prior"),
+            decided(wrapped, range(1, 9), ranks=(1,), subject="prior"),
+        ),
+    )
+    assert [f.rule for f in found.findings] == ["checks.wrappers_reduce_all"]
+    assert names(found.findings[0]) == ["replicas_agree"]
+
+
+def test_dropout_in_evaluation_is_why_it_draws_random_numbers() -> None:
+    random = rule(
+        "evaluation_is_not_random",
+        scenes.own_field("generator", "state"),
+        over="generator",
+        window=rules.Window("during", event=rules.EventPattern(("forward",))),
+    )
+    found = report(
+        program(random, DROPOUT),
+        verdicts(
+            decided(random, [20, 40], subject="default"), decided(DROPOUT, [20, 40], subject="#1")
+        ),
+    )
+    assert [f.rule for f in found.findings] == ["checks.dropout_is_off_in_evaluation"]
+
+
+def test_a_consequence_goes_to_the_cause_that_it_is_closest_to() -> None:
+    found = report(
+        program(CLEARED, HELD, MOVES),
+        verdicts(
+            decided(CLEARED, range(2, 9)),
+            decided(HELD, range(1, 9), subject="fc.weight"),
+            decided(MOVES, range(2, 9), subject="fc.weight"),
+        ),
+    )
+    assert [f.rule for f in found.findings] == [
+        "checks.optimizers_hold_all_parameters",
+        "checks.gradients_are_cleared",
+    ]
+    assert names(found.findings[0]) == ["optimizer_updates_parameters"]

@@ -17,6 +17,8 @@ from tspec.resolve.types import CallOf, Entity, ListOf, Optional, SetOf, Type
 
 INFLUENCES = {
     "architecture": {"forward", "ownership", "values"},
+    "checkpoint": {"ownership", "agreement", "values"},
+    "settings": {"update", "values"},
     "ownership": {"update", "gradients", "values"},
     "mode": {"randomness", "forward", "values"},
     "randomness": {"data", "values"},
@@ -30,11 +32,10 @@ INFLUENCES = {
     "update": {"values"},
     "communication": {"agreement", "values"},
     "agreement": {"values"},
-    "checkpoint": {"ownership", "agreement", "values"},
     "finiteness": {"values", "update"},
     "values": {"finiteness"},
 }
-"""Aspect -> aspects that a fault in it disturbs directly. Each aspect disturbs itself."""
+"""Aspect -> aspects that a fault in it disturbs directly, causes before effects. Each disturbs itself."""
 
 NUMERIC = frozenset({"values", "finiteness"})
 """Aspects that are sizes of numbers: symptoms, which nearly everything disturbs."""
@@ -67,7 +68,7 @@ FIELDS = {
     ("parameter", "main_grad"): "gradients",
     ("parameter", "requires_grad"): "ownership",
     ("parameter", "names"): "ownership",
-    ("parameter", "group"): "schedule",
+    ("param_group", "lr"): "schedule",
     ("optimizer", "parameters"): "ownership",
     ("module", "training"): "mode",
     ("module", "attributes"): "architecture",
@@ -77,7 +78,7 @@ FIELDS = {
 
 ENTITIES = {
     "scheduler": "schedule",
-    "param_group": "schedule",
+    "param_group": "settings",
     "scaler": "precision",
     "generator": "randomness",
     "batch": "data",
@@ -87,8 +88,8 @@ ENTITIES = {
 
 ARGUMENTS = {
     "lr": "schedule",
-    "weight_decay": "schedule",
-    "momentum": "schedule",
+    "weight_decay": "settings",
+    "momentum": "settings",
     "loss": "values",
     "training": "mode",
     "dropout_p": "mode",
@@ -131,6 +132,13 @@ def disturbs(cause: frozenset[str], effect: frozenset[str]) -> bool:
     for aspect in cause:
         reach |= INFLUENCES.get(aspect, {"values"})
     return bool(reach & effect)
+
+
+def causal_place(found: frozenset[str]) -> int:
+    """How near to a cause the aspects are: places in the order of `INFLUENCES`, the least of them."""
+    order = list(INFLUENCES)
+    own = order.index("forward")
+    return min(order.index(a) if a in INFLUENCES else own for a in found)
 
 
 def _of_claim(node: Any, vocabulary: rules.Vocabulary) -> Iterator[str]:

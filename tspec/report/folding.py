@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
-from tspec.report.aspects import NUMERIC, aspects, disturbs
+from tspec.report.aspects import NUMERIC, aspects, causal_place, disturbs
 from tspec.report.collect import TOGETHER, Symptom
 from tspec.resolve.rules import Rule, Vocabulary
 from tspec.resolve.types import Entity, ListOf, SetOf
@@ -27,6 +28,18 @@ Place = tuple[str, str]
 
 IN_STEP = ("scheduler", "load", "forward", "dropout", "backward", "clip", "optimizer.step", "save")
 """Events in the order of a training step, to tell what comes first within one."""
+
+
+class Link(IntEnum):
+    """How closely a symptom hangs on another, the closest last."""
+
+    NONE = 0
+    AFTER = 1
+    """It can follow from it."""
+    ALIKE = 2
+    """It is about the same."""
+    PLACE = 3
+    """It is the same tensor or layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +80,12 @@ def fold(symptoms: Sequence[Symptom], vocabulary: Vocabulary) -> tuple[Cause, ..
     placed.sort(key=_precedence)
     roots: list[list[Placed]] = []
     for one in placed:
-        root = next((members for members in roots if any(_explains(m, one) for m in members)), None)
-        if root is None:
+        links = [max(_link(member, one) for member in members) for members in roots]
+        strongest = max(links, default=Link.NONE)
+        if strongest is Link.NONE:
             roots.append([one])
         else:
-            root.append(one)
+            roots[links.index(strongest)].append(one)
     return tuple(
         sorted(map(_cause, roots), key=lambda c: (c.headline.first.step, _source(c.headline.rule)))
     )
@@ -92,7 +106,7 @@ def _precedence(one: Placed) -> tuple[object, ...]:
     return (
         one.begins,
         one.numeric,
-        bool(one.aspects & NUMERIC),
+        causal_place(one.aspects),
         _place_in_step(symptom.rule),
         symptom.rule.draft,
         len(symptom.subjects),
@@ -100,25 +114,34 @@ def _precedence(one: Placed) -> tuple[object, ...]:
     )
 
 
-def _explains(cause: Placed, effect: Placed) -> bool:
-    if cause.begins > effect.symptom.onset:
-        return False
-    if "agreement" in effect.aspects and not cause.aspects & BETWEEN and cause.symptom.everywhere:
-        return False
-    if not effect.numeric and not set(cause.symptom.ranks) & set(effect.symptom.ranks):
-        return False
+def _link(cause: Placed, effect: Placed) -> Link:
+    """How closely an effect hangs on what comes before it in the order of `_precedence`."""
+    if not _can_have_caused(cause, effect):
+        return Link.NONE
     together = abs(cause.symptom.onset - effect.symptom.onset) <= TOGETHER
     apart = _apart(cause.places, effect.places)
+    alike = bool(cause.aspects & effect.aspects)
     if cause.symptom.rule is effect.symptom.rule:
-        return effect.numeric or not apart
+        return Link.ALIKE if effect.numeric or not apart else Link.NONE
     if apart:
-        same = bool(cause.aspects & effect.aspects)
         contagious = effect.numeric and "finiteness" in cause.aspects
-        return contagious or (same and together)
-    shared = any(kind == "place" for kind, _ in _shared(cause.places, effect.places))
-    if shared and not cause.numeric:
-        return True
-    return disturbs(cause.aspects, effect.aspects) or _only_drafts_say(effect, together)
+        return Link.ALIKE if contagious or (alike and together) else Link.NONE
+    if not cause.numeric and any(
+        kind == "place" for kind, _ in _shared(cause.places, effect.places)
+    ):
+        return Link.PLACE
+    if disturbs(cause.aspects, effect.aspects):
+        return Link.ALIKE if alike else Link.AFTER
+    return Link.AFTER if _only_drafts_say(effect, together) else Link.NONE
+
+
+def _can_have_caused(cause: Placed, effect: Placed) -> bool:
+    """Whether the order in time, and the ranks, allow it."""
+    if cause.begins > effect.symptom.onset:
+        return False
+    if "agreement" in effect.aspects and cause.symptom.everywhere and not cause.aspects & BETWEEN:
+        return False
+    return effect.numeric or bool(set(cause.symptom.ranks) & set(effect.symptom.ranks))
 
 
 def _only_drafts_say(effect: Placed, together: bool) -> bool:

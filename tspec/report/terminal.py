@@ -14,8 +14,8 @@ from tspec.source import NOWHERE
 
 COLOURS = {"error": "bold red", "warning": "bold yellow", "draft": "bold cyan"}
 
-SHOWN = 8
-"""Consequences and names of rules that are listed before the rest are counted."""
+SHOWN, FEW = 8, 4
+"""How many consequences or names of rules are listed before the rest are counted."""
 
 
 def print_report(report: Report, program: Program, console: Console) -> None:
@@ -40,7 +40,7 @@ def print_counts(report: Report, console: Console) -> None:
     )
     for state, sentence in _STATES.items():
         if sentence and states[state]:
-            _print_silent(states[state], sentence, console)
+            _print_silent(states[state], sentence, SHOWN if state == "blind" else FEW, console)
     said = {t.rule for state, sentence in _STATES.items() if sentence for t in states[state]}
     for note in report.notes:
         if note.partition(": ")[0] not in said:
@@ -69,13 +69,13 @@ def _headline(report: Report) -> Text:
     return Text(text, style="bold")
 
 
-def _print_silent(tallies: list[Tally], sentence: str, console: Console) -> None:
+def _print_silent(tallies: list[Tally], sentence: str, shown: int, console: Console) -> None:
     names = [
         f"{t.rule.rpartition('.')[2]}{f' ({t.reasons[0][0]})' if t.reasons else ''}"
         for t in tallies
     ]
-    more = len(names) - SHOWN
-    listed = ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - shown
+    listed = ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
     console.print(Text(f"{len(tallies)} {sentence}:"), highlight=False)
     _indented(listed, console, style="dim")
 

@@ -17,6 +17,7 @@ LOOK = {
     "update": "what the optimizer holds of {subject}, its learning rate, and its gradient at step {step}",
     "mode": "where the loop calls `model.train()` and `model.eval()`, and who passes `training=`",
     "randomness": "who draws random numbers at step {step}, and from which seed",
+    "settings": "how the optimizer and its groups are set up",
     "schedule": "where the loop and its callbacks call `scheduler.step()`",
     "precision": "dtypes at step {step}: which operation runs outside of autocast, or casts by hand",
     "data": "the batches of step {step}: how they are drawn, split over ranks and normalised",
