@@ -98,7 +98,7 @@ def format_one(path: Path) -> Outcome:
         # Source.read would put U+FFFD for what is no UTF-8, and writing that back would lose it.
         return Outcome(path, "", None, (f"tspec: {path} is no UTF-8 text (byte {fault.start})",))
     parsed = parse(Source(str(path), text))
-    errors = tuple(render(d) for d in parsed.diagnostics)
+    errors = tuple(render(d) for d in parsed.diagnostics if d.severity == "error")
     return Outcome(path, text, None if errors else format_file(parsed.file), errors)
 
 
