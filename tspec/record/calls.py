@@ -19,6 +19,7 @@ WHOLE = frozenset(
     {
         "backward",
         "cross_entropy",
+        "fetch",
         "collective",
         "all_reduce",
         "replicating",
