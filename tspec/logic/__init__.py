@@ -1,0 +1,33 @@
+"""What follows from what: the only room that asks z3.
+
+Answers are proved or not given: what z3 cannot decide within its limit is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tspec.logic.implied import equivalent as equivalent
+from tspec.logic.implied import implies as implies
+from tspec.logic.implied import removes_implied as removes_implied
+from tspec.logic.questions import Answered as Answered
+from tspec.logic.simplify import Note as Note
+from tspec.logic.simplify import Simplified as Simplified
+from tspec.logic.simplify import simplify as simplify
+from tspec.resolve.rules import Program
+
+
+def simplify_program(
+    program: Program, given: Mapping[str, bool | int | str]
+) -> tuple[Program, tuple[Note, ...]]:
+    """Every rule simplified, without those that can only be idle with what is given.
+
+    Rules that can never fire, and those that others imply, are named in the notes and stay.
+    """
+    found = [simplify(rule, given) for rule in program.rules]
+    notes = [note for each in found for note in each.notes]
+    left = tuple(each.rule for each in found if not each.idle)
+    _, implied = removes_implied(left)
+    notes += [Note("implied", weak, strong.qualified) for weak, strong in implied]
+    return replace(program, rules=left), tuple(notes)

@@ -1,0 +1,318 @@
+"""A condition in z3: three-valued, with absent and not recorded told apart, floats as IEEE.
+
+What is read (a field, a feature, a fold) is an unknown; only operators have a meaning. Where a
+meaning is left open (products of unknowns, regular expressions, lists), more is possible in z3
+than in a job, so what z3 proves is true and what it does not prove is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from tspec.logic.numbers import Numbers
+from tspec.logic.sorts import Sorts
+from tspec.resolve import rules, types
+from tspec.resolve.rules import Expr
+from tspec.resolve.type_names import plain
+
+Leaf = tuple[Expr, bool]
+"""What is read, and whether at the start of the window."""
+
+ALWAYS = frozenset({"step", "epoch", "microbatch", "phase", "rank"})
+"""Context that is known at every instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A value: `known` says that it is there, else `absent` tells absent from other reasons."""
+
+    known: z3.BoolRef
+    absent: z3.BoolRef
+    value: Any
+
+    @property
+    def true(self) -> z3.BoolRef:
+        """Known and true."""
+        return z3.And(self.known, self.value)
+
+    @property
+    def false(self) -> z3.BoolRef:
+        """Known and false."""
+        return z3.And(self.known, z3.Not(self.value))
+
+
+class Encoder:
+    """The conditions of one question, in one z3 context of its own, so that answers repeat."""
+
+    def __init__(self, given: Mapping[str, bool | int | str] | None = None) -> None:
+        self.context = z3.Context()
+        self.sorts = Sorts(self.context)
+        self.numbers = Numbers(self.sorts)
+        self.given = dict(given or {})
+        self.leaves: dict[Leaf, Encoded] = {}
+        self.reckoned: dict[Leaf, Encoded] = {}
+        """Sums and products, of which z3 does not know the value either."""
+        self._encoded: dict[Leaf, Encoded] = {}
+        self._axioms: list[z3.BoolRef] = []
+        self._yes = z3.BoolVal(True, self.context)
+        self._no = z3.BoolVal(False, self.context)
+
+    @property
+    def axioms(self) -> Sequence[z3.BoolRef]:
+        """What is true of the unknowns in every job; more come with each condition."""
+        return self._axioms
+
+    def lemmas(self) -> Sequence[z3.BoolRef]:
+        """What is true of the sums and products so far."""
+        return self.numbers.lemmas()
+
+    def encode(self, expr: Expr, start: bool = False) -> Encoded:
+        """The meaning of an expression, read at the window's end or start."""
+        key = (expr, start)
+        if key not in self._encoded:
+            meaning = _MEANING.get(type(expr), Encoder._free)
+            self._encoded[key] = meaning(self, expr, start)
+        return self._encoded[key]
+
+    # --- leaves ---------------------------------------------------------------------------------
+
+    def _leaf(self, expr: Expr, start: bool, sort: z3.SortRef | None = None) -> Encoded:
+        """A new unknown, or the one that stands for the same read."""
+        key = (expr, start and moves(expr))
+        if key not in self.leaves:
+            number = len(self.leaves)
+            known, absent = (
+                z3.Bool(f"{what}{number}", self.context) for what in ("known", "absent")
+            )
+            sort = self.sorts.of(expr.type) if sort is None else sort
+            self.leaves[key] = Encoded(known, absent, z3.Const(f"value{number}", sort))
+            self._axioms.append(z3.Not(z3.And(known, absent)))
+        return self.leaves[key]
+
+    def _free(self, expr: Expr, start: bool) -> Encoded:
+        return self._leaf(expr, start)
+
+    def _read_from(self, expr: Expr, start: bool, *bases: Expr) -> Encoded:
+        """A read that is missing for the same reason as what it is read from."""
+        leaf = self._leaf(expr, start)
+        found = [self.encode(base, start) for base in bases]
+        self._axioms.append(z3.Implies(leaf.known, z3.And(*[each.known for each in found])))
+        reached = self._yes
+        for each in found:
+            self._axioms.append(z3.Implies(z3.And(reached, each.absent), leaf.absent))
+            unknown = z3.And(reached, z3.Not(each.known), z3.Not(each.absent))
+            self._axioms.append(z3.Implies(unknown, z3.Not(leaf.absent)))
+            if each.value.sort() == self.sorts.opaque:
+                break  # What is missing inside of a list comes before what stands after it.
+            reached = z3.And(reached, each.known)
+        return leaf
+
+    def _constant(self, expr: rules.Constant, start: bool) -> Encoded:
+        return Encoded(self._yes, self._no, self.sorts.constant(expr))
+
+    def _variable(self, expr: Expr, start: bool) -> Encoded:
+        leaf = self._leaf(expr, False)
+        self._axioms.append(leaf.known)
+        return leaf
+
+    def _ambient(self, expr: rules.Ambient, start: bool) -> Encoded:
+        leaf = self._leaf(expr, start)
+        if expr.name in ALWAYS or expr.name in self.given:
+            self._axioms.append(leaf.known)
+        if expr.name in ALWAYS and expr.name != "phase":
+            self._axioms.append(leaf.value >= 0)
+        if expr.name in self.given:
+            given = rules.Constant(plain(expr.type), expr.span, self.given[expr.name])
+            self._axioms.append(leaf.value == self.sorts.constant(given))
+        return leaf
+
+    def _feature(self, expr: rules.Feature, start: bool) -> Encoded:
+        leaf = self._read_from(expr, start, expr.tensor)
+        if expr.per is None and expr.dim is None:
+            self._axioms += self.numbers.range_of(expr.name, leaf.known, leaf.value)
+        return leaf
+
+    def _fold(self, expr: rules.Fold, start: bool) -> Encoded:
+        leaf = self._leaf(expr, start)
+        if expr.name == "count":
+            self._axioms.append(leaf.value >= 0)
+        if expr.name in ("std", "spread") or (expr.name in _KEEP and _is_a_size(expr.value)):
+            self._axioms += self.numbers.range_of("norm", leaf.known, leaf.value)
+        return leaf
+
+    def _present(self, expr: rules.Present, start: bool) -> Encoded:
+        inner = self.encode(expr.value, start)
+        return Encoded(z3.Or(inner.known, inner.absent), self._no, inner.known)
+
+    # --- operators ------------------------------------------------------------------------------
+
+    def _missing_first(self, found: Sequence[Encoded]) -> tuple[z3.BoolRef, z3.BoolRef]:
+        """Known if all are; absent if the first that is missing is absent."""
+        known, absent = self._yes, self._no
+        for each in found:
+            absent = z3.Or(absent, z3.And(known, each.absent))
+            known = z3.And(known, each.known)
+        return known, absent
+
+    def _not(self, expr: rules.Not, start: bool) -> Encoded:
+        inner = self.encode(expr.value, start)
+        return Encoded(inner.known, inner.absent, z3.Not(inner.value))
+
+    def _joined(self, found: Sequence[Encoded], decides: bool) -> Encoded:
+        """Kleene's and (`decides` false) or or: one value decides, else all must be known."""
+        deciding = z3.Or(*[each.true if decides else each.false for each in found])
+        known = z3.Or(deciding, z3.And(*[each.known for each in found]))
+        absent, before = self._no, self._yes
+        for each in found:
+            absent = z3.Or(absent, z3.And(before, each.absent))
+            before = z3.And(before, each.known)
+        value = deciding if decides else z3.Not(deciding)
+        return Encoded(known, z3.And(z3.Not(known), absent), value)
+
+    def _and(self, expr: rules.And, start: bool) -> Encoded:
+        return self._joined([self.encode(item, start) for item in expr.items], False)
+
+    def _or(self, expr: rules.Or, start: bool) -> Encoded:
+        return self._joined([self.encode(item, start) for item in expr.items], True)
+
+    def _implies(self, expr: rules.Implies, start: bool) -> Encoded:
+        left, right = self.encode(expr.left, start), self.encode(expr.right, start)
+        return self._joined([Encoded(left.known, left.absent, z3.Not(left.value)), right], True)
+
+    def _compare(self, expr: rules.Compare, start: bool) -> Encoded:
+        if expr.op == "!=":
+            equal = self.encode(
+                rules.Compare(expr.type, expr.span, "==", expr.left, expr.right), start
+            )
+            return Encoded(equal.known, equal.absent, z3.Not(equal.value))
+        left, right = self.encode(expr.left, start), self.encode(expr.right, start)
+        value = self._compared(expr, left, right)
+        if value is None:
+            return self._read_from(expr, start, expr.left, expr.right)
+        known, absent = self._missing_first((left, right))
+        return Encoded(known, absent, value)
+
+    def _compared(self, expr: rules.Compare, left: Encoded, right: Encoded) -> z3.BoolRef | None:
+        """The truth of a comparison of known values; None where values are not looked into."""
+        kinds = (plain(expr.left.type), plain(expr.right.type))
+        if all(kind in (types.INT, types.FLOAT) for kind in kinds):
+            return self.numbers.compare(expr, left.value, right.value)
+        sorts = {left.value.sort(), right.value.sort()}
+        plain_sorts = (self.sorts.bool, self.sorts.text, self.sorts.thing)
+        if expr.op == "==" and len(sorts) == 1 and sorts <= {*plain_sorts}:
+            return left.value == right.value
+        return None
+
+    def _member(self, expr: rules.Member, start: bool) -> Encoded:
+        """In a list of constants it is equality to one of them."""
+        listed = expr.collection
+        simple = self.sorts.of(expr.item.type) != self.sorts.opaque
+        if isinstance(listed, rules.ListDisplay) and listed.items and simple:
+            equal = [
+                rules.Compare(types.BOOL, expr.span, "==", expr.item, item) for item in listed.items
+            ]
+            if all(isinstance(item, rules.Constant) for item in listed.items):
+                return self._joined([self.encode(each, start) for each in equal], True)
+        return self._read_from(expr, start, expr.item, expr.collection)
+
+    def _same_object(self, expr: rules.SameObject, start: bool) -> Encoded:
+        left, right = self.encode(expr.left, start), self.encode(expr.right, start)
+        if left.value.sort() == right.value.sort() == self.sorts.thing:
+            known, absent = self._missing_first((left, right))
+            return Encoded(known, absent, left.value == right.value)
+        return self._read_from(expr, start, expr.left, expr.right)
+
+    def _arithmetic(self, expr: rules.Arithmetic, start: bool) -> Encoded:
+        left, right = self.encode(expr.left, start), self.encode(expr.right, start)
+        kinds = (plain(expr.left.type), plain(expr.right.type))
+        if not all(kind in (types.INT, types.FLOAT) for kind in kinds):
+            return self._read_from(expr, start, expr.left, expr.right)
+        known, absent = self._missing_first((left, right))
+        found = Encoded(known, absent, self.numbers.reckon(expr, left.value, right.value))
+        self.reckoned[expr, start] = found
+        return found
+
+    def _negate(self, expr: rules.Negate, start: bool) -> Encoded:
+        inner = self.encode(expr.value, start)
+        if inner.value.sort() == self.sorts.opaque:
+            return self._read_from(expr, start, expr.value)
+        return Encoded(inner.known, inner.absent, -inner.value)
+
+    def _function(self, expr: rules.Function, start: bool) -> Encoded:
+        if expr.name == "isinstance" and isinstance(expr.arguments[1], rules.ListDisplay):
+            value, classes = expr.arguments
+            assert isinstance(classes, rules.ListDisplay)
+            each = [
+                rules.Function(expr.type, expr.span, "isinstance", (value, cls))
+                for cls in classes.items
+            ]
+            if each:
+                return self._joined([self.encode(one, start) for one in each], True)
+        if expr.name == "ulp":
+            constant = self.numbers.constant(expr)
+            if constant is not None:
+                return Encoded(self._yes, self._no, constant)
+        if expr.name in ("abs", "divisible"):
+            first = self.encode(expr.arguments[0], start)
+            value = self.numbers.function(expr, first.value)
+            if value is not None:
+                return Encoded(first.known, first.absent, value)
+        return self._read_from(expr, start, *expr.arguments)
+
+    def _old(self, expr: rules.Old, start: bool) -> Encoded:
+        return self.encode(expr.value, True)
+
+    def _field(self, expr: rules.Field, start: bool) -> Encoded:
+        return self._read_from(expr, start, expr.base)
+
+    def _index(self, expr: rules.Index, start: bool) -> Encoded:
+        return self._read_from(expr, start, expr.base, expr.index)
+
+
+_KEEP = frozenset({"min", "max", "mean", "sum"})
+
+
+def _is_a_size(expr: Expr) -> bool:
+    """A norm and the like, at whatever moment: no negative number."""
+    if isinstance(expr, rules.Old | rules.Previous | rules.First):
+        return _is_a_size(expr.value)
+    if isinstance(expr, rules.Fold):
+        return expr.name in _KEEP and _is_a_size(expr.value)
+    return isinstance(expr, rules.Feature) and expr.name in ("norm", "std", "zeros")
+
+
+def moves(expr: object) -> bool:
+    """Whether an expression may differ between the window's start and its end."""
+    if isinstance(expr, rules.Constant | rules.Variable | rules.WindowCall):
+        return False
+    if isinstance(expr, rules.Field):
+        return not isinstance(expr.base, rules.WindowCall)
+    return True
+
+
+_MEANING: Mapping[type, Callable[[Encoder, Any, bool], Encoded]] = {
+    rules.Constant: Encoder._constant,
+    rules.Variable: Encoder._variable,
+    rules.WindowCall: Encoder._variable,
+    rules.Ambient: Encoder._ambient,
+    rules.Field: Encoder._field,
+    rules.Feature: Encoder._feature,
+    rules.Index: Encoder._index,
+    rules.Fold: Encoder._fold,
+    rules.Old: Encoder._old,
+    rules.Present: Encoder._present,
+    rules.Compare: Encoder._compare,
+    rules.Member: Encoder._member,
+    rules.SameObject: Encoder._same_object,
+    rules.Arithmetic: Encoder._arithmetic,
+    rules.Negate: Encoder._negate,
+    rules.Not: Encoder._not,
+    rules.And: Encoder._and,
+    rules.Or: Encoder._or,
+    rules.Implies: Encoder._implies,
+    rules.Function: Encoder._function,
+}

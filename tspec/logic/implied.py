@@ -1,0 +1,280 @@
+"""Which rules say nothing that another rule does not say, and how two versions of a rule compare.
+
+Rules are compared where they are about the same instances: the same subjects, group and window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+import z3
+
+from tspec.logic.overlap import both, may_follow, reads
+from tspec.logic.questions import Answered, Questions
+from tspec.logic.verdict import condition, conjuncts, same_truth, verdict
+from tspec.resolve import rules
+from tspec.resolve.rules import Contains, EventPattern, For, Holds, Rule, Window
+from tspec.resolve.walk import parts
+
+T = TypeVar("T")
+
+NO = Answered("no")
+
+
+def implies(stronger: Rule, weaker: Rule) -> Answered:
+    """Whether the stronger rule is violated wherever the weaker one is.
+
+    Rules about other instances are not compared: then the answer is no, without a witness.
+    """
+    stronger = _renamed(stronger, weaker)
+    if not _covers(stronger, weaker):
+        return NO
+    if _plainly(stronger, weaker):
+        return Answered("yes")
+    asked = Questions({})
+    return asked.always(_violated_too(stronger, weaker, asked), witness=True)
+
+
+def equivalent(first: Rule, second: Rule) -> Answered:
+    """Whether two rules give every instance the same verdict; the witness is one in which not."""
+    first = _renamed(first, second)
+    if _frame(first) != _frame(second) or not _same_kind(first, second):
+        return NO
+    asked = Questions({})
+    due, also_due = (condition(each, asked.encoder, each.when) for each in (first, second))
+    if not (isinstance(first.expect, Holds) and isinstance(second.expect, Holds)):
+        if first.expect != second.expect or (first.when is None) != (second.when is None):
+            return NO
+        return asked.always(same_truth(due, also_due), witness=True)
+    met = asked.encoder.encode(first.expect.condition)
+    also_met = asked.encoder.encode(second.expect.condition)
+    if first.across:
+        alike = z3.And(same_truth(due, also_due), z3.Implies(due.true, same_truth(met, also_met)))
+    else:
+        one, other = verdict(due, met), verdict(also_due, also_met)
+        alike = z3.And(
+            one.holds == other.holds, one.violated == other.violated, one.idle == other.idle
+        )
+    return asked.always(alike, witness=True)
+
+
+def removes_implied(
+    found: Sequence[Rule],
+) -> tuple[tuple[Rule, ...], tuple[tuple[Rule, Rule], ...]]:
+    """The rules that say something of their own, and the others, each with one that implies it.
+
+    Of rules that say the same the first is kept.
+    """
+    by: dict[int, int] = {}
+    for members in _buckets(found).values():
+        for weak in members:
+            for strong in members:
+                if strong == weak or strong in by or not _asked(found[strong], found[weak]):
+                    continue
+                mutual = strong > weak and _asked(found[weak], found[strong])
+                if not mutual:
+                    by[weak] = strong
+                    break
+    kept = tuple(rule for place, rule in enumerate(found) if place not in by)
+    return kept, tuple((found[place], found[_last(by, place)]) for place in sorted(by))
+
+
+def _asked(stronger: Rule, weaker: Rule) -> bool:
+    stronger = _renamed(stronger, weaker)
+    if not _covers(stronger, weaker):
+        return False
+    if _plainly(stronger, weaker):
+        return True
+    if not _may_imply(stronger, weaker):
+        return False
+    asked = Questions({})
+    return asked.always(_violated_too(stronger, weaker, asked)).yes
+
+
+def _last(by: Mapping[int, int], place: int) -> int:
+    """The rule at the end of a chain of implications, which is kept."""
+    while place in by:
+        place = by[place]
+    return place
+
+
+def _buckets(found: Sequence[Rule]) -> dict[Any, list[int]]:
+    """The places of rules that may be about the same instances."""
+    buckets: dict[Any, list[int]] = {}
+    for place, rule in enumerate(found):
+        key = _frame(_with_names(rule, [f"v{n}" for n in range(len(rule.subjects))]))
+        loose = (
+            tuple(_unfiltered(each) for each in key[0]),
+            key[1],
+            replace(key[2], every=None, once=False),
+        )
+        buckets.setdefault((loose, type(rule.expect)), []).append(place)
+    return buckets
+
+
+# --- which instances ----------------------------------------------------------------------------
+
+
+def _frame(rule: Rule) -> tuple[tuple[For, ...], Any, Window]:
+    """What says which instances a rule has."""
+    return rule.subjects, rule.across, rule.window
+
+
+def _covers(stronger: Rule, weaker: Rule) -> bool:
+    """Every instance of the weaker rule is one of the stronger, with the same history."""
+    if stronger.across != weaker.across or not _same_kind(stronger, weaker):
+        return False
+    if _frame(stronger) == _frame(weaker):
+        return True
+    if any(
+        isinstance(part, _LOOKING_BACK) or _in_time(part)
+        for r in (stronger, weaker)
+        for part in parts(r)
+    ):
+        return False
+    return _window_covers(stronger.window, weaker.window) and _subjects_cover(stronger, weaker)
+
+
+def _same_kind(stronger: Rule, weaker: Rule) -> bool:
+    return isinstance(stronger.expect, Holds) == isinstance(weaker.expect, Holds)
+
+
+_LOOKING_BACK = (rules.Previous, rules.First)
+
+
+def _in_time(part: object) -> bool:
+    return isinstance(part, rules.Fold) and part.scope == "time"
+
+
+def _window_covers(stronger: Window, weaker: Window) -> bool:
+    """The same windows, or those that are left of them by thinning."""
+    if replace(stronger, every=None, once=False) != replace(weaker, every=None, once=False):
+        return False
+    if stronger.once:
+        return stronger == weaker
+    if stronger.every is None or stronger.every == weaker.every:
+        return True
+    return (
+        weaker.every is not None
+        and stronger.every.unit == weaker.every.unit
+        and weaker.every.count % stronger.every.count == 0
+    )
+
+
+def _subjects_cover(stronger: Rule, weaker: Rule) -> bool:
+    """The same subjects, or fewer by more filters. Under `across`, who lacks a subject would differ."""
+    if stronger.subjects == weaker.subjects:
+        return True
+    if stronger.across or len(stronger.subjects) != len(weaker.subjects):
+        return False
+    return all(
+        _unfiltered(strong) == _unfiltered(weak) and set(_filters(strong)) <= set(_filters(weak))
+        for strong, weak in zip(stronger.subjects, weaker.subjects, strict=True)
+    )
+
+
+def _filters(clause: For) -> tuple[rules.Filter, ...]:
+    return clause.collection.filters if isinstance(clause.collection, rules.Subjects) else ()
+
+
+def _unfiltered(clause: For) -> For:
+    if isinstance(clause.collection, rules.Subjects):
+        return replace(clause, collection=replace(clause.collection, filters=()))
+    return clause
+
+
+# --- which verdict ------------------------------------------------------------------------------
+
+
+def _plainly(stronger: Rule, weaker: Rule) -> bool:
+    """The same claim under fewer conditions: no question is needed."""
+    if not _claim_covers(stronger, weaker):
+        return False
+    strong, weak = set(conjuncts(stronger.when)), set(conjuncts(weaker.when))
+    return strong == weak if stronger.across else strong <= weak
+
+
+def _claim_covers(stronger: Rule, weaker: Rule) -> bool:
+    """The stronger claim is broken wherever the weaker one is, by what is written."""
+    strong, weak = stronger.expect, weaker.expect
+    if isinstance(strong, Holds) and isinstance(weak, Holds):
+        return set(conjuncts(weak.condition)) <= set(conjuncts(strong.condition))
+    if isinstance(strong, Contains) and isinstance(weak, Contains):
+        return _events_cover(strong.event, weak.event)
+    return strong == weak
+
+
+def _events_cover(stronger: EventPattern, weaker: EventPattern) -> bool:
+    """Whoever finds the stronger pattern has found the weaker one."""
+    return set(stronger.events) <= set(weaker.events) and set(weaker.filters) <= set(
+        stronger.filters
+    )
+
+
+def _may_imply(stronger: Rule, weaker: Rule) -> bool:
+    """A cheap look at whether z3 could say yes: what is to follow has to be read by the weaker rule."""
+    known = both(weaker)
+    for part in conjuncts(stronger.when):
+        if part not in conjuncts(weaker.when) and not may_follow(part, known, {}):
+            return False
+    if isinstance(stronger.expect, Holds):
+        return bool(reads((stronger.expect.condition,)).keys() & reads(known).keys())
+    return _claim_covers(stronger, weaker)
+
+
+def _violated_too(stronger: Rule, weaker: Rule, asked: Questions) -> z3.BoolRef:
+    """The stronger rule is violated if the weaker one is."""
+    encoder = asked.encoder
+    due, also_due = (condition(each, encoder, each.when) for each in (weaker, stronger))
+    if isinstance(stronger.expect, Holds) and isinstance(weaker.expect, Holds):
+        broken = encoder.encode(weaker.expect.condition).false
+        also_broken = encoder.encode(stronger.expect.condition).false
+    else:
+        broken = z3.BoolVal(True, encoder.context)
+        also_broken = z3.BoolVal(_claim_covers(stronger, weaker), encoder.context)
+    follows = z3.Implies(z3.And(due.true, broken), z3.And(also_due.true, also_broken))
+    if stronger.across:
+        return z3.And(same_truth(due, also_due), follows)
+    return follows
+
+
+# --- names --------------------------------------------------------------------------------------
+
+
+def _renamed(rule: Rule, like: Rule) -> Rule:
+    """The rule with the variables of another one."""
+    if len(rule.subjects) != len(like.subjects):
+        return rule
+    return _with_names(rule, [clause.variable for clause in like.subjects])
+
+
+def _with_names(rule: Rule, names: Sequence[str]) -> Rule:
+    new = dict(zip((clause.variable for clause in rule.subjects), names, strict=True))
+    return replace(
+        rule,
+        subjects=_rename(rule.subjects, new),
+        across=_rename(rule.across, new),
+        window=_rename(rule.window, new),
+        when=_rename(rule.when, new),
+        expect=_rename(rule.expect, new),
+    )
+
+
+def _rename(value: T, names: Mapping[str, str]) -> T:
+    """Any part of a rule with its variables renamed."""
+    if isinstance(value, tuple):
+        return tuple(_rename(item, names) for item in value)  # type: ignore[return-value]
+    if isinstance(value, rules.Variable):
+        return replace(value, name=names.get(value.name, value.name))
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    changed = {
+        each.name: _rename(getattr(value, each.name), names)
+        for each in fields(value)
+        if each.name not in ("type", "span", "variable")
+    }
+    if isinstance(value, For):
+        changed["variable"] = names.get(value.variable, value.variable)
+    return replace(value, **changed)

@@ -1,0 +1,59 @@
+"""Which questions are worth asking: a condition whose reads occur once and have no bounds follows from nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from tspec.logic.encode import ALWAYS
+from tspec.resolve import rules
+from tspec.resolve.rules import Expr, Holds, Rule
+from tspec.resolve.walk import walk
+
+_OPERATORS = (
+    rules.Constant, rules.Variable, rules.WindowCall, rules.ListDisplay, rules.Old, rules.Present,
+    rules.Compare, rules.Member, rules.SameObject, rules.Arithmetic, rules.Negate, rules.Not,
+    rules.And, rules.Or, rules.Implies,
+)  # fmt: skip
+
+
+def both(rule: Rule) -> tuple[Expr, ...]:
+    """The conditions of a rule."""
+    when = () if rule.when is None else (rule.when,)
+    return (*when, rule.expect.condition) if isinstance(rule.expect, Holds) else when
+
+
+def reads(conditions: Sequence[Expr]) -> Counter[Expr]:
+    """What conditions read, and how often."""
+    return Counter(
+        part
+        for condition in conditions
+        for part in walk(condition)
+        if not isinstance(part, rules.EventPattern)
+        if not isinstance(part, _OPERATORS)
+    )
+
+
+def may_be_decided(conditions: Sequence[Expr], given: Mapping[str, object]) -> bool:
+    """Whether they may be true, or false, in all situations: reads that repeat or are bounded."""
+    found = reads(conditions)
+    return not found or max(found.values()) > 1 or any(_bounded(each, given) for each in found)
+
+
+def may_follow(part: Expr, rest: Sequence[Expr], given: Mapping[str, object]) -> bool:
+    """Whether a part may follow from the rest of a rule, or be constant by itself."""
+    return bool(reads((part,)).keys() & reads(rest).keys()) or may_be_decided((part,), given)
+
+
+def _bounded(read: Expr, given: Mapping[str, object]) -> bool:
+    """z3 is told something of its value."""
+    match read:
+        case rules.Ambient(name=name):
+            return name in ALWAYS or name in given
+        case rules.Feature(name=name):
+            return name in ("norm", "std", "zeros", "numel")
+        case rules.Fold(name=name):
+            return name in ("count", "std", "spread")
+        case rules.Function(name=name):
+            return name in ("abs", "divisible", "ulp")
+    return False

@@ -1,0 +1,57 @@
+"""The verdict of an instance in z3, from what `when` and `expect` come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import z3
+
+from tspec.logic.encode import Encoded, Encoder
+from tspec.resolve import rules, types
+from tspec.resolve.rules import Claim, Expr, Holds, Rule
+from tspec.source import NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """When an instance holds, is violated, is idle; else it is unknown."""
+
+    holds: z3.BoolRef
+    violated: z3.BoolRef
+    idle: z3.BoolRef
+
+
+def condition(rule: Rule, encoder: Encoder, when: Expr | None) -> Encoded:
+    """`when`, read at the start of a `during`, else at the end; without one, true."""
+    if when is None:
+        when = rules.Constant(types.BOOL, NOWHERE, True)
+    return encoder.encode(when, start=rule.window.kind == "during")
+
+
+def verdict(when: Encoded, expect: Encoded) -> Verdict:
+    """idle if `when` is false; else as `expect`, if both are known."""
+    return Verdict(
+        holds=z3.And(when.true, expect.true),
+        violated=z3.And(when.true, expect.false),
+        idle=when.false,
+    )
+
+
+def claimed(claim: Claim, encoder: Encoder) -> Encoded | None:
+    """What `expect` comes to, if it is a condition."""
+    return encoder.encode(claim.condition) if isinstance(claim, Holds) else None
+
+
+def same_truth(first: Encoded, second: Encoded) -> z3.BoolRef:
+    """Both true, both false, or both unknown."""
+    return z3.And(first.true == second.true, first.false == second.false)
+
+
+def conjuncts(expr: Expr | None) -> Sequence[Expr]:
+    """The parts that `and` joins, also within one another."""
+    if expr is None:
+        return ()
+    if isinstance(expr, rules.And):
+        return [part for item in expr.items for part in conjuncts(item)]
+    return (expr,)
