@@ -59,7 +59,7 @@ def _judge(claim: Claim, evidence: Evidence) -> Draft | Dropped:
         return Dropped(claim, "no condition separates where it holds", held, broken)
     selected = column.true & found.true
     for run, instances in enumerate(evidence.runs[claim.frame]):
-        if not selected & instances:
+        if instances and not selected & instances:
             return Dropped(claim, f"not seen in run {run + 1}", held, broken)
     if selected.bit_count() < _least(claim):
         return Dropped(claim, f"held only {selected.bit_count()} times", held, broken)

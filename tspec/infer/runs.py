@@ -29,7 +29,7 @@ def survey(runs: Sequence[Path], vocabulary: Vocabulary) -> Survey:
             if event.name in per_event
         ),
         kinds=_kinds(rows, len(runs), vocabulary),
-        axes=_axes(rows, len(runs), vocabulary),
+        axes=_axes(rows, vocabulary),
         classes=_classes(rows),
         ambient=_sampled(rows, len(runs)).get("context", frozenset()),
         steps=steps[0],
@@ -108,20 +108,24 @@ def _kinds(rows: ir.Table, runs: int, vocabulary: Vocabulary) -> tuple[SeenKind,
     )
 
 
-def _axes(rows: ir.Table, runs: int, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Axes on which more than one rank was seen in every run, in the vocabulary's order."""
+def _axes(rows: ir.Table, vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Axes on which more than one rank was seen in some run, in the vocabulary's order.
+
+    Of an axis that is the whole world wherever it is seen nothing is said but what is said of the
+    world, which every job has.
+    """
     groups = rows.filter((rows.tag == "sample") & (rows.what == "group") & (rows.field == "ranks"))
-    seen: dict[str, set[int]] = {}
-    for run, axis, text in (
-        groups.select("run", "subject", "text").distinct().execute().itertuples(index=False)
-    ):
-        if _length(text) > 1:
-            seen.setdefault(axis, set()).add(run)
-    ranks = rows.group_by("run").agg(ranks=rows["rank"].nunique()).ranks.execute()
-    if len(ranks) == runs and ranks.min() > 1:
-        seen["world"] = set(range(runs))
-    declared = [group.name for group in vocabulary.groups]
-    return tuple(name for name in declared if len(seen.get(name, ())) == runs)
+    ranks = rows.group_by("run").agg(n=rows["rank"].nunique()).execute()
+    worlds = {run: n for run, n in ranks.itertuples(index=False) if n > 1}
+    sizes: dict[str, dict[int, int]] = {}
+    members = groups.select("run", "subject", "text").distinct().execute()
+    for run, axis, text in members.itertuples(index=False):
+        if (size := _length(text)) > 1:
+            sizes.setdefault(axis, {})[run] = size
+    sizes["world"] = worlds
+    narrow = {axis for axis, size in sizes.items() if size and not size.items() <= worlds.items()}
+    wanted = narrow | ({"world"} if worlds else set())
+    return tuple(group.name for group in vocabulary.groups if group.name in wanted)
 
 
 def _length(text: Any) -> int:

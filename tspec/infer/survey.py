@@ -68,7 +68,7 @@ class Survey:
     events: tuple[SeenEvent, ...]
     kinds: tuple[SeenKind, ...]
     axes: tuple[str, ...]
-    """Axes with at least two ranks in every run."""
+    """Axes with at least two ranks in some run; a run on one rank says nothing of them."""
     classes: tuple[str, ...]
     """`torch.nn` classes of modules that have parameters."""
     ambient: frozenset[str]

@@ -7,6 +7,9 @@ from tspec.infer.relations.change import subject_conditions
 from tspec.infer.survey import SeenKind, Survey
 from tspec.resolve.types import BOOL, FLOAT, INT, TENSOR
 
+PACE = ("fetch", "backward", "optimizer.step", "scheduler.step", "collective")
+"""Events of which ranks that work together make equally many."""
+
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
     """Claims across each axis, and between the fields of one subject and of collections."""
