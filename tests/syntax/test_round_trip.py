@@ -70,6 +70,18 @@ def test_comments_survive_and_stay(text, width):
     assert format_file(again, width) == formatted
 
 
+@THOROUGH
+@given(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"])))
+def test_a_comment_may_hold_anything(words):
+    text = f"edition 2026\n//{words}\n\nlet a = [ //{words}\n  1 //{words}\n  //{words}\n]\n"
+    comment = f"//{words}".rstrip()
+    file = parse(Source("random.tspec", text)).file
+    assert [c.text for c in every_comment(file)] == [comment] * 4
+    formatted = format_file(file)
+    assert formatted.count(comment) >= 4
+    assert format_file(parse(Source("random.tspec", formatted)).file) == formatted
+
+
 @pytest.mark.parametrize("width", [1, 30, WIDTH])
 def test_every_literal_comes_back(width):
     text = 'edition 2026\n\nlet a = [1, 1e-4, 2.5e6, 90%, 0.5%, 1 step, 2 steps, "\\u{202E}", -1]\n'

@@ -8,6 +8,7 @@ around that can.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -21,6 +22,8 @@ from tspec.syntax import nodes
 from tspec.syntax.tokens import OPENING, span_of
 
 _AnyNode = TypeVar("_AnyNode", bound=nodes.Node)
+
+_COMMENT = re.compile(r"//[^\n]*")
 
 BRACED = (
     *(nodes.Context, nodes.Entity, nodes.Event, nodes.Invariant, nodes.Inferred, nodes.Mesh),
@@ -125,7 +128,7 @@ class _Attaching:
         host = path[depth]
         inside = path[depth + 1] if depth + 1 < len(path) else None
         if inside is not None and not _is_head(host, inside, own_line):
-            return _outermost(path[: depth + 2], own_line)
+            return self._outermost(path[: depth + 2], span, own_line)
         children = self._children(host)
         index = _around(children, span)
         before = children[index - 1] if index > 0 else None
@@ -134,17 +137,44 @@ class _Attaching:
         closes = isinstance(host, (nodes.File, *BRACED, *BRACKETED)) and not _bodiless(host)
         if own_line:
             if after is not None and not _is_head(host, after, above=True):
-                return after, "leading"
+                return self._outermost([*path, after], span, own_line)
             last = closes and after is None and inside is None
-            return (host, "inner") if last else _outermost(path, own_line)
+            return (host, "inner") if last else self._outermost(path, span, own_line)
         opened = self._line_up_to(span.start).rstrip().endswith(tuple(OPENING))
         if closes and (before is None or opened or _is_head(host, before, above=False)):
             return host, "opening" if not isinstance(host, nodes.File) else "inner"
         if before is not None and not _is_head(host, before, above=False):
-            return before, "trailing"
+            return self._outermost([*path, before], span, own_line)
         if after is not None and not _is_head(host, after, above=True):
-            return after, "leading"
-        return _outermost(path, own_line)
+            return self._outermost([*path, after], span, own_line=True)
+        return self._outermost(path, span, own_line)
+
+    def _outermost(
+        self, path: Sequence[nodes.Node], span: Span, own_line: bool
+    ) -> tuple[nodes.Node, str]:
+        """The largest node that begins, or ends, where the last of a path does.
+
+        Parentheses do not count, as they may go. A comment of its own line goes further up to
+        where it can stand above the node.
+        """
+        target = path[-1]
+        for node in reversed(path[1:-1]):
+            if own_line:
+                hosts = isinstance(node, HOSTS) and not _is_head(node, target, above=True)
+                goes_on = self._same_edge(node, node.span.start, span.start, "(") or not hosts
+            else:
+                goes_on = self._same_edge(node, target.span.end, node.span.end, ")")
+            if not goes_on:
+                break
+            target = node
+        return target, "leading" if own_line else "trailing"
+
+    def _same_edge(self, node: nodes.Node, start: int, end: int, sign: str) -> bool:
+        """Whether all between two places is parentheses that belong to no node, and comments."""
+        if isinstance(node, (*BRACED, *BRACKETED)) and end > start:
+            return False
+        between = _COMMENT.sub("", self.source.text[start:end])
+        return not between.strip(f"{sign} \t\r\n")
 
     def _line_up_to(self, offset: int) -> str:
         return self.source.text[self.source.text.rfind("\n", 0, offset) + 1 : offset]
@@ -225,24 +255,6 @@ def _children(node: nodes.Node) -> list[nodes.Node]:
 def _around(children: Sequence[nodes.Node], span: Span) -> int:
     """The number of children that begin before a comment."""
     return bisect_right(children, span.start, key=lambda child: child.span.start)
-
-
-def _outermost(path: Sequence[nodes.Node], own_line: bool) -> tuple[nodes.Node, str]:
-    """The largest node that begins, or ends, where the last of a path does.
-
-    A comment of its own line goes further up to where it can stand above the node.
-    """
-    target = path[-1]
-    for node in reversed(path[1:-1]):
-        if own_line:
-            hosts = isinstance(node, HOSTS) and not _is_head(node, target, above=True)
-            goes_on = node.span.start == target.span.start or not hosts
-        else:
-            goes_on = node.span.end == target.span.end
-        if not goes_on:
-            break
-        target = node
-    return target, "leading" if own_line else "trailing"
 
 
 def _is_head(host: nodes.Node, child: nodes.Node, above: bool) -> bool:
