@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tspec import __version__
-from tspec.cli import check, compile, explain, fmt, record, trace
+from tspec.cli import check, compile, explain, fmt, infer, record, run, trace
 from tspec.cli.script import StartsAScript
 
 app = typer.Typer(
@@ -23,6 +23,8 @@ app = typer.Typer(
 
 app.command()(fmt.fmt)
 app.command(cls=StartsAScript)(record.record)
+app.command(cls=StartsAScript)(run.run)
+app.command()(infer.infer)
 app.command("compile")(compile.compile_specs)
 app.command()(check.check)
 app.command()(explain.explain)

@@ -12,7 +12,9 @@ from tspec.cli.script import script as script_of
 
 OutputOption = Annotated[
     Path,
-    typer.Option("--output", "-o", metavar="DIR", file_okay=False, help="The folder to record into."),
+    typer.Option(
+        "--output", "-o", metavar="DIR", file_okay=False, help="The folder to record into."
+    ),
 ]
 UseOption = Annotated[
     list[Path] | None,

@@ -90,19 +90,20 @@ def tallies(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Tally, ...]:
         if found.reason and found.verdict in ("idle", "unknown"):
             reasons.setdefault(found.instance.rule, Counter())[found.reason] += 1
     return tuple(
-        _tally(name, counts.get(name, Counter()), reasons.get(name, Counter()))
+        tally(name, counts.get(name, {}), reasons.get(name, Counter()).most_common(3))
         for name in _by_name(rules)
     )
 
 
-def _tally(rule: str, counts: Counter[str], reasons: Counter[str]) -> Tally:
+def tally(rule: str, counts: Mapping[str, int], reasons: Iterable[tuple[str, int]] = ()) -> Tally:
+    """The tally of one rule, from verdict -> how many instances came to it."""
     return Tally(
         rule,
-        holds=counts["holds"],
-        violated=counts["violated"],
-        idle=counts["idle"],
-        unknown=counts["unknown"],
-        reasons=tuple(reasons.most_common(3)),
+        holds=counts.get("holds", 0),
+        violated=counts.get("violated", 0),
+        idle=counts.get("idle", 0),
+        unknown=counts.get("unknown", 0),
+        reasons=tuple(reasons),
     )
 
 

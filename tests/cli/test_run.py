@@ -1,0 +1,107 @@
+"""`tspec run`: a script with rules in it; its own status, findings, and the report of a crash."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """\
+import sys
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(5):
+    if "--forget" not in sys.argv:
+        optimizer.zero_grad()
+    loss = torch.nn.functional.cross_entropy(model(torch.randn(8, 4)), torch.randint(2, (8,)))
+    loss.backward()
+    optimizer.step()
+print("trained")
+if "--leave" in sys.argv:
+    sys.exit(7)
+if "--crash" in sys.argv:
+    raise RuntimeError("out of luck")
+"""
+
+RULES = """\
+edition 2026
+
+module checks
+
+use std.torch
+
+/// Gradients left over from the last step would be added to this one's.
+invariant gradients_are_cleared {
+  each step
+  when step > 1
+  expect contains optimizer.zero_grad
+  else warn
+}
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "checks.tspec").write_text(RULES)
+    return tmp_path
+
+
+def tspec(job: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tspec", *arguments],
+        cwd=job,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_a_sound_run_finds_nothing(job: Path) -> None:
+    result = tspec(job, "run", "checks.tspec", "--", "train.py")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("trained\nnothing found\n")
+    assert "1 rule: 0 violated, 1 held" in result.stdout
+
+
+def test_findings_exit_with_one(job: Path) -> None:
+    result = tspec(job, "run", "checks.tspec", "--report", "r.json", "--", "train.py", "--forget")
+    assert result.returncode == 1, result.stderr
+    [finding] = json.loads((job / "r.json").read_text())
+    assert finding["rule"] == "checks.gradients_are_cleared"
+    assert (finding["file"], finding["line"]) == ("checks.tspec", 8)
+    assert (finding["step"], finding["rank"], finding["violated"]) == (2, 0, 4)
+
+
+def test_a_script_that_fails_keeps_its_status_and_findings_are_written(job: Path) -> None:
+    leaving = tspec(
+        job, "run", "checks.tspec", "--report", "l.json", "--", "train.py", "--forget", "--leave"
+    )
+    assert leaving.returncode == 7, leaving.stderr
+    assert len(json.loads((job / "l.json").read_text())) == 1
+    crash = tspec(job, "run", "checks.tspec", "--report", "c.json", "--", "train.py", "--crash")
+    assert crash.returncode == 1
+    assert "RuntimeError: out of luck" in crash.stderr
+    assert "tspec/" not in crash.stderr.replace(str(job), "")
+    assert json.loads((job / "c.json").read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["checks.tspec"], "the script is missing"),
+        (["checks.tspec", "--", "nowhere.py"], "there is no script nowhere.py"),
+        (["--", "train.py"], "SPECS"),
+        (["checks.tspec", "--given", "tp", "--", "train.py"], "no NAME=VALUE"),
+        (["nowhere.tspec", "--", "train.py"], "nowhere.tspec"),
+    ],
+)
+def test_a_wrong_call_exits_with_two(job: Path, arguments: list[str], said: str) -> None:
+    result = tspec(job, "run", *arguments)
+    assert result.returncode == 2
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr

@@ -1,0 +1,71 @@
+"""`tspec run SPECS… -- script.py ARGS…`: run a script with rules checked in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from tspec.cli.given import GivenOption, given_values
+from tspec.cli.output import (
+    FAULT,
+    FOUND_NOTHING,
+    AcceptedOnlyOption,
+    Format,
+    FormatOption,
+    ReportOption,
+    write,
+)
+from tspec.cli.script import script
+from tspec.cli.specs import SpecsArgument, load
+
+if TYPE_CHECKING:
+    from tspec.report.findings import Report
+    from tspec.resolve.rules import Program
+    from tspec.run.start import Ran
+
+
+def run(
+    ctx: typer.Context,
+    specs: SpecsArgument,
+    given: GivenOption = None,
+    output_format: FormatOption = Format.TEXT,
+    report: ReportOption = None,
+    accepted_only: AcceptedOnlyOption = False,
+) -> None:
+    """Run a script, unedited, with rules checked in it, and report what violates them.
+
+    A script that fails keeps its own exit status.
+    """
+    from tspec.run.start import run as run_script
+
+    path, *arguments = script(ctx)
+    if not Path(path).is_file():
+        raise typer.BadParameter(f"there is no script {path}", ctx=ctx)
+    program = load(specs)
+    ran = run_script(program, path, arguments, given_values(given))
+    if not ran.tells:
+        raise typer.Exit(ran.status)
+    found = built(program, ran)
+    if accepted_only:
+        found = found.without_drafts()
+    if ran.stopped:
+        typer.echo(f"tspec: stopped by {ran.stopped}", err=True)
+    code = write(found, program, output_format, report)
+    if ran.status and not ran.stopped:
+        raise typer.Exit(ran.status)
+    if code == FOUND_NOTHING and ran.verdicts.notes:
+        raise typer.Exit(FAULT)
+    raise typer.Exit(code)
+
+
+def built(program: Program, ran: Ran) -> Report:
+    """The report on a run: its violations by cause, and the counts of all ranks."""
+    from tspec.report.build import report
+    from tspec.report.collect import tally
+
+    counted = tuple(
+        tally(rule.qualified, ran.counts.get(rule.qualified, {})) for rule in program.rules
+    )
+    return report(program, ran.verdicts, counted)
