@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 
 from tspec.check.columnar import groups, members, operators
 from tspec.check.columnar.calls import of_window
-from tspec.check.columnar.collections import PASSING, holds
-from tspec.check.columnar.expressions import read
+from tspec.check.columnar.collections import PASSING, field_of, holds
+from tspec.check.columnar.expressions import inside, read
 from tspec.check.columnar.facts import RANK, Facts
 from tspec.check.columnar.reads import KNOWN
 from tspec.check.columnar.relation import Relation
 from tspec.check.columnar.scope import Element, Frame, History, Scope
 from tspec.check.columnar.shapes import NOTHING, TENSOR, Cell, Many, One, Unsupported
 from tspec.check.columnar.sql import text
-from tspec.check.columnar.windows import windows
+from tspec.check.columnar.windows import Found, windows
 from tspec.resolve import rules
 from tspec.resolve.rules import For, Rule
 from tspec.resolve.types import ListOf, Optional, Scalar, SetOf
@@ -51,12 +51,14 @@ def instances(rule: Rule, facts: Facts) -> Instances:
     scope = Scope(facts, Relation(facts.con, found.table, "w", facts.names), rule.window, {})
     pending = {number: shape for number, shape in found.filters}
     made = Instances(replace(scope, outer=outer))
+    if rule.window.kind == "calls" and rule.across:
+        made = _grouped_calls(rule, made, found)
     made = _filtered(rule, made, pending)
     for clause in rule.subjects:
         made = _filtered(rule, _chosen(rule, made, clause), pending)
     if pending:
         raise Unsupported("a window's filter names what is no subject")
-    return _keyed(rule, made)
+    return _keyed(rule, made, bool(found.earlier))
 
 
 def _filtered(rule: Rule, made: Instances, pending: dict[int, object]) -> Instances:
@@ -65,8 +67,6 @@ def _filtered(rule: Rule, made: Instances, pending: dict[int, object]) -> Instan
     for number in list(pending):
         assert pattern is not None
         each = pattern.filters[number]
-        from tspec.check.columnar.expressions import inside
-
         names = {e.name for e in inside(each.value) if isinstance(e, rules.Variable)}
         if not names <= set(made.scope.variables):
             continue
@@ -86,11 +86,7 @@ def _filtered(rule: Rule, made: Instances, pending: dict[int, object]) -> Instan
 def _chosen(rule: Rule, made: Instances, clause: For) -> Instances:
     """With another variable: a row for each element of its collection."""
     scope, collection = made.scope, clause.collection
-    if (
-        rule.window.kind == "calls"
-        and isinstance(collection, rules.Calls)
-        and collection.event == rule.window.event
-    ):
+    if _is_windows_call(rule, collection):
         cell = Cell("c", "NULL::TINYINT", of_window(rule.window))
         return _bound(made, clause.variable, cell, "at1", "call")
     if isinstance(collection, rules.Subjects):
@@ -142,8 +138,6 @@ def _subjects(made: Instances, clause: For, collection: rules.Subjects) -> Insta
     scope = made.scope
     for each in collection.filters:
         value = read(scope, each.value, LAST)
-        from tspec.check.columnar.collections import field_of
-
         found = field_of(scope, cell, each.field, LAST, None)
         scope.relation.keep(f"coalesce({holds(scope, each.field, found, value, LAST)}, false)")
     return _bound(made, clause.variable, cell, f"k{number}", labelled)
@@ -199,33 +193,70 @@ def _holds_tensors(collection: rules.Expr) -> bool:
 # --- keys ---------------------------------------------------------------------------------------
 
 
-def _keyed(rule: Rule, made: Instances) -> Instances:
+def _keyed(rule: Rule, made: Instances, late: bool) -> Instances:
     """With the columns of groups, keys and histories."""
     if made.scope.relation.key == "w":
         made = _grown(made, f"SELECT * FROM {made.scope.relation.settle()}")
     scope, relation = made.scope, made.scope.relation
-    ranks, no_group = groups.of_rows(rule, scope)
+    ranks, no_group, place = made.ranks, made.no_group, made.place
+    if not ranks:
+        ranks, no_group = groups.of_rows(rule, scope)
     clauses = list(zip(made.labels, made.kinds, strict=True))
-    place = "at1"
-    if rule.window.kind == "calls" and rule.across:
-        alike = [
-            "rank",
-            "at0",
-            f"hash({ranks})",
-            *(label for label, kind in clauses if kind != "call"),
-        ]
-        place = relation.column(
-            f"row_number() OVER (PARTITION BY {', '.join(alike)} ORDER BY c) - 1"
-        )
     labels = tuple(place if kind == "call" else label for label, kind in clauses)
     key = relation.column(f"hash({', '.join([ranks, *labels])})")
     if rule.window.once:
         first = relation.column(f"min({{'a': at0, 'b': {place}}}) OVER (PARTITION BY {key})")
         relation.keep(f"at0 = {first}.a AND {place} = {first}.b")
     history = relation.column(f"hash(rank, {key})")
+    if late:
+        # A call that passes a filter only at its end may hold another window of its own place.
+        relation.keep(
+            f"row_number() OVER (PARTITION BY {history}, at0, {place} ORDER BY w DESC) = 1",
+            "QUALIFY",
+        )
     order = relation.column(f"row_number() OVER (PARTITION BY {history} ORDER BY at0, {place})")
     chosen = [f"k{n}" for n, (_, kind) in enumerate(clauses) if kind != "call"]
     rank_first = ", ".join(["at0", place, "w", *chosen])
     scope = replace(scope, history=History(history, order, rank_first, rule.window.every))
     made = Instances(scope, labels, made.kinds, place, ranks, no_group)
     return members.with_others(rule, made) if rule.across else made
+
+
+def _grouped_calls(rule: Rule, made: Instances, found: Found) -> Instances:
+    """Windows that are calls have their place among those of the step with the same group,
+
+    whatever subjects there were.
+    """
+    scope, relation = made.scope, made.scope.relation
+    calls = Cell("c", "NULL::TINYINT", of_window(rule.window))
+    names = {each.variable for each in rule.subjects if _is_windows_call(rule, each.collection)}
+    read_too = {e.name for e in inside(rule.across) if isinstance(e, rules.Variable)} - names
+    if read_too:
+        raise Unsupported("calls have their place in a group that a subject names")
+    bound = replace(scope, variables={name: calls for name in names})
+    ranks, no_group = groups.of_rows(rule, bound)
+    fields = [f"f{number}" for number, _ in found.filters]
+    if not found.earlier:
+        same = ", ".join(["rank", "at0", f"hash({ranks})", *fields])
+        place = relation.column(f"row_number() OVER (PARTITION BY {same} ORDER BY c) - 1")
+    else:
+        group = relation.column(f"hash({', '.join([ranks, *fields])})")
+        table = relation.settle()
+        (place,) = relation.joined(
+            f"""LEFT JOIN (SELECT t.w, count(*) AS place FROM {table} t
+                  JOIN {found.earlier} p ON p.c = t.c
+                  JOIN {table} o ON o.c = p.other AND o.{group} = t.{group} GROUP BY t.w) q
+                ON q.w = r.w""",
+            ("coalesce(q.place, 0)",),
+        )
+    relation.settle()
+    return replace(made, ranks=ranks, no_group=no_group, place=place)
+
+
+def _is_windows_call(rule: Rule, collection: rules.Expr) -> bool:
+    """It is the `calls(E)` of which the calls are the windows."""
+    return (
+        rule.window.kind == "calls"
+        and isinstance(collection, rules.Calls)
+        and collection.event == rule.window.event
+    )

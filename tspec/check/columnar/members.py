@@ -106,13 +106,13 @@ def _fates(rule: Rule, made: Instances, absent: str, lasting: int, place_only: b
 def _has_window(rule: Rule, made: Instances) -> str:
     """SQL: that rank has a window of the same place, for these subjects."""
     scope = made.scope
-    from tspec.check.columnar.windows import called, windows
+    from tspec.check.columnar.windows import of_pattern, windows
 
     if rule.window.event is None:
         found = windows(scope).table
         return f"EXISTS (SELECT 1 FROM {found} w WHERE w.rank = a.other AND w.at0 = a.at0 AND w.at1 = a.at1)"
-    found, filters = called(scope, rule.window.event)
-    alike = "".join(f" AND w.f{n} = a.f{n}" for n, _ in filters)
+    found = of_pattern(scope, rule.window.event)
+    alike = "".join(f" AND w.f{n} = a.f{n}" for n, _ in found.filters)
     over = "k.e IS NOT NULL" if rule.window.kind == "after" else "true"
-    return f"""(SELECT count(*) FROM {found} w JOIN calls k ON k.c = w.c
+    return f"""(SELECT count(*) FROM {found.table} w JOIN calls k ON k.c = w.c
                 WHERE k.rank = a.other AND k.b_step = a.at0 AND {over}{alike}) > a.at1"""

@@ -72,10 +72,10 @@ class Relation:
             self._known[known] = " ".join(names)
         return tuple(self._known[known].split(" "))
 
-    def keep(self, condition: str) -> None:
-        """Drop the rows for which a condition is not true."""
+    def keep(self, condition: str, word: str = "WHERE") -> None:
+        """Drop the rows for which a condition (with `QUALIFY`: of window functions) is not true."""
         self._close()
-        self._layers.append(f"SELECT * FROM {BEFORE} WHERE {condition}")
+        self._layers.append(f"SELECT * FROM {BEFORE} {word} {condition}")
 
     def settle(self) -> str:
         """Put what was computed so far into a table, and say its name."""

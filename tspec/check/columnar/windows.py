@@ -23,10 +23,14 @@ from tspec.resolve.rules import Constant, EventPattern, Expr, ListDisplay, Windo
 class Found:
     """The windows of a rule. `filters` are those of which the values depend on the subjects:
 
-    the filter's place in the pattern, with the shape of column `f<place>`."""
+    the filter's place in the pattern, with the shape of column `f<place>`. `earlier`, if filters are known
+    only at a call's end, is a table `c, other` of windows with those before them in the step, as
+    known when the window is over.
+    """
 
     table: str
     filters: tuple[tuple[int, Shape], ...] = ()
+    earlier: str = ""
 
 
 def windows(scope: Scope) -> Found:
@@ -35,9 +39,9 @@ def windows(scope: Scope) -> Found:
     if window.kind == "each":
         return Found(facts.table(_thinned(_spans(facts, window), window)))
     assert window.event is not None
-    outer, filters = called(scope, window.event)
-    query = f"SELECT * EXCLUDE (b_step, b_epoch, b_microbatch) FROM ({_thinned(_of_calls(facts, window, outer), window)})"
-    return Found(facts.table(query), filters)
+    called = of_pattern(scope, window.event)
+    query = f"SELECT * EXCLUDE (b_step, b_epoch, b_microbatch) FROM ({_thinned(_of_calls(facts, window, called.table), window)})"
+    return Found(facts.table(query), called.filters, called.earlier)
 
 
 def _context(moment: str, source: str, prefix: str = "") -> str:
@@ -185,7 +189,7 @@ class _Filtered:
         return " AND ".join(pairs) or "true"
 
 
-def called(scope: Scope, pattern: EventPattern) -> tuple[str, tuple[tuple[int, Shape], ...]]:
+def of_pattern(scope: Scope, pattern: EventPattern) -> Found:
     """A table `c, place, f0, ...` of the calls that are windows for the subjects with these fields."""
     facts = scope.facts
     found = _filters(scope, pattern)
@@ -209,26 +213,27 @@ def called(scope: Scope, pattern: EventPattern) -> tuple[str, tuple[tuple[int, S
         for event in pattern.events
         for each in pattern.filters
     )
-    if late:
-        return facts.table(_counted_places(found, outer, nested, kept)), found.open
-    return facts.table(
-        f"""SELECT m.c, row_number() OVER (PARTITION BY m.rank, m.b_step{kept} ORDER BY m.c) - 1
+    if not late:
+        placed = f"""SELECT m.c, row_number() OVER (PARTITION BY m.rank, m.b_step{kept} ORDER BY m.c) - 1
             AS place{kept} FROM {outer} m"""
-    ), found.open
+        return Found(facts.table(placed), found.open)
+    earlier = facts.table(_earlier(found, outer, nested))
+    placed = f"""SELECT m.c, coalesce(q.place, 0) AS place{kept} FROM {outer} m
+        LEFT JOIN (SELECT c, count(*) AS place FROM {earlier} GROUP BY c) q ON q.c = m.c"""
+    return Found(facts.table(placed), found.open, earlier)
 
 
-def _counted_places(found: _Filtered, outer: str, nested: str, kept: str) -> str:
-    """Query of places where fields become known at the end: those known when the window is over count."""
-    earlier = f"""SELECT m.c, o.c AS other, m.until{kept} FROM {outer} m
+def _earlier(found: _Filtered, outer: str, nested: str) -> str:
+    """Query `c, other` where fields become known at the end: only those known when the window is over count."""
+    matching = f"{found.matches('o', 'm.until')} AND {found.alike('o', 'm.until', 'm')}"
+    fields = "".join(f", m.f{n}" for n, _ in found.open)
+    pairs = f"""SELECT m.c, o.c AS other, m.until{fields} FROM {outer} m
         JOIN {found.calls} o ON o.rank = m.rank AND o.b_step = m.b_step AND o.c < m.c
-        WHERE {found.matches("o", "m.until")} AND {found.alike("o", "m.until", "m")}"""
-    inner = f"""SELECT m.c, m.other FROM ({earlier}) m JOIN {nested} n ON n.c = m.other
-        JOIN {found.calls} o ON o.c = n.outside
-        WHERE {found.matches("o", "m.until")} AND {found.alike("o", "m.until", "m")}"""
-    counted = f"""SELECT p.c, count(*) AS place FROM ({earlier}) p ANTI JOIN ({inner}) x
-        ON x.c = p.c AND x.other = p.other GROUP BY p.c"""
-    return f"""SELECT m.c, coalesce(q.place, 0) AS place{kept} FROM {outer} m
-        LEFT JOIN ({counted}) q ON q.c = m.c"""
+        WHERE {matching}"""
+    return f"""SELECT p.c, p.other FROM ({pairs}) p ANTI JOIN (
+          SELECT m.c, m.other FROM ({pairs}) m JOIN {nested} n ON n.c = m.other
+          JOIN {found.calls} o ON o.c = n.outside WHERE {matching}) x
+        ON x.c = p.c AND x.other = p.other"""
 
 
 def _filters(scope: Scope, pattern: EventPattern) -> _Filtered:
