@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 
@@ -44,3 +46,15 @@ def _spec(specs: Sequence[str | Path]) -> Any:
     from tspec.record.watch import watch_spec
 
     return watch_spec(vocabulary([Path(spec) for spec in specs]))
+
+
+class _Callable(ModuleType):
+    """The room and the function share a name: `tspec.record(DIR)` calls `tspec.record.record`."""
+
+    def __call__(
+        self, out: str | Path, specs: Sequence[str | Path] = ()
+    ) -> AbstractContextManager[Any]:
+        return record(out, specs)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -67,9 +67,7 @@ class Instants:
             yield from self._tensors_of(source, "parameter", ("grad", "main_grad"))
         elif event in ("clip", "optimizer.zero_grad"):
             yield from self._tensors_of(source, "parameter", ("grad", "main_grad"))
-        elif event == "save":
-            yield from self._everything(source)
-        elif self._is_looked_at(event):
+        elif event == "save" or self._is_looked_at(event):
             yield from self._everything(source)
 
     def at_end(self, call: Call, source: Source) -> Iterator[Sample]:

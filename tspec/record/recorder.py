@@ -16,6 +16,7 @@ from tspec.runtime.edges import Call, Source
 from tspec.runtime.live.watch import WatchSpec
 from tspec.trace.model import Begin, Boundary, End, Finish, Record, Sample
 
+
 class Recorder:
     """Writes one process's stream. What goes wrong in it is said once, and the job goes on unrecorded."""
 
@@ -63,6 +64,8 @@ class Recorder:
 
     def finish(self, source: Source) -> None:
         """The run ended normally."""
+        if source.context.step == 0 and self.stream.is_bystander:
+            return
         self._record(source, lambda: self._finish(source))
         self._step_opens(source)
 
@@ -97,7 +100,8 @@ class Recorder:
 
     def _moment(self, source: Source) -> Iterator[Sample]:
         """What is known at every moment, and who works together."""
-        fields = {name: value_of(source.ambient(name)) for name in self._ambient}
+        names = (*self._ambient, *getattr(source, "annotated", ()))
+        fields = {name: value_of(source.ambient(name)) for name in names}
         yield from self.samples.one(source, "context", "", fields)
 
     def _record(self, source: Source, records: Callable[[], Iterable[Record]]) -> None:
@@ -132,4 +136,6 @@ class Recorder:
             action()
         except Exception as fault:
             self.broken = True
+            if os.environ.get("TSPEC_DEBUG"):
+                traceback.print_exc()
             print(f"tspec: recording stopped: {fault} (the job goes on)", file=sys.stderr)

@@ -141,7 +141,8 @@ class Samples:
 def _same(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
-    return bool(a == b) or (isinstance(a, float) and a != a and b != b)
+    both_nan = isinstance(a, float) and a != a and b != b
+    return both_nan or bool(a == b)
 
 
 def context(source: Source) -> model.Context:

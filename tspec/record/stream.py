@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tspec.trace.errors import TraceError
 from tspec.trace.model import Record
 from tspec.trace.write import TraceWriter, write_meta
 
@@ -27,7 +26,7 @@ class Stream:
         self._waiting: list[Record] = []
         self._writer: TraceWriter | None = None
         self._world = 0
-        self._pid = os.getpid()
+        self._rank = 0
 
     @property
     def opened(self) -> bool:
@@ -66,21 +65,20 @@ class Stream:
             write_meta(self.folder, world, self._meta)
 
     def _begin(self, rank: int) -> TraceWriter:
-        try:
-            return TraceWriter(self.folder, rank, self.worker)
-        except TraceError:
-            if self.worker is not None or self._pid == os.getppid():
-                raise
-            if not self._is_ours(rank):
-                raise
+        if self.worker is None and self._is_taken(rank):
             self.worker = os.getpid()
-            return TraceWriter(self.folder, rank, self.worker)
+        return TraceWriter(self.folder, rank, self.worker)
 
-    def _is_ours(self, rank: int) -> bool:
-        """Another process of this same run has the rank's stream: children that form no group."""
-        started = os.environ.get("TSPEC_STARTED")
+    def _is_taken(self, rank: int) -> bool:
+        """Another process of this same run has the rank's stream: processes that form no group."""
         path = self.folder / f"rank-{rank}.arrow"
-        return started is not None and path.exists() and path.stat().st_mtime >= float(started)
+        started = os.environ.get("TSPEC_STARTED")
+        return path.exists() and started is not None and path.stat().st_mtime >= float(started)
+
+    @property
+    def is_bystander(self) -> bool:
+        """Nothing was opened here, and other processes of the job have streams: this one only started them."""
+        return self._writer is None and any(self.folder.glob("*.arrow"))
 
     def flush(self) -> None:
         """Hand what was added to the operating system."""
@@ -98,4 +96,3 @@ class Stream:
         self._writer = None
         self._world = 0
         self.worker = worker
-        self._pid = os.getpid()

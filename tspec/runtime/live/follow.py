@@ -65,14 +65,11 @@ class Ending:
         multiprocessing.util.register_after_fork(self, Ending._in_child)
 
     def _in_child(self) -> None:
+        """A child of multiprocessing begins: its end is still to come."""
         if self._job.active:
+            self._pid = os.getpid()
+            self._over = self._failed = False
             multiprocessing.util.Finalize(None, self.end, exitpriority=-100)
-
-    def forked(self) -> None:
-        """This is a forked child: its end is still to come."""
-        self._pid = os.getpid()
-        self._over = False
-        self._failed = False
 
     def _watch_failures(self) -> None:
         hook = sys.excepthook

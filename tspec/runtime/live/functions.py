@@ -44,10 +44,10 @@ class Functions:
         """Watch the callable that `role.path` names (all but some of a family), as soon as it exists."""
         if role.path.endswith(".*"):
             places = list(dotted.members(role.path))
-            for place in places:
-                if place.path in leaving_out:
-                    continue
-                self._place(place, replace(role, key=f"{role.key}:{place.path}", path=place.path))
+            for member in places:
+                if member.path not in leaving_out:
+                    key = f"{role.key}:{member.path}"
+                    self._place(member, replace(role, key=key, path=member.path))
             if not places:
                 self._waiting.append(role)
             return
@@ -115,7 +115,7 @@ class Functions:
             self._waiting.remove(role)
             self.watch_function(function, role)
 
-    def exchange(self, function: FunctionType, into: Callable[[FunctionType], Any]) -> None:
+    def exchange(self, function: Any, into: Callable[[FunctionType], Any]) -> None:
         """Send a function's calls elsewhere, without roles."""
         self._swapped.append(Swapped(function, into))
 
@@ -222,12 +222,13 @@ def _is_named(cls: type, path: str) -> bool:
 
 
 def _with_subclasses(base: type) -> Iterator[type]:
-    seen = {base}
-    queue = [base]
+    seen: set[type] = {base}
+    queue: list[type] = [base]
     while queue:
         cls = queue.pop()
         yield cls
-        for below in type.__subclasses__(cls):
+        subclasses: list[type] = type.__subclasses__(cls)
+        for below in subclasses:
             if below not in seen:
                 seen.add(below)
                 queue.append(below)

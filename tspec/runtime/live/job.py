@@ -17,6 +17,7 @@ from typing import Any, Literal
 from tspec.runtime.edges import Call, Context, Missing, Ref, Sink, SkipCall
 from tspec.runtime.live import steps
 from tspec.runtime.live.ambient import Ambient
+from tspec.runtime.live.current import JOBS
 from tspec.runtime.live.features import features
 from tspec.runtime.live.functions import Functions
 from tspec.runtime.live.mechanisms import install
@@ -26,6 +27,7 @@ from tspec.runtime.live.state import State
 from tspec.runtime.live.threads import Threads
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.live.watched import Arguments, Role, Watched
+
 
 class _Told(BaseException):
     """Carries what a sink raised past the boundary that catches tspec's own faults."""
@@ -63,6 +65,7 @@ class Job:
     def __enter__(self) -> Job:
         install(self)
         self.active = True
+        JOBS.append(self)
         return self
 
     def __exit__(
@@ -106,6 +109,8 @@ class Job:
     def close(self) -> None:
         """Stop watching, and put everything back."""
         self.active = False
+        if self in JOBS:
+            JOBS.remove(self)
         self.functions.restore()
         self.patches.restore()
 
@@ -138,6 +143,11 @@ class Job:
         if name == "rank":
             return self.rank
         return self.known.value(name)
+
+    @property
+    def annotated(self) -> tuple[str, ...]:
+        """Names that the script has annotated."""
+        return tuple(self.known.annotated)
 
     def subjects(self, kind: str) -> Sequence[str]:
         """Canonical names of all subjects of the kind, in the order in which they came into being."""

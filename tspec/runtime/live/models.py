@@ -7,10 +7,10 @@ DDP, FSDP and `torch.compile` are wrappers, not modules of their own: their pref
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import nn
@@ -215,7 +215,7 @@ def _fill_next(tables: Tables, module: nn.Module, path: str) -> None:
             f"{path}.{key}" if path and not path.endswith(".") else f"{path}{key}"
             for key in module._modules
         ]
-        tables.next_module.update(zip(names, names[1:], strict=False))
+        tables.next_module.update(itertools.pairwise(names))
 
 
 def _fill_tensors(tables: Tables, module: nn.Module, prefix: str, holder: str) -> None:

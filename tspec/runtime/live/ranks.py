@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch.distributed as dist
@@ -21,21 +21,23 @@ class Ranks:
         """Device meshes that were built, the earliest first."""
         self.data_parallel = False
         """A model was wrapped in plain DDP: `dp` is the world."""
+        self._place = (int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
 
     @property
     def rank(self) -> int:
-        """0 as long as nothing is known."""
-        return dist.get_rank() if _started() else int(os.environ.get("RANK", "0"))
+        """0 as long as nothing is known; the last one known when the process group is gone."""
+        self._look()
+        return self._place[0]
 
     @property
     def world(self) -> int:
         """1 as long as nothing is known."""
-        return dist.get_world_size() if _started() else int(os.environ.get("WORLD_SIZE", "1"))
+        self._look()
+        return self._place[1]
 
-    @property
-    def settled(self) -> bool:
-        """The rank can no longer change: there is a process group, or a launcher said it."""
-        return _started() or "RANK" in os.environ
+    def _look(self) -> None:
+        if _started():
+            self._place = (dist.get_rank(), dist.get_world_size())
 
     def axes(self) -> tuple[str, ...]:
         """Names of all axes that this job has by now."""
@@ -97,14 +99,6 @@ class Ranks:
             if ranks is not None:
                 return ranks
         return None
-
-    def environment(self) -> Mapping[str, str]:
-        """What the launcher said."""
-        return {
-            key: os.environ[key]
-            for key in ("RANK", "WORLD_SIZE", "LOCAL_RANK")
-            if key in os.environ
-        }
 
 
 def _started() -> bool:

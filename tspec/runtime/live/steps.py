@@ -48,9 +48,10 @@ class Backward:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """An optimizer is about to change parameters."""
+    """An optimizer is about to change parameters, or has done so. What a closure does lies in between."""
 
     optimizer: int
+    ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,12 @@ class Place:
     """Optimizers that have updated in this turn."""
     expected: frozenset[int] | None = None
     """Those that updated in the turn before; None in the first turn."""
+    cleared: frozenset[int] = frozenset()
+    """Those whose gradients were cleared in this turn."""
     alive: frozenset[int] = frozenset()
     ever_updated: bool = False
+    updating: bool = False
+    """An update is under way: a closure's passes belong to it."""
     fed: bool = False
     """A training batch was taken in this turn, so that the next one divides it from the next turn."""
     backward_in_turn: bool = False
@@ -138,8 +143,8 @@ def advance(place: Place, activity: Activity) -> Place:
             return _forward(place, grad, training)
         case Backward(ended):
             return _backward_end(place) if ended else _backward_begin(place)
-        case Update(optimizer):
-            return _update(place, optimizer)
+        case Update(optimizer, ended):
+            return replace(place, updating=False) if ended else _update(place, optimizer)
         case Alive(optimizers):
             return replace(place, alive=optimizers)
         case Said(step):
@@ -161,6 +166,7 @@ def _open(place: Place, number: int | None = None) -> Place:
         epoch=place.epoch + 1 if run else place.epoch,
         expected=place.updated or place.expected,
         updated=frozenset(),
+        cleared=frozenset(),
         fed=False,
         backward_in_turn=False,
         backward_in_microbatch=False,
@@ -169,8 +175,8 @@ def _open(place: Place, number: int | None = None) -> Place:
 
 
 def _opened(place: Place, due: bool) -> Place:
-    if place.turn == 0 or due:
-        return place if place.said else _open(place)
+    if (place.turn == 0 or due) and not place.said and not place.updating:
+        return _open(place)
     return place
 
 
@@ -215,9 +221,13 @@ def _count(place: Place, reading: int) -> Place:
 
 
 def _clear(place: Place, optimizers: frozenset[int]) -> Place:
-    over = bool(optimizers & place.updated) and _all_updated(place)
-    place = replace(place, phase="train")
-    return _opened(place, over or (not place.fed and _by_hand(place)))
+    """A loop that clears before its passes opens a step here; one that clears after the update does not.
+
+    They are told apart by whether the turn has had its clear already.
+    """
+    again = bool(optimizers & place.updated & place.cleared) and _all_updated(place)
+    place = _opened(replace(place, phase="train"), again or (not place.fed and _by_hand(place)))
+    return replace(place, cleared=place.cleared | optimizers)
 
 
 def _forward(place: Place, grad: bool, training: bool) -> Place:
@@ -254,9 +264,12 @@ def _backward_end(place: Place) -> Place:
 def _update(place: Place, optimizer: int) -> Place:
     again = optimizer in place.updated and place.backward_since_update and not place.fed
     place = _opened(replace(place, phase="train"), again)
+    others = not place.updated and place.expected is not None and optimizer not in place.expected
     return replace(
         place,
         updated=place.updated | {optimizer},
+        updating=True,
+        expected=frozenset({optimizer}) if others else place.expected,
         ever_updated=True,
         backward_since_update=False,
     )

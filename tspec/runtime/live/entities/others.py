@@ -39,7 +39,7 @@ class Generators:
 
     def things(self) -> Mapping[str, str]:
         names = ["default", "python"]
-        if torch.cuda.is_available() and torch.cuda.is_initialized():
+        if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
             names.append(f"cuda:{torch.cuda.current_device()}")
         if "numpy.random" in sys.modules:
             names.append("numpy")

@@ -27,13 +27,14 @@ class Steps:
     def __init__(self, job: Job) -> None:
         self._job = job
 
-    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
         """An optimizer is about to change what it holds."""
         optimizers = self._job.state.optimizers
         number = optimizers.numbered.number(args[0])
         optimizers.name_parameters(args[0])
         self._job.do(Alive(optimizers.numbers()))
         self._job.do(Update(number))
+        return number
 
     def after(
         self,
@@ -44,6 +45,8 @@ class Steps:
         error: BaseException | None,
     ) -> None:
         """The parameters are changed."""
+        if token is not None:
+            self._job.do(Update(token, ended=True))
 
 
 class OwnOptimizers:
