@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tspec.cli.given import GivenOption, given_values
+from tspec.cli.given import GivenOption, given_values, simplified
 from tspec.cli.specs import SpecsArgument, load
 
 
@@ -23,8 +23,9 @@ def compile_specs(
     """Compile rules to Python hooks for a training job."""
     from tspec.targets.compile import compile_program
 
-    program = load(specs)
-    text = compile_program(program, target=target, given=given_values(given))
+    known = given_values(given)
+    program = simplified(load(specs), known)
+    text = compile_program(program, target=target, given=known)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(text, encoding="utf-8")
     count = len(program.rules)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from tspec.resolve.rules import Program
 
 GivenOption = Annotated[
     list[str] | None,
     typer.Option("--given", metavar="NAME=VALUE", help="What is known of the job, such as tp=1."),
 ]
 
-Given = dict[str, bool | int | float | str]
+Given = dict[str, bool | int | str]
 
 
 def given_values(given: list[str] | None) -> Given:
@@ -27,13 +30,40 @@ def given_values(given: list[str] | None) -> Given:
     return values
 
 
-def value(text: str) -> bool | int | float | str:
-    """A number or truth value where the text is one, else the text."""
+def value(text: str) -> bool | int | str:
+    """A whole number or truth value where the text is one, else the text."""
     if text in ("true", "false"):
         return text == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def simplified(program: Program, given: Given) -> Program:
+    """The program without what follows from the rest or from what is given; findings are printed.
+
+    Names that no rule reads are refused: a typo would pass silently.
+    """
+    from tspec.logic import simplify_program
+
+    refuse_unread(program, given)
+    simpler, notes = simplify_program(program, given)
+    for note in notes:
+        typer.echo(f"note: {note.message}", err=True)
+    return simpler
+
+
+def refuse_unread(program: Program, given: Given) -> None:
+    """Raises BadParameter for a name that is neither a group nor known at every moment."""
+    from tspec.diagnostics import did_you_mean
+
+    vocabulary = program.vocabulary
+    known = [g.name for g in vocabulary.groups] + [c.name for c in vocabulary.context]
+    for name in given:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise typer.BadParameter(
+                f"no group or context is called `{name}`" + (f"; {hint}" if hint else ""),
+                param_hint="--given",
+            )

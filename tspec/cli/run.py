@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tspec.cli.given import GivenOption, given_values
+from tspec.cli.given import GivenOption, given_values, simplified
 from tspec.cli.output import (
     FAULT,
     FOUND_NOTHING,
@@ -43,8 +43,9 @@ def run(
     path, *arguments = script(ctx)
     if not Path(path).is_file():
         raise typer.BadParameter(f"there is no script {path}", ctx=ctx)
+    known = given_values(given)
     program = load(specs)
-    ran = run_script(program, path, arguments, given_values(given))
+    ran = run_script(simplified(program, known), path, arguments, known)
     if not ran.tells:
         raise typer.Exit(ran.status)
     found = built(program, ran)

@@ -1,0 +1,95 @@
+"""`tspec compile`: the file that it writes, and what it says of rules."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tspec.cli.app import app
+from tspec.cli.given import given_values
+
+RULES = """\
+edition 2026
+
+module checks
+
+use std.torch
+
+invariant parameters_agree {
+  for p in parameters
+  across tp
+  after optimizer.step
+  expect same(p.data)
+  else stop
+}
+
+invariant late_steps_clear {
+  each step
+  when step > 1 and step > 10
+  expect contains optimizer.zero_grad
+  else warn
+}
+"""
+
+
+def tspec(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    path = tmp_path / "checks.tspec"
+    path.write_text(RULES)
+    return path
+
+
+def test_the_same_rules_give_the_same_file(rules: Path, tmp_path: Path) -> None:
+    one, other = tmp_path / "deep" / "one.py", tmp_path / "other.py"
+    result = tspec("compile", rules, "--target", "torch", "-o", one)
+    assert result.exit_code == 0, result.output
+    assert f"2 rules compiled to {one}" in result.stdout
+    assert tspec("compile", rules, "-o", other).exit_code == 0
+    assert one.read_bytes() == other.read_bytes()
+    assert f"{rules}:7" in one.read_text()
+    compile(one.read_text(), str(one), "exec")
+
+
+def test_what_follows_is_left_out_and_said(rules: Path, tmp_path: Path) -> None:
+    result = tspec("compile", rules, "-o", tmp_path / "hooks.py")
+    assert "`checks.late_steps_clear`: `step > 1` follows from the rest" in result.stderr
+
+
+def test_what_is_given_decides(rules: Path, tmp_path: Path) -> None:
+    result = tspec("compile", rules, "--given", "tp=1", "-o", tmp_path / "hooks.py")
+    assert result.exit_code == 0, result.output
+    assert "1 rule compiled" in result.stdout
+    assert (
+        "`checks.parameters_agree` has nothing to check: a group of one rank on tp" in result.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--given", "tpp=1"], "did you mean `tp`?"),
+        (["--given", "tp"], "no NAME=VALUE"),
+        (["--given", "tp=1", "--given", "tp=2"], "given twice"),
+        (["--target", "tensorflow"], "there is no target `tensorflow`"),
+    ],
+)
+def test_a_wrong_call_exits_with_two(
+    rules: Path, tmp_path: Path, options: list[str], said: str
+) -> None:
+    hooks = tmp_path / "hooks.py"
+    result = tspec("compile", rules, *options, "-o", hooks)
+    assert result.exit_code != 0
+    assert said in result.stderr + str(result.exception)
+    assert not hooks.exists()
+
+
+def test_given_values_have_types() -> None:
+    assert given_values(["tp=8", "cuda.available=false", "phase=eval"]) == {
+        "tp": 8,
+        "cuda.available": False,
+        "phase": "eval",
+    }
