@@ -21,43 +21,98 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tspec.check.columnar.decide import decide, rows_of
+from tspec.check.columnar.decide import Decisions, Failed, decide, frame, rows_of
 from tspec.check.columnar.expressions import inside
 from tspec.check.columnar.facts import Facts, load
-from tspec.check.columnar.shapes import Unsupported
+from tspec.check.columnar.notes import notes
+from tspec.check.columnar.shown import shown
 from tspec.check.verdicts import Decided, Instance, Verdicts
-from tspec.resolve import rules
+from tspec.resolve import rules as language
 from tspec.resolve.rules import Rule
 from tspec.trace.model import Trace
 
-FEATURES = {"zeros": ("zeros", "numel"), "mean": ("mean", "sum", "numel")}
+_NEEDED = {"zeros": ("zeros", "numel"), "mean": ("mean", "sum", "numel")}
 """The recorded features that a feature of a rule needs, where it is not that one alone."""
 
 
 def check(rules: Sequence[Rule], trace: Path | str | Trace) -> Verdicts:
-    """The verdict of every instance of the rules in a trace. Raises TraceError if it is none."""
+    """The verdict of every instance of the rules in a trace, by rule and then by instance.
+
+    Rules that no query here says are decided by the reference interpreter, and the notes name them.
+    Raises TraceError if there is no trace.
+    """
     with load(trace, _features(rules)) as facts:
-        decided: list[Decided] = []
-        without: list[str] = []
+        found: dict[int, tuple[Decided, ...]] = {}
+        failed: list[Failed] = []
+        for each in _decide_all(rules, facts):
+            if isinstance(each, Failed):
+                failed.append(each)
+            else:
+                found[id(each.rule)] = tuple(_decided(each, facts))
+        said = [f"{f.rule.qualified}: decided by the interpreter ({f.why})" for f in failed]
+        said += notes(facts, trace)
+    for rule, verdicts in _interpreted([f.rule for f in failed], trace):
+        found[id(rule)] = verdicts
+    decided = tuple(each for rule in rules for each in found[id(rule)])
+    without = tuple(rule.qualified for rule in rules if not found[id(rule)])
+    idle = dict.fromkeys(
+        f"{each.instance.rule}: {each.reason}"
+        for each in decided
+        if each.verdict == "idle" and each.reason.startswith("no group")
+    )
+    return Verdicts(decided, without, (*idle, *said))
+
+
+def _decide_all(rules: Sequence[Rule], facts: Facts) -> Iterator[Decisions | Failed]:
+    """Rules of one frame are decided together, unless the engine stumbles over one of them."""
+    import duckdb
+
+    frames: dict[object, list[Rule]] = {}
+    for rule in rules:
+        frames.setdefault(frame(rule), []).append(rule)
+    for together in frames.values():
+        try:
+            yield from decide(together, facts)
+            continue
+        except duckdb.Error as error:
+            why = str(error).splitlines()[0]
+        if len(together) == 1:
+            yield Failed(together[0], why)
+            continue
+        for rule in together:
+            facts.forget(rule.window)
+            try:
+                yield from decide([rule], facts)
+            except duckdb.Error as error:
+                yield Failed(rule, str(error).splitlines()[0])
+            facts.forget(rule.window)
+
+
+def _interpreted(
+    rules: Sequence[Rule], trace: Path | str | Trace
+) -> Iterator[tuple[Rule, tuple[Decided, ...]]]:
+    if rules:
+        from tspec.check.interpret import interpret
+        from tspec.trace.read import read_trace
+
+        whole = trace if isinstance(trace, Trace) else read_trace(trace)
         for rule in rules:
-            found = list(_decided(rule, facts))
-            decided += found
-            if not found:
-                without.append(rule.qualified)
-    return Verdicts(tuple(decided), tuple(without), ())
+            yield rule, interpret([rule], whole).decided
 
 
 def _features(wanted: Sequence[Rule]) -> set[str]:
     found = {"digest", "object"}
     for rule in wanted:
         for part in inside((rule.subjects, rule.window, rule.when, rule.expect, rule.across)):
-            if isinstance(part, rules.Feature):
-                found.update(FEATURES.get(part.name, (part.name,)))
+            if isinstance(part, language.Feature):
+                found.update(_NEEDED.get(part.name, (part.name,)))
     return found
 
 
-def _decided(rule: Rule, facts: Facts) -> Iterator[Decided]:
-    for row in sorted(rows_of(decide(rule, facts), facts), key=lambda row: (row[0], row[1])):
-        at0, at1, ranks, step, _, verdict, reason, *names = row
-        key = Instance(rule.qualified, tuple(ranks), (at0, at1), tuple(names))
-        yield Decided(key, verdict, reason or "", {}, step)
+def _decided(decisions: Decisions, facts: Facts) -> Iterator[Decided]:
+    name = decisions.rule.qualified
+    values = shown(decisions, facts)
+    for at0, at1, ranks, step, row, verdict, reason, *names in rows_of(decisions, facts):
+        key = Instance(name, tuple(ranks), (at0, at1), tuple(names))
+        read = values.get(row, {}) if verdict == "violated" else {}
+        yield Decided(key, verdict, reason or "", read, step)

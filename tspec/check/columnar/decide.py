@@ -5,58 +5,107 @@ The counterpart of `tspec.check.interpret.decide`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tspec.check.columnar.claims import CUT_OFF, claim
-from tspec.check.columnar.expressions import condition
+from tspec.check.columnar.expressions import condition, read
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.instances import Instances, instances
 from tspec.check.columnar.scope import Frame, Scope
-from tspec.check.columnar.shapes import REASONS, Cell
+from tspec.check.columnar.shapes import REASONS, Cell, Unsupported
 from tspec.check.columnar.sql import text
+from tspec.check.evidence import Read, reads
 from tspec.resolve.rules import Axis, Contains, Holds, Ordered, Rule
 
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The instances of one rule as a table: `verdict`, `reason`, `ranks`, `at0`, `at1`, `step`,
+    """The instances of one rule as a table: `verdict`, `reason`, `ranks`, `at0`, `at1`, `step`, `row`,
 
-    and `s0`, `s1`, ... the subjects' keys, which are of `kinds`; `lead` is a row of the relation."""
+    and `s0`, `s1`, ... the subjects' keys. `shown` are the values that findings show, as cells of
+    `rows`, in which `group` is the column of what `row` says.
+    """
 
+    rule: Rule
     table: str
     kinds: tuple[str, ...]
-    made: Instances
+    rows: str
+    group: str
+    shown: tuple[tuple[Read, Cell], ...]
 
 
-def decide(rule: Rule, facts: Facts) -> Decisions:
-    """Decide all instances of a rule. Raises Unsupported if a query cannot."""
-    made = instances(rule, facts)
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A rule that no query here decides, and why."""
+
+    rule: Rule
+    why: str
+
+
+def frame(rule: Rule) -> object:
+    """Rules of the same frame have the same instances, and are decided over one relation."""
+    return rule.subjects, rule.across, rule.window
+
+
+def decide(rules: Sequence[Rule], facts: Facts) -> list[Decisions | Failed]:
+    """Decide all instances of rules of one frame; errors of the engine are the caller's."""
+    try:
+        made = instances(rules[0], facts)
+    except Unsupported as error:
+        return [Failed(rule, str(error)) for rule in rules]
+    named: list[tuple[Rule, dict[str, str], tuple[tuple[Read, Cell], ...]] | Failed] = []
+    for rule in rules:
+        try:
+            named.append((rule, _columns(rule, made), _shown(rule, made.scope)))
+        except Unsupported as error:
+            named.append(Failed(rule, str(error)))
+    table = made.scope.relation.settle()
+    found: list[Decisions | Failed] = []
+    for each in named:
+        if isinstance(each, Failed):
+            found.append(each)
+            continue
+        rule, columns, shown = each
+        selected = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
+        rows = f"SELECT {selected} FROM {table}"
+        subjects = len(made.labels)
+        query = _together(rule, rows, subjects) if rule.across else _alone(rows)
+        group = made.scope.relation.key if made.scope.group is None else made.scope.group.key
+        found.append(Decisions(rule, facts.table(query), made.kinds, table, group, shown))
+    return found
+
+
+def _columns(rule: Rule, made: Instances) -> dict[str, str]:
+    """What the verdict of a rule depends on, as columns of the relation."""
     scope, relation = made.scope, made.scope.relation
     due, due_why = _when(rule, scope)
     verdict, why = _expect(rule, scope)
-    step = "b_step" if False else ("at0" if rule.window.kind != "each" else "l_step")
     columns = {
         "due": due, "due_why": due_why, "verdict": verdict, "why": why, "at0": "at0",
-        "at1": made.place, "ranks": made.ranks, "rank": "rank", "step": step,
-        "no_group": made.no_group, "row": relation.key,
-        **{f"s{n}": label for n, label in enumerate(made.labels)},
+        "at1": made.place, "ranks": made.ranks, "rank": "rank",
+        "step": "l_step" if rule.window.kind == "each" else "at0", "no_group": made.no_group,
+        "row": relation.key, **{f"s{n}": label for n, label in enumerate(made.labels)},
     }  # fmt: skip
     if scope.group is not None:
         group = scope.group
         columns |= {
-            "inst": group.key, "have": group.have, "lacking": group.lacking,
+            "row": group.key, "have": group.have, "lacking": group.lacking,
             "lack_rank": group.lack_rank, "unknown": group.unknown, "why_unknown": group.why_unknown,
         }  # fmt: skip
-    named = {name: relation.column(sql) for name, sql in columns.items()}
-    table = relation.settle()
-    rows = (
-        "SELECT " + ", ".join(f"{sql} AS {name}" for name, sql in named.items()) + f" FROM {table}"
-    )
-    found = facts.table(
-        _alone(rows) if scope.group is None else _together(rule, rows, len(made.labels))
-    )
-    return Decisions(found, made.kinds, made)
+    return {name: relation.column(sql) for name, sql in columns.items()}
+
+
+def _shown(rule: Rule, scope: Scope) -> tuple[tuple[Read, Cell], ...]:
+    """The values that a finding shows; what cannot be read alone is left out."""
+    found = []
+    for each in reads(rule):
+        try:
+            found.append((each, read(scope, each.expr, Frame())))
+        except Unsupported:
+            continue
+    return tuple(found)
 
 
 def _reason(why: str) -> str:
@@ -109,7 +158,7 @@ def _together(rule: Rule, rows: str, subjects: int) -> str:
         each.name if isinstance(each, Axis) else getattr(each.value, "name", "")
         for each in rule.across
     )
-    grouped = f"""SELECT inst, {kept}, arg_min(step, rank) AS step, arg_min(row, rank) AS row,
+    grouped = f"""SELECT row, {kept}, arg_min(step, rank) AS step,
         any_value(no_group) AS no_group, any_value(have) AS have,
         any_value(lacking) AS lacking, any_value(lack_rank) AS lack_rank,
         any_value(unknown) AS unknown, any_value(why_unknown) AS why_unknown,
@@ -118,7 +167,7 @@ def _together(rule: Rule, rows: str, subjects: int) -> str:
         arg_min(due_why, rank) FILTER (due = 'unknown') AS due_why,
         bool_or(verdict = 'violated') AS violated, bool_or(verdict = 'unknown') AS undecided,
         bool_or(verdict = 'holds') AS held, arg_min(why, rank) FILTER (verdict = 'unknown') AS why
-        FROM ({rows}) GROUP BY inst"""
+        FROM ({rows}) GROUP BY row"""
     cases = (
         ("no_group", "idle", text(f"no group {axes}")),
         ("have + lacking + unknown = 1", "idle", "'one holder'"),
@@ -141,7 +190,7 @@ def _together(rule: Rule, rows: str, subjects: int) -> str:
 
 
 def rows_of(decisions: Decisions, facts: Facts) -> list[tuple[Any, ...]]:
-    """(at0, at1, ranks, step, row, verdict, reason, subjects' names...) of each instance."""
+    """(at0, at1, ranks, step, row, verdict, reason, subjects' names...) of each instance, in order."""
     names, joins = [], ""
     for number, kind in enumerate(decisions.kinds):
         if kind == "subject":
@@ -151,7 +200,8 @@ def rows_of(decisions: Decisions, facts: Facts) -> list[tuple[Any, ...]]:
             names.append(f"(d.s{number})::VARCHAR")
         else:
             names.append(f"'#' || d.s{number}")
-    columns = ", ".join(
-        ["d.at0", "d.at1", "d.ranks", "d.step", "d.row", "d.verdict", "d.reason", *names]
+    columns = ["d.at0", "d.at1", "d.ranks", "d.step", "d.row", "d.verdict", "d.reason", *names]
+    return facts.ask(
+        f"SELECT {', '.join(columns)} FROM {decisions.table} d{joins} "
+        f"ORDER BY {', '.join(['d.ranks', 'd.at0', 'd.at1', *names])}"
     )
-    return facts.ask(f"SELECT {columns} FROM {decisions.table} d{joins}")

@@ -14,10 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from tspec.check.columnar.sql import MACROS
+from tspec.resolve.rules import Window
 from tspec.trace.model import Trace
 
 RANK = 2**40
 """Places that each rank has."""
+
+_SMALL = 200_000
+"""Rows of a trace."""
 
 HEAD = (
     "record", "place", "tag", "seq", "step", "epoch", "microbatch", "phase", "what", "call", "parent",
@@ -93,10 +97,17 @@ class Facts:
         """The rows of a query."""
         return list(self.con.execute(query).fetchall())
 
+    def forget(self, window: Window) -> None:
+        """Read what windows say anew: the query that read it failed."""
+        self.cache.pop(("outer", window), None)
+
     def _load(self, streams: list[tuple[int, Any]]) -> None:
         con = self.con
         con.execute("SET preserve_insertion_order = false")
         con.execute("SET enable_progress_bar = false")
+        if sum(rows.num_rows for _, rows in streams) < _SMALL:
+            # Threads cost more than they save.
+            con.execute("SET threads = 1")
         for macro in MACROS:
             con.execute(f"CREATE TEMP MACRO {macro}")
         from tspec.trace.columns import SCHEMA

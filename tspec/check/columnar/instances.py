@@ -47,7 +47,10 @@ def instances(rule: Rule, facts: Facts) -> Instances:
     """The instances of a rule. Raises Unsupported if a query cannot tell them."""
     empty = Relation(facts.con, "(SELECT 1 AS i)", "i", facts.names)
     found = windows(Scope(facts, empty, rule.window, {}))
-    outer = Scope(facts, Relation(facts.con, found.table, "w", facts.names), rule.window, {})
+    if ("outer", rule.window) not in facts.cache:
+        windows_alone = Relation(facts.con, found.table, "w", facts.names)
+        facts.cache["outer", rule.window] = Scope(facts, windows_alone, rule.window, {})
+    outer = facts.cache["outer", rule.window]
     scope = Scope(facts, Relation(facts.con, found.table, "w", facts.names), rule.window, {})
     pending = {number: shape for number, shape in found.filters}
     made = Instances(replace(scope, outer=outer))

@@ -1,0 +1,93 @@
+"""The values that violated instances show, as text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tspec.check.columnar.decide import Decisions
+from tspec.check.columnar.facts import Facts
+from tspec.check.columnar.shapes import ABSENT, NO_HISTORY, NOT_RECORDED, Many, One, Pairs, Shape
+from tspec.check.evidence import Read, show
+from tspec.trace.model import Missing, Ref, Tensor
+from tspec.trace.values import decode
+
+MOST = 1000
+"""Violated instances of a rule of which the values are read; a finding shows the first."""
+
+_MISSING = {
+    ABSENT: Missing.ABSENT,
+    NOT_RECORDED: Missing.NOT_RECORDED,
+    NO_HISTORY: Missing.NO_HISTORY,
+}
+
+
+def shown(decisions: Decisions, facts: Facts) -> Mapping[Any, Mapping[str, str]]:
+    """For the first violated instances of a rule, by their `row`: read -> value."""
+    if not decisions.shown:
+        return {}
+    cells = ", ".join(f"{cell.value}, {cell.why}" for _, cell in decisions.shown)
+    rows = facts.ask(
+        f"""SELECT {decisions.group}, rank, {cells} FROM {decisions.rows} WHERE {decisions.group} IN (
+              SELECT row FROM {decisions.table} WHERE verdict = 'violated'
+              ORDER BY step, at0, at1 LIMIT {MOST}) ORDER BY rank"""
+    )
+    names = _Names(facts)
+    members: dict[Any, list[tuple[int, list[str]]]] = {}
+    for row, rank, *values in rows:
+        texts = [
+            names.text(values[2 * n], values[2 * n + 1], cell.shape)
+            for n, (_, cell) in enumerate(decisions.shown)
+        ]
+        members.setdefault(row, []).append((rank, texts))
+    reads = [each for each, _ in decisions.shown]
+    return {row: _of_instance(reads, each) for row, each in members.items()}
+
+
+def _of_instance(reads: list[Read], members: list[tuple[int, list[str]]]) -> dict[str, str]:
+    """What differs between members is shown for each of them."""
+    found = {}
+    for number, each in enumerate(reads):
+        texts = [values[number] for _, values in members]
+        if len(members) == 1 or (len(set(texts)) == 1 and not each.each_member):
+            found[each.text] = texts[0]
+        else:
+            found[each.text] = ", ".join(
+                f"rank {rank}: {values[number]}" for rank, values in members
+            )
+    return found
+
+
+class _Names:
+    """Values of queries as values of the trace; subjects' names are looked up once."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._subjects: dict[int, Ref] | None = None
+
+    def text(self, value: Any, why: int | None, shape: Shape) -> str:
+        return show(self._datum(value, why, shape))
+
+    def _datum(self, value: Any, why: int | None, shape: Shape) -> Any:
+        if why is not None:
+            return _MISSING[why]
+        if isinstance(shape, Many):
+            items = [self._datum(item["v"], item["m"], shape.item) for item in value]
+            return frozenset(items) if shape.is_set else tuple(items)
+        if isinstance(shape, Pairs):
+            return {key: decode(json.dumps(item)) for key, item in json.loads(value).items()}
+        assert isinstance(shape, One)
+        if shape.name == "subject":
+            return self._subject(value)
+        if shape.name == "tensor":
+            return Tensor(digest=value)
+        if shape.name == "call":
+            return shape.kind.split("\n")[0]
+        return value
+
+    def _subject(self, key: int) -> Ref:
+        if self._subjects is None:
+            rows = self._facts.ask("SELECT sid, kind, name FROM subjects")
+            self._subjects = {sid: Ref(kind, name) for sid, kind, name in rows}
+        return self._subjects.get(key, Ref("", "?"))
