@@ -11,6 +11,8 @@ from tspec.runtime.functions import device_part, is_of_class
 from tspec.runtime.tensors import Seen, handles, replaced
 from tspec.runtime.values import ABSENT, NOT_RECORDED, as_float, equal, is_number
 
+_NONE: frozenset[str] = frozenset()
+_Column = tuple[tuple[str, str], Mapping[str, Any], list[Any]]
 Want = tuple[str, str, tuple[str, ...]]
 """Kind, field, and the features that rules read of the tensors in that field."""
 
@@ -40,6 +42,8 @@ class Instant:
         "_columns",
         "_names",
         "_places",
+        "_plain",
+        "_read",
         "_refs",
         "_values",
         "_wanted",
@@ -57,6 +61,8 @@ class Instant:
         self._begun: Beginnings | None = None
         self._born: dict[str, Mapping[str, int]] = {}
         self._wanted: dict[tuple[str, str], set[str]] = {}
+        self._read: dict[tuple[str, str], set[str] | frozenset[str]] = {}
+        self._plain: dict[tuple[str, str], Mapping[str, Any]] = {}
         self._columns: dict[tuple[str, str], Mapping[str, Any]] = {}
         self._names: dict[str, tuple[str, ...]] = {}
         self._refs: dict[str, tuple[Ref, ...]] = {}
@@ -73,25 +79,36 @@ class Instant:
             self._wanted.setdefault((kind, name), set()).update(features)
 
     def fetch(self) -> None:
-        """Read every wanted column that was not read yet; tensors with equal needs in one call."""
-        pending: dict[
-            tuple[str, ...], list[tuple[tuple[str, str], Mapping[str, Any], list[Any]]]
-        ] = {}
+        """Read what is wanted and was not read yet; tensors with equal needs in one call."""
+        pending: dict[tuple[str, ...], list[_Column]] = {}
         for key, features in self._wanted.items():
-            if key in self._columns:
+            known = self._columns.get(key)
+            new = features - self._read.get(key, _NONE)
+            if known is not None and not new:
+                continue
+            if not features:
+                self._columns[key] = self._plain_column(key)
                 continue
             raw = self.source.fields(*key)
-            if features:
+            if key in self._read and known is not None:
+                _add(self.source, raw, known, tuple(sorted(new)))
+            else:
                 found = [handle for value in raw.values() for handle in handles(value)]
                 pending.setdefault(tuple(sorted(features)), []).append((key, raw, found))
-            else:
-                self._columns[key] = dict(raw)
+            self._read[key] = self._read.get(key, _NONE) | features
         self._wanted.clear()
         for names, columns in pending.items():
             together = [handle for _, _, found in columns for handle in found]
             read = _reading(self.source, together, names)
             for key, raw, _ in columns:
                 self._columns[key] = {s: replaced(value, read) for s, value in raw.items()}
+
+    def _plain_column(self, key: tuple[str, str]) -> Mapping[str, Any]:
+        """A column of which no features are needed; within one forward pass it is read once."""
+        found = self._plain.get(key)
+        if found is None:
+            found = self._plain[key] = dict(self.source.fields(*key))
+        return found
 
     def hold(self, kinds: Sequence[str], ambients: Sequence[str]) -> None:
         """Read now what `old` will ask for later."""
@@ -103,10 +120,15 @@ class Instant:
         for name in ambients:
             self.ambient(name)
 
+    def within(self, other: Instant) -> None:
+        """It lies in a forward pass of which another instant was the first: what has no tensors stays."""
+        self._plain, self._names, self._refs = other._plain, other._names, other._refs
+        self._places = other._places
+
     def opened(self, context: Context) -> Instant:
         """The same instant as what opens here sees it: in the context after, with what was read shared."""
         other = Instant(self.source, context, self.memory)
-        for name in ("_wanted", "_columns", "_names", "_refs", "_born"):
+        for name in ("_wanted", "_columns", "_read", "_plain", "_names", "_refs", "_born"):
             setattr(other, name, getattr(self, name))
         return other
 
@@ -313,6 +335,27 @@ class CutOff(Instant):
 
     def _ambient(self, name: str) -> Any:
         return self.source.rank if name == "rank" else NOT_RECORDED
+
+
+def _add(
+    source: Source, raw: Mapping[str, Any], known: Mapping[str, Any], names: tuple[str, ...]
+) -> None:
+    """Read more features of the tensors of a column that was read before, at the same instant."""
+    new = [handle for value in raw.values() for handle in handles(value)]
+    old = [seen for value in known.values() for seen in _seen_in(value)]
+    for seen, row in zip(old, source.features(new, names) if new else (), strict=False):
+        seen.features = {**seen.features, **row}
+
+
+def _seen_in(value: Any) -> Iterator[Seen]:
+    if value.__class__ is Seen:
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _seen_in(item)
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _seen_in(item)
 
 
 def _reading(

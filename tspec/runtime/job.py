@@ -85,6 +85,8 @@ class Hooks:
         self._microbatches = 0
         self._last = Context()
         self._started = False
+        self._pass: tuple[int, Instant] | None = None
+        """The outermost forward call that runs, and an instant in it."""
 
     def instant(self, source: Source, context: Context) -> Instant:
         """This instant, with what is remembered for a source that forgets."""
@@ -167,18 +169,20 @@ class Hooks:
         if hook is not None:
             hook(self, edge)
 
-    def open_span(self, e: Edge, number: int) -> bool:
+    def opens(self, e: Edge, number: int) -> bool:
         """Whether a window of a rule opens with the span."""
+        rule = self.rules[number]
+        if e.next is None or not rule.on or (e.span == "step" and e.index < 1):
+            return False
+        return self._due(rule.declared, e.next.context, (e.span, e.index))
+
+    def open_span(self, e: Edge, number: int) -> None:
+        """A window of a rule opens with the span."""
         rule, opening = self.rules[number], self.spans[e.span]
-        if not rule.on or (e.span == "step" and opening.index < 1):
-            return False
-        if not self._due(rule.declared, opening.was.context, (e.span, opening.index)):
-            return False
         window = Window(opening.was, self.log)
         window.at, window.index = opening.at, opening.unit
         rule.places.append(opening.at)
         rule.open[-1] = window
-        return True
 
     def close_span(self, e: Edge, number: int) -> Window | None:
         """The window of a rule that closes with the span, if one was open."""
@@ -196,6 +200,7 @@ class Hooks:
         """A call that some rule watches begins."""
         watched = Watched(call, self.program.kept[call.event], source)
         edge = Edge(self.instant(source, call.context), watched)
+        self._in_forward(call, edge)
         self._edges[call.id] = edge
         if call.event in self.program.logged:
             self.log.calls.append(watched)
@@ -208,8 +213,25 @@ class Hooks:
             return None
         begun.call.close(source)
         edge = Edge(self.instant(source, source.context), begun.call)
+        self._in_forward(call, edge)
         edge.places = begun.places
         return edge
+
+    def _in_forward(self, call: Call, edge: Edge) -> None:
+        """Within one forward pass of a model what is no tensor is read once."""
+        if self.collect:
+            return
+        outer = call if call.event == "forward" else None
+        inside = False
+        for one in ancestors(call):
+            if one.event == "forward":
+                outer, inside = one, True
+        if outer is None:
+            return
+        if inside and self._pass is not None and self._pass[0] == outer.id:
+            edge.now.within(self._pass[1])
+        elif inside or call.end is None:
+            self._pass = (outer.id, edge.now)
 
     def count(self, e: Edge, pattern: Pattern) -> None:
         """Find the place of a call among those of its step that match a pattern as it does."""

@@ -182,13 +182,15 @@ def _span(plan: Plan, names: dict[int, str], span: str) -> Hook:
     lines: list[str] = []
     for one in rules:
         lines += _due(plan, one, f"job.close_span(e, {one.number})", "e.now")
+    opened: list[str] = []
+    for one in rules:
+        columns = literal_wants(one.reads.of("was")) or "()"
+        lines += [f"o{one.number} = job.opens(e, {one.number})", f"if o{one.number}:"]
+        lines.append(f"{INDENT}e.now.want({columns})")
+        opened += [f"if o{one.number}:", f"{INDENT}job.open_span(e, {one.number})"]
     for one in rules:
         lines += _run(one, names)
-    lines += ["if e.next is None:", f"{INDENT}return"]
-    for one in rules:
-        lines.append(f"# {comment_of(one.rule)}")
-        columns = literal_wants(one.reads.of("was")) or "()"
-        lines += [f"if job.open_span(e, {one.number}):", f"{INDENT}e.next.want({columns})"]
+    lines += ["if e.next is None:", f"{INDENT}return", *opened]
     kinds = sorted({kind for one in rules for frame, kind in one.reads.kinds if frame == "was"})
     ambients = sorted(
         {name for one in rules for frame, name in one.reads.ambients if frame == "was"}
