@@ -52,7 +52,6 @@ def _copy(function: FunctionType) -> FunctionType:
     copy.__kwdefaults__ = function.__kwdefaults__
     copy.__qualname__ = function.__qualname__
     copy.__module__ = function.__module__
-    copy.__dict__.update(function.__dict__)  # `__wrapped__`: whose signature a decorated function has
     return copy
 
 
