@@ -240,7 +240,7 @@ class Encoder:
         inner = self.encode(expr.value, start)
         if inner.value.sort() == self.sorts.opaque:
             return self._read_from(expr, start, expr.value)
-        return Encoded(inner.known, inner.absent, -inner.value)
+        return Encoded(inner.known, inner.absent, self.numbers.negated(inner.value))
 
     def _function(self, expr: rules.Function, start: bool) -> Encoded:
         if expr.name == "isinstance" and isinstance(expr.arguments[1], rules.ListDisplay):

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 import z3
 
-from tspec.logic.overlap import both, may_follow, reads
+from tspec.logic.overlap import both, may_be_decided, reads
 from tspec.logic.questions import Answered, Questions
 from tspec.logic.verdict import condition, conjuncts, same_truth, verdict
 from tspec.resolve import rules
-from tspec.resolve.rules import Contains, EventPattern, For, Holds, Rule, Window
+from tspec.resolve.rules import Contains, EventPattern, Expr, For, Holds, Rule, Window
 from tspec.resolve.walk import parts
 
 T = TypeVar("T")
@@ -69,28 +69,65 @@ def removes_implied(
     """
     by: dict[int, int] = {}
     for members in _buckets(found).values():
+        compared = Comparison()
+        names = [f"v{n}" for n in range(len(found[members[0]].subjects))]
+        alike = {place: _with_names(found[place], names) for place in members}
         for weak in members:
             for strong in members:
-                if strong == weak or strong in by or not _asked(found[strong], found[weak]):
+                if strong == weak or strong in by:
                     continue
-                mutual = strong > weak and _asked(found[weak], found[strong])
-                if not mutual:
+                if not compared.implies(alike[strong], alike[weak]):
+                    continue
+                if strong < weak or not compared.implies(alike[weak], alike[strong]):
                     by[weak] = strong
                     break
     kept = tuple(rule for place, rule in enumerate(found) if place not in by)
     return kept, tuple((found[place], found[_last(by, place)]) for place in sorted(by))
 
 
-def _asked(stronger: Rule, weaker: Rule) -> bool:
-    stronger = _renamed(stronger, weaker)
-    if not _covers(stronger, weaker):
-        return False
-    if _plainly(stronger, weaker):
-        return True
-    if not _may_imply(stronger, weaker):
-        return False
-    asked = Questions({})
-    return asked.always(_violated_too(stronger, weaker, asked)).yes
+class Comparison:
+    """Many rules about the same variables, compared in one z3 context; cheap looks come first."""
+
+    def __init__(self) -> None:
+        self._asked = Questions({})
+        self._reads: dict[tuple[Expr, ...], frozenset[Expr]] = {}
+        self._always: dict[tuple[Expr, bool], bool] = {}
+
+    def implies(self, stronger: Rule, weaker: Rule) -> bool:
+        """The stronger rule is violated wherever the weaker one is, as far as can be proved."""
+        if not _covers(stronger, weaker):
+            return False
+        if _plainly(stronger, weaker):
+            return True
+        if not self._may_imply(stronger, weaker):
+            return False
+        return self._asked.always(_violated_too(stronger, weaker, self._asked)).yes
+
+    def _may_imply(self, stronger: Rule, weaker: Rule) -> bool:
+        """Whether z3 could say yes: what is to follow has to be read by the weaker rule."""
+        known = self._reads_of(both(weaker))
+        given = set(conjuncts(weaker.when))
+        start = weaker.window.kind == "during"
+        for part in conjuncts(stronger.when):
+            shared = part in given or self._reads_of((part,)) & known
+            if not shared and not self._is_always(part, start):
+                return False
+        if isinstance(stronger.expect, Holds):
+            return bool(self._reads_of((stronger.expect.condition,)) & known)
+        return _claim_covers(stronger, weaker)
+
+    def _reads_of(self, conditions: tuple[Expr, ...]) -> frozenset[Expr]:
+        if conditions not in self._reads:
+            self._reads[conditions] = frozenset(reads(conditions))
+        return self._reads[conditions]
+
+    def _is_always(self, part: Expr, start: bool) -> bool:
+        """A condition that is true in every situation."""
+        key = (part, start)
+        if key not in self._always:
+            encoded = self._asked.encoder.encode(part, start)
+            self._always[key] = may_be_decided((part,), {}) and self._asked.always(encoded.true).yes
+        return self._always[key]
 
 
 def _last(by: Mapping[int, int], place: int) -> int:
@@ -211,17 +248,6 @@ def _events_cover(stronger: EventPattern, weaker: EventPattern) -> bool:
     return set(stronger.events) <= set(weaker.events) and set(weaker.filters) <= set(
         stronger.filters
     )
-
-
-def _may_imply(stronger: Rule, weaker: Rule) -> bool:
-    """A cheap look at whether z3 could say yes: what is to follow has to be read by the weaker rule."""
-    known = both(weaker)
-    for part in conjuncts(stronger.when):
-        if part not in conjuncts(weaker.when) and not may_follow(part, known, {}):
-            return False
-    if isinstance(stronger.expect, Holds):
-        return bool(reads((stronger.expect.condition,)).keys() & reads(known).keys())
-    return _claim_covers(stronger, weaker)
 
 
 def _violated_too(stronger: Rule, weaker: Rule, asked: Questions) -> z3.BoolRef:

@@ -118,6 +118,11 @@ class Numbers:
                 self._nan.append(nan[1] == nan[2])
         return result
 
+    def negated(self, value: Any) -> Any:
+        """`-x` of a known number."""
+        is_float = value.sort() == self.sorts.float
+        return z3.fpNeg(value, self.sorts.context) if is_float else -value
+
     def function(self, expr: rules.Function, value: Any) -> Any:
         """`abs(x)`, `divisible(x, by: 8)` of a known number; None where it is not looked into."""
         sort = value.sort()
