@@ -78,9 +78,11 @@ def name_of(draft: Draft) -> str:
 
 
 def _words(text: str, kinds: dict[str, str]) -> str:
+    text = re.sub(r"count\(calls\((.+?)\)\) == 1", r"one \1", text)
     for variable, collection in kinds.items():
         inner = re.match(r"calls\(([\w.]+)", collection)
-        noun = inner[1] if inner else collection.split("(")[0].rpartition(".")[2].removesuffix("s")
+        plural = collection.split("(")[0].rpartition(".")[2]
+        noun = inner[1] if inner else re.sub(r"(?<=ch)es$|s$", "", plural)
         text = re.sub(rf"\b{variable}\b(?!\()", noun, text)
     for sign, word in _SIGNS.items():
         text = text.replace(sign, word)

@@ -18,6 +18,8 @@ CHANGERS = (
 )
 """Events that exist to change state; an effect of another (a dropout's on a weight) would be a coincidence."""
 
+PATIENCE = "5 steps"
+
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
     """Claims about every tensor of every kind, in the windows of the events that change state."""
@@ -40,28 +42,38 @@ def _of_kind(survey: Survey, kind: SeenKind) -> list[Claim]:
         for name in changers:
             conditions = subject_conditions(survey, kind, name)
             frame = Frame((subject,), None, f"during {name}", conditions)
-            guard = _moved_by_gradient(survey, kind, name)
-            claims.append(Claim("change", frame, f"changed({x})", guard, surprise=3))
+            claims.append(Claim("change", frame, *_changes(survey, kind, name, x), surprise=3))
         claims += _kept(survey, kind, x)
     return claims
 
 
-def _moved_by_gradient(survey: Survey, kind: SeenKind, event: str) -> str | None:
-    """An update of rate zero, or with a gradient of zero, rightly changes nothing, seen or not."""
-    update = survey.event("optimizer.step") if event == "optimizer.step" else None
-    if update is None or "grad" not in kind.fields:
-        return None
-    gradient = f"present({kind.name[0]}.grad) and norm({kind.name[0]}.grad) > 0"
-    return f"{gradient} and optimizer.step.lr > 0" if "lr" in update.fields else gradient
+def _changes(survey: Survey, kind: SeenKind, event: str, x: str) -> tuple[str, str | None]:
+    """The claim that a call changes x, and the guard without which it would be too strong.
+
+    A single update may round to nothing, and one below the precision of what it moves always does.
+    """
+    if event != "optimizer.step":
+        return f"changed({x})", None
+    soon = f"any(changed({x}), over: {PATIENCE})"
+    update = survey.event(event)
+    if update is None or "grad" not in kind.fields or "lr" not in update.fields:
+        return soon, None
+    gradient = f"{kind.name[0]}.grad"
+    felt = f"optimizer.step.lr * norm({gradient}) > 4 * ulp(float32) * norm({x})"
+    return soon, f"present({gradient}) and {felt}"
 
 
 def _kept(survey: Survey, kind: SeenKind, x: str) -> list[Claim]:
     """Only an update changes it, or for running statistics a forward pass, or nothing does."""
     subject = f"{kind.name[0]} in {kind.plural}"
     frame = Frame((subject,), None, "each step", subject_conditions(survey, kind, None))
-    changers = [name for name in ("optimizer.step", "forward") if survey.event(name) is not None]
-    only = [f"changed({x}) only during {name}" for name in changers]
-    return [Claim("change", frame, claim, surprise=2) for claim in [*only, f"not changed({x})"]]
+    claims = [f"not changed({x})"]
+    if survey.event("forward") is not None:
+        # A wrapper brings running statistics into line before it calls the module.
+        claims.append(f"changed({x}) only during forward or wrapper.forward")
+    if survey.event("optimizer.step") is not None:
+        claims.append(f"changed({x}) only during optimizer.step")
+    return [Claim("change", frame, claim, surprise=2) for claim in claims]
 
 
 def subject_conditions(survey: Survey, kind: SeenKind, event: str | None) -> tuple[str, ...]:

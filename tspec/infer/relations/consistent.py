@@ -52,7 +52,7 @@ def _calls_across(survey: Survey, axis: str) -> list[Claim]:
     claims = []
     step = Frame((), axis, "each step", ())
     for event in survey.events:
-        if event.landmark:
+        if event.landmark and event.name in PACE:
             claims.append(
                 Claim("consistent", step, f"same(count(calls({event.name})))", surprise=2)
             )
