@@ -62,6 +62,11 @@ class Alive:
 
 
 @dataclass(frozen=True, slots=True)
+class Built:
+    """An optimizer was built: updates will be seen."""
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """The script says that a step begins, and perhaps its number."""
 
@@ -75,7 +80,7 @@ class Resumed:
     step: int
 
 
-Activity = Fetch | Clear | Forward | Backward | Update | Alive | Said | Resumed
+Activity = Fetch | Clear | Forward | Backward | Update | Alive | Built | Said | Resumed
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,8 @@ class Place:
     cleared: frozenset[int] = frozenset()
     """Those whose gradients were cleared in this turn."""
     alive: frozenset[int] = frozenset()
+    built: bool = False
+    """An optimizer was built, though it may not have updated yet."""
     ever_updated: bool = False
     updating: bool = False
     """An update is under way: a closure's passes belong to it."""
@@ -147,6 +154,8 @@ def advance(place: Place, activity: Activity) -> Place:
             return replace(place, updating=False) if ended else _update(place, optimizer)
         case Alive(optimizers):
             return replace(place, alive=optimizers)
+        case Built():
+            return replace(place, built=True)
         case Said(step):
             number = place.step + 1 if step is None else step
             return _open(replace(place, said=True), number)
@@ -188,7 +197,8 @@ def _all_updated(place: Place) -> bool:
 
 def _by_hand(place: Place) -> bool:
     """Nothing that updates is visible: a backward pass stands for the update."""
-    return not place.ever_updated and not place.alive and place.backward_in_turn
+    seen = place.built or place.ever_updated or place.alive
+    return not seen and place.backward_in_turn
 
 
 def _next_microbatch(place: Place, turn: int) -> Place:

@@ -11,7 +11,7 @@ from torch import nn
 
 from tspec.runtime.live.entities.optimizers import groups_of, held_tensors
 from tspec.runtime.live.mechanisms.clears import Clears
-from tspec.runtime.live.steps import Alive, Update
+from tspec.runtime.live.steps import Alive, Built, Update
 from tspec.runtime.live.watched import Role
 
 if TYPE_CHECKING:
@@ -47,6 +47,27 @@ class Steps:
         """The parameters are changed."""
         if token is not None:
             self._job.do(Update(token, ended=True))
+
+
+class Constructions:
+    """Follows optimizers as they are built, so that a first step is known not to be made by hand."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Nothing yet."""
+
+    def after(
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        """The optimizer is there."""
+        self._job.do(Built())
 
 
 class OwnOptimizers:
@@ -100,6 +121,8 @@ def install(job: Job) -> None:
     """Follow updates."""
     role = Role("update", Steps(job), path=STEP)
     job.functions.watch_method(torch.optim.Optimizer, "step", role)
+    built = Role("built", Constructions(job), path="torch.optim.Optimizer.__init__")
+    job.functions.watch_function(torch.optim.Optimizer.__init__, built)
     own = OwnOptimizers(job)
     job.functions.watch_classes(own.look_at)
     for cls in list(type.__subclasses__(object)):
