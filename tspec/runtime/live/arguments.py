@@ -60,6 +60,12 @@ class Parameters:
             if parameter.default is not parameter.empty:
                 self._defaults[parameter.name] = parameter.default
 
+    def has(self, name: str) -> bool:
+        """The callable has a parameter of that name."""
+        return (
+            name in self._positions or name in self._defaults or name in (self._star, self._stars)
+        )
+
     def get(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """The argument of that name. Raises KeyError if the call has none."""
         if name in kwargs:

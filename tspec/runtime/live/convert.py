@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 import torch
@@ -15,6 +16,9 @@ import torch
 from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.live.dotted import spellings
 from tspec.runtime.live.watch import TypeTree
+
+
+Converter = Callable[[Any, "Namer"], Any]
 
 
 class Namer(Protocol):
@@ -31,32 +35,57 @@ class Namer(Protocol):
 
 def convert(value: Any, kind: TypeTree, namer: Namer) -> Any:
     """A value of the type, Missing.ABSENT for None, Missing.NOT_RECORDED for what does not fit."""
+    return converter(kind)(value, namer)
+
+
+@cache
+def converter(kind: TypeTree) -> Converter:
+    """What converts to a type, made once."""
     name = kind[0]
     if name == "optional":
-        return Missing.ABSENT if value is None else convert(value, kind[1], namer)
+        return converter(kind[1])
     if name == "group":
-        ranks = namer.ranks_of(value)
-        return Missing.NOT_RECORDED if ranks is None else ranks
-    if value is None:
-        return Missing.ABSENT
-    if isinstance(value, Missing):
-        return value
+        return _group
+    inner = _inner(kind)
+
+    def convert_one(value: Any, namer: Namer) -> Any:
+        if value is None:
+            return Missing.ABSENT
+        return value if isinstance(value, Missing) else inner(value, namer)
+
+    return convert_one
+
+
+def _inner(kind: TypeTree) -> Converter:
+    name = kind[0]
     if name == "entity":
-        found = value if isinstance(value, Ref) else namer.reference(kind[1], value)
-        return Missing.NOT_RECORDED if found is None else found
+        return lambda value, namer: _reference(value, kind[1], namer)
     if name in ("list", "set"):
-        items = tensors_in(value) if kind[1] == ("tensor",) else _items(value)
-        converted = [convert(item, kind[1], namer) for item in items]
-        return tuple(converted) if name == "list" else frozenset(converted)
+        item, make = converter(kind[1]), tuple if name == "list" else frozenset
+        if kind[1] == ("tensor",):
+            return lambda value, namer: make(tensors_in(value))
+        return lambda value, namer: make([item(each, namer) for each in _items(value)])
     if name == "map":
-        return _map(value, kind, namer)
-    if name == "enum":
-        return _text(value)
-    return _SIMPLE[name](value)
+        held = converter(kind[2])
+        return lambda value, namer: _map(value, held, namer)
+    simple = _text if name == "enum" else _SIMPLE[name]
+    return lambda value, namer: simple(value)
+
+
+def _group(value: Any, namer: Namer) -> Any:
+    ranks = namer.ranks_of(value)
+    return Missing.NOT_RECORDED if ranks is None else ranks
+
+
+def _reference(value: Any, kind: str, namer: Namer) -> Any:
+    found = value if isinstance(value, Ref) else namer.reference(kind, value)
+    return Missing.NOT_RECORDED if found is None else found
 
 
 def tensors_in(value: Any, limit: int = 64) -> list[torch.Tensor]:
     """The tensors in nested lists, tuples, dicts and dataclasses, in order, at most `limit`."""
+    if type(value) is list and len(value) == 1 and isinstance(value[0], torch.Tensor):
+        return value
     found: list[torch.Tensor] = []
     _collect(value, found, limit, 8)
     return found
@@ -91,12 +120,12 @@ def _items(value: Any) -> Sequence[Any]:
     return list(value)
 
 
-def _map(value: Any, kind: TypeTree, namer: Namer) -> Any:
+def _map(value: Any, held: Converter, namer: Namer) -> Any:
     if not isinstance(value, Mapping):
         return Missing.NOT_RECORDED
     found = {}
     for key, item in value.items():
-        converted = convert(item, kind[2], namer)
+        converted = held(item, namer)
         if not isinstance(converted, Missing):
             found[str(key)] = converted
     return found

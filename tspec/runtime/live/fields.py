@@ -9,7 +9,7 @@ import torch
 
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.arguments import Parameters
-from tspec.runtime.live.convert import Namer, convert, tensors_in
+from tspec.runtime.live.convert import Namer, converter, tensors_in
 from tspec.runtime.live.evaluate import BadExpression, evaluate
 from tspec.runtime.live.watch import EventSpec, FieldSpec
 
@@ -21,6 +21,12 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
 """What collectives call the tensor that they send, and the one in which the result arrives."""
 
 Scope = Callable[[str], Any]
+Arguments = tuple[Any, ...]
+Keywords = Mapping[str, Any]
+_Call = tuple[Arguments, Keywords, tuple[Any] | None]
+"""Arguments, and the result where there is one."""
+UNREADABLE = (KeyError, BadExpression, TypeError, ValueError, AttributeError, RuntimeError)
+"""What the user's objects may raise when they are asked."""
 
 
 class Faults(Protocol):
@@ -39,60 +45,87 @@ class FieldReader:
         self._event = event.name
         self._path = path
         self._parameters = parameters
-        self._before = [each for each in event.fields if not _reads_result(each, parameters)]
-        self._after = [each for each in event.fields if _reads_result(each, parameters)]
+        late = [_reads_result(each) for each in event.fields]
+        fields = [_Reading(each, parameters, path) for each in event.fields]
+        self._before = [each for each, is_late in zip(fields, late, strict=True) if not is_late]
+        self._after = [each for each, is_late in zip(fields, late, strict=True) if is_late]
 
     def before(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], namer: Namer, faults: Faults
+        self, args: Arguments, kwargs: Keywords, namer: Namer, faults: Faults
     ) -> dict[str, Any]:
         """Fields that the arguments give."""
-        if not self._before:
-            return {}
-        return self._read(self._before, self._scope(args, kwargs, None), namer, faults)
+        return self._read(self._before, (args, kwargs, None), namer, faults)
 
     def after(
-        self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        namer: Namer,
-        faults: Faults,
+        self, args: Arguments, kwargs: Keywords, result: Any, namer: Namer, faults: Faults
     ) -> dict[str, Any]:
         """Fields that need what the call returned."""
-        if not self._after:
-            return {}
-        return self._read(self._after, self._scope(args, kwargs, (result,)), namer, faults)
+        return self._read(self._after, (args, kwargs, (result,)), namer, faults)
 
     def of(self, values: Mapping[str, Any], namer: Namer, faults: Faults) -> dict[str, Any]:
         """All fields, from values that a mechanism has at hand instead of arguments."""
-        return self._read((*self._before, *self._after), values.__getitem__, namer, faults)
-
-    def _read(
-        self,
-        fields: tuple[FieldSpec, ...] | list[FieldSpec],
-        scope: Scope,
-        namer: Namer,
-        faults: Faults,
-    ) -> dict[str, Any]:
         found = {}
-        for each in fields:
+        for each in (*self._before, *self._after):
             try:
-                found[each.name] = convert(_value(each, scope, namer), each.type, namer)
-            except (
-                KeyError,
-                BadExpression,
-                TypeError,
-                ValueError,
-                AttributeError,
-                RuntimeError,
-            ) as why:
+                found[each.name] = each.convert(each.from_scope(values.__getitem__, namer), namer)
+            except UNREADABLE as why:
                 faults.unread(self._event, each.name, f"{type(why).__name__}: {why}")
                 found[each.name] = Missing.NOT_RECORDED
         return found
 
-    def _scope(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: tuple[Any] | None
-    ) -> Scope:
+    def _read(
+        self, fields: list[_Reading], call: _Call, namer: Namer, faults: Faults
+    ) -> dict[str, Any]:
+        found = {}
+        for each in fields:
+            try:
+                found[each.name] = each.convert(each.get(call, namer), namer)
+            except UNREADABLE as why:
+                faults.unread(self._event, each.name, f"{type(why).__name__}: {why}")
+                found[each.name] = Missing.NOT_RECORDED
+        return found
+
+
+class _Reading:
+    """How one field is read: the common ways are found once, the others by name at each call."""
+
+    __slots__ = ("_field", "_parameters", "_path", "convert", "get", "name")
+
+    def __init__(self, field: FieldSpec, parameters: Parameters, path: str) -> None:
+        self.name = field.name
+        self.convert = converter(field.type)
+        self._field = field
+        self._parameters = parameters
+        self._path = path
+        self.get = self._quick() or self._slow
+
+    def _quick(self) -> Callable[[_Call, Namer], Any] | None:
+        source = self._field.source
+        if source == ("name", "self") and self._parameters.method:
+            return lambda call, namer: call[0][0]
+        if source == ("name", "result"):
+            return lambda call, namer: None if call[2] is None else call[2][0]
+        if source is None and self.name == "inputs" and not self._parameters.has("inputs"):
+            first = int(self._parameters.method)
+            return lambda call, namer: _inputs(call[0][first:], call[1])
+        return None
+
+    def _slow(self, call: _Call, namer: Namer) -> Any:
+        return self.from_scope(self._scope(*call), namer)
+
+    def from_scope(self, scope: Scope, namer: Namer) -> Any:
+        """The field's value, where `scope` gives the value of a name."""
+        source = self._field.source
+        if source is None:
+            return scope(self.name)
+        if self._field.type == ("group",) and source[0] == "name":
+            try:
+                return scope(source[1])
+            except KeyError:  # no argument: the name of an axis
+                return str(source[1])
+        return evaluate(source, scope, namer.functions)
+
+    def _scope(self, args: Arguments, kwargs: Keywords, result: tuple[Any] | None) -> Scope:
         parameters = self._parameters
 
         def scope(name: str) -> Any:
@@ -107,7 +140,7 @@ class FieldReader:
             if name == "arguments":
                 return parameters.plain(args, kwargs)
             if name == "inputs":
-                return tensors_in((args[parameters.method :], dict(kwargs)))
+                return _inputs(args[int(parameters.method) :], kwargs)
             for alias in _ALIASES.get(name, ()):
                 try:
                     return parameters.get(alias, args, kwargs)
@@ -122,15 +155,10 @@ class FieldReader:
         return scope
 
 
-def _value(field: FieldSpec, scope: Scope, namer: Namer) -> Any:
-    if field.source is None:
-        return scope(field.name)
-    if field.type == ("group",) and field.source[0] == "name":
-        try:
-            return scope(field.source[1])
-        except KeyError:  # no argument: the name of an axis
-            return str(field.source[1])
-    return evaluate(field.source, scope, namer.functions)
+def _inputs(args: Arguments, kwargs: Keywords) -> list[torch.Tensor]:
+    if not kwargs and len(args) == 1 and isinstance(args[0], torch.Tensor):
+        return [args[0]]
+    return tensors_in((args, kwargs))
 
 
 def attribute(thing: Any, name: str) -> Any:
@@ -143,7 +171,7 @@ def attribute(thing: Any, name: str) -> Any:
     raise KeyError(name)
 
 
-def _reads_result(field: FieldSpec, parameters: Parameters) -> bool:
+def _reads_result(field: FieldSpec) -> bool:
     return field.reads_result or (field.source is None and field.name in ("output", "result"))
 
 
