@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tspec.plan.reads import Reads, is_first_sample, reads_of
-from tspec.plan.walk import claims, item, patterns, walk
+from tspec.plan.walk import claims, holds_tensors, item, patterns, walk
 from tspec.resolve import rules as r
 from tspec.resolve import types as t
 
@@ -32,7 +32,7 @@ class RulePlan:
     """Each instance is decided by itself as its window ends: no group, no look-back, not `once`, no filter on results."""
     history: bool
     guard: r.Expr | None
-    """Conditions on context alone: where they are false, nothing else is read."""
+    """Conditions on context and the window's call alone: where they are false, nothing else is read."""
     watched: tuple[str, ...]
     """Events at whose begins and ends `x only during …` reads x."""
 
@@ -43,8 +43,8 @@ class Plan:
 
     rules: tuple[RulePlan, ...]
     patterns: tuple[PatternPlan, ...]
-    kept: Mapping[str, Mapping[str, tuple[str, ...]]]
-    """Event -> field of its calls -> features of the tensors in it."""
+    kept: Mapping[str, Mapping[str, tuple[tuple[str, ...], bool]]]
+    """Event -> field of its calls -> features of the tensors in it, and whether it is looked up later."""
     logged: tuple[str, ...]
     """Events whose calls are kept while a window that counts them is open."""
 
@@ -123,7 +123,7 @@ def _rule(number: int, rule: r.Rule, vocabulary: r.Vocabulary) -> RulePlan:
     watched: tuple[str, ...] = ()
     if isinstance(rule.expect, r.OnlyDuring) and rule.expect.change:
         watched = tuple(sorted({event for one in rule.expect.events for event in one.events}))
-    guard = None if history else _guard(rule.when)
+    guard = None if history else _guard(rule, vocabulary)
     return RulePlan(number, rule, reads_of(rule), alone, history, guard, watched)
 
 
@@ -143,25 +143,44 @@ def _expressions(rule: r.Rule) -> Iterator[r.Expr]:
             yield one.value
 
 
-def _guard(when: r.Expr | None) -> r.Expr | None:
-    """The part of a condition that reads context alone."""
-    if when is None:
+def _guard(rule: r.Rule, vocabulary: r.Vocabulary) -> r.Expr | None:
+    """The part of a condition that reads only context, and plain fields of the window's call."""
+    if rule.when is None:
         return None
-    parts = when.items if isinstance(when, r.And) else (when,)
-    of_context = tuple(part for part in parts if _reads_context_alone(part))
-    if not of_context:
+    parts = rule.when.items if isinstance(rule.when, r.And) else (rule.when,)
+    plain = tuple(part for part in parts if _is_plain(part, rule, vocabulary))
+    if not plain:
         return None
-    return of_context[0] if len(of_context) == 1 else r.And(when.type, when.span, of_context)
+    return plain[0] if len(plain) == 1 else r.And(rule.when.type, rule.when.span, plain)
 
 
 _PLAIN = (
     r.Constant, r.Ambient, r.ListDisplay, r.Compare, r.Arithmetic, r.Negate, r.Not, r.And, r.Or,
-    r.Implies, r.Present, r.Member,
+    r.Implies, r.Present, r.Member, r.WindowCall, r.Index,
 )  # fmt: skip
 
 
-def _reads_context_alone(expr: r.Expr) -> bool:
-    return all(isinstance(node, _PLAIN) for node in walk(expr))
+def _is_plain(expr: r.Expr, rule: r.Rule, vocabulary: r.Vocabulary) -> bool:
+    return all(_is_plain_node(node, rule, vocabulary) for node in walk(expr))
+
+
+def _is_plain_node(node: r.Expr, rule: r.Rule, vocabulary: r.Vocabulary) -> bool:
+    if isinstance(node, r.Variable):
+        return any(
+            one.variable == node.name and is_windows_call(one, rule) for one in rule.subjects
+        )
+    if isinstance(node, r.Field):
+        event = rule.window.event
+        of_call = isinstance(node.base, r.WindowCall)
+        late = (
+            of_call
+            and event is not None
+            and any(_is_late(e, node.name, vocabulary) for e in event.events)
+        )
+        return not holds_tensors(node.type) and not late
+    if isinstance(node, r.Function):
+        return node.name == "isinstance"
+    return isinstance(node, _PLAIN)
 
 
 # --- patterns -----------------------------------------------------------------------------------
@@ -240,17 +259,23 @@ def _logged(rules: tuple[RulePlan, ...], vocabulary: r.Vocabulary) -> set[str]:
 
 def _kept(
     rules: tuple[RulePlan, ...], vocabulary: r.Vocabulary
-) -> dict[str, dict[str, tuple[str, ...]]]:
+) -> dict[str, dict[str, tuple[tuple[str, ...], bool]]]:
     kept: dict[str, dict[str, set[str]]] = {}
+    looked_up: set[tuple[str, str]] = set()
     if _passing(rules) and vocabulary.event("fetch") is not None:
         kept["fetch"] = {}
     for plan in rules:
         for one in plan.reads.call_fields:
             kept.setdefault(one.event, {}).setdefault(one.name, set()).update(one.features)
+            if one.looked_up:
+                looked_up.add((one.event, one.name))
         for pattern in event_patterns(plan.rule):
             for event in pattern.events:
                 kept.setdefault(event, {})
     return {
-        event: {name: tuple(sorted(fields[name])) for name in sorted(fields)}
+        event: {
+            name: (tuple(sorted(fields[name])), (event, name) in looked_up)
+            for name in sorted(fields)
+        }
         for event, fields in sorted(kept.items())
     }

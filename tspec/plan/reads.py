@@ -33,6 +33,8 @@ class CallField:
     event: str
     name: str
     features: tuple[str, ...]
+    looked_up: bool
+    """Calls are looked up for it after they are over; else only the window's own call is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Reads:
 class _Gathered:
     columns: dict[tuple[Frame, str, str], set[str]] = field(default_factory=dict)
     call_fields: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    looked_up: set[tuple[str, str]] = field(default_factory=set)
     ambients: set[tuple[Frame, str]] = field(default_factory=set)
     kinds: set[tuple[Frame, str]] = field(default_factory=set)
 
@@ -109,7 +112,8 @@ class _Reader:
                 Column(f, k, n, tuple(sorted(v))) for (f, k, n), v in sorted(found.columns.items())
             ),
             tuple(
-                CallField(e, n, tuple(sorted(v))) for (e, n), v in sorted(found.call_fields.items())
+                CallField(e, n, tuple(sorted(v)), (e, n) in found.looked_up)
+                for (e, n), v in sorted(found.call_fields.items())
             ),
             tuple(sorted(found.ambients)),
             tuple(sorted(found.kinds)),
@@ -205,6 +209,15 @@ class _Reader:
         elif isinstance(kind, t.CallOf):
             for event in self.events(base):
                 self.found.call_fields.setdefault((event, name), set()).update(features)
+                if not self.is_own(base):
+                    self.found.looked_up.add((event, name))
+
+    def is_own(self, base: r.Expr) -> bool:
+        """The window's own call."""
+        if isinstance(base, r.Variable) and self.rule.window.kind == "calls":
+            collection = self.scope.get(base.name)
+            return isinstance(collection, r.Calls) and collection.event == self.rule.window.event
+        return isinstance(base, r.WindowCall)
 
     def feature(self, tensor: r.Expr, name: str, frame: Frame) -> None:
         """Say that a feature is needed of the tensors that an expression stands for."""

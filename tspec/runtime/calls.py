@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tspec.runtime.edges import Call, Source
-from tspec.runtime.tensors import Seen, handles, replaced
+from tspec.runtime.tensors import PLAIN, Seen, handles, replaced
 from tspec.runtime.values import NOT_RECORDED
 
 
@@ -24,12 +24,34 @@ class Pattern:
     late: bool = False
 
 
+Kept = Mapping[str, tuple[tuple[str, ...], bool]]
+"""Field of a call -> features that rules read of its tensors, and whether calls are looked up for it later."""
+
+METADATA = frozenset(("shape", "dtype", "device", "memory_format", "requires_grad", "numel"))
+"""Features that a tensor keeps for as long as it lives."""
+
+
+class Later:
+    """A field of which the features are read when a rule first asks, at the same edge."""
+
+    __slots__ = ("features", "source", "value")
+
+    def __init__(self, value: Any, features: tuple[str, ...], source: Source) -> None:
+        self.value = value
+        self.features = features
+        self.source = source
+
+    def read(self) -> Any:
+        """The field with the features of its tensors."""
+        return _with_features(self.value, self.features, self.source)
+
+
 class Watched:
     """One call: the fields that rules read, with features as of the edge at which each became known."""
 
-    __slots__ = ("begin", "call", "end", "event", "fields", "given", "id", "kept", "raw", "step")
+    __slots__ = ("begin", "call", "end", "event", "given", "id", "kept", "raw", "step", "values")
 
-    def __init__(self, call: Call, kept: Mapping[str, tuple[str, ...]], source: Source) -> None:
+    def __init__(self, call: Call, kept: Kept, source: Source) -> None:
         self.call = call
         self.id = call.id
         self.event = call.event
@@ -37,45 +59,65 @@ class Watched:
         self.end: int | None = None
         self.step = call.context.step
         self.kept = kept
-        self.raw = dict(call.fields)
-        self.given: dict[str, Any] = self._read(source, self.raw)
-        self.fields = self.given
+        self.raw = call.fields.copy() if kept else {}
+        self.given: dict[str, Any] = {}
+        self.values = self.given
         """What is known: until the call returns, what was given to it."""
+        for name, (features, looked_up) in kept.items():
+            if name in self.raw:
+                late = not looked_up and METADATA.issuperset(features)
+                self.given[name] = _taken(self.raw[name], features, source, late)
 
     def close(self, source: Source) -> None:
         """The call returned: take its result fields."""
         self.end = source.seq
         raw, self.raw = self.raw, {}
-        new = {n: value for n, value in self.call.fields.items() if raw.get(n, self) is not value}
-        if new:
-            self.fields = {**self.given, **self._read(source, new)}
+        found = self.call.fields
+        for name, (features, looked_up) in self.kept.items():
+            if name in found and raw.get(name, self) is not found[name]:
+                if self.values is self.given:
+                    self.values = dict(self.given)
+                self.values[name] = _taken(found[name], features, source, not looked_up)
+
+    def leave(self) -> None:
+        """All rules have looked: what nobody asked for is let go, with its tensors."""
+        for values in (self.given, self.values):
+            for name, value in values.items():
+                if value.__class__ is Later:
+                    values[name] = NOT_RECORDED
 
     def get(self, name: str) -> Any:
         """A field: not recorded where it is not known yet."""
-        return self.fields.get(name, NOT_RECORDED)
+        value = self.values.get(name, NOT_RECORDED)
+        if value.__class__ is Later:
+            value = self.values[name] = value.read()
+        return value
 
-    def _read(self, source: Source, raw: Mapping[str, Any]) -> dict[str, Any]:
-        taken: dict[str, Any] = {}
-        for name, features in self.kept.items():
-            if name not in raw:
-                continue
-            value = raw[name]
-            found = list(handles(value))
-            if found:
-                value = replaced(value, _seen(source, found, features))
-            taken[name] = value
-        return taken
+    def given_field(self, name: str) -> Any:
+        """A field as it was when the call began."""
+        value = self.given.get(name, NOT_RECORDED)
+        if value.__class__ is Later:
+            value = self.given[name] = value.read()
+        return value
 
 
-def _seen(source: Source, tensors: list[Any], names: tuple[str, ...]) -> Callable[[Any], Seen]:
-    """The features of tensors, to be handed out in order."""
-    read: Iterator[Mapping[str, Any]] = iter(source.features(tensors, names) if names else ())
-    return lambda _: Seen(next(read, {}))
+def _taken(value: Any, features: tuple[str, ...], source: Source, late: bool) -> Any:
+    if isinstance(value, PLAIN):
+        return value
+    return Later(value, features, source) if late else _with_features(value, features, source)
+
+
+def _with_features(value: Any, features: tuple[str, ...], source: Source) -> Any:
+    found = list(handles(value))
+    if not found:
+        return value
+    read: Iterator[Mapping[str, Any]] = iter(source.features(found, features) if features else ())
+    return replaced(value, lambda _: Seen(next(read, {})))
 
 
 def own(call: Any, name: str) -> Any:
     """A field of the window's own call, which does not move."""
-    return call.fields.get(name, NOT_RECORDED) if call.__class__ is Watched else NOT_RECORDED
+    return call.get(name) if call.__class__ is Watched else NOT_RECORDED
 
 
 def ancestors(call: Call) -> Iterator[Call]:

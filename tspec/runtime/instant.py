@@ -143,6 +143,9 @@ class Instant:
 
     def column(self, kind: str, name: str) -> Mapping[str, Any]:
         """One declared field of every subject of a kind, tensors with their features."""
+        found = self._columns.get((kind, name))
+        if found is not None:
+            return found
         if kind in PASSING and self.memory is not None:
             return self.memory.column(kind, name) or {}
         return self.live_column(kind, name)
@@ -191,8 +194,8 @@ class Instant:
     def of_call(self, call: Watched, name: str) -> Any:
         """A field of a call: of the result if it has returned by now."""
         if call.end is None or call.end <= self.seq:
-            return call.fields.get(name, NOT_RECORDED)
-        return call.given.get(name, NOT_RECORDED)
+            return call.get(name)
+        return call.given_field(name)
 
     def field(self, base: Any, name: str) -> Any:
         """A field of one subject, call or device; of a list of them the list."""

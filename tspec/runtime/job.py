@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tspec.runtime.calls import Log, Pattern, Watched, ancestors
+from tspec.runtime.calls import Kept, Log, Pattern, Watched, ancestors
 from tspec.runtime.edges import Call, Context, Source
 from tspec.runtime.instant import Instant, Want
 from tspec.runtime.ledger import Declared
@@ -56,7 +56,7 @@ class Program:
     begins: Mapping[str, Callable[..., None]]
     ends: Mapping[str, Callable[..., None]]
     spans: Mapping[str, Callable[..., None]]
-    kept: Mapping[str, Mapping[str, tuple[str, ...]]]
+    kept: Mapping[str, Kept]
     logged: frozenset[str]
     passing: tuple[Want, ...] = ()
     """Columns of batches and messages that rules read."""
@@ -325,6 +325,8 @@ class Hooks:
 
     def leave(self, e: Edge) -> None:
         """All that is looked at when a call returns has been."""
+        if e.call is not None:
+            e.call.leave()
 
     def read(self, e: Edge, number: int, wants: Sequence[Any]) -> None:
         """Something is read for `x only during …` while a window of the rule is open."""

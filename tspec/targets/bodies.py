@@ -53,7 +53,8 @@ class _Writer:
 
 def body(plan: Plan, rule: RulePlan) -> Body:
     """The functions of one rule. Raises NotCompiled for what has no code."""
-    scalars = Scalars(plan, rule)
+    loops = any(not is_windows_call(one, rule.rule) for one in rule.rule.subjects)
+    scalars = Scalars(plan, rule, hoisting=loops)
     writer = _Writer(scalars)
     early = _group_is_of_call(rule.rule)
     if early:
@@ -91,6 +92,9 @@ def _head(s: Scalars) -> Iterator[str]:
         column = f"{frame}.column({literal(kind)}, {literal(name)})"
         idle = s.rule.guard is not None and frame != "now"
         yield f"{variable} = {{}} if w.idle else {column}" if idle else f"{variable} = {column}"
+    for (frame, _), (variable, code) in s.hoisted.items():
+        idle = s.rule.guard is not None and frame != "now"
+        yield f"{variable} = None if w.idle else {code}" if idle else f"{variable} = {code}"
 
 
 def wants(columns: tuple[Column, ...]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tspec.plan.build import Plan, RulePlan, fields_of
+from tspec.plan.build import Plan, RulePlan, fields_of, is_windows_call
 from tspec.plan.reads import Column
 from tspec.resolve import rules as r
 from tspec.targets.bodies import INDENT, comment_of, wants
@@ -120,7 +120,8 @@ def _guard(plan: Plan, one: RulePlan, frame: str) -> str:
     """Python for the part of a condition that reads context alone."""
     assert one.guard is not None
     window = f"w{one.number}"
-    return Scalars(plan, one, window=window).code(one.guard, f"{window}.{frame}")
+    own = {c.variable: f"{window}.call" for c in one.rule.subjects if is_windows_call(c, one.rule)}
+    return Scalars(plan, one, own, window=window).code(one.guard, f"{window}.{frame}")
 
 
 def literal_wants(columns: tuple[Column, ...]) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tspec.plan.build import Plan, RulePlan, fields_of, is_windows_call
 from tspec.plan.reads import feature_key, is_first_sample
-from tspec.plan.walk import is_collection, plain
+from tspec.plan.walk import is_collection, plain, walk
 from tspec.resolve import rules as r
 from tspec.resolve import types as t
 from tspec.targets.literals import literal
@@ -47,8 +47,23 @@ class Scalars:
     columns: dict[tuple[str, str, str], str] = field(default_factory=dict)
     """(frame, kind, field) -> the Python variable that holds the column."""
 
+    hoisting: bool = False
+    """There are loops: what does not depend on their variables is computed before them."""
+    hoisted: dict[tuple[str, r.Expr], tuple[str, str]] = field(default_factory=dict)
+    """(frame, expression) -> the variable that holds its value, and the Python for it."""
+
     def code(self, expr: r.Expr, frame: str) -> str:
         """The Python expression for a value. Raises NotCompiled."""
+        if self.hoisting and _is_invariant(expr):
+            key = (frame, expr)
+            if key not in self.hoisted:
+                code = self.direct(expr, frame)
+                self.hoisted[key] = (f"h{len(self.hoisted)}", code)
+            return self.hoisted[key][0]
+        return self.direct(expr, frame)
+
+    def direct(self, expr: r.Expr, frame: str) -> str:
+        """The same, computed where it stands."""
         compile_one = _CODE.get(type(expr))
         if compile_one is None:
             raise NotCompiled(f"{type(expr).__name__} has no code")
@@ -70,6 +85,33 @@ class Scalars:
             return True
         clauses = [one for one in self.rule.rule.subjects if is_windows_call(one, self.rule.rule)]
         return isinstance(expr, r.Variable) and any(one.variable == expr.name for one in clauses)
+
+
+_HOISTED = (
+    r.Subjects,
+    r.Restrict,
+    r.Calls,
+    r.LastCall,
+    r.Field,
+    r.Feature,
+    r.Fold,
+    r.Ambient,
+    r.Function,
+)
+
+
+def _is_invariant(expr: r.Expr) -> bool:
+    """Worth computing once: no variable is in it, and no feature of the call, which is read when asked for."""
+    if isinstance(expr, (r.Constant, r.WindowCall)):
+        return False
+    nodes = tuple(walk(expr))
+    if any(isinstance(node, r.Variable) for node in nodes):
+        return False
+    if any(isinstance(node, r.Feature) for node in nodes) and any(
+        isinstance(node, r.WindowCall) for node in nodes
+    ):
+        return False
+    return any(isinstance(node, _HOISTED) for node in nodes)
 
 
 def _list(s: Scalars, items: tuple[r.Expr, ...], frame: str) -> str:
@@ -189,7 +231,7 @@ _CODE: Mapping[type, Callable[[Scalars, Any, str], str]] = {
     r.ListDisplay: lambda s, e, frame: _list(s, e.items, frame),
     r.Ambient: _ambient,
     r.Variable: _variable,
-    r.WindowCall: lambda s, e, frame: "w.call",
+    r.WindowCall: lambda s, e, frame: f"{s.window}.call",
     r.LastCall: _last_call,
     r.Subjects: _subjects,
     r.Restrict: _restrict,
