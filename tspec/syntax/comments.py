@@ -99,15 +99,13 @@ class _Attaching:
         own_line = _begins_line(self.source, span.start)
         text = str(token).rstrip()
         comment = nodes.Comment(text, own_line and _blank_above(self.source, span.start), span)
-        path = self._path(file, span)
-        target, side = self._target(path, span, own_line)
+        path, side = self._target(self._path(file, span), span, own_line)
+        if side == "trailing" and id(path[-1]) in self.slots and self.slots[id(path[-1])].trailing:
+            # A line ends in one comment.
+            path, side = self._outermost(path, path[-1].span, own_line=True)
         self.touched.update(id(node) for node in path)
-        self.touched.add(id(target))
-        slots = self.slots.setdefault(id(target), _Slots())
-        if side == "trailing" and slots.trailing and isinstance(target, LINES):
-            side = "leading"  # a line ends in one comment
-        getattr(slots, side).append(comment)
-        if comment.is_doc and not (side == "leading" and isinstance(target, DOCUMENTED)):
+        getattr(self.slots.setdefault(id(path[-1]), _Slots()), side).append(comment)
+        if comment.is_doc and not (side == "leading" and isinstance(path[-1], DOCUMENTED)):
             self._useless(span)
 
     def _path(self, file: nodes.File, span: Span) -> list[nodes.Node]:
@@ -122,8 +120,8 @@ class _Attaching:
 
     def _target(
         self, path: Sequence[nodes.Node], span: Span, own_line: bool
-    ) -> tuple[nodes.Node, str]:
-        """The node to which a comment goes, and the side of it."""
+    ) -> tuple[Sequence[nodes.Node], str]:
+        """The way to the node to which a comment goes, and the side of it."""
         depth = max(index for index, node in enumerate(path) if isinstance(node, HOSTS))
         host = path[depth]
         inside = path[depth + 1] if depth + 1 < len(path) else None
@@ -139,10 +137,10 @@ class _Attaching:
             if after is not None and not _is_head(host, after, above=True):
                 return self._outermost([*path, after], span, own_line)
             last = closes and after is None and inside is None
-            return (host, "inner") if last else self._outermost(path, span, own_line)
+            return (path, "inner") if last else self._outermost(path, span, own_line)
         opened = self._line_up_to(span.start).rstrip().endswith(tuple(OPENING))
         if closes and (before is None or opened or _is_head(host, before, above=False)):
-            return host, "opening" if not isinstance(host, nodes.File) else "inner"
+            return path, "opening" if not isinstance(host, nodes.File) else "inner"
         if before is not None and not _is_head(host, before, above=False):
             return self._outermost([*path, before], span, own_line)
         if after is not None and not _is_head(host, after, above=True):
@@ -151,14 +149,15 @@ class _Attaching:
 
     def _outermost(
         self, path: Sequence[nodes.Node], span: Span, own_line: bool
-    ) -> tuple[nodes.Node, str]:
-        """The largest node that begins, or ends, where the last of a path does.
+    ) -> tuple[Sequence[nodes.Node], str]:
+        """The way to the largest node that begins, or ends, where the last of a path does.
 
         Parentheses do not count, as they may go. A comment of its own line goes further up to
         where it can stand above the node.
         """
-        target = path[-1]
-        for node in reversed(path[1:-1]):
+        last = len(path) - 1
+        while last > 1:
+            node, target = path[last - 1], path[last]
             if own_line:
                 hosts = isinstance(node, HOSTS) and not _is_head(node, target, above=True)
                 goes_on = self._same_edge(node, node.span.start, span.start, "(") or not hosts
@@ -166,8 +165,8 @@ class _Attaching:
                 goes_on = self._same_edge(node, target.span.end, node.span.end, ")")
             if not goes_on:
                 break
-            target = node
-        return target, "leading" if own_line else "trailing"
+            last -= 1
+        return path[: last + 1], "leading" if own_line else "trailing"
 
     def _same_edge(self, node: nodes.Node, start: int, end: int, sign: str) -> bool:
         """Whether all between two places is parentheses that belong to no node, and comments."""
@@ -267,7 +266,7 @@ def _is_head(host: nodes.Node, child: nodes.Node, above: bool) -> bool:
         items = [each for each in _children(host) if each is not getattr(host, "key", None)]
         return child is getattr(host, "key", None) or (above and child is items[0])
     if isinstance(host, nodes.Event):
-        return child is host.name or (above and child is host.callables[0])
+        return child is host.name or child is host.callables[0 if above else -1]
     if isinstance(host, nodes.Call):
         return child is host.function
     if isinstance(host, nodes.Happening):
