@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 from tspec.record.calls import is_outermost
@@ -54,13 +54,15 @@ class Instants:
 
     # --- edges ---------------------------------------------------------------------------------------
 
-    def at_begin(self, call: Call, source: Source) -> Iterator[Sample]:
+    def at_begin(self, call: Call, source: Source) -> Iterable[Sample]:
         """Samples before a call."""
         event = call.event
         if event == "forward":
-            if is_outermost(call):
-                yield from self._before_forward(source)
-        elif event in UPDATES:
+            return self._before_forward(source) if is_outermost(call) else ()
+        return () if self._is_light(event) else self._before(event, source)
+
+    def _before(self, event: str, source: Source) -> Iterator[Sample]:
+        if event in UPDATES:
             yield from self._before_update(source)
         elif event == "backward":
             yield from self._plain_of(source, "module", ("training",))
@@ -70,16 +72,21 @@ class Instants:
         elif event == "save" or self._is_looked_at(event):
             yield from self._everything(source)
 
-    def at_end(self, call: Call, source: Source) -> Iterator[Sample]:
+    def at_end(self, call: Call, source: Source) -> Iterable[Sample]:
         """Samples after a call."""
         event = call.event
+        if event == "forward":
+            return self._after_forward(source) if is_outermost(call) else ()
         if event == "fetch":
-            yield from self._batches(source)
-        elif event == "forward":
-            if is_outermost(call):
-                yield from self._tensors_of(source, "generator")
-                yield from self._tensors_of(source, "buffer")
-        elif event in UPDATES:
+            return self._batches(source)
+        return () if self._is_light(event) else self._after(event, source)
+
+    def _after_forward(self, source: Source) -> Iterator[Sample]:
+        yield from self._tensors_of(source, "generator")
+        yield from self._tensors_of(source, "buffer")
+
+    def _after(self, event: str, source: Source) -> Iterator[Sample]:
+        if event in UPDATES:
             yield from self._tensors_of(source, "parameter", ("data", "main"))
             yield from self._tensors_of(source, "state")
         elif event == "backward":
@@ -194,11 +201,13 @@ class Instants:
             features = ("digest",) if kind == "generator" else STATE
             yield from self._samples.tensors(source, kind, names, features)
 
+    def _is_light(self, event: str) -> bool:
+        """A family's or a bare callable's calls change nothing that lasts."""
+        return event in LIGHT or event.startswith("torch.") or event.startswith(self._families)
+
     def _is_looked_at(self, event: str) -> bool:
-        """An event of the user's own may change anything; a family's or a bare callable's does not."""
-        if event in LIGHT or event.startswith(self._families) or event == "scheduler.step":
-            return False
-        if event.startswith("torch.") and event != "load_state_dict":
+        """An event of the user's own may change anything."""
+        if event == "scheduler.step":
             return False
         self._looked[event] = self._looked.get(event, 0) + 1
         return self._looked[event] <= LOOKS

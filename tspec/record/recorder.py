@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from tspec.record.calls import CallFields
@@ -35,30 +35,31 @@ class Recorder:
         self.broken = False
         self._instants = Instants(self._spec, self.samples)
         self._calls = CallFields()
+        self._now: list[Any] = []
 
     def forked(self, source: Source, worker: int | None) -> None:
         """This is a forked child: begin anew. A loader's worker notes its random generators at once."""
         self._start()
         self.stream.forget(worker)
         if worker is not None:
-            self._record(source, lambda: self._instants.of_worker(source))
+            self._record(source, self._instants.of_worker)
             self._step_opens(source)
 
     # --- the sink ------------------------------------------------------------------------------------
 
     def begin(self, call: Call, source: Source) -> None:
         """A watched call begins."""
-        self._record(source, lambda: self._begin(call, source))
+        self._record(source, self._begin, call)
 
     def end(self, call: Call, source: Source) -> None:
         """A watched call returned."""
-        self._record(source, lambda: self._end(call, source))
+        self._record(source, self._end, call)
 
     def boundary(
         self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source
     ) -> None:
         """A span closes, and another opens."""
-        self._record(source, lambda: self._boundary(span, index, source))
+        self._record(source, self._boundary, span, index)
         if span == "step":
             self._step_opens(source)
 
@@ -66,49 +67,55 @@ class Recorder:
         """The run ended normally."""
         if source.context.step == 0 and self.stream.is_bystander:
             return
-        self._record(source, lambda: self._finish(source))
+        self._record(source, self._finish)
         self._step_opens(source)
 
     # --- records -------------------------------------------------------------------------------------
 
-    def _begin(self, call: Call, source: Source) -> Iterator[Record]:
-        yield from self._moment(source)
-        yield from self._instants.at_begin(call, source)
-        fields = self._calls.at_begin(call, source)
-        parent = None if call.parent is None else call.parent.id
+    def _begin(self, call: Call, source: Source) -> Iterable[Record]:
         now = context(source)
-        yield Begin(call.begin, now, call.id, parent, call.event, call.callable, fields)
+        parent = None if call.parent is None else call.parent.id
+        fields = self._calls.at_begin(call, source)
+        record = Begin(call.begin, now, call.id, parent, call.event, call.callable, fields)
+        samples = (*self._moment(source), *self._instants.at_begin(call, source))
+        return (*samples, record) if samples else (record,)
 
-    def _end(self, call: Call, source: Source) -> Iterator[Record]:
-        yield from self._instants.at_end(call, source)
+    def _end(self, call: Call, source: Source) -> Iterable[Record]:
+        samples = tuple(self._instants.at_end(call, source))
         fields = self._calls.at_end(call, source)
         seq = source.seq if call.end is None else call.end
-        yield End(seq, context(source), call.id, fields, call.error)
-        yield from self._moment(source)
+        record = End(seq, context(source), call.id, fields, call.error)
+        return (*samples, record) if samples else (record,)
 
     def _boundary(
         self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source
-    ) -> Iterator[Record]:
+    ) -> Iterable[Record]:
         yield from self._moment(source)
         yield from self._instants.at_boundary(span, source)
         yield Boundary(source.seq, context(source), span, index)
 
-    def _finish(self, source: Source) -> Iterator[Record]:
+    def _finish(self, source: Source) -> Iterable[Record]:
         yield from self._moment(source)
         yield from self._instants.at_boundary("step", source)
         yield Finish(source.seq, context(source))
 
-    def _moment(self, source: Source) -> Iterator[Sample]:
-        """What is known at every moment, and who works together."""
+    def _moment(self, source: Source) -> Iterable[Sample]:
+        """What is known at every moment, where it has changed."""
         names = (*self._ambient, *getattr(source, "annotated", ()))
-        fields = {name: value_of(source.ambient(name)) for name in names}
-        yield from self.samples.one(source, "context", "", fields)
+        values = [source.ambient(name) for name in names]
+        if values == self._now:
+            return ()
+        self._now = values
+        fields = {name: value_of(value) for name, value in zip(names, values, strict=True)}
+        return self.samples.one(source, "context", "", fields)
 
-    def _record(self, source: Source, records: Callable[[], Iterable[Record]]) -> None:
+    def _record(
+        self, source: Source, records: Callable[..., Iterable[Record]], *arguments: Any
+    ) -> None:
         if self.broken:
             return
         try:
-            self.stream.add(records())
+            self.stream.add(records(*arguments, source))
             if self.stream.impatient:
                 self.stream.open(source.rank, source.world)
         except Exception as fault:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from tspec.runtime import edges
@@ -111,7 +112,7 @@ class Samples:
             return last is not model.Missing[value.name]
         if not isinstance(last, model.Tensor) or isinstance(row["digest"], edges.Missing):
             return True
-        return last.digest != row["digest"] or last.object != row["object"]
+        return bool(last.digest != row["digest"] or last.object != row["object"])
 
     def _changed(
         self,
@@ -132,7 +133,9 @@ class Samples:
                 continue
             last[name] = value
             changed[name] = (
-                value if converted or isinstance(value, model.Tensor | model.Missing) else value_of(value)
+                value
+                if converted or isinstance(value, model.Tensor | model.Missing)
+                else value_of(value)
             )
         if changed or first:
             yield Sample(source.seq, context(source), kind, subject, changed)
@@ -147,12 +150,26 @@ def _same(a: Any, b: Any) -> bool:
 
 def context(source: Source) -> model.Context:
     """The context now."""
-    now = source.context
+    return _context(source.context)
+
+
+@lru_cache(maxsize=4)
+def _context(now: edges.Context) -> model.Context:
     return model.Context(now.step, now.epoch, now.microbatch, now.phase)
 
 
 def tensor(row: Mapping[str, Any]) -> model.Tensor:
     """Features as the trace holds them; what is missing was not recorded."""
+    if len(row) == len(PLAIN):
+        return _plain_tensor(tuple(row.items()))
     return model.Tensor(
         **{name: value for name, value in row.items() if not isinstance(value, edges.Missing)}
+    )
+
+
+@lru_cache(maxsize=4096)
+def _plain_tensor(row: tuple[tuple[str, Any], ...]) -> model.Tensor:
+    """Layers see the same shapes in every step."""
+    return model.Tensor(
+        **{name: value for name, value in row if not isinstance(value, edges.Missing)}
     )

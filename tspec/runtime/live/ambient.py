@@ -16,6 +16,7 @@ class Ambient:
         self.annotated: dict[str, Any] = {}
         self._loss: torch.Tensor | None = None
         self._value: Any = Missing.NO_HISTORY
+        self._cuda = torch.cuda.is_available()  # asks the driver each time
 
     def loss_is(self, loss: torch.Tensor) -> None:
         """`backward` is about to be called on this tensor. Its number is read when it is asked for."""
@@ -35,7 +36,7 @@ class Ambient:
                 return Missing.ABSENT
             return str(torch.get_autocast_dtype(device)).removeprefix("torch.")
         if name == "cuda.available":
-            return torch.cuda.is_available()
+            return self._cuda
         return Missing.NOT_RECORDED
 
     def _number(self) -> Any:

@@ -17,7 +17,6 @@ from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.live.dotted import spellings
 from tspec.runtime.live.watch import TypeTree
 
-
 Converter = Callable[[Any, "Namer"], Any]
 
 

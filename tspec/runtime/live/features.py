@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -15,13 +16,19 @@ import torch
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.digest import digests
 
+
+@cache
+def _text(kind: torch.dtype | torch.device) -> str:
+    return str(kind).removeprefix("torch.")
+
+
 DATA = ("digest", "norm", "mean", "std", "min", "max", "sum", "finite", "zeros")
 """Features for which the elements have to be read."""
 PLAIN: Mapping[str, Callable[[torch.Tensor], Any]] = {
     "numel": lambda t: t.numel(),
     "shape": lambda t: tuple(t.shape),
-    "dtype": lambda t: str(t.dtype).removeprefix("torch."),
-    "device": lambda t: str(t.device),
+    "dtype": lambda t: _text(t.dtype),
+    "device": lambda t: _text(t.device),
     "memory_format": lambda t: memory_format(t),
     "requires_grad": lambda t: bool(t.requires_grad),
     "object": lambda t: id(t),
@@ -52,8 +59,9 @@ def features(tensors: Sequence[Any], names: Sequence[str]) -> list[dict[str, Any
     """
     found: list[dict[str, Any]] = []
     readable: dict[tuple[torch.device, torch.dtype], list[tuple[int, torch.Tensor]]] = {}
-    wanted = [name for name in names if name in DATA]
-    plain = [(name, PLAIN[name]) for name in names if name in PLAIN]
+    wanted, plain = _split(tuple(names))
+    if not wanted:
+        return [_plain_row(tensor, names, plain) for tensor in tensors]
     with torch.no_grad():
         for index, tensor in enumerate(tensors):
             if not isinstance(tensor, torch.Tensor):
@@ -61,15 +69,31 @@ def features(tensors: Sequence[Any], names: Sequence[str]) -> list[dict[str, Any
                 found.append(dict.fromkeys(names, missing))
                 continue
             found.append({name: function(tensor) for name, function in plain})
-            if wanted:
-                local = local_part(tensor)
-                if local is None:
-                    found[index].update(dict.fromkeys(wanted, Missing.NOT_RECORDED))
-                else:
-                    readable.setdefault((local.device, local.dtype), []).append((index, local))
+            local = local_part(tensor)
+            if local is None:
+                found[index].update(dict.fromkeys(wanted, Missing.NOT_RECORDED))
+            else:
+                readable.setdefault((local.device, local.dtype), []).append((index, local))
         for group in readable.values():
             _read(group, wanted, found)
     return found
+
+
+_Plain = tuple[tuple[str, Callable[[torch.Tensor], Any]], ...]
+
+
+@cache
+def _split(names: tuple[str, ...]) -> tuple[tuple[str, ...], _Plain]:
+    """The features for which elements are read, and the others."""
+    plain = tuple((name, PLAIN[name]) for name in names if name in PLAIN)
+    return tuple(name for name in names if name in DATA), plain
+
+
+def _plain_row(tensor: Any, names: Sequence[str], plain: _Plain) -> dict[str, Any]:
+    if isinstance(tensor, torch.Tensor):
+        return {name: function(tensor) for name, function in plain}
+    missing = tensor if isinstance(tensor, Missing) else Missing.NOT_RECORDED
+    return dict.fromkeys(names, missing)
 
 
 def local_part(tensor: torch.Tensor) -> torch.Tensor | None:
