@@ -83,7 +83,7 @@ def _render(program: r.Program, plan: Plan, bodies: Mapping[int, Body]) -> str:
 
 
 def _rule(one: RulePlan, text: Body) -> dict[str, object]:
-    said = one.rule.source.slice(one.rule.node.span) if one.rule.node is not None else ""
+    said = _expectation(one.rule)
     return {
         "number": one.number,
         "name": text.name,
@@ -94,6 +94,12 @@ def _rule(one: RulePlan, text: Body) -> dict[str, object]:
         "read": literal(text.read),
         "declared": declared(one, one.rule.doc or said),
     }
+
+
+def _expectation(rule: r.Rule) -> str:
+    """What a rule without documentation says of itself: the text of its claim."""
+    claim = rule.node.expect if rule.node is not None else None
+    return "" if claim is None else " ".join(rule.source.slice(claim.span).split())
 
 
 @cache
