@@ -1,5 +1,7 @@
 """The grammar is strict LALR(1), its tables are those of the grammar, and words are free."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -110,3 +112,15 @@ def test_every_node_knows_its_place():
             assert declaration.span.start <= node.span.start < node.span.end
             for child in node.children():
                 assert node.span.start <= child.span.start <= child.span.end <= node.span.end
+
+
+def test_reading_and_writing_import_nothing_heavy():
+    heavy = ("torch", "z3", "duckdb", "ibis", "pyarrow", "numpy", "jinja2", "typer", "rich")
+    program = (
+        "import sys, tspec.syntax.format, tspec.syntax.parse as parse\n"
+        "from tspec.source import Source\n"
+        "parse.parse(Source('a', 'edition 2026'))\n"
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
