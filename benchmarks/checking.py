@@ -55,6 +55,7 @@ def shifted(record: Record, instants: int, steps: int, calls: int) -> Record:
 def lengthen(recording: Path, long: Path) -> int:
     """Write the long trace; the number of its records."""
     [stream] = read_trace(recording).streams
+    long.mkdir()
     write_meta(long, 1)
     count = 0
     with TraceWriter(long, 0) as writer:

@@ -23,12 +23,11 @@ def check(
     accepted_only: AcceptedOnlyOption = False,
 ) -> None:
     """Decide rules over a recording, and report what violates them."""
-    from tspec.check.interpret import interpret
+    from tspec.check import check as decide
     from tspec.report.build import report as build
-    from tspec.trace.read import read_trace
 
     program = load(specs)
-    found = build(program, interpret(program.rules, read_trace(trace)))
+    found = build(program, decide(program, trace))
     if accepted_only:
         found = found.without_drafts()
     raise typer.Exit(write(found, program, output_format, report))

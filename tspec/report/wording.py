@@ -56,10 +56,11 @@ def message(symptom: Symptom) -> str:
 
 def look(symptom: Symptom, about: frozenset[str]) -> str:
     """What to look at next."""
-    subject = next((name for names in symptom.subjects for name in names if name != "#"), "it")
+    named = next((name for names in symptom.subjects for name in names if name != "#"), "")
+    subject = f"`{named}`" if named else "it"
     for aspect, advice in LOOK.items():
         if aspect in about:
-            return advice.format(subject=f"`{subject}`", step=symptom.first.step)
+            return advice.format(subject=subject, step=symptom.first.step)
     own = sorted(about)[0].removeprefix("event:")
     return f"the calls of `{own}` in step {symptom.first.step}"
 
