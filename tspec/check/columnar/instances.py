@@ -31,7 +31,7 @@ class Instances:
     """A scope whose rows are a rule's instances, on each rank that has them.
 
     `labels` are SQL of the subjects' parts of the key, `kinds` what they are: `subject` (a hash),
-    `call`, `place` (numbers shown as #n) or `item` (a number). `place` is SQL of the second part of
+    `call` (the window's), `nth call`, `place` of a batch (numbers shown as #n) or `item` (a number). `place` is SQL of the second part of
     `at`, `ranks` of the group's ranks, `no_group` a column that is true where there is none.
     """
 
@@ -168,7 +168,7 @@ def _elements(made: Instances, clause: For) -> Instances:
     label, kind = f"k{number} - 1", "item"
     once = ""
     if isinstance(item, One) and item.name == "call":
-        kind = "place"
+        kind = "nth call"
     if isinstance(item, One) and item.name == "subject":
         if item.kind in PASSING or not item.kind:
             raise Unsupported("a list of batches or messages as subjects")
