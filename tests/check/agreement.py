@@ -35,12 +35,14 @@ def _shown(key: Instance) -> str:
 
 def disagreement(rules: Sequence[Rule], trace: Trace, other: Executor) -> str:
     """A report of the first rule that is decided differently, on a trace made small; or nothing."""
+    if not differences(rules, trace, other):
+        return ""
     for rule in rules:
         if not differences([rule], trace, other):
             continue
         small = _smaller(trace, partial(_differ, rule, other))
         return report(rule, small, differences([rule], small, other))
-    return ""
+    return "several rules together: " + "\n".join(differences(rules, trace, other))
 
 
 def _differ(rule: Rule, other: Executor, trace: Trace) -> bool:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from tests.check.agreement import Executor, disagreement
-from tests.check.jobs import job
+from tests.check.jobs import job, random_shape
+from tests.check.strategies import body as random_body
 from tests.check.strategies import case, loaded, spec
-from tspec.check import replayed
+from tspec.check import columnar, replayed
 from tspec.check.interpret import interpret
 from tspec.resolve import rules
 from tspec.resolve.rules import Rule
@@ -121,11 +123,10 @@ def test_the_cases_cover_the_language() -> None:
         assert found[verdict] >= 0.1 * found.total(), found
 
 
-def agree(other: Executor, numbers: Iterable[int]) -> None:
+def agree(other: Executor, numbers: Iterable[int], rules_of_each: int = 1) -> None:
     """The interpreter and another executor decide these cases alike; what differs is written down."""
     for number in numbers:
-        body, shape = case(number)
-        found = disagreement(loaded(spec([body])), job(shape), other)
+        found = disagreement(*several(number, rules_of_each), other)
         if found:
             FOUND.mkdir(exist_ok=True)
             path = FOUND / f"{other.__module__.rpartition('.')[2]}-{number}.txt"
@@ -133,10 +134,28 @@ def agree(other: Executor, numbers: Iterable[int]) -> None:
             raise AssertionError(f"{path}:\n{found}")
 
 
+def several(number: int, count: int) -> tuple[Sequence[Rule], Trace]:
+    """The n-th job with a few rules."""
+    if count == 1:
+        body, shape = case(number)
+        return loaded(spec([body])), job(shape)
+    dice = Random(f"several {number}")
+    return loaded(spec([random_body(dice) for _ in range(count)])), job(random_shape(dice))
+
+
 def test_generated_hooks_agree_with_the_interpreter() -> None:
     agree(replayed.check, range(400))
+
+
+def test_the_columnar_checker_agrees_with_the_interpreter() -> None:
+    agree(columnar.check, range(16), rules_of_each=6)
 
 
 @pytest.mark.slow
 def test_generated_hooks_agree_on_many_more() -> None:
     agree(replayed.check, range(400, 8000))
+
+
+@pytest.mark.slow
+def test_the_columnar_checker_agrees_on_many_more() -> None:
+    agree(columnar.check, range(16, 400), rules_of_each=6)
