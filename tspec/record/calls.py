@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tspec.record.samples import FULL, PLAIN, is_plain, tensor, value_of
+from tspec.record.samples import FULL, PLAIN, tensor, value_of
 from tspec.runtime import edges
 from tspec.runtime.edges import Call, Source
 from tspec.trace import model
@@ -70,35 +70,42 @@ def _features(call: Call, source: Source) -> tuple[str, ...]:
 
 
 def _values(call: Call, fields: Mapping[str, Any], source: Source) -> dict[str, Value]:
-    found: dict[str, Value] = {}
+    """Values of the trace; all tensors of one edge are read in one go."""
     handles: list[Any] = []
-    for name, value in fields.items():
-        if is_plain(value):
-            found[name] = value_of(value)
-        else:
-            handles += _leaves(value)
-            found[name] = model.Missing.NOT_RECORDED  # keeps the order; replaced below
-    if handles:
-        rows = iter([tensor(row) for row in source.features(handles, _features(call, source))])
-        for name, value in fields.items():
-            if not is_plain(value):
-                found[name] = _filled(value, rows)
-    return found
+    found = {name: _value(value, handles) for name, value in fields.items()}
+    if not handles:
+        return found
+    rows = [tensor(row) for row in source.features(handles, _features(call, source))]
+    return {name: _filled(value, rows) for name, value in found.items()}
 
 
-def _leaves(value: Any) -> list[Any]:
-    if isinstance(value, tuple):
-        return [leaf for item in value for leaf in _leaves(item)]
-    if isinstance(value, Mapping):
-        return [leaf for item in value.values() for leaf in _leaves(item)]
-    return [] if is_plain(value) else [value]
+class _Place(int):
+    """The number of a tensor among those that are read."""
 
 
-def _filled(value: Any, rows: Iterator[model.Tensor]) -> Value:
-    if isinstance(value, tuple):
-        return tuple(_filled(item, rows) for item in value)
-    if isinstance(value, Mapping):
-        return {str(key): _filled(item, rows) for key, item in value.items()}
-    if isinstance(value, edges.Missing) or is_plain(value):
+def _value(value: Any, handles: list[Any]) -> Any:
+    kind = type(value)
+    if kind in _LEAVES:
         return value_of(value)
-    return next(rows)
+    if kind is tuple:
+        return tuple([_value(item, handles) for item in value])
+    if kind is frozenset:
+        return value_of(value)
+    if isinstance(value, Mapping):
+        return {str(key): _value(item, handles) for key, item in value.items()}
+    handles.append(value)
+    return _Place(len(handles) - 1)
+
+
+_LEAVES = frozenset({bool, int, float, str, edges.Missing, edges.Ref})
+
+
+def _filled(value: Any, rows: Sequence[model.Tensor]) -> Value:
+    kind = type(value)
+    if kind is _Place:
+        return rows[value]
+    if kind is tuple:
+        return tuple([_filled(item, rows) for item in value])
+    if kind is dict:
+        return {key: _filled(item, rows) for key, item in value.items()}
+    return value  # type: ignore[no-any-return]

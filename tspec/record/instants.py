@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from tspec.record.calls import is_outermost
 from tspec.record.samples import FULL, STATE, Samples, tensor, value_of
@@ -50,6 +50,7 @@ class Instants:
             self._tensors[entity.kind] = tuple(name for name in names if name in held)
             self._plain[entity.kind] = tuple(name for name in names if name not in held)
         self._looked: dict[str, int] = {}
+        self._version: Any = None
         self._families = tuple(event.callables[0][:-1] for event in spec.events if event.family)
 
     # --- edges ---------------------------------------------------------------------------------------
@@ -66,9 +67,10 @@ class Instants:
             yield from self._before_update(source)
         elif event == "backward":
             yield from self._plain_of(source, "module", ("training",))
+        elif event == "clip":
             yield from self._tensors_of(source, "parameter", ("grad", "main_grad"))
-        elif event in ("clip", "optimizer.zero_grad"):
-            yield from self._tensors_of(source, "parameter", ("grad", "main_grad"))
+        elif event == "optimizer.zero_grad":
+            return
         elif event == "save" or self._is_looked_at(event):
             yield from self._everything(source)
 
@@ -111,7 +113,7 @@ class Instants:
             yield from self._plain_of(source, "module")
         yield from self._groups(source)
         yield from self._structure(source)
-        yield from self._tensors_of(source, "parameter")
+        yield from self._tensors_of(source, "parameter", ("data", "main"))
         for kind in ("buffer", "generator"):
             yield from self._tensors_of(source, kind)
         yield from self._plain_of(source, "scaler")
@@ -135,7 +137,13 @@ class Instants:
         yield from self._plain_of(source, "scaler")
 
     def _structure(self, source: Source) -> Iterator[Sample]:
-        """What there is, and who holds what."""
+        """What there is, and who holds what: all of it where something was built or replaced."""
+        version = getattr(source, "version", None)
+        if version is not None and version == self._version:
+            yield from self._plain_of(source, "module", ("training", "called"))
+            yield from self._plain_of(source, "param_group")
+            return
+        self._version = version
         for kind in ("module", "parameter", "buffer", "state", "optimizer"):
             yield from self._samples.gone(source, kind)
         yield from self._new(source, "module")

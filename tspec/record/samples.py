@@ -36,15 +36,6 @@ def value_of(value: Any) -> Value:
     return model.Missing.NOT_RECORDED
 
 
-def is_plain(value: Any) -> bool:
-    """No tensor is in it."""
-    if isinstance(value, (tuple, frozenset)):
-        return all(is_plain(item) for item in value)
-    if isinstance(value, Mapping):
-        return all(is_plain(item) for item in value.values())
-    return value is None or isinstance(value, (bool, int, float, str, edges.Missing, edges.Ref))
-
-
 class Samples:
     """The last sample of every field of every subject."""
 

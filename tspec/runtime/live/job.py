@@ -145,6 +145,11 @@ class Job:
         return self.known.value(name)
 
     @property
+    def version(self) -> tuple[int, ...]:
+        """Differs when something was built, found or replaced."""
+        return self.state.version
+
+    @property
     def annotated(self) -> tuple[str, ...]:
         """Names that the script has annotated."""
         return tuple(self.known.annotated)
@@ -195,7 +200,13 @@ class Job:
         """Make one call of a watched function, and tell of it."""
         threads = self.threads
         subject = args[0] if args else None
-        roles = [role for role in watched.roles if role.guard is None or role.guard(subject)]
+        inside = threads.stack[-1].event if threads.stack else None
+        roles = [
+            role
+            for role in watched.roles
+            if (role.guard is None or role.guard(subject))
+            and not (role.once and role.key == inside)
+        ]
         if not roles:
             return original(*args, **kwargs)
         threads.frames.append((id(subject) if args else 0, watched.keys))

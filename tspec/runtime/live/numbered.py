@@ -9,11 +9,11 @@ from typing import Any
 class Numbered:
     """Gives each object of a kind a number, and the name `kind.number`."""
 
-    __slots__ = ("_by_id", "_count", "kind")
+    __slots__ = ("_by_id", "count", "kind")
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self._count = 0
+        self.count = 0
         self._by_id: dict[int, tuple[weakref.ref[Any] | Any, int]] = {}
 
     def number(self, thing: Any) -> int:
@@ -21,7 +21,7 @@ class Numbered:
         known = self._by_id.get(id(thing))
         if known is not None and _same(known[0], thing):
             return known[1]
-        number, self._count = self._count, self._count + 1
+        number, self.count = self.count, self.count + 1
         try:
             held = weakref.ref(thing)
         except TypeError:  # objects with slots cannot be referred to weakly

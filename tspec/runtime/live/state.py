@@ -53,6 +53,17 @@ class State:
             (entity.kind, field.name): field for entity in spec.entities for field in entity.fields
         }
 
+    @property
+    def version(self) -> tuple[int, ...]:
+        """Differs when something was built, found or replaced."""
+        counted = (self.optimizers, self.schedulers, self.loaders, self.wrappers)
+        return (
+            self.models.version,
+            len(self.ranks.meshes),
+            *(each.numbered.count for each in counted),
+            *(len(getattr(o, "state", ())) for o in self.optimizers.things().values()),
+        )
+
     def subjects(self, kind: str) -> Sequence[str]:
         """Canonical names of all subjects of a kind."""
         held = self._kinds.get(kind)

@@ -51,6 +51,8 @@ class Role:
     path: str = ""
     guard: Guard | None = None
     reader: FieldReader | None = None
+    once: bool = False
+    """A call right inside of a call of the same event (`F.linear` in `Linear.forward`) is no second one."""
 
 
 class Watched:

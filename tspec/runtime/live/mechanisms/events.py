@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tspec.runtime.live.mechanisms.fetches import NEXT
 from tspec.runtime.live.mechanisms.forward import MODULE_CALL, counts_as_forward
+from tspec.runtime.live.watch import EventSpec
 from tspec.runtime.live.watched import Role
 
 if TYPE_CHECKING:
@@ -20,7 +21,12 @@ def install(job: Job) -> None:
             if path == NEXT:
                 continue
             guard = counts_as_forward if path == MODULE_CALL else None
-            role = Role(f"{event.name}", event=event, path=path, guard=guard)
+            role = Role(event.name, event=event, path=path, guard=guard, once=_is_anonymous(event))
             job.functions.watch_path(
                 role, leaving_out=frozenset(named) if event.family else frozenset()
             )
+
+
+def _is_anonymous(event: EventSpec) -> bool:
+    """No field of the event says whose call it is, so that an inner call says nothing that the outer does not."""
+    return not any(field.type[0] == "entity" for field in event.fields)
