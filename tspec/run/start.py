@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +53,12 @@ def run(
         hooks = _written(text, folder)
         status = _run(hooks, folder, script, list(args))
         if not _tells():
+            if status:
+                _wait(folder)
             return Ran(status, "", Verdicts(()), {}, tells=False)
+        if _launched():
+            # A launcher ends all ranks as soon as one has failed, and this one has yet to tell.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _wait(folder)
         return _gathered(folder, status)
 
@@ -116,10 +122,12 @@ def _run(hooks: Path, folder: Path, script: str, args: list[str]) -> int:
 
 
 def _wait(folder: Path) -> None:
-    """Under a launcher the other ranks may still be ending."""
-    world = int(os.environ.get("WORLD_SIZE", "1")) if _launched() else 1
+    """Under a launcher other ranks may still be ending: wait until each has left what it counted."""
+    world = int(os.environ["WORLD_SIZE"]) if _launched() else 1
     until = time.monotonic() + PATIENCE
-    while time.monotonic() < until and len(list(folder.glob("*.counts.json"))) < world:
+    while time.monotonic() < until and folder.exists():
+        if len(list(folder.glob("*.counts.json"))) >= world:
+            return
         time.sleep(0.05)
 
 
