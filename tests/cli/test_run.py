@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tspec.cli.run import faults
+
 SCRIPT = """\
 import sys
 import torch
@@ -105,3 +107,10 @@ def test_a_wrong_call_exits_with_two(job: Path, arguments: list[str], said: str)
     assert result.returncode == 2
     assert said in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_faults_that_ranks_share_are_one() -> None:
+    assert faults(["rank 0: internal error", "rank 1: internal error", "rank 1: other"]) == (
+        "internal error [ranks 0, 1]",
+        "other [rank 1]",
+    )

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -110,3 +111,16 @@ def test_no_line_is_wider_than_the_terminal() -> None:
     lines = printed(program(CLEARED, long), found).splitlines()
     assert max(map(len, lines)) <= 80
     assert any("and 9 more" in line or "…" in line for line in lines)
+
+
+def test_a_fault_of_tspec_is_no_silence() -> None:
+    found = report(program(CLEARED), verdicts(decided(CLEARED, [1], verdict="holds")))
+    out = io.StringIO()
+    console = Console(file=out, width=80, color_system=None)
+    print_report(
+        replace(found, faults=("internal error at forward [ranks 0, 1]",)),
+        program(CLEARED),
+        console,
+    )
+    assert "tspec failed: internal error at forward [ranks 0, 1]" in out.getvalue()
+    assert "nothing found, but some of it was not looked at" in out.getvalue()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,12 +53,10 @@ def run(
     found = built(program, ran)
     if accepted_only:
         found = found.without_drafts()
-    if ran.stopped:
-        typer.echo(f"tspec: stopped by {ran.stopped}", err=True)
     code = write(found, program, output_format, report)
     if ran.status and not ran.stopped:
         raise typer.Exit(ran.status)
-    if code == FOUND_NOTHING and ran.verdicts.notes:
+    if code == FOUND_NOTHING and found.faults:
         raise typer.Exit(FAULT)
     raise typer.Exit(code)
 
@@ -69,4 +69,16 @@ def built(program: Program, ran: Ran) -> Report:
     counted = tuple(
         tally(rule.qualified, ran.counts.get(rule.qualified, {})) for rule in program.rules
     )
-    return report(program, ran.verdicts, counted)
+    found = report(program, replace(ran.verdicts, notes=()), counted)
+    return replace(found, faults=faults(ran.verdicts.notes))
+
+
+def faults(notes: Iterable[str]) -> tuple[str, ...]:
+    """Faults of tspec's own, those that several ranks had alike (`rank 0: ...`) as one."""
+    ranks: dict[str, list[str]] = {}
+    for note in notes:
+        rank, _, fault = note.partition(": ")
+        ranks.setdefault(fault, []).append(rank.removeprefix("rank "))
+    return tuple(
+        f"{fault} [rank{'s' if len(on) > 1 else ''} {', '.join(on)}]" for fault, on in ranks.items()
+    )

@@ -83,6 +83,8 @@ class Report:
     findings: tuple[Finding, ...]
     tallies: tuple[Tally, ...]
     notes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    """Faults of tspec's own: what they concern was not looked at."""
 
     def without_drafts(self) -> Report:
         """The report on accepted rules alone."""
@@ -93,4 +95,4 @@ class Report:
                 kept.append(replace(finding, consequences=inner))
             elif inner:
                 kept.append(replace(inner[0], consequences=inner[1:]))
-        return Report(tuple(kept), self.tallies, self.notes)
+        return replace(self, findings=tuple(kept))

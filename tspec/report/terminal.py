@@ -32,6 +32,8 @@ def print_counts(report: Report, console: Console) -> None:
     states = {state: [t for t in tallies if t.state == state] for state in _STATES}
     decided = sum(t.holds + t.violated for t in tallies)
     total = sum(t.total for t in tallies)
+    for fault in report.faults:
+        _hanging("tspec failed: ", fault, console, style="bold red")
     console.print(_headline(report))
     console.print(
         f"{_count(len(tallies), 'rule')}: {len(states['violated'])} violated, {len(states['held'])} held. "
@@ -44,7 +46,7 @@ def print_counts(report: Report, console: Console) -> None:
     said = {t.rule for state, sentence in _STATES.items() if sentence for t in states[state]}
     for note in report.notes:
         if note.partition(": ")[0] not in said:
-            console.print(Text(f"note: {note}", style="dim"))
+            _hanging("note: ", note, console, style="dim")
 
 
 _STATES: Mapping[str, str] = {
@@ -57,6 +59,8 @@ _STATES: Mapping[str, str] = {
 
 
 def _headline(report: Report) -> Text:
+    if not report.findings and report.faults:
+        return Text("nothing found, but some of it was not looked at", style="bold red")
     if not report.findings:
         return Text("nothing found", style="bold green")
     drafts = sum(f.severity == "draft" for f in report.findings)
@@ -153,6 +157,13 @@ def _how_often(finding: Finding) -> str:
     if not finding.decided:
         return f"violated {finding.violated:,} times{span}"
     return f"violated in {finding.violated:,} of {finding.decided:,} instances decided since{span}"
+
+
+def _hanging(head: str, text: str, console: Console, style: str) -> None:
+    lines = textwrap.wrap(text, console.width - len(head), break_on_hyphens=False) or [""]
+    for index, line in enumerate(lines):
+        margin = head if index == 0 else " " * len(head)
+        console.print(Text(f"{margin}{line}", style=style), highlight=False)
 
 
 def _indented(text: str, console: Console, style: str = "") -> None:
