@@ -74,7 +74,7 @@ def pairs_in_window(
     for _, each in wanted:
         for _, value in each:
             scope.relation.column(value.value)
-    table = scope.relation.settle()
+    table = scope.relation.query()
     parts = [_matching(scope, table, pattern, values, until) for pattern, values in wanted]
     found = scope.facts.table(
         " UNION ".join(f"({part})" for part in parts) if len(parts) > 1 else parts[0]

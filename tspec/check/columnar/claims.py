@@ -143,7 +143,7 @@ def _enclosed(scope: Scope, subject: str, event: EventPattern, values: Filters, 
             tests.append("false")
         else:
             tests.append(equal(known, source.shape, mine, value.shape))
-    table = scope.relation.settle()
+    table = scope.relation.query()
     where = f"WHERE {' AND '.join(tests)}" if tests else ""
     return (
         f"SELECT r.{scope.relation.key} AS i FROM {table} r JOIN {inside} n ON n.c = r.{subject} "
@@ -156,7 +156,7 @@ def _changed_only_in(scope: Scope, expect: OnlyDuring) -> tuple[str, str]:
     facts, relation = scope.facts, scope.relation
     wanted = tuple((event, _values(scope, event, Frame())) for event in expect.events)
     pairs = calls.pairs_in_window(scope, wanted)
-    table, key = relation.settle(), relation.key
+    table, key = relation.table("s_at", "e_at"), relation.key
     points = facts.table(
         f"""SELECT i, point, max(returned) AS returned FROM (
               SELECT {key} AS i, s_at AS point, NULL::BIGINT AS returned FROM {table} WHERE e_at IS NOT NULL
@@ -171,15 +171,13 @@ def _changed_only_in(scope: Scope, expect: OnlyDuring) -> tuple[str, str]:
               WHERE r.e_at IS NOT NULL) GROUP BY i, point"""
     )
     moved = ", ".join(f"s_{name} AS e_{name}" for name in CONTEXT)
-    at_points = facts.table(
-        f"""SELECT row_number() OVER () AS n, p.returned, p.i AS instance,
-              r.* EXCLUDE (e_at, {", ".join(f"e_{name}" for name in CONTEXT)}{", i" if key == "i" else ""}),
-              p.point AS e_at, {moved}
-            FROM {points} p JOIN {table} r ON r.{key} = p.i"""
+    without = ", ".join(
+        ["e_at", *(f"e_{name}" for name in CONTEXT), *(["i"] if key == "i" else [])]
     )
-    reading = replace(
-        scope, relation=Relation(facts.con, at_points, "n", facts.names), outer=None, memo={}
-    )
+    at_points = f"""(SELECT hash(p.i, p.point) AS n, p.returned, p.i AS instance,
+          r.* EXCLUDE ({without}), p.point AS e_at, {moved}
+        FROM {points} p JOIN {relation.query()} r ON r.{key} = p.i)"""
+    reading = replace(scope, relation=Relation(facts, at_points, "n"), outer=None, memo={})
     digest = read(reading, expect.subject, Frame(), "digest")
     found = facts.table(_differences(reading.relation, digest))
     outside, unknown = relation.joined(
@@ -212,8 +210,7 @@ def _differences(relation: Relation, digest: Cell) -> str:
         f"CASE WHEN {odd} IS NOT NULL THEN NULL WHEN {why} IS NOT NULL OR {digest.why} IS NOT NULL "
         f"THEN {why} IS DISTINCT FROM {digest.why} ELSE {value} <> {digest.value} END"
     )
-    table = relation.settle()
     return (
         f"SELECT instance AS i, bool_or({changed}) AS outside, arg_min({odd}, e_at) AS unknown "
-        f"FROM {table} WHERE NOT {first} AND NOT {running} GROUP BY instance"
+        f"FROM {relation.query()} WHERE NOT {first} AND NOT {running} GROUP BY instance"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tspec.check.columnar import operators, state
-from tspec.check.columnar.relation import Relation
+from tspec.check.columnar.relation import Relation, is_column
 from tspec.check.columnar.scope import CONTEXT, MOMENTS, Frame, Scope
 from tspec.check.columnar.shapes import (
     ABSENT,
@@ -43,7 +43,7 @@ _CARRIED = (
 def subjects(scope: Scope, kind: str, frame: Frame) -> Cell:
     """All subjects of a kind that exist at the instant, in the order in which they came into being."""
     at = frame.column("at")
-    table = scope.relation.settle()
+    table = scope.relation.query()
     lives = scope.facts.table(
         f"""SELECT l.sid, l.born, coalesce(l.died, (l.rank + 1) * {2**40}) AS died, f.first
             FROM lives l JOIN firsts f ON f.rank = l.rank AND f.sid = l.sid
@@ -87,16 +87,12 @@ def elements(scope: Scope, cell: Cell, carried: Sequence[str] = ()) -> Scope:
 
     Other columns of the parent can be carried along.
     """
-    columns = [name for name in carried if name.startswith("x")]
-    kept = ", ".join([*_CARRIED, *dict.fromkeys(columns)])
-    table = scope.relation.settle()
-    made = scope.facts.table(
-        f"""SELECT row_number() OVER () AS i, el.v AS el_v, el.m AS el_m, * EXCLUDE (el)
-            FROM (SELECT {kept}, {scope.relation.key} AS parent,
-                    unnest({cell.value}) AS el, generate_subscripts({cell.value}, 1) AS n FROM {table})"""
-    )
-    relation = Relation(scope.facts.con, made, "i", scope.facts.names)
-    return Scope(scope.facts, relation, scope.window, {})
+    kept = ", ".join(dict.fromkeys([*_CARRIED, *filter(is_column, carried)]))
+    key = scope.relation.key
+    query = f"""(SELECT hash(parent, n) AS i, el.v AS el_v, el.m AS el_m, * EXCLUDE (el)
+        FROM (SELECT {kept}, {key} AS parent, unnest({cell.value}) AS el,
+                generate_subscripts({cell.value}, 1) AS n FROM {scope.relation.query()}))"""
+    return Scope(scope.facts, Relation(scope.facts, query, "i"), scope.window, {})
 
 
 def regrouped(scope: Scope, parts: Scope, base: Cell, cell: Cell, condition: str) -> Cell:
@@ -106,7 +102,7 @@ def regrouped(scope: Scope, parts: Scope, base: Cell, cell: Cell, condition: str
     test = parts.relation.column(condition)
     query = (
         f"SELECT parent AS i, list({{'v': {_typed(cell)}, 'm': {cell.why}}} ORDER BY n) AS l "
-        f"FROM {parts.relation.settle()} WHERE {test} GROUP BY parent"
+        f"FROM {parts.relation.query()} WHERE {test} GROUP BY parent"
     )
     value, _ = _listed(scope, query, f"r.{base.value} IS NOT NULL", shape)
     return Cell(value, base.why, shape)
@@ -170,13 +166,13 @@ def _union(scope: Scope, parts: Scope, base: Cell, cell: Cell) -> Cell:
     """The union of the elements' sets, in the order in which sets are read."""
     if not isinstance(cell.shape, Many):
         item: Shape = NOTHING
-        sets = f"SELECT parent, rank, NULL AS e FROM {parts.relation.settle()} WHERE false"
+        sets = f"SELECT parent, rank, NULL AS e FROM {parts.relation.query()} WHERE false"
     else:
         item = cell.shape.item
         known = "true" if cell.shape.is_set else "false"
         sets = (
             f"SELECT DISTINCT parent, rank, unnest({cell.value}) AS e "
-            f"FROM {parts.relation.settle()} WHERE {cell.why} IS NULL AND {known}"
+            f"FROM {parts.relation.query()} WHERE {cell.why} IS NULL AND {known}"
         )
     shape = Many(item, True)
     order, joined = "u.e.v", ""
@@ -190,7 +186,7 @@ def _union(scope: Scope, parts: Scope, base: Cell, cell: Cell) -> Cell:
     members = empty if item == NOTHING else "list(u.e ORDER BY " + order + ")"
     query = (
         f"SELECT a.i, a.m, b.l FROM (SELECT parent AS i, arg_min({cell.why}, n) FILTER "
-        f"({cell.why} <> {ABSENT}) AS m FROM {parts.relation.settle()} GROUP BY parent) a "
+        f"({cell.why} <> {ABSENT}) AS m FROM {parts.relation.query()} GROUP BY parent) a "
         f"LEFT JOIN (SELECT u.parent AS i, {members} AS l FROM ({sets}) u {joined} GROUP BY u.parent) b "
         "ON a.i = b.i"
     )
@@ -293,12 +289,13 @@ def _of_map(scope: Scope, base: Cell, key: Cell) -> Cell:
     whys = [cell.why for cell in (base, key) if not cell.why.startswith("NULL")]
     why = relation.column(f"coalesce({', '.join([*whys, 'NULL::TINYINT'])})")
     held = relation.column(f"CASE WHEN {why} IS NULL THEN j_at({base.value}, {key.value}) END")
-    table = relation.settle()
+    kind_of = (
+        f"CASE json_type({held}) WHEN 'OBJECT' THEN json_keys({held})[1] ELSE json_type({held}) END"
+    )
     kinds = {
         kind
         for (kind,) in scope.facts.ask(
-            f"SELECT DISTINCT CASE json_type({held}) WHEN 'OBJECT' THEN json_keys({held})[1] "
-            f"ELSE json_type({held}) END FROM {table} WHERE {held} IS NOT NULL"
+            f"SELECT DISTINCT {kind_of} FROM {relation.query()} WHERE {held} IS NOT NULL"
         )
     } - {"missing"}
     found = {_MAP_SHAPES.get(kind) for kind in kinds}

@@ -13,6 +13,7 @@ from tspec.check.columnar.claims import CUT_OFF, claim
 from tspec.check.columnar.expressions import condition, read
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.instances import Instances, instances
+from tspec.check.columnar.relation import is_column
 from tspec.check.columnar.scope import Frame, Scope
 from tspec.check.columnar.shapes import REASONS, Cell, Unsupported
 from tspec.check.columnar.sql import text
@@ -61,7 +62,16 @@ def decide(rules: Sequence[Rule], facts: Facts) -> list[Decisions | Failed]:
             named.append((rule, _columns(rule, made), _shown(rule, made.scope)))
         except Unsupported as error:
             named.append(Failed(rule, str(error)))
-    table = made.scope.relation.settle()
+    wanted = [
+        name
+        for each in named
+        if not isinstance(each, Failed)
+        for name in [
+            *each[1].values(),
+            *(sql for _, cell in each[2] for sql in (cell.value, cell.why)),
+        ]
+    ]
+    table = made.scope.relation.table("rank", *filter(is_column, wanted))
     found: list[Decisions | Failed] = []
     for each in named:
         if isinstance(each, Failed):

@@ -6,13 +6,13 @@ tensor is ever a value in a query.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from tspec.check.columnar import calls, collections, folds, lookback, operators, state, tensors
 from tspec.check.columnar.reads import KNOWN
+from tspec.check.columnar.relation import is_computed
 from tspec.check.columnar.scope import Element, Frame, Scope
 from tspec.check.columnar.shapes import (
     ABSENT,
@@ -78,18 +78,15 @@ def _is_of_window(expr: Expr, scope: Scope) -> bool:
 
 
 def _from_outer(scope: Scope, cell: Cell) -> Cell:
+    """A cell of the windows, beside each choice of subjects."""
     outer = scope.outer
     assert outer is not None
-    table = outer.relation.settle()
-    value, why = scope.relation.joined(
-        f"LEFT JOIN {table} o ON o.w = r.w", (_of("o", cell.value), _of("o", cell.why))
-    )
+    if not any(map(is_computed, (cell.value, cell.why))):
+        return cell
+    table = outer.relation.table(*filter(is_computed, (cell.value, cell.why)))
+    columns = (f"o.{c}" if is_computed(c) else c for c in (cell.value, cell.why))
+    value, why = scope.relation.joined(f"LEFT JOIN {table} o ON o.w = r.w", tuple(columns))
     return Cell(value, why, cell.shape)
-
-
-def _of(alias: str, column: str) -> str:
-    """A computed column on one side of a join; what is no such column is the same on both."""
-    return f"{alias}.{column}" if re.fullmatch(r"x\d+", column) else column
 
 
 # --- names --------------------------------------------------------------------------------------

@@ -84,8 +84,7 @@ def _connected(rule: Rule, scope: Scope, reached: str) -> str:
         rank: _last_groups(scope, rank, [c.name for c in rule.across if isinstance(c, Axis)])
         for (rank,) in facts.ask("SELECT rank FROM ends")
     }
-    table = relation.settle()
-    rows = facts.ask(f"SELECT DISTINCT rank, {reached} FROM {table}")
+    rows = facts.ask(f"SELECT DISTINCT rank, {reached} FROM {relation.query()}")
     cases = []
     for rank, first in rows:
         found = {rank}

@@ -30,12 +30,15 @@ LAST = Frame("l")
 class Instances:
     """A scope whose rows are a rule's instances, on each rank that has them.
 
+    `windows` is the table of windows, `held` the columns that choices added to it.
     `labels` are SQL of the subjects' parts of the key, `kinds` what they are: `subject` (a hash),
     `call` (the window's), `nth call`, `place` of a batch (numbers shown as #n) or `item` (a number). `place` is SQL of the second part of
     `at`, `ranks` of the group's ranks, `no_group` a column that is true where there is none.
     """
 
     scope: Scope
+    windows: str
+    held: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     place: str = "at1"
@@ -45,15 +48,15 @@ class Instances:
 
 def instances(rule: Rule, facts: Facts) -> Instances:
     """The instances of a rule. Raises Unsupported if a query cannot tell them."""
-    empty = Relation(facts.con, "(SELECT 1 AS i)", "i", facts.names)
+    empty = Relation(facts, "(SELECT 1 AS i)", "i")
     found = windows(Scope(facts, empty, rule.window, {}))
     if ("outer", rule.window) not in facts.cache:
-        windows_alone = Relation(facts.con, found.table, "w", facts.names)
+        windows_alone = Relation(facts, found.table, "w")
         facts.cache["outer", rule.window] = Scope(facts, windows_alone, rule.window, {})
     outer = facts.cache["outer", rule.window]
-    scope = Scope(facts, Relation(facts.con, found.table, "w", facts.names), rule.window, {})
+    scope = Scope(facts, Relation(facts, found.table, "w"), rule.window, {})
     pending = {number: shape for number, shape in found.filters}
-    made = Instances(replace(scope, outer=outer))
+    made = Instances(replace(scope, outer=outer), found.table)
     if rule.window.kind == "calls" and rule.across:
         made = _grouped_calls(rule, made, found)
     made = _filtered(rule, made, pending)
@@ -104,14 +107,16 @@ def _bound(
     return replace(made, scope=scope, labels=(*made.labels, label), kinds=(*made.kinds, kind))
 
 
-def _grown(made: Instances, query: str) -> Instances:
-    """The rows of a query over the relation so far, which keeps its columns."""
+def _grown(made: Instances, query: str, *added: str) -> Instances:
+    """The rows of a query over the relation so far: the windows' columns, what was chosen, and more."""
     facts = made.scope.facts
-    numbered = f"SELECT row_number() OVER () AS i, * FROM ({query})"
-    name = f"t{next(facts.names)}"
-    facts.con.execute(f"CREATE TEMP TABLE {name} AS {numbered}")
-    relation = Relation(facts.con, name, "i", facts.names)
-    return replace(made, scope=replace(made.scope, relation=relation, memo={}))
+    held = (*made.held, *added)
+    table = facts.table(
+        f"SELECT {', '.join(['row_number() OVER () AS i', 'w', *held])} FROM ({query})"
+    )
+    source = f"(SELECT b.*, w.* EXCLUDE (w) FROM {table} b JOIN {made.windows} w ON w.w = b.w)"
+    scope = replace(made.scope, relation=Relation(facts, source, "i"), memo={})
+    return replace(made, scope=scope, held=held)
 
 
 def _subjects(made: Instances, clause: For, collection: rules.Subjects) -> Instances:
@@ -119,11 +124,10 @@ def _subjects(made: Instances, clause: For, collection: rules.Subjects) -> Insta
     facts, relation = made.scope.facts, made.scope.relation
     number = len(made.labels)
     kind = text(collection.kind)
-    without = "" if relation.key == "w" else "EXCLUDE (i)"
-    table = relation.settle()
+    table = relation.query()
     if collection.kind in PASSING:
         lives = facts.table(f"SELECT sid, first FROM firsts WHERE kind = {kind}")
-        query = f"""SELECT r.* {without}, s.sid AS v{number}, row_number() OVER (
+        query = f"""SELECT r.*, s.sid AS v{number}, row_number() OVER (
                       PARTITION BY r.{relation.key} ORDER BY s.first) - 1 AS k{number}
                     FROM {table} r JOIN {lives} s ON s.first >= r.sample_lo
                       AND s.first < r.sample_hi AND s.first <= r.l_at"""
@@ -132,10 +136,10 @@ def _subjects(made: Instances, clause: For, collection: rules.Subjects) -> Insta
             f"""SELECT l.sid, l.born, coalesce(l.died, (l.rank + 1) * {RANK}) AS died
                 FROM lives l WHERE l.kind = {kind}"""
         )
-        query = f"""SELECT r.* {without}, s.sid AS v{number}, s.sid AS k{number}
+        query = f"""SELECT r.*, s.sid AS v{number}, s.sid AS k{number}
                     FROM {table} r JOIN {lives} s ON s.born <= r.l_at AND r.l_at < s.died
                       AND s.born >= r.rank * {RANK}"""
-    made = _grown(made, query)
+    made = _grown(made, query, f"v{number}", f"k{number}")
     cell = Cell(f"v{number}", "NULL::TINYINT", One("subject", collection.kind))
     labelled = "place" if collection.kind in PASSING else "subject"
     scope = made.scope
@@ -151,10 +155,9 @@ def _elements(made: Instances, clause: For) -> Instances:
     scope, number = made.scope, len(made.labels)
     tensors = _holds_tensors(clause.collection)
     cell = read(scope, clause.collection, LAST, KNOWN if tensors else None)
-    without = "" if scope.relation.key == "w" else "EXCLUDE (i)"
     if not isinstance(cell.shape, Many):
-        query = f"SELECT * {without}, NULL::BIGINT AS k{number} FROM {scope.relation.settle()} WHERE false"
-        made = _grown(made, query)
+        query = f"SELECT *, NULL::BIGINT AS k{number} FROM {scope.relation.query()} WHERE false"
+        made = _grown(made, query, f"k{number}")
         return _bound(
             made,
             clause.variable,
@@ -164,7 +167,6 @@ def _elements(made: Instances, clause: For) -> Instances:
         )
     item = cell.shape.item
     held = scope.relation.column(f"({cell.value})")
-    table = scope.relation.settle()
     label, kind = f"k{number} - 1", "item"
     once = ""
     if isinstance(item, One) and item.name == "call":
@@ -175,10 +177,10 @@ def _elements(made: Instances, clause: For) -> Instances:
         label, kind = f"v{number}", "subject"
         once = "QUALIFY row_number() OVER (PARTITION BY r_key, el.v ORDER BY n) = 1"
     query = f"""SELECT * EXCLUDE (el, n, r_key), el.v AS v{number}, n AS k{number}
-                FROM (SELECT * {without}, {scope.relation.key} AS r_key, unnest({held}) AS el,
-                        generate_subscripts({held}, 1) AS n FROM {table})
+                FROM (SELECT *, {scope.relation.key} AS r_key, unnest({held}) AS el,
+                        generate_subscripts({held}, 1) AS n FROM {scope.relation.query()})
                 WHERE el.m IS NULL {once}"""
-    made = _grown(made, query)
+    made = _grown(made, query, f"v{number}", f"k{number}")
     if tensors or item == TENSOR:
         return _bound(made, clause.variable, Element(clause.collection, f"k{number}"), label, kind)
     return _bound(made, clause.variable, Cell(f"v{number}", "NULL::TINYINT", item), label, kind)
@@ -199,7 +201,7 @@ def _holds_tensors(collection: rules.Expr) -> bool:
 def _keyed(rule: Rule, made: Instances, late: bool) -> Instances:
     """With the columns of groups, keys and histories."""
     if made.scope.relation.key == "w":
-        made = _grown(made, f"SELECT * FROM {made.scope.relation.settle()}")
+        made = _grown(made, f"SELECT * FROM {made.scope.relation.query()}")
     scope, relation = made.scope, made.scope.relation
     ranks, no_group, place = made.ranks, made.no_group, made.place
     if not ranks:
@@ -221,7 +223,7 @@ def _keyed(rule: Rule, made: Instances, late: bool) -> Instances:
     chosen = [f"k{n}" for n, (_, kind) in enumerate(clauses) if kind != "call"]
     rank_first = ", ".join(["at0", place, "w", *chosen])
     scope = replace(scope, history=History(history, order, rank_first, rule.window.every))
-    made = Instances(scope, labels, made.kinds, place, ranks, no_group)
+    made = replace(made, scope=scope, labels=labels, place=place, ranks=ranks, no_group=no_group)
     return members.with_others(rule, made) if rule.across else made
 
 
@@ -244,7 +246,7 @@ def _grouped_calls(rule: Rule, made: Instances, found: Found) -> Instances:
         place = relation.column(f"row_number() OVER (PARTITION BY {same} ORDER BY c) - 1")
     else:
         group = relation.column(f"hash({', '.join([ranks, *fields])})")
-        table = relation.settle()
+        table = relation.table("c", group)
         (place,) = relation.joined(
             f"""LEFT JOIN (SELECT t.w, count(*) AS place FROM {table} t
                   JOIN {found.earlier} p ON p.c = t.c
@@ -252,8 +254,12 @@ def _grouped_calls(rule: Rule, made: Instances, found: Found) -> Instances:
                 ON q.w = r.w""",
             ("coalesce(q.place, 0)",),
         )
-    relation.settle()
-    return replace(made, ranks=ranks, no_group=no_group, place=place)
+    # Subjects are chosen for windows, so their groups go with the windows.
+    found_there = scope.facts.table(f"SELECT * FROM {relation.query()}")
+    bare = replace(scope, relation=Relation(scope.facts, found_there, "w"), memo={})
+    return replace(
+        made, scope=bare, windows=found_there, ranks=ranks, no_group=no_group, place=place
+    )
 
 
 def _is_windows_call(rule: Rule, collection: rules.Expr) -> bool:

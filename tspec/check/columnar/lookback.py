@@ -5,6 +5,7 @@ Both are window functions over the instances' columns.
 
 from __future__ import annotations
 
+from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.relation import Relation
 from tspec.check.columnar.scope import Group, History, Scope
 from tspec.check.columnar.shapes import (
@@ -52,7 +53,7 @@ def over(scope: Scope, cell: Cell, duration: Duration) -> tuple[Cell, str]:
     unit = f"u_{duration.unit}"
     parts = f"PARTITION BY {history.key} ORDER BY"
     if duration.unit != "step":
-        _check_order(relation, history, unit)
+        _check_order(scope.facts, relation, history, unit)
     start = relation.column(
         f"min({history.number}) OVER ({parts} {unit} "
         f"RANGE BETWEEN {duration.count - 1} PRECEDING AND CURRENT ROW)"
@@ -68,12 +69,11 @@ def over(scope: Scope, cell: Cell, duration: Duration) -> tuple[Cell, str]:
     return many, relation.column(f"({since} <= {unit} - {duration.count} + {stride})")
 
 
-def _check_order(relation: Relation, history: History, unit: str) -> None:
+def _check_order(facts: Facts, relation: Relation, history: History, unit: str) -> None:
     """The frames of a window function need the unit to grow along the instances."""
-    table = relation.settle()
     over = f"OVER (PARTITION BY {history.key} ORDER BY {history.number})"
-    query = f"SELECT 1 FROM (SELECT {unit} < lag({unit}) {over} AS back FROM {table}) WHERE back LIMIT 1"
-    if relation.con.execute(query).fetchall():
+    back = f"SELECT {unit} < lag({unit}) {over} AS back FROM {relation.query()}"
+    if facts.ask(f"SELECT 1 FROM ({back}) WHERE back LIMIT 1"):
         raise Unsupported(f"{unit[2:]}s do not grow along the trace")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tspec.check.columnar.relation import is_column
 from tspec.check.columnar.scope import Group
 from tspec.resolve.rules import Rule
 
@@ -26,7 +27,16 @@ def with_others(rule: Rule, made: Instances) -> Instances:
     have = relation.column(f"count(*) OVER (PARTITION BY {instance})")
     # Columns of the place and the subjects are needed by name.
     named = [relation.column(f"({label})") for label in (made.place, *made.labels)]
-    table = relation.settle()
+    open_filters = [f"f{n}" for n in _open_filters(rule)]
+    table = relation.table(
+        instance,
+        have,
+        "rank",
+        "at0",
+        *filter(is_column, [made.ranks, made.no_group]),
+        *named,
+        *open_filters,
+    )
     lasting = [name for name, kind in zip(named[1:], made.kinds, strict=True) if kind == "subject"]
     place_only = any(kind in ("place", "item") for kind in made.kinds)
     facts = scope.facts
@@ -111,8 +121,8 @@ def _has_window(rule: Rule, made: Instances) -> str:
     if rule.window.event is None:
         found = windows(scope).table
         return f"EXISTS (SELECT 1 FROM {found} w WHERE w.rank = a.other AND w.at0 = a.at0 AND w.at1 = a.at1)"
-    found = of_pattern(scope, rule.window.event)
-    alike = "".join(f" AND w.f{n} = a.f{n}" for n, _ in found.filters)
+    called = of_pattern(scope, rule.window.event)
+    alike = "".join(f" AND w.f{n} = a.f{n}" for n, _ in called.filters)
     over = "k.e IS NOT NULL" if rule.window.kind == "after" else "true"
-    return f"""(SELECT count(*) FROM {found.table} w JOIN calls k ON k.c = w.c
+    return f"""(SELECT count(*) FROM {called.table} w JOIN calls k ON k.c = w.c
                 WHERE k.rank = a.other AND k.b_step = a.at0 AND {over}{alike}) > a.at1"""

@@ -6,18 +6,16 @@ others in nested ones. The same SQL is never added twice, so what several rules 
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator
-from typing import Any
 
+from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.shapes import Cell, Shape
 
 _ATOM = re.compile(r"[a-z_]\w*|NULL(::[A-Z\[\]]+)?|-?\d+(::[A-Z]+)?|true|false")
 _OWN = re.compile(r"\bx\d+\b")
 BEFORE = "\0before\0"
 """Stands for the query below in that of a layer; no text of a rule can hold it."""
-_DEEPEST = 24
+_DEEPEST = 40
 """Nested SELECTs, beyond which the columns so far are put into a table: plans grow with depth."""
 
 
@@ -26,19 +24,27 @@ def is_column(sql: str) -> bool:
     return re.fullmatch(r"[a-z_]\w*", sql) is not None and sql not in ("true", "false")
 
 
+def is_computed(sql: str) -> bool:
+    """SQL that is the name of a column which a relation made."""
+    return re.fullmatch(r"x\d+", sql) is not None
+
+
 def own(sql: str) -> str:
     """A column or literal as seen from a join with `r`."""
     return f"r.{sql}" if is_column(sql) else sql
 
 
 class Relation:
-    """Rows of a table, and the columns which are computed for them. `key` is unique in it."""
+    """Rows of a table or query, and the columns which are computed for them. `key` is unique in it.
 
-    def __init__(self, con: Any, table: str, key: str, names: Iterator[int] | None = None) -> None:
-        self.con = con
+    Nothing is computed before it is asked for, and then only what is asked for: the engine leaves out
+    the columns, and the joins' columns, that a query over the relation does not name.
+    """
+
+    def __init__(self, facts: Facts, source: str, key: str) -> None:
         self.key = key
-        self._names = names if names is not None else itertools.count()
-        self._table = table
+        self._facts = facts
+        self._source = source
         self._layers: list[str] = []
         """Each is a query over `BEFORE`, the one before it."""
         self._pending: dict[str, str] = {}
@@ -77,28 +83,18 @@ class Relation:
         self._close()
         self._layers.append(f"SELECT * FROM {BEFORE} {word} {condition}")
 
-    def settle(self) -> str:
-        """Put what was computed so far into a table, and say its name."""
+    def query(self) -> str:
+        """The relation as it is now, to stand after FROM."""
         self._close()
-        self._settle()
-        return self._table
-
-    def _settle(self) -> None:
-        if self._layers:
-            name = f"t{next(self._names)}"
-            self.con.execute(f"CREATE TEMP TABLE {name} AS {self._query()}")
-            self._table, self._layers = name, []
-
-    def rows(self, columns: str) -> Any:
-        """An Arrow table of some columns."""
-        self._close()
-        return self.con.execute(f"SELECT {columns} FROM ({self._query()})").to_arrow_table()
-
-    def _query(self) -> str:
-        query = f"SELECT * FROM {self._table}"
+        query = self._source
         for layer in self._layers:
-            query = layer.replace(BEFORE, f"({query})", 1)
+            query = f"({layer.replace(BEFORE, query, 1)})"
         return query
+
+    def table(self, *columns: str) -> str:
+        """A table of some columns."""
+        named = ", ".join(dict.fromkeys([self.key, *columns]))
+        return self._facts.table(f"SELECT {named} FROM {self.query()}")
 
     def _close(self) -> None:
         if self._pending:
@@ -106,7 +102,7 @@ class Relation:
             self._pending = {}
             self._layers.append(f"SELECT *, {added} FROM {BEFORE}")
         if len(self._layers) > _DEEPEST:
-            self._settle()
+            self._source, self._layers = self._facts.table(f"SELECT * FROM {self.query()}"), []
 
     def _fresh(self) -> str:
-        return f"x{next(self._names)}"
+        return f"x{next(self._facts.names)}"
