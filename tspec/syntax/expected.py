@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tspec.syntax.clauses import KEYWORDS
 from tspec.syntax.tokens import keywords, signs
 
 _OPERATORS = frozenset({"+", "-", "*", "/", "==", "!=", "<", "<=", ">", ">=", "(", "[", "."})
@@ -14,6 +15,7 @@ _NAMES = {
     "STRING": 'a text, such as `"name"`',
     "$END": "the end of the declaration",
 }
+_CLAUSES = frozenset(word for words in KEYWORDS.values() for word in words)
 _MOST = 8
 
 
@@ -39,6 +41,9 @@ def describe(expected: frozenset[str]) -> str:
         words -= _OPERATORS | _WORD_OPERATORS
     elif len(words) > 1 or "$END" in expected:
         words -= {".", "(", "["}
+    if len(words & _CLAUSES) > 3:
+        kinds.append("another clause")
+        words -= _CLAUSES
     kinds += [name for terminal, name in _NAMES.items() if terminal in expected]
     shown = kinds + [f"`{word}`" for word in sorted(words, key=_order)]
     if len(shown) > _MOST:

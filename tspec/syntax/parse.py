@@ -166,6 +166,8 @@ def _next_item(words: Sequence[Token], start: int, index: int, source: Source) -
         margin = first and token.column == 1
         if margin and (token in ITEM_WORDS or _looks_like_item(words, goal)):
             return goal
+        if margin and depth <= 0 and token not in CLOSING:
+            return goal
         if first and depth <= 0 and _begins_item(words, goal):
             return goal
         depth += (token in OPENING) - (token in CLOSING)

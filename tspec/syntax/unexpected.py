@@ -13,8 +13,10 @@ from lark import Token
 
 from tspec.diagnostics import Diagnostic, Related, did_you_mean
 from tspec.source import Source, Span
+from tspec.syntax import habits
 from tspec.syntax.clauses import KEYWORDS
 from tspec.syntax.expected import describe, texts
+from tspec.syntax.habits import DECLARATIONS, SIGNS
 from tspec.syntax.tokens import CLOSING, OPENING, span_of
 from tspec.syntax.units import PLURALS, SINGULARS
 
@@ -95,21 +97,9 @@ def explain(place: Misfit) -> Diagnostic:
 def _unknown_character(place: Misfit) -> Diagnostic | None:
     if place.token is None or place.ended or place.token.type != "UNKNOWN":
         return None
-    hints = {
-        "'": 'texts stand between double quotes: `"..."`',
-        "“": 'texts stand between straight double quotes: `"..."`',
-        "”": 'texts stand between straight double quotes: `"..."`',
-        "#": "comments begin with `//`",
-        ";": "nothing ends with a semicolon",
-        "&": "write `and`",
-        "!": "write `not`",
-        "@": "there are no decorators",
-        "\N{REPLACEMENT CHARACTER}": "files are written in UTF-8",
-        "\ufeff": "save the file without a byte order mark",
-    }
     shown = place.text if place.text.isprintable() else f"U+{ord(place.text):04X}"
     message = f"`{shown}` is no sign of the language"
-    return place.error("TS0002", message, hints.get(place.text))
+    return place.error("TS0002", message, SIGNS.get(place.text))
 
 
 def _open_text(place: Misfit) -> Diagnostic | None:
@@ -198,8 +188,12 @@ def _closed_twice(place: Misfit) -> Diagnostic | None:
 def _unknown_item(place: Misfit) -> Diagnostic | None:
     if place.before or place.token is None:
         return None
-    hint = did_you_mean(place.text, ITEM_WORDS) or (
-        "a declaration begins with `let`, `entity`, `event`, `invariant` or another of its kind"
+    hint = (
+        DECLARATIONS.get(place.text)
+        or did_you_mean(place.text, ITEM_WORDS)
+        or (
+            "a declaration begins with `let`, `entity`, `event`, `invariant` or another of its kind"
+        )
     )
     return place.error("TS0005", f"`{place.text}` begins no declaration", hint)
 
@@ -254,6 +248,22 @@ def _missing_value(place: Misfit) -> Diagnostic | None:
     return Diagnostic("TS0001", message, Span(end, end), place.source)
 
 
+def _combined_claim(place: Misfit) -> Diagnostic | None:
+    """`and` beside a claim that is no expression."""
+    if place.ended or place.block() != "invariant":
+        return None
+    previous = str(place.previous)
+    joins = place.text in ("and", "or", "implies") and "+" not in texts(place.expected)
+    inside = place.text == "contains" and previous in ("not", "and", "or", "implies", "(")
+    if not inside and not (joins and "else" in texts(place.expected)):
+        return None
+    return place.error(
+        "TS0020",
+        "`contains`, `before` and `only during` are not joined with `and`, `or` or `not`",
+        "write a rule for each claim; `count(calls(E)) == 0` says that there is no call of E",
+    )
+
+
 def _reserved(place: Misfit) -> Diagnostic | None:
     if place.ended or place.text not in RESERVED or "NAME" not in place.expected:
         return None
@@ -269,6 +279,8 @@ def _one_of_few(place: Misfit) -> Diagnostic | None:
     }
     if place.ended or place.token is None or "NAME" in place.expected:
         return None
+    if not place.text[0].isalpha():
+        return None
     kind = next((name for terminal, name in kinds.items() if terminal in place.expected), None)
     if kind is None:
         return None
@@ -283,8 +295,11 @@ def _other(place: Misfit) -> Diagnostic:
     else:
         found = f"found `{place.text}`"
     hint = None
-    if place.token is not None and place.token.type == "NAME":
-        hint = did_you_mean(place.text, texts(place.expected))
+    if place.token is not None and not place.ended:
+        choices = texts(place.expected)
+        hint = habits.hint(place.before, place.token, choices)
+        if hint is None and place.token.type == "NAME":
+            hint = did_you_mean(place.text, choices)
     return place.error("TS0001", f"expected {describe(place.expected)}, {found}", hint)
 
 
@@ -301,6 +316,7 @@ RULES: tuple[Callable[[Misfit], Diagnostic | None], ...] = (
     _misplaced_clause,
     _missing_value,
     _unknown_clause,
+    _combined_claim,
     _reserved,
     _one_of_few,
     _other,
