@@ -1,0 +1,185 @@
+"""Every silent error of the zoo is caught by the rule named, at the step; its clean sibling is not.
+
+Each case runs its script unedited, as a user would, under `tspec run`.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+ESSENTIALS = "specs/essentials"
+FAST = {"b01", "b04", "b07", "b20", "n2", "h2"}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A script, its error, the rule that sees it, and the step at which it does."""
+
+    script: str
+    bug: str
+    rule: str
+    step: int | None
+    specs: tuple[str, ...] = (ESSENTIALS,)
+
+    @property
+    def number(self) -> str:
+        return self.script.split("_")[0]
+
+    @property
+    def path(self) -> Path:
+        return HERE / f"{self.script}.py"
+
+    @property
+    def own_spec(self) -> tuple[str, ...]:
+        """What ties the script's own functions to the events that shipped rules watch."""
+        spec = self.path.with_suffix(".tspec")
+        return (str(spec),) if spec.exists() else ()
+
+
+MESSAGES = ("specs/communication",)
+OWN = ()
+TRAINCHECK = (
+    Case("b01_only_norms_train", "only-norms", "optimizers_have_something_to_train", 1),
+    Case("b02_pipeline_messages", "copy", "layers_read_what_was_sent", 1, MESSAGES),
+    Case("b02_pipeline_messages", "early", "layers_read_what_was_sent", 1, MESSAGES),
+    Case("b02_pipeline_messages", "driver", "messages_arrive_as_sent", 1, MESSAGES),
+    Case(
+        "b03_clipping_on_one_rank",
+        "clip-on-rank-0",
+        "parameters_that_agreed_keep_agreeing",
+        None,
+    ),
+    Case("b04_missing_zero_grad", "no-zero-grad", "gradients_are_cleared", 2),
+    Case("b05_generates_too_much", "limit-before-cut", "generation_stops_at_its_limit", 10, OWN),
+    Case("b06_workers_repeat", "same-seed", "batches_do_not_repeat", 2),
+    Case("b07_transform_without_autocast", "transform", "autocast_reaches_every_matmul", 1),
+    Case("b08_stale_compilation", "missing-guard", "trainable_parameters_get_gradients", 21),
+    Case("b09_hooks_lost_by_to", "overwrite", "wrappers_reduce_all_trainable_parameters", 1),
+    Case("b10_around_the_wrapper", "inner", "training_goes_through_the_wrapper", 1),
+    Case("b11_only_the_first_sample", "first-only", "processors_keep_every_sample", 1, OWN),
+    Case(
+        "b12_attention_dropout_in_evaluation",
+        "always-drop",
+        "attention_dropout_is_off_in_evaluation",
+        30,
+    ),
+    Case(
+        "b13_initialised_again",
+        "unmarked",
+        "weights_are_not_initialised_again",
+        None,
+        ("specs/advice",),
+    ),
+    Case(
+        "b14_checkpoint_without_lstm",
+        "lost-weights",
+        "checkpoints_hold_the_whole_model",
+        20,
+        ("specs/checkpoints",),
+    ),
+    Case("b15_stops_too_early", "divided-twice", "training_has_all_its_steps", None, OWN),
+    Case("b16_conflicting_all_to_all", "own-counts", "dispatched_counts_fit", 1, OWN),
+    Case(
+        "b19_spectral_norm_untrained",
+        "evaluate-first",
+        "spectral_norm_is_trained_before_evaluated",
+        None,
+    ),
+    Case("b20_stages_not_frozen", "not-frozen", "frozen_stages_are_frozen", 1),
+)
+NEW = (
+    Case(
+        "n1_optimizer_before_wrapping",
+        "optimizer-first",
+        "optimizers_hold_parameters_of_a_model",
+        None,
+    ),
+    Case(
+        "n2_optimizer_of_another_model",
+        "copied-model",
+        "optimizers_hold_parameters_of_a_model",
+        2,
+    ),
+    Case(
+        "n3_frozen_not_saved",
+        "only-trained",
+        "checkpoints_hold_the_whole_model",
+        20,
+        ("specs/checkpoints",),
+    ),
+    Case("n4_stages_reduce_differently", "order", "ranks_reduce_in_one_order", 1, MESSAGES),
+    Case("n5_set_up_overwrites_id", "overwrites", "set_up_leaves_attributes_alone", 0, OWN),
+    Case("n6_capacity_by_rank", "own-capacity", "capacities_agree", 1, OWN),
+)
+HEALTH = (
+    Case("h1_nan_on_one_rank", "nan", "loss_is_finite", 15),
+    Case("h2_nan_gradient_finite_loss", "square-root", "gradients_are_finite", 12),
+    Case("h3_spike", "scale", "loss_does_not_spike", 130),
+    Case("h4_explosion", "restart", "loss_does_not_explode", None),
+    Case("h5_underflow", "no-scaler", "gradients_do_not_underflow", 1),
+    Case("h6_infinite_microbatch", "rounded", "loss_is_finite", 20),
+    Case("h7_ten_nans", "no-epsilon", "loss_is_finite", 30),
+)
+CASES = (*TRAINCHECK, *NEW, *HEALTH)
+
+
+def found_in(case: Case, report: Path, *options: str) -> list[dict]:
+    """Run the script with its rules; all findings, those folded under others too."""
+    command = [sys.executable, "-m", "tspec", "run", *case.specs, *case.own_spec]
+    command += ["--report", str(report), "--", str(case.path), *options]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    waiting, found = json.loads(report.read_text()), []
+    while waiting:
+        one = waiting.pop(0)
+        found.append(one)
+        waiting += one["consequences"]
+    return found
+
+
+def params(cases: tuple[Case, ...]) -> list:
+    return [
+        pytest.param(
+            case,
+            id=f"{case.number}-{case.bug}",
+            marks=() if case.number in FAST else pytest.mark.slow,
+        )
+        for case in cases
+    ]
+
+
+@pytest.mark.parametrize("case", params(CASES))
+def test_the_error_is_caught(case: Case, tmp_path: Path) -> None:
+    found = found_in(case, tmp_path / "report.json", "--bug", case.bug)
+    steps = [one["step"] for one in found if one["rule"].rsplit(".", 1)[-1] == case.rule]
+    assert steps, f"{case.rule} is silent; found: {[one['rule'] for one in found]}"
+    if case.step is not None:
+        assert min(steps) == case.step
+
+
+@pytest.mark.parametrize("case", params(tuple({case.script: case for case in CASES}.values())))
+def test_its_clean_sibling_is_not_accused(case: Case, tmp_path: Path) -> None:
+    found = found_in(case, tmp_path / "report.json")
+    assert [f"{one['rule']}: {one['message']}" for one in found] == []
+
+
+def test_every_script_is_a_case_and_is_listed() -> None:
+    scripts = {path.stem for path in HERE.glob("[bnh]*.py")}
+    listed = (HERE / "README.md").read_text()
+    assert scripts == {case.script for case in CASES}
+    assert [case for case in CASES if f"| {case.script} | {case.bug} |" not in listed] == []
