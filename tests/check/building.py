@@ -102,8 +102,8 @@ class Writer:
     def end(self, call: int | None = None, error: str | None = None, **fields: Any) -> None:
         """A call returns: the innermost one."""
         number = self.open.pop() if call is None else call
-        if call is not None:
-            self.open.remove(call)
+        if number in self.open:
+            self.open.remove(number)
         self.records.append(End(self._tick(), self.context, number, fields, error))
 
     def call(self, event: str, /, result: Mapping[str, Any] | None = None, **fields: Any) -> None:

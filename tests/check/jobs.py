@@ -172,6 +172,7 @@ class Op:
     fields: Mapping[str, Any] = field(default_factory=dict)
     draws: Mapping[str, Draw] = field(default_factory=dict)
     gone: bool = False
+    """Of a sample: the subject is no more. Of a call: it is on a thread of its own."""
 
 
 class Script:
@@ -184,6 +185,8 @@ class Script:
         self.batches = 0
         self.calls = 0
         self.there: set[str] = set()
+        self.waiting: list[tuple[int, int]] = []
+        """(place in the script, call that returns there)"""
 
     def _add(self, kind: Any, draws: Mapping[str, Draw], share: float = 1.0, **rest: Any) -> None:
         fields = {
@@ -205,6 +208,15 @@ class Script:
             self.ops.append(Op("step", index=step))
             self._step()
         self.ops.append(Op("finish"))
+        for place, number in reversed(self.waiting):
+            end = Op(
+                "end",
+                "forward",
+                index=number,
+                fields={"cost": 1.0},
+                draws={"cost": one_of(1.0, 2.0)},
+            )
+            self.ops.insert(min(place, len(self.ops) - 1), end)
         return self.ops
 
     def _groups(self) -> None:
@@ -215,6 +227,8 @@ class Script:
     def _step(self) -> None:
         dice = self.dice
         self.ops.append(Op("phase", "train"))
+        if dice.random() < 0.1:
+            self._outlasting()
         for index in range(dice.choice([1, 1, 2])):
             if dice.random() < 0.8:
                 self.ops.append(Op("microbatch", index=index))
@@ -223,6 +237,8 @@ class Script:
             for _ in range(dice.choice([0, 1, 1, 2])):
                 self._call("forward")
             self._state(0.2)
+        if dice.random() < 0.1:
+            self._in_two_threads()
         for _ in range(dice.choice([0, 1, 1, 1, 2])):
             self._call("update")
         if dice.random() < 0.3:
@@ -247,6 +263,27 @@ class Script:
         error = "ValueError" if self.dice.random() < 0.04 else ""
         draws = {} if error else RESULTS[event]
         self._add("end", draws, name=event, index=number, subject=error)
+
+    def _outlasting(self) -> None:
+        """A call that began before the boundary, or that does not return at all, on another thread."""
+        number = self._begin("forward", thread=True)
+        place = self.dice.randint(1, 20)
+        self._call("update")
+        if self.dice.random() < 0.7:
+            self.waiting.append((len(self.ops) + place, number))
+
+    def _in_two_threads(self) -> None:
+        """Two calls that overlap and do not enclose each other."""
+        first, second = self._begin("update", thread=True), self._begin("forward", thread=True)
+        self._state(0.3)
+        self._add("end", RESULTS["update"], name="update", index=first)
+        self._state(0.3)
+        self._add("end", RESULTS["forward"], name="forward", index=second)
+
+    def _begin(self, event: str, thread: bool = False) -> int:
+        self.calls += 1
+        self._add("begin", ARGUMENTS[event], name=event, index=self.calls, gone=thread)
+        return self.calls
 
     def _state(self, share: float) -> None:
         """Some subjects are sampled again; all are at first."""
@@ -311,7 +348,12 @@ class Player:
                 self.skipped.add(op.index)
             case "begin":
                 own = self._groups_field(op)
+                enclosing = list(out.open)
+                if op.gone:
+                    out.open.clear()
                 self.numbers[op.index] = out.begin(op.name, **self._fields(op), **own)
+                if op.gone:
+                    out.open[:] = enclosing
             case "end" if op.index not in self.skipped:
                 out.end(self.numbers[op.index], op.subject or None, **self._fields(op))
             case "sample" if op.name == "group":
