@@ -9,10 +9,11 @@ this instant" is `g <= hi`, "before it" is `g < lo`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tspec.check.columnar.fields import Fields, Key
 from tspec.check.columnar.sql import MACROS
 from tspec.resolve.rules import Window
 from tspec.trace.model import Trace
@@ -23,13 +24,16 @@ RANK = 2**40
 _SMALL = 200_000
 """Rows of a trace."""
 
+_OF_RECORDS = frozenset(
+    {"rank", "g", "place", "tag", "seq", "step", "epoch", "microbatch", "phase", "what", "call",
+     "parent", "subject", "index", "gone"}
+)  # fmt: skip
+
 HEAD = (
     "record", "place", "tag", "seq", "step", "epoch", "microbatch", "phase", "what", "call", "parent",
     "subject", "index", "gone",
 )  # fmt: skip
 VALUE = ("field", "item", "type", "bool", "int", "float", "text")
-
-_CONTEXT = ("step", "epoch", "microbatch", "phase")
 
 _TABLES = (
     # Records that share an instant with another; nearly none.
@@ -76,8 +80,10 @@ class Facts:
         self.names = itertools.count()
         self.cache: dict[Any, Any] = {}
         """What was made for one rule and serves the next: tables by what they hold."""
-        self._load([(rank, rows) for rank, rows in streams if rows.num_rows])
-        self.types = self._types()
+        rows = _together([(rank, rows) for rank, rows in streams if rows.num_rows])
+        self._load(rows)
+        self._fields = Fields(rows)
+        self.types = self._fields.types
 
     def __enter__(self) -> Facts:
         return self
@@ -101,24 +107,27 @@ class Facts:
         """Read what windows say anew: the query that read it failed."""
         self.cache.pop(("outer", window), None)
 
-    def _load(self, streams: list[tuple[int, Any]]) -> None:
+    def part(self, key: Key) -> str:
+        """A table of the rows of one field: those of a tag and kind (or event)."""
+        asked = ("part", key)
+        if asked not in self.cache:
+            name = f"p{next(self.names)}"
+            self.con.register(name, self._fields.rows(key))
+            self.cache[asked] = name
+        return str(self.cache[asked])
+
+    def _load(self, rows: Any) -> None:
         con = self.con
         con.execute("SET preserve_insertion_order = false")
         con.execute("SET enable_progress_bar = false")
-        if sum(rows.num_rows for _, rows in streams) < _SMALL:
+        if rows.num_rows < _SMALL:
             # Threads cost more than they save.
             con.execute("SET threads = 1")
         for macro in MACROS:
             con.execute(f"CREATE TEMP MACRO {macro}")
-        from tspec.trace.columns import SCHEMA
-
-        for number, (rank, rows) in enumerate(streams or [(0, SCHEMA.empty_table())]):
-            con.register(f"stream_{number}", rows)
-        parts = [
-            f"SELECT {rank}::BIGINT AS rank, {rank * RANK}::BIGINT + record AS g, * FROM stream_{n}"
-            for n, (rank, _) in enumerate(streams or [(0, None)])
-        ]
-        con.execute("CREATE TEMP VIEW raw AS " + " UNION ALL ".join(parts))
+        con.register(
+            "raw", rows.select([name for name in rows.column_names if name in _OF_RECORDS])
+        )
         con.execute(
             """CREATE TEMP TABLE record AS SELECT rank, g, tag, seq, step, epoch, microbatch, phase,
                  what, call, parent, index FROM raw WHERE place = 0"""
@@ -131,15 +140,20 @@ class Facts:
         for table in _TABLES:
             con.execute(f"CREATE TEMP TABLE {table}")
 
-    def _types(self) -> Mapping[tuple[str, str | None, str], frozenset[tuple[str, bool]]]:
-        """(tag, kind or event, field) -> the types of its values; whether they are a list's items."""
-        found: dict[tuple[str, str | None, str], set[tuple[str, bool]]] = {}
-        for tag, what, field, kind, item in self.ask(
-            """SELECT DISTINCT tag, what, field, type, item IS NOT NULL FROM raw
-               WHERE field IS NOT NULL"""
-        ):
-            found.setdefault((tag, what, field), set()).add((kind, item))
-        return {key: frozenset(types) for key, types in found.items()}
+
+def _together(streams: Sequence[tuple[int, Any]]) -> Any:
+    """All streams as one Arrow table, with `rank` and `g`."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from tspec.trace.columns import SCHEMA
+
+    parts = []
+    for rank, rows in streams or [(0, SCHEMA.empty_table())]:
+        ranks = pa.repeat(pa.scalar(rank, pa.int64()), rows.num_rows)
+        places = pc.add(rows.column("record"), rank * RANK)
+        parts.append(rows.append_column("rank", ranks).append_column("g", places))
+    return pa.concat_tables(parts).unify_dictionaries()
 
 
 def load(trace: Path | str | Trace, features: Collection[str]) -> Facts:

@@ -25,7 +25,6 @@ from tspec.check.columnar.shapes import (
     Unsupported,
     sql_type,
 )
-from tspec.check.columnar.sql import text, texts
 
 KNOWN = "known"
 """Wanted of a tensor (or anything) if only its being there counts."""
@@ -71,10 +70,8 @@ def of_subjects(facts: Facts, kind: str, field: str, want: str | None) -> Source
     """A field of the subjects of a kind, at each of its samples."""
     asked = ("subjects", kind, field, want)
     if asked not in facts.cache:
-        rows = (
-            "SELECT *, hash(what || ' ' || subject) AS sid FROM raw "
-            f"WHERE tag = 'sample' AND what = {text(kind)} AND field = {text(field)}"
-        )
+        part = facts.part(("sample", kind, field))
+        rows = f"SELECT *, hash(what || ' ' || subject) AS sid FROM {part}"
         types = facts.types.get(("sample", kind, field), frozenset())
         facts.cache[asked] = _source(facts, _Values(rows, "rank, sid, g", types), want)
     source = facts.cache[asked]
@@ -82,27 +79,32 @@ def of_subjects(facts: Facts, kind: str, field: str, want: str | None) -> Source
     return source
 
 
-def of_calls(facts: Facts, events: Iterable[str] | None, field: str, want: str | None) -> Source:
-    """A field of the calls of some events (None: of all), as their begins and ends say it."""
-    named = None if events is None else tuple(sorted(set(events)))
+def of_calls(facts: Facts, events: Iterable[str], field: str, want: str | None) -> Source:
+    """A field of the calls of some events, as their begins and ends say it."""
+    named = tuple(sorted(set(events)))
     asked = ("calls", named, field, want)
     if asked not in facts.cache:
-        only = "" if named is None else f"AND r.what IN {texts(named)}"
-        rows = (
-            "SELECT r.*, k.c, (r.tag = 'end')::INT AS side FROM raw r JOIN calls k ON "
-            "r.rank = k.rank AND r.call = k.call WHERE r.tag IN ('begin', 'end') "
-            f"AND r.field = {text(field)} {only}"
-        )
-        types = frozenset(
-            kind
-            for (tag, what, name), kinds in facts.types.items()
-            if tag in ("begin", "end") and name == field and (named is None or what in named)
-            for kind in kinds
-        )
-        facts.cache[asked] = _source(facts, _Values(rows, "rank, c, side", types), want)
+        parts, types = [], set()
+        for event in named:
+            for tag in ("begin", "end"):
+                key = (tag, event, field)
+                types.update(facts.types.get(key, ()))
+                if key in facts.types:
+                    parts.append(_side(facts.part(key), tag))
+        if not parts:
+            parts.append(_side(facts.part(("begin", "", field)), "begin"))
+        rows = " UNION ALL ".join(parts)
+        values = _Values(rows, "rank, c, side", frozenset(types))
+        facts.cache[asked] = _source(facts, values, want)
     source = facts.cache[asked]
     assert isinstance(source, Source)
     return source
+
+
+def _side(part: str, tag: str) -> str:
+    if tag == "begin":
+        return f"SELECT *, g AS c, 0 AS side FROM {part}"
+    return f"SELECT p.*, k.c, 1 AS side FROM {part} p JOIN calls k ON k.e = p.g"
 
 
 def _source(facts: Facts, values: _Values, want: str | None) -> Source:

@@ -86,6 +86,9 @@ class Relation:
     def query(self) -> str:
         """The relation as it is now, to stand after FROM."""
         self._close()
+        return self._nested()
+
+    def _nested(self) -> str:
         query = self._source
         for layer in self._layers:
             query = f"({layer.replace(BEFORE, query, 1)})"
@@ -102,7 +105,7 @@ class Relation:
             self._pending = {}
             self._layers.append(f"SELECT *, {added} FROM {BEFORE}")
         if len(self._layers) > _DEEPEST:
-            self._source, self._layers = self._facts.table(f"SELECT * FROM {self.query()}"), []
+            self._source, self._layers = self._facts.table(f"SELECT * FROM {self._nested()}"), []
 
     def _fresh(self) -> str:
         return f"x{next(self._facts.names)}"

@@ -38,7 +38,7 @@ def of_subject(scope: Scope, base: Cell, field: str, frame: Frame, want: str | N
 def of_call(
     scope: Scope,
     base: Cell,
-    events: Iterable[str] | None,
+    events: Iterable[str],
     field: str,
     frame: Frame,
     want: str | None,
