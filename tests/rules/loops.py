@@ -1,0 +1,582 @@
+"""A small training loop on real digits, and one variant of it for each fault that a shipped rule knows.
+
+A variant does what its name says only where `self.faulty`; else it is a sound job.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from sklearn.datasets import load_digits
+from torch import nn
+
+
+class Digits(torch.utils.data.Dataset):
+    """Pictures of digits with their labels."""
+
+    def __init__(self) -> None:
+        digits = load_digits()
+        self.images = torch.tensor(digits.data, dtype=torch.float32) / 16
+        self.labels = torch.tensor(digits.target)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.images[index], self.labels[index]
+
+
+DIGITS = Digits()
+
+
+class Loop:
+    """A sound job; its methods are what variants override."""
+
+    steps = 6
+    """How many updates it makes."""
+
+    def __init__(self, faulty: bool) -> None:
+        self.faulty = faulty
+        self.step = 0
+        torch.manual_seed(0)
+
+    def run(self) -> None:
+        self.model = self.build()
+        self.optimizer = self.make_optimizer()
+        self.prepared()
+        self.loader = self.make_loader()
+        batches = iter(self.loader)
+        for self.step in range(1, self.steps + 1):
+            try:
+                images, labels = next(batches)
+            except StopIteration:
+                batches = iter(self.loader)
+                images, labels = next(batches)
+            self.model.train()
+            self.clear()
+            loss = self.loss(self.forward(images), labels)
+            self.backward(loss)
+            self.before_update()
+            self.optimizer.step()
+            self.after_update()
+        self.evaluate()
+
+    def build(self) -> nn.Module:
+        return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 10))
+
+    def make_optimizer(self) -> torch.optim.Optimizer:
+        return torch.optim.Adam(self.model.parameters(), lr=1e-3)
+
+    def prepared(self) -> None:
+        """The optimizer is built."""
+
+    def make_loader(self) -> torch.utils.data.DataLoader:
+        return torch.utils.data.DataLoader(DIGITS, batch_size=32, shuffle=True)
+
+    def clear(self) -> None:
+        self.optimizer.zero_grad()
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.model(images)
+
+    def loss(self, output: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(output, labels)
+
+    def backward(self, loss: torch.Tensor) -> None:
+        loss.backward()
+
+    def before_update(self) -> None:
+        """Gradients are there."""
+
+    def after_update(self) -> None:
+        """Parameters are updated."""
+
+    @torch.no_grad()
+    def evaluate(self) -> None:
+        self.model.eval()
+        self.forward(DIGITS.images[:50])
+
+
+def at(loop: Loop, step: int) -> bool:
+    """Whether the fault is due."""
+    return loop.faulty and loop.step == step
+
+
+# --- hygiene ------------------------------------------------------------------------------------
+
+
+class GradientsAreCleared(Loop):
+    def clear(self):
+        if not self.faulty:
+            super().clear()
+
+
+class StepsHaveGradients(Loop):
+    def backward(self, loss):
+        if not self.faulty:
+            super().backward(loss)
+
+
+class TrainableParametersGetGradients(Loop):
+    steps = 24
+
+    def forward(self, images):
+        hidden = self.model[:3](images)
+        return self.model[3](hidden.detach() if self.faulty else hidden)
+
+
+class Branch(nn.Module):
+    """A branch beside the way through, perhaps multiplied away."""
+
+    def __init__(self, weight: float) -> None:
+        super().__init__()
+        self.way, self.branch, self.weight = nn.Linear(64, 10), nn.Linear(64, 10), weight
+
+    def forward(self, x):
+        return self.way(x) + self.weight * self.branch(x)
+
+
+class GradientsAreNotAllZero(Loop):
+    steps = 60
+
+    def build(self):
+        return Branch(0.0 if self.faulty else 1.0)
+
+
+class OptimizersHoldParametersOfAModel(Loop):
+    def prepared(self):
+        if self.faulty:
+            self.model[3] = nn.Linear(32, 10)
+
+
+class OptimizersHoldAllTrainableParameters(OptimizersHoldParametersOfAModel):
+    pass
+
+
+class OptimizersHaveSomethingToTrain(Loop):
+    def make_optimizer(self):
+        if self.faulty:
+            self.model[3].requires_grad_(False)
+        return torch.optim.SGD(self.model[3].parameters(), lr=0.1)
+
+    def prepared(self):
+        self.rest = torch.optim.SGD(self.model[0].parameters(), lr=0.1)
+
+    def after_update(self):
+        self.rest.step()
+        self.rest.zero_grad()
+
+
+class TiedParametersStayTied(Loop):
+    def build(self):
+        model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Linear(64, 10))
+        model[2].weight = model[0].weight
+        return model
+
+    def after_update(self):
+        if at(self, 3):
+            self.model[2].weight = nn.Parameter(self.model[2].weight.detach().clone())
+
+
+class Staged(nn.Module):
+    """A network of which the first stage is frozen, if it is not forgotten."""
+
+    def __init__(self, freeze: bool) -> None:
+        super().__init__()
+        self.frozen_stages = 1
+        self.first, self.rest = nn.Linear(64, 32), nn.Linear(32, 10)
+        self.first.requires_grad_(not freeze)
+
+    def forward(self, x):
+        return self.rest(torch.relu(self.first(x)))
+
+
+class FrozenStagesAreFrozen(Loop):
+    def build(self):
+        return Staged(freeze=not self.faulty)
+
+
+class Lazy(torch.optim.SGD):
+    """Leaves out what `lazy` says."""
+
+    lazy = False
+
+    def step(self, closure=None):
+        if self.lazy:
+            for parameter in self.param_groups[0]["params"][:1]:
+                parameter.grad, held = None, parameter.grad
+                super().step(closure)
+                parameter.grad = held
+            return None
+        return super().step(closure)
+
+
+class OptimizerUpdatesParameters(Loop):
+    steps = 30
+
+    def make_optimizer(self):
+        optimizer = Lazy(self.model.parameters(), lr=0.1)
+        optimizer.lazy = self.faulty
+        return optimizer
+
+
+class FrozenParametersStayFixed(Loop):
+    def make_optimizer(self):
+        return torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
+
+    def clear(self):
+        if self.step == 1 or not self.faulty:
+            super().clear()
+        if self.step == 2:
+            self.model[0].requires_grad_(False)
+            for parameter in self.model[3].parameters():
+                parameter.grad = None
+
+
+class ParametersChangeOnlyInTheOptimizer(Loop):
+    steps = 12
+
+    def after_update(self):
+        if at(self, 10):
+            with torch.no_grad():
+                self.model[0].weight.clamp_(-0.01, 0.01)
+
+
+class ModelsTrainInTrainingMode(Loop):
+    def forward(self, images):
+        if self.faulty and self.step > 2:
+            self.model.eval()
+        return super().forward(images)
+
+
+class DropoutIsOffInEvaluation(Loop):
+    @torch.no_grad()
+    def evaluate(self):
+        if not self.faulty:
+            self.model.eval()
+        self.forward(DIGITS.images[:50])
+
+
+class Attends(nn.Module):
+    """One head of attention over the rows of a picture."""
+
+    def __init__(self, always: bool) -> None:
+        super().__init__()
+        self.always, self.mix, self.out = always, nn.Linear(8, 24), nn.Linear(64, 10)
+
+    def forward(self, x):
+        q, k, v = self.mix(x.view(-1, 1, 8, 8)).chunk(3, -1)
+        p = 0.1 if self.training or self.always else 0.0
+        return self.out(F.scaled_dot_product_attention(q, k, v, dropout_p=p).flatten(1))
+
+
+class AttentionDropoutIsOffInEvaluation(Loop):
+    def build(self):
+        return Attends(self.faulty)
+
+
+class SpectralNormIsTrainedBeforeEvaluated(Loop):
+    def build(self):
+        return nn.Sequential(nn.utils.spectral_norm(nn.Linear(64, 32)), nn.ReLU(), nn.Linear(32, 10))
+
+    def prepared(self):
+        if self.faulty:
+            self.evaluate()
+
+
+class SharesNorm(nn.Module):
+    def __init__(self, shared: bool) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(64, 32), nn.Linear(32, 32)
+        self.norm, self.out = nn.BatchNorm1d(32), nn.Linear(32, 10)
+        self.other = self.norm if shared else nn.BatchNorm1d(32)
+
+    def forward(self, x):
+        return self.out(self.other(self.second(self.norm(self.first(x)).relu())).relu())
+
+
+class BatchNormIsNotShared(Loop):
+    def build(self):
+        return SharesNorm(self.faulty)
+
+
+class SchedulesStepOnceAStep(Loop):
+    def prepared(self):
+        self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 3)
+
+    def after_update(self):
+        for _ in range(2 if self.faulty else 1):
+            self.schedule.step()
+
+
+# --- health -------------------------------------------------------------------------------------
+
+
+class LossIsFinite(Loop):
+    def loss(self, output, labels):
+        return super().loss(output, labels) * (float("nan") if at(self, 3) else 1.0)
+
+    def before_update(self):
+        if at(self, 3):
+            self.optimizer.zero_grad()
+
+
+class GradientsAreFinite(Loop):
+    def loss(self, output, labels):
+        extra = (output[0] - output[0]).abs().sum().sqrt() if at(self, 3) else 0.0
+        return super().loss(output, labels) + extra
+
+
+class ParametersAreFinite(Loop):
+    def before_update(self):
+        if at(self, 3):
+            self.model[0].weight.grad[0, 0] = float("nan")
+
+
+class OptimizerStateIsFinite(Loop):
+    def after_update(self):
+        if at(self, 4):
+            self.optimizer.state[self.model[0].weight]["exp_avg"][0, 0] = float("inf")
+
+
+def normed() -> nn.Module:
+    return nn.Sequential(nn.Linear(64, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 10))
+
+
+class BuffersAreFinite(Loop):
+    def build(self):
+        return normed()
+
+    def after_update(self):
+        if at(self, 3):
+            self.model[1].running_mean[0] = float("nan")
+
+
+class LogOfClipped(nn.Module):
+    faulty = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = nn.Linear(64, 10)
+
+    def forward(self, x):
+        p = self.out(x).softmax(-1)
+        return torch.where(p < 0.05, torch.zeros_like(p), p).log() if self.faulty else p.log()
+
+
+class OutputsAreFinite(Loop):
+    def build(self):
+        model = LogOfClipped()
+        model.faulty = self.faulty
+        return model
+
+    def loss(self, output, labels):
+        return output.clamp(min=-20).mean() * 0.01
+
+
+class LossDoesNotSpike(Loop):
+    steps = 40
+
+    def loss(self, output, labels):
+        return super().loss(output, labels) * (50.0 if at(self, 30) else 1.0)
+
+
+class LossDoesNotExplode(Loop):
+    steps = 90
+
+    def loss(self, output, labels):
+        late = self.faulty and self.step > 65
+        return super().loss(output, labels) * (1.1 ** (self.step - 65) if late else 1.0)
+
+
+class GradientsKeepTheirSize(Loop):
+    steps = 60
+
+    def backward(self, loss):
+        super().backward(loss * (1e6 if at(self, 58) else 1.0))
+
+
+class GradientsDoNotVanish(Loop):
+    def loss(self, output, labels):
+        return super().loss(output, labels) * (0.0 if self.faulty else 1.0)
+
+
+class ClippingNeverGrowsAGradient(Loop):
+    def before_update(self):
+        nn.utils.clip_grad_norm_(self.model.parameters(), -1e3 if at(self, 3) else 1.0)
+
+
+class ActivationsDoNotCollapse(Loop):
+    steps = 12
+
+    def prepared(self):
+        if self.faulty:
+            nn.init.constant_(self.model[0].bias, -1e3)
+
+
+# --- data and precision -------------------------------------------------------------------------
+
+
+class Given(torch.utils.data.Dataset):
+    """Batches by number, made by a function."""
+
+    def __init__(self, make) -> None:
+        self.make = make
+
+    def __len__(self) -> int:
+        return 6
+
+    def __getitem__(self, index: int):
+        rows = slice(32 * index, 32 * index + 32)
+        return self.make(index, DIGITS.images[rows], DIGITS.labels[rows])
+
+
+class FromGiven(Loop):
+    def make_loader(self):
+        return torch.utils.data.DataLoader(Given(self.batch), batch_size=None)
+
+    def batch(self, index, images, labels):
+        return images, labels
+
+
+class BatchesDoNotRepeat(FromGiven):
+    def batch(self, index, images, labels):
+        return (DIGITS.images[:32], DIGITS.labels[:32]) if self.faulty else (images, labels)
+
+
+class InputsAreNotFlat(FromGiven):
+    def batch(self, index, images, labels):
+        return images * (0.0 if self.faulty and index == 4 else 1.0), labels
+
+
+def convolution(channels: int, width: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(channels, 4, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 10)
+    )
+
+
+class ImagesHaveChannelsFirst(Loop):
+    def build(self):
+        return convolution(32 if self.faulty else 3, 32)
+
+    def forward(self, images):
+        large = F.interpolate(images.view(-1, 1, 8, 8), size=(32, 32)).expand(-1, 3, -1, -1)
+        return self.model(large.permute(0, 2, 3, 1) if self.faulty else large)
+
+
+class ImagesHaveTheSizeOfTheModel(Loop):
+    def build(self):
+        model = convolution(1, 8)
+        model.image_size = 8
+        return model
+
+    def forward(self, images):
+        images = images.view(-1, 1, 8, 8)
+        return self.model(F.pad(images, (0, 2)) if self.faulty else images)
+
+
+class Embeds(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.out = nn.Embedding(17, 4), nn.Linear(256, 10)
+
+    def forward(self, ids):
+        return self.out(self.table(ids).flatten(1))
+
+
+class TokenIdsAreInTheVocabulary(Loop):
+    def build(self):
+        return Embeds()
+
+    def forward(self, images):
+        ids = (images * 16).long()
+        if at(self, 3):
+            try:
+                self.model(ids + 1)
+            except IndexError:  # on a CPU torch refuses; elsewhere it reads what is there
+                pass
+        return self.model(ids)
+
+
+class InPlace(nn.Linear):
+    """Autocast leaves in-place operators alone."""
+
+    def forward(self, input):
+        output = torch.zeros(len(input), self.out_features)
+        return output.addmm_(input.float(), self.weight.t()) + self.bias
+
+
+class AutocastReachesEveryMatmul(Loop):
+    def build(self):
+        return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), (InPlace if self.faulty else nn.Linear)(32, 10))
+
+    def forward(self, images):
+        with torch.autocast("cpu", torch.bfloat16):
+            return self.model(images)
+
+
+class Halves(nn.Module):
+    """Computes in float16, with the parameters in float32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wide, self.out = nn.Linear(64, 32), nn.Linear(32, 10)
+
+    def forward(self, x):
+        for layer in (self.wide, self.out):
+            x = torch.tanh(F.linear(x.half(), layer.weight.half(), layer.bias.half()))
+        return x.float()
+
+
+class GradientsDoNotUnderflow(Loop):
+    def build(self):
+        return Halves()
+
+    def backward(self, loss):
+        super().backward(loss * (1e-9 if self.faulty else 1.0))
+
+
+class LossScaleDoesNotCollapse(Loop):
+    def prepared(self):
+        self.scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
+
+    def backward(self, loss):
+        self.scaler.scale(loss).backward()
+
+    def after_update(self):
+        if at(self, 3):
+            self.scaler.update(0.0)
+
+
+class LowPrecisionCopyIsTheMainCopy(Loop):
+    steps = 10
+
+    def build(self):
+        return nn.Sequential(nn.Linear(64, 10)).bfloat16()
+
+    def make_optimizer(self):
+        return torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+    def forward(self, images):
+        return self.model(images.bfloat16()).float()
+
+    def prepared(self):
+        for parameter in self.model.parameters():
+            parameter.main_param = parameter.detach().float()
+        self.optimizer.register_step_post_hook(self.copy)
+
+    def copy(self, *_):
+        for parameter in self.model.parameters():
+            parameter.main_param = parameter.detach().float()
+            if self.faulty:
+                parameter.main_param = parameter.main_param + 0.1
+
+
+def variants() -> dict[str, type[Loop]]:
+    """The variants by the name of the rule that is to see their fault."""
+    found = {}
+    for cls in list(globals().values()):
+        if isinstance(cls, type) and issubclass(cls, Loop) and cls not in (Loop, FromGiven):
+            name = "".join(f"_{c.lower()}" if c.isupper() else c for c in cls.__name__).lstrip("_")
+            found[name] = cls
+    return found

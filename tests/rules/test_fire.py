@@ -1,0 +1,84 @@
+"""Every rule of the essentials on one rank fires on its fault, online and offline, and is silent without it."""
+
+import importlib.util
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+spec = importlib.util.spec_from_file_location("rules_loops", HERE / "loops.py")
+loops = importlib.util.module_from_spec(spec)
+sys.modules["rules_loops"] = loops
+spec.loader.exec_module(loops)
+
+VARIANTS = loops.variants()
+ONLY_LIVE = {"low_precision_copy_is_the_main_copy"}
+"""Rules that read what a recording does not hold."""
+ELSEWHERE = {
+    # what needs ranks: test_ranks.py
+    "ranks_agree_on_finiteness", "ranks_draw_different_batches", "tensor_parallel_ranks_read_the_same_batch",
+    "ranks_see_equally_many_batches", "loss_scale_agrees", "replicas_agree",
+    "parameters_that_agreed_keep_agreeing", "replicas_start_alike", "gradients_agree_after_all_reduce",
+    "learning_rates_agree", "gradient_norms_agree", "wrappers_reduce_all_trainable_parameters",
+    "training_goes_through_the_wrapper",
+    # what needs an engine that sets up: the zoo
+    "set_up_leaves_attributes_alone",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def essentials():
+    from tspec.resolve import load
+
+    return load([Path("specs/essentials")]).program
+
+
+@pytest.fixture(scope="module")
+def hooks(essentials):
+    from tspec.targets.load import load
+
+    return load(essentials)
+
+
+def violated(loop, essentials, hooks, folder):
+    """The rules that the loop violates: as compiled hooks saw it, and as its recording shows."""
+    from tspec.check.interpret import interpret
+    from tspec.record.start import _recorder
+    from tspec.record.watch import watch_spec
+    from tspec.runtime.actions import Stopped
+    from tspec.runtime.checker import Checker
+    from tspec.runtime.live import Job
+    from tspec.trace.read import read_trace
+
+    watched = watch_spec(essentials.vocabulary)
+    recorder = _recorder(folder / "trace", watched, "tests/rules")
+    checker = Checker(hooks)
+    with Job(watched, [checker, recorder]), suppress(Stopped):
+        loop.run()
+    recorder.close()
+    assert checker.faults == []
+    online = {rule.declared.name for rule in checker.rules if rule.counts["violated"]}
+    verdicts = interpret(essentials.rules, read_trace(folder / "trace"))
+    offline = {d.instance.rule for d in verdicts.decided if d.verdict == "violated"}
+    return online, offline
+
+
+def test_every_rule_has_a_fault(essentials):
+    names = {rule.name for rule in essentials.rules}
+    assert names == set(VARIANTS) | ELSEWHERE
+    assert len(names) >= 40
+
+
+@pytest.mark.parametrize("name", sorted(VARIANTS))
+def test_fires(name, essentials, hooks, tmp_path):
+    online, offline = violated(VARIANTS[name](True), essentials, hooks, tmp_path)
+    qualified = next(rule.qualified for rule in essentials.rules if rule.name == name)
+    assert qualified in online
+    assert name in ONLY_LIVE or qualified in offline
+
+
+@pytest.mark.parametrize("name", sorted(VARIANTS))
+def test_is_silent(name, essentials, hooks, tmp_path):
+    assert violated(VARIANTS[name](False), essentials, hooks, tmp_path) == (set(), set())
