@@ -77,7 +77,7 @@ def attach(
     file: nodes.File, comments: Sequence[Token], source: Source
 ) -> tuple[nodes.File, list[Diagnostic]]:
     """The file with its comments and empty lines, and a warning for each `///` without use."""
-    attaching = _Attaching(source, _children(file))
+    attaching = _Attaching(source)
     for token in comments:
         attaching.place(file, token)
     return attaching.rebuilt(file), attaching.found
@@ -88,7 +88,7 @@ class _Attaching:
     """Which comment goes where, by the `id` of nodes of a tree that stays alive meanwhile."""
 
     source: Source
-    items: list[nodes.Node]
+    children: dict[int, list[nodes.Node]] = field(default_factory=dict)
     slots: dict[int, _Slots] = field(default_factory=dict)
     touched: set[int] = field(default_factory=set)
     found: list[Diagnostic] = field(default_factory=list)
@@ -179,8 +179,10 @@ class _Attaching:
         return self.source.text[self.source.text.rfind("\n", 0, offset) + 1 : offset]
 
     def _children(self, node: nodes.Node) -> list[nodes.Node]:
-        """The nodes below one, in the order of the text; those of the file are sorted once."""
-        return self.items if isinstance(node, nodes.File) else _children(node)
+        """The nodes below one, in the order of the text, sorted once."""
+        if id(node) not in self.children:
+            self.children[id(node)] = _children(node)
+        return self.children[id(node)]
 
     def _useless(self, span: Span) -> None:
         self.found.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tspec.syntax.clauses import KEYWORDS
-from tspec.syntax.tokens import keywords, signs
+from tspec.syntax.tokens import fixed, keywords
 
 _OPERATORS = frozenset({"+", "-", "*", "/", "==", "!=", "<", "<=", ">", ">=", "(", "[", "."})
 _WORD_OPERATORS = frozenset({"and", "or", "not", "implies", "in", "is"})
@@ -21,8 +21,7 @@ _MOST = 8
 
 def texts(expected: Iterable[str]) -> list[str]:
     """The fixed words and signs among some terminals, in alphabetical order."""
-    fixed = {**keywords(), **signs()}
-    return sorted(fixed[terminal] for terminal in expected if terminal in fixed)
+    return sorted(fixed()[terminal] for terminal in expected if terminal in fixed())
 
 
 def describe(expected: frozenset[str]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from lark import Token
 
@@ -40,24 +42,19 @@ def span_of(token: Token) -> Span:
     return Span(token.start_pos, token.start_pos + len(token))
 
 
-def is_keyword(token_type: str) -> bool:
-    """Whether a terminal of the grammar is one fixed word, such as `WHEN`."""
-    return token_type in keywords()
+@cache
+def fixed() -> Mapping[str, str]:
+    """The words and signs that the grammar fixes, such as `when` and `{`: terminal to text."""
+    terminals = tables.load().terminals
+    return {each.name: each.pattern.value for each in terminals if each.pattern.type == "str"}
 
 
-def keywords() -> dict[str, str]:
+@cache
+def keywords() -> Mapping[str, str]:
     """The fixed words of the grammar: terminal to text."""
-    return {
-        terminal.name: terminal.pattern.value
-        for terminal in tables.load().terminals
-        if terminal.pattern.type == "str" and terminal.pattern.value.replace("_", "").isalpha()
-    }
+    return {name: text for name, text in fixed().items() if text.replace("_", "").isalpha()}
 
 
-def signs() -> dict[str, str]:
+def signs() -> Mapping[str, str]:
     """The fixed signs of the grammar, such as `{`: terminal to text."""
-    return {
-        terminal.name: terminal.pattern.value
-        for terminal in tables.load().terminals
-        if terminal.pattern.type == "str" and terminal.name not in keywords()
-    }
+    return {name: text for name, text in fixed().items() if name not in keywords()}
