@@ -46,6 +46,13 @@ class Reads:
     ambients: tuple[tuple[Frame, str], ...]
     kinds: tuple[tuple[Frame, str], ...]
 
+    @property
+    def reads_start(self) -> bool:
+        """Something is read at the window's start."""
+        frames = [column.frame for column in self.columns]
+        frames += [frame for frame, _ in (*self.ambients, *self.kinds)]
+        return "was" in frames
+
     def of(self, frame: Frame) -> tuple[Column, ...]:
         """The columns of one frame."""
         return tuple(column for column in self.columns if column.frame == frame)

@@ -18,7 +18,7 @@ from tspec.runtime.findings import Findings
 from tspec.runtime.gathering import Gathering, Packet
 from tspec.runtime.job import Hooks, Program
 from tspec.runtime.ledger import Outcome
-from tspec.runtime.meeting import Book, Entry, instances, settle
+from tspec.runtime.meeting import Book, Entry, evidence, instances, settle, settle_one
 from tspec.runtime.memory import Memory
 from tspec.runtime.windows import Window
 
@@ -70,23 +70,41 @@ class Checker(Hooks):
 
     def begin(self, call: Call, source: Source) -> None:
         """A watched call begins; before an update the ranks agree whether it is skipped."""
-        if self.silent or call.event not in self.program.begins:
+        if self.silent:
             return
-        self._guarded(call.event, lambda: super(Checker, self).begin(call, source))
-        if call.parent is None and self.program.firsts:
-            self._guarded(call.event, lambda: self._look(source))
-        if call.event in UPDATES and self.skips and not _inside_update(call):
+        event = call.event
+        hook = self.program.begins.get(event)
+        if hook is None:
+            return
+        try:
+            if not self._started:
+                self.start(source)
+            hook(self, call, source)
+            self._last = call.context
+            if call.parent is None and self.program.firsts:
+                self._look(source)
+        except Exception as fault:
+            self._fault(event, fault)
+        if self.skips and event in UPDATES and not _inside_update(call):
             self._before_update(source)
         elif self.found:
             self._act_at_once(source)
 
     def end(self, call: Call, source: Source) -> None:
         """A watched call returned."""
-        if self.silent or call.event not in self.program.ends:
+        if self.silent:
             return
-        if call.event == "fetch":
-            self._guarded(call.event, lambda: self._look(source))
-        self._guarded(call.event, lambda: super(Checker, self).end(call, source))
+        event = call.event
+        hook = self.program.ends.get(event)
+        if hook is None:
+            return
+        try:
+            if event == "fetch":
+                self._look(source)
+            hook(self, call, source)
+            self._last = source.context
+        except Exception as fault:
+            self._fault(event, fault)
         if self.found:
             self._act_at_once(source)
 
@@ -147,7 +165,10 @@ class Checker(Hooks):
         except ACTS:
             raise
         except Exception as fault:
-            self._say(f"internal error at {where}: {_described(fault)} (the job goes on)")
+            self._fault(where, fault)
+
+    def _fault(self, where: str, fault: Exception) -> None:
+        self._say(f"internal error at {where}: {_described(fault)} (the job goes on)")
 
     def run(self, function: Callable[..., None], number: int, window: Window) -> None:
         """Look at a rule in a window; a fault of its own switches it off."""
@@ -179,12 +200,15 @@ class Checker(Hooks):
     def _settle_alone(self, number: int) -> None:
         """Decide what one rank alone has read, with what it read before."""
         rule, joint = self.rules[number], self.program.joints[number]
-        entries = rule.entries[:]
-        rule.entries.clear()
         book = self.books.setdefault(number, Book())
-        for each in instances(joint.declared, entries, {}):
-            if self._is_new(number, each):
-                rule.enter(settle(joint, each, None, book))
+        for entry in rule.entries:
+            entry.subjects = tuple(
+                f"#{entry.at[1]}" if name is None else name for name in entry.subjects
+            )
+            if self._is_new(number, (entry,)) and not settle_one(joint, entry, book, rule.counts):
+                rule.counts["violated"] -= 1
+                rule.enter(evidence(joint, entry))
+        rule.entries.clear()
 
     def _is_new(self, number: int, entries: Sequence[Entry]) -> bool:
         """Of `once`, only the first window counts."""

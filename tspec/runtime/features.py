@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tspec.runtime.edges import Missing
@@ -32,7 +32,7 @@ def feature(tensor: Any, name: str) -> Any:
         return tensor.features.get(name, NOT_RECORDED)
     if tensor.__class__ is Missing:
         return tensor
-    if isinstance(tensor, Mapping):
+    if isinstance(tensor, dict):
         tensor = tuple(tensor.values())
     if isinstance(tensor, tuple):
         present = [item for item in tensor if item is not ABSENT]

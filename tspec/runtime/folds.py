@@ -31,7 +31,7 @@ def fold_list(name: str, values: Any) -> Any:
     """Fold a list, or say why there is none. Of a list, `count` is the number of its elements."""
     if values.__class__ is Missing:
         return values
-    if isinstance(values, Mapping):
+    if isinstance(values, dict):
         values = tuple(values.values())
     if not isinstance(values, (tuple, frozenset, list)):
         return NOT_RECORDED

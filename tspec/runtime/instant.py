@@ -40,6 +40,7 @@ class Instant:
         "_begun",
         "_born",
         "_columns",
+        "_kept",
         "_names",
         "_places",
         "_plain",
@@ -66,6 +67,7 @@ class Instant:
         self._columns: dict[tuple[str, str], Mapping[str, Any]] = {}
         self._names: dict[str, tuple[str, ...]] = {}
         self._refs: dict[str, tuple[Ref, ...]] = {}
+        self._kept: tuple[tuple[Sequence[str], Sequence[str]], ...] = ()
         self._values: dict[str, Any] = {}
         self._places: dict[str, dict[str, int]] = {}
 
@@ -110,15 +112,21 @@ class Instant:
             found = self._plain[key] = dict(self.source.fields(*key))
         return found
 
-    def hold(self, kinds: Sequence[str], ambients: Sequence[str]) -> None:
-        """Read now what `old` will ask for later."""
+    def keep(self, kinds: Sequence[str], ambients: Sequence[str]) -> None:
+        """Say what `old` will ask for later, beside columns."""
+        self._kept = (*self._kept, (kinds, ambients))
+
+    def hold(self) -> None:
+        """Read now what is asked for later."""
         self.fetch()
-        for kind in kinds:
-            self.subjects(kind)
-            if kind in PASSING:
-                self.born_between(kind, 0, 0)
-        for name in ambients:
-            self.ambient(name)
+        for kinds, ambients in self._kept:
+            for kind in kinds:
+                self.subjects(kind)
+                if kind in PASSING:
+                    self.born_between(kind, 0, 0)
+            for name in ambients:
+                self.ambient(name)
+        self._kept = ()
 
     def within(self, other: Instant) -> None:
         """It lies in a forward pass of which another instant was the first: what has no tensors stays."""

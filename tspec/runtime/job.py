@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tspec.runtime.calls import Kept, Log, Pattern, Watched, ancestors
@@ -22,14 +22,29 @@ UNITS = {"step": "step", "epoch": "epoch", "microbatch": "microbatch"}
 class Edge:
     """One edge as hooks see it: the instant, and the call or span it is of."""
 
-    __slots__ = ("call", "index", "next", "now", "opened", "places", "span")
+    __slots__ = (
+        "begun",
+        "call",
+        "index",
+        "microbatches",
+        "next",
+        "now",
+        "opened",
+        "places",
+        "rank",
+        "span",
+    )
 
     def __init__(self, now: Instant, call: Watched | None = None) -> None:
         self.now = now
         self.call = call
         self.places: dict[int, Place] = {}
+        self.begun: Edge | None = None
+        """At the end of a call, its begin."""
+        self.microbatches = 0
         self.next: Instant | None = None
         """At a boundary, the instant as what opens there sees it."""
+        self.rank = now.source.rank
         self.opened: Opening | None = None
         """The span that closes."""
         self.span = ""
@@ -58,6 +73,8 @@ class Program:
     spans: Mapping[str, Callable[..., None]]
     kept: Mapping[str, Kept]
     logged: frozenset[str]
+    calls: Mapping[str, Sequence[tuple[int, Pattern]]] = field(default_factory=dict)
+    """Event -> the rules of which its calls are windows with an end."""
     passing: tuple[Want, ...] = ()
     """Columns of batches and messages that rules read."""
     firsts: tuple[Want, ...] = ()
@@ -75,6 +92,7 @@ class Hooks:
         self.log = Log()
         self.memory: Memory | None = None
         self.spans: dict[str, Opening] = {}
+        self.logging = logging
         self.collect = collect
         """Keep what must be decided together; else it is decided as soon as it can be."""
         self._edges: dict[int, Edge] = {}
@@ -147,14 +165,17 @@ class Hooks:
     def cut(self, source: Source) -> None:
         """The recording ends here: what is still open is cut off."""
         now = self.instant(source, source.context)
+        for edge in self._edges.values():
+            event = "" if edge.call is None else edge.call.event
+            for number, pattern in self.program.calls.get(event, ()):
+                if self.looks(edge, number, pattern) and not self.opened(edge, number):
+                    self.open_window(edge, number, pattern)
         for rule in self.rules:
             for window in list(rule.open.values()):
-                if rule.declared.kind != "after":
-                    window.cut_off(now)
-                    rule.note(window)
-                    self.run(
-                        self.program.functions[rule.declared.number], rule.declared.number, window
-                    )
+                window.cut_off(now)
+                rule.note(window)
+                number = rule.declared.number
+                self.run(self.program.functions[number], number, window)
             rule.open.clear()
 
     # spans
@@ -174,14 +195,15 @@ class Hooks:
         rule = self.rules[number]
         if e.next is None or not rule.on or (e.span == "step" and e.index < 1):
             return False
-        return self._due(rule.declared, e.next.context, (e.span, e.index))
+        return _due(rule.declared, e.next.context, (e.span, e.index))
 
     def open_span(self, e: Edge, number: int) -> None:
         """A window of a rule opens with the span."""
         rule, opening = self.rules[number], self.spans[e.span]
         window = Window(opening.was, self.log)
         window.at, window.index = opening.at, opening.unit
-        rule.places.append(opening.at)
+        if rule.declared.across:
+            rule.places.append(opening.at)
         rule.open[-1] = window
 
     def close_span(self, e: Edge, number: int) -> Window | None:
@@ -200,6 +222,7 @@ class Hooks:
         """A call that some rule watches begins."""
         watched = Watched(call, self.program.kept[call.event], source)
         edge = Edge(self.instant(source, call.context), watched)
+        edge.microbatches = self._microbatches
         self._in_forward(call, edge)
         self._edges[call.id] = edge
         if call.event in self.program.logged:
@@ -215,6 +238,7 @@ class Hooks:
         edge = Edge(self.instant(source, source.context), begun.call)
         self._in_forward(call, edge)
         edge.places = begun.places
+        edge.begun = begun
         return edge
 
     def _in_forward(self, call: Call, edge: Edge) -> None:
@@ -240,17 +264,10 @@ class Hooks:
         if pattern.late:
             return
         key = tuple(call.get(name) for name in pattern.fields)
-        outer = [one for one in ancestors(call.call) if one.event in pattern.events]
         nested = any(
-            all(
-                map(
-                    e.now.matches,
-                    pattern.fields,
-                    key,
-                    [one.fields.get(n, NOT_RECORDED) for n in pattern.fields],
-                )
-            )
-            for one in outer
+            all(map(e.now.matches, pattern.fields, key, _raw_fields(one, pattern)))
+            for one in ancestors(call.call)
+            if one.event in pattern.events
         )
         before: list[int] = []
         count = 0
@@ -261,67 +278,77 @@ class Hooks:
             before.append(call.id)
         e.places[pattern.number] = Place(key, nested, (call.step, count), before)
 
-    def before(self, e: Edge, number: int, pattern: Pattern) -> Window | None:
-        """The instant before a call, if a rule is looked at there."""
-        window = self._call_window(e, number, pattern)
-        if window is None:
-            return None
+    def looks(self, e: Edge, number: int, pattern: Pattern) -> bool:
+        """Whether a rule is looked at in the window of this call: it is on and due, the call is outermost."""
+        rule, call = self.rules[number], e.call
+        if not rule.on or call is None:
+            return False
+        if rule.declared.every is not None and not _due(rule.declared, call.call.context, None):
+            return False
+        place = e.places.get(pattern.number)
+        return place is None or not place.nested
+
+    def has_group(self, e: Edge, number: int, axes: Sequence[str]) -> bool:
+        """Whether this rank can have a group on one of the axes (all of a rule's; of a field: none named)."""
+        source = e.now.source
+        if source.world < 2:
+            return False
+        return not axes or any(len(e.now.ranks(axis) or ()) > 1 for axis in axes)
+
+    def idle(self, number: int) -> None:
+        """A rule's condition is false whatever the state: its window is counted as one idle instance."""
+        self.rules[number].counts["idle"] += 1
+
+    def before(self, e: Edge, number: int, pattern: Pattern) -> Window:
+        """The instant before a call, at which a rule is looked at."""
+        window = self._window(e, number, pattern)
         self.rules[number].note(window)
         return self._instant(window, e)
 
-    def open(self, e: Edge, number: int, pattern: Pattern) -> Window | None:
-        """A window opens with a call (or the instant after it is awaited)."""
-        window = self._call_window(e, number, pattern)
-        if window is not None and e.call is not None:
-            self.rules[number].open[e.call.id] = window
+    def open_window(self, e: Edge, number: int, pattern: Pattern) -> Window:
+        """A window opens with a call, at which something is read."""
+        window = self._window(e, number, pattern)
+        assert e.call is not None
+        self.rules[number].open[e.call.id] = window
         return window
 
-    def close_call(self, e: Edge, number: int) -> Window | None:
-        """The window of a rule that closes with the call, if one was open."""
-        assert e.call is not None
+    def opened(self, e: Edge, number: int) -> bool:
+        """Whether a window of the rule was opened with the call."""
+        return e.call is not None and e.call.id in self.rules[number].open
+
+    def close_window(self, e: Edge, number: int, pattern: Pattern) -> Window:
+        """The window of a rule that closes with the call."""
+        call, begun = e.call, e.begun
+        assert call is not None and begun is not None
         rule = self.rules[number]
-        window = rule.open.pop(e.call.id, None)
-        if window is None or not rule.on:
-            return None
+        window = rule.open.pop(call.id, None) or self._window(begun, number, pattern)
         rule.note(window)
         if rule.declared.kind == "after":
             window.was = e.now
             window.begin = e.now.seq
-            window.index = (e.call.step, e.now.context.epoch, self._microbatches)
+            window.index = (call.step, e.now.context.epoch, self._microbatches)
             return self._instant(window, e)
         seq = e.now.seq
         window.close(e.now, seq - 1, (window.begin + 1, seq))
         return window
 
-    def _call_window(self, e: Edge, number: int, pattern: Pattern) -> Window | None:
-        rule, call = self.rules[number], e.call
+    def _window(self, e: Edge, number: int, pattern: Pattern) -> Window:
+        call = e.call
         assert call is not None
-        if not rule.on or not self._due(rule.declared, call.call.context, None):
-            return None
         place = e.places.get(pattern.number)
-        if place is not None and place.nested:
-            return None
         window = Window(e.now, self.log, call)
         window.pattern = pattern
         window.places = e.places
         window.first = e.now.seq + 1
         if place is not None:
             window.at, window.earlier = place.at, place.earlier
-        window.index = (call.step, call.call.context.epoch, self._microbatches)
+        window.index = (call.step, call.call.context.epoch, e.microbatches)
         return window
 
     def _instant(self, window: Window, e: Edge) -> Window:
         window.first = self._step_opened
         window.close(e.now, e.now.seq - 1, (self._step_opened, e.now.seq))
         return window
-
-    @staticmethod
-    def _due(declared: Declared, context: Context, span: tuple[str, int] | None) -> bool:
-        if declared.every is None:
-            return True
-        count, unit = declared.every
-        number = span[1] if span is not None and span[0] == unit else getattr(context, unit)
-        return bool(number % count == 0)
 
     def leave(self, e: Edge) -> None:
         """All that is looked at when a call returns has been."""
@@ -349,6 +376,18 @@ class Hooks:
         step = self._last.step
         if len(self._places) > 10_000:
             self._places = {key: value for key, value in self._places.items() if key[0] >= step}
+
+
+def _due(declared: Declared, context: Context, span: tuple[str, int] | None) -> bool:
+    if declared.every is None:
+        return True
+    count, unit = declared.every
+    number = span[1] if span is not None and span[0] == unit else getattr(context, unit)
+    return bool(number % count == 0)
+
+
+def _raw_fields(call: Call, pattern: Pattern) -> list[Any]:
+    return [call.fields.get(name, NOT_RECORDED) for name in pattern.fields]
 
 
 def _hashable(value: Any) -> Any:

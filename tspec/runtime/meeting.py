@@ -132,6 +132,24 @@ def settle(joint: Joint, entries: Sequence[Entry], others: Others | None, book: 
     return outcome(verdict, reason, _evidence(joint, have) if verdict == "violated" else None)
 
 
+def settle_one(joint: Joint, entry: Entry, book: Book, counts: dict[str, int]) -> bool:
+    """Decide and count an instance of one rank alone; false if it is violated."""
+    past = book.past(entry)
+    whens, expects = joint.decide((entry.leaves,), (past,), (entry.index,), (0,))
+    verdict, _ = _due(joint.declared, entry, whens[0])
+    if verdict == "holds":
+        verdict, _ = claimed(expects[0])
+    counts[verdict] += 1
+    return bool(verdict != "violated")
+
+
+def evidence(joint: Joint, entry: Entry) -> Outcome:
+    """The outcome of a violated instance of one rank alone."""
+    names = tuple(name or "" for name in entry.subjects)
+    values = _evidence(joint, {entry.rank: entry})
+    return Outcome(entry.rule, entry.group, entry.at, names, "violated", "", entry.step, values)
+
+
 def _due(declared: Declared, entry: Entry, when: Any) -> tuple[Any, str]:
     return due(declared, entry.cut, False if entry.leaves is None else when)
 

@@ -28,7 +28,7 @@ def handles(value: Any) -> Iterator[Any]:
             yield from handles(item)
     elif isinstance(value, frozenset):
         return
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         for item in value.values():
             yield from handles(item)
     else:
@@ -41,7 +41,7 @@ def replaced(value: Any, seen: Callable[[Any], Any]) -> Any:
         return value
     if isinstance(value, (tuple, list)):
         return tuple(replaced(item, seen) for item in value)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return {key: replaced(item, seen) for key, item in value.items()}
     return seen(value)
 

@@ -43,7 +43,7 @@ def missing_in(value: Any) -> Missing | None:
         return digest if digest.__class__ is Missing else None
     if isinstance(value, tuple):
         return first_missing(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return first_missing(value.values())
     return None
 
@@ -129,7 +129,7 @@ def is_equal(a: Any, b: Any) -> bool:
         return bool(a.features.get("digest") == b.features.get("digest"))
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(is_equal, a, b))
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
+    if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(is_equal(a[key], b[key]) for key in a)
     return a.__class__ is b.__class__ and bool(a == b)
 
@@ -144,7 +144,7 @@ def bits(value: Any) -> Any:
         return tuple(map(bits, value))
     if isinstance(value, frozenset):
         return frozenset(map(bits, value))
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return ("map", frozenset((key, bits(item)) for key, item in value.items()))
     return (value.__class__.__name__, value)
 
@@ -251,7 +251,7 @@ def contained(item: Any, collection: Any) -> Any:
         return collection
     if isinstance(collection, str):
         return item in collection if isinstance(item, str) else NOT_RECORDED
-    if isinstance(collection, Mapping):
+    if isinstance(collection, dict):
         return _in_map(item, collection)
     if not isinstance(collection, (tuple, frozenset)):
         return NOT_RECORDED
@@ -267,7 +267,7 @@ def _element(item: Any, collection: Any) -> Any:
 
 
 def _in_map(item: Any, collection: Mapping[Any, Any]) -> Any:
-    if isinstance(item, Mapping):
+    if isinstance(item, dict):
         return conjunction(
             equal(value, collection[key]) if key in collection else False
             for key, value in item.items()
@@ -283,7 +283,7 @@ def indexed(base: Any, index: Any) -> Any:
         return base
     if index.__class__ is Missing:
         return index
-    if isinstance(base, Mapping):
+    if isinstance(base, dict):
         return base.get(index, ABSENT)
     if not (isinstance(base, tuple) and index.__class__ is int):
         return NOT_RECORDED

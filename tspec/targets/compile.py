@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from tspec.plan.build import Plan, RulePlan, build
+from tspec.plan.build import Plan, RulePlan, build, fields_of
 from tspec.resolve import rules as r
 from tspec.targets.bodies import INDENT, Body, body, comment_of
 from tspec.targets.hooks import declared, hooks
@@ -74,12 +74,25 @@ def _render(program: r.Program, plan: Plan, bodies: Mapping[int, Body]) -> str:
         begins=[(literal(event), hook.name) for event, hook in points.begins],
         ends=[(literal(event), hook.name) for event, hook in points.ends],
         spans=[(literal(span), hook.name) for span, hook in points.spans],
+        calls=[(literal(event), found) for event, found in _calls(plan).items()],
         passing=literal(plan.passing),
         firsts=literal(plan.firsts),
         kinds=literal(plan.kinds),
         watch=repr(watched(program.vocabulary, plan)),
     )
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+
+def _calls(plan: Plan) -> dict[str, list[tuple[int, int]]]:
+    """Event -> (rule, pattern) of the rules of which its calls are windows with an end."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for one in plan.rules:
+        event = one.rule.window.event
+        if event is not None and one.rule.window.kind in ("during", "calls"):
+            pattern = plan.pattern(event.events, fields_of(event)).number
+            for name in sorted(set(event.events)):
+                found.setdefault(name, []).append((one.number, pattern))
+    return dict(sorted(found.items()))
 
 
 def _rule(one: RulePlan, text: Body) -> dict[str, object]:

@@ -67,20 +67,26 @@ def _pattern(plan: Plan, rule: RulePlan) -> str:
 
 def _begin(plan: Plan, names: dict[int, str], event: str, suffix: str) -> Hook:
     before = _of_event(plan, event, "before")
-    opening = _of_event(plan, event, "during", "calls", "after")
+    opening = [one for one in _of_event(plan, event, "during", "calls") if needs_begin(one)]
     lines = ["e = job.begin_call(call, source)"]
     windows = _of_event(plan, event, "before", "after", "during", "calls")
     for number in sorted({_pattern(plan, one) for one in windows}):
         lines.append(f"job.count(e, {number})")
     for one in before:
-        lines += _due(plan, one, f"job.before(e, {one.number}, {_pattern(plan, one)})", "e.now")
+        lines += _looked_at(plan, one, "before", "e.now")
     for one in opening:
         lines += _opening(plan, one)
     lines += _readings(plan, event)
-    lines += _hold([one for one in opening if one.rule.window.kind != "after"], plan, event)
+    lines += _hold(opening, plan, event)
     for one in before:
         lines += _run(one, names)
     return Hook(f"begin_{suffix}", "job, call, source", comment(f"{event} begins."), tuple(lines))
+
+
+def needs_begin(one: RulePlan) -> bool:
+    """Something is read or known when the call begins."""
+    guarded = one.guard is not None and one.rule.window.kind == "during"
+    return guarded or one.reads.reads_start or bool(one.watched)
 
 
 def _end(plan: Plan, names: dict[int, str], event: str, suffix: str) -> Hook:
@@ -88,7 +94,7 @@ def _end(plan: Plan, names: dict[int, str], event: str, suffix: str) -> Hook:
     lines = ["e = job.end_call(call, source)"]
     lines += ["if e is None:", f"{INDENT}return"]
     for one in closing:
-        lines += _due(plan, one, f"job.close_call(e, {one.number})", "e.now")
+        lines += _looked_at(plan, one, "close_window", "e.now")
     lines += _readings(plan, event)
     lines += _hold([], plan, event)
     for one in closing:
@@ -97,31 +103,86 @@ def _end(plan: Plan, names: dict[int, str], event: str, suffix: str) -> Hook:
     return Hook(f"end_{suffix}", "job, call, source", comment(f"{event} returns."), tuple(lines))
 
 
-def _due(plan: Plan, one: RulePlan, window: str, now: str) -> Iterator[str]:
+def _looked_at(plan: Plan, one: RulePlan, method: str, now: str) -> Iterator[str]:
     """Whether a rule is looked at here, and if so what it will read."""
+    number, pattern = one.number, _pattern(plan, one)
+    kind = one.rule.window.kind
+    opened = method == "close_window" and kind != "after" and needs_begin(one)
     yield f"# {comment_of(one.rule)}"
-    yield f"w{one.number} = {window}"
+    yield f"w{number} = None"
+    yield f"if {f'job.opened(e, {number})' if opened else f'job.looks(e, {number}, {pattern})'}:"
+    indent = INDENT
+    idle = _idle(plan, one, kind != "during")
+    if idle:
+        yield f"{INDENT}if not job.logging and ({idle}):"
+        yield f"{INDENT * 2}job.idle({number})"
+        yield f"{INDENT}else:"
+        indent = INDENT * 2
+    yield f"{indent}w{number} = job.{method}(e, {number}, {pattern})"
     columns = literal_wants(one.reads.of("now"))
-    guarded = one.guard is not None and one.rule.window.kind != "during"
-    if not guarded and columns is None:
-        return
-    yield f"if w{one.number} is not None:"
-    if guarded:
-        code = _guard(plan, one, "end")
-        yield f"{INDENT}w{one.number}.idle = {code} is False"
     if columns is not None:
-        yield (
-            f"{INDENT}if not w{one.number}.idle:" if one.guard is not None else f"{INDENT}if True:"
-        )
-        yield f"{INDENT * 2}{now}.want({columns})"
+        yield f"{indent}{now}.want({columns})"
 
 
-def _guard(plan: Plan, one: RulePlan, frame: str) -> str:
-    """Python for the part of a condition that reads context alone."""
+def _opening(plan: Plan, one: RulePlan) -> Iterator[str]:
+    """A window opens: what `old` and the condition of a `during` will ask for is read now."""
+    number, pattern = one.number, _pattern(plan, one)
+    yield f"# {comment_of(one.rule)}"
+    yield f"if job.looks(e, {number}, {pattern}):"
+    indent = INDENT
+    idle = _idle(plan, one, one.rule.window.kind == "during")
+    if idle:
+        yield f"{INDENT}if not job.logging and ({idle}):"
+        yield f"{INDENT * 2}job.idle({number})"
+        yield f"{INDENT}else:"
+        indent = INDENT * 2
+    yield f"{indent}job.open_window(e, {number}, {pattern})"
+    yield f"{indent}e.now.want({literal_wants(one.reads.of('was')) or '()'})"
+    yield f"{indent}e.now.keep({_kept(one)})"
+
+
+def _idle(plan: Plan, one: RulePlan, guarded: bool) -> str:
+    """Python for why a rule's window is idle whatever the state, or nothing."""
+    reasons = []
+    if one.rule.across and not one.history:
+        reasons.append(f"not job.has_group(e, {one.number}, {_axes(one)})")
+    if guarded and one.guard is not None:
+        reasons.append(f"{_guard(plan, one, 'e')} is False")
+    return " or ".join(reasons)
+
+
+def _axes(one: RulePlan) -> str:
+    """The axes of a rule that looks across axes only; none where a field names the group."""
+    names = tuple(axis.name for axis in one.rule.across if isinstance(axis, r.Axis))
+    return literal(names if len(names) == len(one.rule.across) else ())
+
+
+def _due(plan: Plan, one: RulePlan, window: str, now: str) -> Iterator[str]:
+    """Whether a span of a rule closes here, and if so what it will read."""
+    number = one.number
+    yield f"# {comment_of(one.rule)}"
+    yield f"w{number} = {window}"
+    idle = _idle(plan, one, False)
+    if idle:
+        yield f"if w{number} is not None and not job.logging and ({idle}):"
+        yield f"{INDENT}w{number} = job.idle({number})"
+    columns = literal_wants(one.reads.of("now"))
+    if one.guard is None and columns is None:
+        return
+    yield f"if w{number} is not None:"
+    if one.guard is not None:
+        yield f"{INDENT}w{number}.idle = {_guard(plan, one, f'w{number}')} is False"
+        yield f"{INDENT}if not w{number}.idle:"
+        yield f"{INDENT * 2}{now}.want({columns or '()'})"
+    else:
+        yield f"{INDENT}{now}.want({columns})"
+
+
+def _guard(plan: Plan, one: RulePlan, window: str) -> str:
+    """Python for the part of a condition that reads context and the call alone."""
     assert one.guard is not None
-    window = f"w{one.number}"
     own = {c.variable: f"{window}.call" for c in one.rule.subjects if is_windows_call(c, one.rule)}
-    return Scalars(plan, one, own, window=window).code(one.guard, f"{window}.{frame}")
+    return Scalars(plan, one, own, window=window).code(one.guard, f"{window}.now")
 
 
 def literal_wants(columns: tuple[Column, ...]) -> str | None:
@@ -129,32 +190,10 @@ def literal_wants(columns: tuple[Column, ...]) -> str | None:
     return wants(columns) if columns else None
 
 
-def _opening(plan: Plan, one: RulePlan) -> Iterator[str]:
-    """A window opens: what `old` and the condition of a `during` will ask for is read now."""
-    yield f"# {comment_of(one.rule)}"
-    yield f"w{one.number} = job.open(e, {one.number}, {_pattern(plan, one)})"
-    columns = literal_wants(one.reads.of("was"))
-    guarded = one.guard is not None and one.rule.window.kind == "during"
-    if one.rule.window.kind == "after" or (not guarded and columns is None):
-        return
-    yield f"if w{one.number} is not None:"
-    if guarded:
-        code = _guard(plan, one, "was")
-        yield f"{INDENT}w{one.number}.idle = {code} is False"
-    if columns is not None:
-        yield f"{INDENT}if not w{one.number}.idle:" if guarded else f"{INDENT}if True:"
-        yield f"{INDENT * 2}e.now.want({columns})"
-
-
 def _hold(opening: list[RulePlan], plan: Plan, event: str) -> Iterator[str]:
     """Read now what is asked for later."""
-    kinds = sorted({kind for one in opening for frame, kind in one.reads.kinds if frame == "was"})
-    ambients = sorted(
-        {name for one in opening for frame, name in one.reads.ambients if frame == "was"}
-    )
-    watched = any(event in one.watched for one in plan.rules)
-    if kinds or ambients or watched or any(one.reads.of("was") for one in opening):
-        yield f"e.now.hold({literal(tuple(kinds))}, {literal(tuple(ambients))})"
+    if opening or any(event in one.watched for one in plan.rules):
+        yield "e.now.hold()"
 
 
 def _readings(plan: Plan, event: str) -> Iterator[str]:
@@ -186,19 +225,25 @@ def _span(plan: Plan, names: dict[int, str], span: str) -> Hook:
     opened: list[str] = []
     for one in rules:
         columns = literal_wants(one.reads.of("was")) or "()"
-        lines += [f"o{one.number} = job.opens(e, {one.number})", f"if o{one.number}:"]
-        lines.append(f"{INDENT}e.now.want({columns})")
+        idle = _idle(plan, one, False)
+        unless = f" and (job.logging or not ({idle}))" if idle else ""
+        lines += [f"o{one.number} = job.opens(e, {one.number}){unless}", f"if o{one.number}:"]
+        kept = _kept(one)
+        lines += [f"{INDENT}e.now.want({columns})", f"{INDENT}e.next.keep({kept})"]
         opened += [f"if o{one.number}:", f"{INDENT}job.open_span(e, {one.number})"]
     for one in rules:
         lines += _run(one, names)
     lines += ["if e.next is None:", f"{INDENT}return", *opened]
-    kinds = sorted({kind for one in rules for frame, kind in one.reads.kinds if frame == "was"})
-    ambients = sorted(
-        {name for one in rules for frame, name in one.reads.ambients if frame == "was"}
-    )
-    lines.append(f"e.next.hold({literal(tuple(kinds))}, {literal(tuple(ambients))})")
+    lines.append("e.next.hold()")
     doc = "The run begins or ends." if span == "run" else f"A {span} ends, and the next one begins."
     return Hook(f"at_{span}", "job, e", doc, tuple(lines))
+
+
+def _kept(one: RulePlan) -> str:
+    """Kinds and context that `old` will ask for."""
+    kinds = tuple(sorted({kind for frame, kind in one.reads.kinds if frame == "was"}))
+    ambients = tuple(sorted({name for frame, name in one.reads.ambients if frame == "was"}))
+    return f"{literal(kinds)}, {literal(ambients)}"
 
 
 def declared(one: RulePlan, text: str) -> str:
