@@ -38,8 +38,9 @@ class Unit:
 
 
 def is_pack(file: nodes.File) -> bool:
-    """Whether a file declares nothing of its own but tests: it stands for what it uses."""
-    return bool(file.uses) and all(isinstance(each, nodes.Test) for each in file.declarations)
+    """Whether a file has no rule of its own: it stands for those of the modules that it uses."""
+    own = any(isinstance(each, nodes.Invariant) for each in file.declarations)
+    return bool(file.uses) and not own
 
 
 class Reader:
