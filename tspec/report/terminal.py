@@ -110,13 +110,16 @@ def _print_consequences(consequences: tuple[Finding, ...], console: Console) -> 
         return
     _indented("what follows from it:", console)
     for one in consequences[:SHOWN]:
-        subject = f"  {_some(one.subjects) or one.subject}" if one.subject else ""
-        line = Text(f"    step {one.step}  ", style="dim")
-        line.append(one.rule.rpartition(".")[2], style="default")
-        line.append(subject)
-        if one.severity == "draft":
-            line.append("  (draft)")
-        console.print(line, no_wrap=True, overflow="ellipsis")
+        head = f"    step {one.step}  "
+        name = one.rule.rpartition(".")[2] + (" (draft)" if one.severity == "draft" else "")
+        subject = _some(one.subjects) or one.subject
+        if subject and len(head) + len(name) + 2 + len(subject) > console.width:
+            console.print(Text(f"{head}{name}"), no_wrap=True, overflow="ellipsis", highlight=False)
+            _indented(f"{' ' * (len(head) - 2)}{subject}", console)
+        else:
+            console.print(
+                Text(f"{head}{name}  {subject}".rstrip()), no_wrap=True, overflow="ellipsis"
+            )
     if len(consequences) > SHOWN:
         console.print(Text(f"    and {len(consequences) - SHOWN} more", style="dim"))
 
@@ -167,8 +170,9 @@ def _hanging(head: str, text: str, console: Console, style: str) -> None:
 
 
 def _indented(text: str, console: Console, style: str = "") -> None:
-    for line in textwrap.wrap(text, console.width - 2, break_on_hyphens=False) or [""]:
-        console.print(Text(f"  {line}", style=style), highlight=False)
+    margin = " " * (2 + len(text) - len(text.lstrip()))
+    for line in textwrap.wrap(text.lstrip(), console.width - len(margin), break_on_hyphens=False):
+        console.print(Text(f"{margin}{line}", style=style), highlight=False)
 
 
 def _count(number: int, noun: str) -> str:
