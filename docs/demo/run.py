@@ -1,7 +1,8 @@
 """What `make demo` runs: two training scripts, their silent bugs, and what tspec says of each.
 
-Every command is printed as a user would type it, and its own output follows. Nothing is taken
-from an earlier run. The exit status is 1 if a bug is missed or a sound run is accused.
+Every command is printed as a user would type it, and what it wrote to standard output follows
+(to standard error it also warns while the job runs). Nothing is taken from an earlier run. The exit
+status is 1 if a bug is missed or a sound run is accused.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ class Terminal:
         """The command as typed, then what it printed; with `lines`, no more than that many."""
         print(f"\n$ {_typed(command)}", flush=True)
         result = done.result()
-        output = result.stdout.rstrip("\n").split("\n")
+        output = [part for line in result.stdout.splitlines() for part in _folded(line)]
         shown = output if lines is None else output[:lines]
         print("\n".join(shown))
         if len(shown) < len(output):
@@ -149,7 +150,7 @@ class Terminal:
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run as in a terminal of 80 columns, from the project's folder, standard error included."""
+    """Run as in a terminal of 80 columns, from the project's folder."""
     beside = str(Path(sys.executable).parent)
     environment = os.environ | {
         "COLUMNS": str(WIDTH),
@@ -161,8 +162,7 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
         cwd=ROOT,
         env=environment,
         text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        capture_output=True,
         timeout=300,
         check=False,
     )
@@ -178,6 +178,11 @@ def _typed(command: list[str]) -> str:
             line = "   "
         line = f"{line} {word}" if line else word
     return " \\\n".join([*lines, line])
+
+
+def _folded(line: str) -> list[str]:
+    """A line as a terminal shows it."""
+    return [line[at : at + WIDTH] for at in range(0, max(len(line), 1), WIDTH)]
 
 
 def report_file(job: Job, run: str) -> Path:
@@ -290,6 +295,7 @@ def say(text: str) -> None:
 def must(result: subprocess.CompletedProcess[str]) -> None:
     """Without this command there is nothing to show."""
     if result.returncode != 0:
+        print(result.stderr, file=sys.stderr)
         sys.exit(f"the demo stops: `{_typed(result.args)}` ended with {result.returncode}")
 
 
