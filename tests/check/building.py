@@ -169,3 +169,14 @@ def value_is(expr: str, *writers: Writer, **names: Any) -> str:
     found = verdicts(f"each run expect {expr}", *writers)
     assert len(found) == 1
     return found[0]
+
+
+def losses(*values: Any) -> Writer:
+    """One step for each loss."""
+    out = Writer()
+    for step, value in enumerate(values, start=1):
+        out.step(step)
+        out.call("backward")
+        out.ambient(loss=value)
+    out.finish()
+    return out

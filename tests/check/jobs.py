@@ -1,4 +1,4 @@
-"""Random traces over the vocabulary of `strategies.py`: several ranks that mostly do the same.
+"""Random traces over the vocabulary of `vocabulary.py`: several ranks that mostly do the same.
 
 One script is drawn for all ranks; each rank then plays it with faults of its own, so that groups
 agree often enough to hold and differ often enough to be violated.
