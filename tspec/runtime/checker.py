@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tspec.runtime.actions import Checks, RuleViolated, Stopped, strongest
-from tspec.runtime.edges import Call, SkipCall, Source
+from tspec.runtime.edges import Call, Context, SkipCall, Source
 from tspec.runtime.exchange import Broken, Exchange
 from tspec.runtime.findings import Findings
 from tspec.runtime.gathering import Gathering, Packet
+from tspec.runtime.instant import Instant
 from tspec.runtime.job import Hooks, Program
 from tspec.runtime.ledger import Outcome
 from tspec.runtime.meeting import Book, Entry, evidence, instances, settle, settle_one
@@ -57,6 +58,7 @@ class Checker(Hooks):
         """What was violated since the last check of actions."""
         self.faults: list[str] = []
         self.stopped = ""
+        self._structure_of: tuple[int, dict[tuple[str, str], Any]] = (0, {})
         self.silent = False
         self.skips = any(r.action == "skip" for one in program.rules for r in one.responses)
         self.meets = any(
@@ -65,6 +67,15 @@ class Checker(Hooks):
         )
         for rule in self.rules:
             rule.on_violation = self.found.append
+
+    def instant(self, source: Source, context: Context) -> Instant:
+        """This instant; how models are built is read once in a step, and anew as long as no step has begun."""
+        now = super().instant(source, context)
+        if context.step != self._structure_of[0]:
+            self._structure_of = (context.step, {})
+        if context.step > 0:
+            now.structure = self._structure_of[1]
+        return now
 
     # the sink, with faults kept inside
 

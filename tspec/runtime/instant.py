@@ -20,6 +20,21 @@ PASSING = frozenset(("batch", "message"))
 """Kinds of subjects that last for the step in which they came into being."""
 
 
+STRUCTURE = frozenset(
+    (
+        ("module", "class"),
+        ("module", "leaf"),
+        ("module", "name"),
+        ("module", "next"),
+        ("module", "state_names"),
+        ("parameter", "module"),
+        ("parameter", "name"),
+        ("parameter", "names"),
+    )
+)
+"""Fields that say how a model is built: in a job they are read once in a step."""
+
+
 class Past(Protocol):
     """What is remembered for a source that forgets."""
 
@@ -52,11 +67,14 @@ class Instant:
         "memory",
         "seq",
         "source",
+        "structure",
     )
 
     def __init__(self, source: Source, context: Context, memory: Past | None = None) -> None:
         self.source = source
         self.memory = memory
+        self.structure: dict[tuple[str, str], Mapping[str, Any]] | None = None
+        """What was read in this step of how models are built; None where nothing may be held."""
         self.seq = source.seq
         self.context = context
         self._begun: Beginnings | None = None
@@ -109,7 +127,13 @@ class Instant:
         """A column of which no features are needed; within one forward pass it is read once."""
         found = self._plain.get(key)
         if found is None:
-            found = self._plain[key] = dict(self.source.fields(*key))
+            held = self.structure if key in STRUCTURE else None
+            found = None if held is None else held.get(key)
+            if found is None:
+                found = dict(self.source.fields(*key))
+                if held is not None:
+                    held[key] = found
+            self._plain[key] = found
         return found
 
     def keep(self, kinds: Sequence[str], ambients: Sequence[str]) -> None:
@@ -136,6 +160,7 @@ class Instant:
     def opened(self, context: Context) -> Instant:
         """The same instant as what opens here sees it: in the context after, with what was read shared."""
         other = Instant(self.source, context, self.memory)
+        other.structure = self.structure
         for name in ("_wanted", "_columns", "_read", "_plain", "_names", "_refs", "_born"):
             setattr(other, name, getattr(self, name))
         return other
