@@ -92,7 +92,7 @@ def _decide(rules: Sequence[Rule], runs: Sequence[Path]) -> dict[str, list[tuple
 
     truth: dict[str, list[tuple[Key, bool]]] = {rule.name: [] for rule in rules}
     for run, path in enumerate(runs):
-        for decided in check(rules, path).decided:
+        for decided in check(rules, path, evidence=False).decided:
             if decided.verdict in ("holds", "violated"):
                 i = decided.instance
                 name = i.rule.rpartition(".")[2]

@@ -35,9 +35,10 @@ _NEEDED = {"zeros": ("zeros", "numel"), "mean": ("mean", "sum", "numel")}
 """The recorded features that a feature of a rule needs, where it is not that one alone."""
 
 
-def check(rules: Sequence[Rule], trace: Path | str | Trace) -> Verdicts:
+def check(rules: Sequence[Rule], trace: Path | str | Trace, *, evidence: bool = True) -> Verdicts:
     """The verdict of every instance of the rules in a trace, by rule and then by instance.
 
+    Without `evidence`, violated instances do not carry what the rule read.
     Rules that no query here says are decided by the reference interpreter, and the notes name them.
     Raises TraceError if there is no trace.
     """
@@ -48,7 +49,7 @@ def check(rules: Sequence[Rule], trace: Path | str | Trace) -> Verdicts:
             if isinstance(each, Failed):
                 failed.append(each)
             else:
-                found[id(each.rule)] = tuple(_decided(each, facts))
+                found[id(each.rule)] = tuple(_decided(each, facts, evidence))
         said = [f"{f.rule.qualified}: decided by the interpreter ({f.why})" for f in failed]
         said += notes(facts, trace)
     for rule, verdicts in _interpreted([f.rule for f in failed], trace):
@@ -109,9 +110,9 @@ def _features(wanted: Sequence[Rule]) -> set[str]:
     return found
 
 
-def _decided(decisions: Decisions, facts: Facts) -> Iterator[Decided]:
+def _decided(decisions: Decisions, facts: Facts, evidence: bool) -> Iterator[Decided]:
     name = decisions.rule.qualified
-    values = shown(decisions, facts)
+    values = shown(decisions, facts) if evidence else {}
     for at0, at1, ranks, step, row, verdict, reason, *names in rows_of(decisions, facts):
         key = Instance(name, tuple(ranks), (at0, at1), tuple(names))
         read = values.get(row, {}) if verdict == "violated" else {}
