@@ -77,6 +77,8 @@ def build(program: r.Program, given: Mapping[str, object]) -> Plan:
 
 
 PASSING = ("batch", "message")
+UPDATES = ("optimizer.step", "update")
+"""The calls that `skip` leaves out."""
 
 
 def _lasting(rule: r.Rule) -> Iterator[str]:
@@ -264,6 +266,8 @@ def _kept(
     looked_up: set[tuple[str, str]] = set()
     if _passing(rules) and vocabulary.event("fetch") is not None:
         kept["fetch"] = {}
+    if any(each.action == "skip" for plan in rules for each in plan.rule.responses):
+        kept.update({name: {} for name in UPDATES if vocabulary.event(name) is not None})
     for plan in rules:
         for one in plan.reads.call_fields:
             kept.setdefault(one.event, {}).setdefault(one.name, set()).update(one.features)

@@ -21,7 +21,8 @@ def literal(value: object) -> str:
     if isinstance(value, str):
         return repr(str(value))
     if isinstance(value, tuple):
-        return "(" + "".join(f"{literal(item)}, " for item in value).rstrip() + ")"
+        items = ", ".join(literal(item) for item in value)
+        return f"({items},)" if len(value) == 1 else f"({items})"
     raise TypeError(f"{type(value).__name__} has no literal in generated code")
 
 
