@@ -331,3 +331,16 @@ def test_a_violated_instance_shows_what_it_read() -> None:
 
 def test_a_rule_without_instances_is_named() -> None:
     assert decide("before save expect step > 0", rank(0, ends)).without_instances == ("t.r0",)
+
+
+def test_of_two_windows_of_one_place_the_one_that_began_last_counts() -> None:
+    """When the inner call returns, it is not known that the outer one will match too."""
+    out = Writer()
+    out.step(1)
+    out.begin("clip", max_norm=1.0)
+    out.call("clip", {"total_norm": 2.0}, max_norm=3.0)
+    out.end(total_norm=2.0)
+    out.finish()
+    for kind in ("after", "during"):
+        found = decide(f"{kind} clip(total_norm: 2.0) expect clip.max_norm == 3", out)
+        assert table(found) == {((1, 0),): "holds"}

@@ -76,14 +76,14 @@ def _thinned(query: str, window: Window) -> str:
     return f"SELECT * FROM ({query}) WHERE {number} % {window.every.count} = 0"
 
 
-def _counted(facts: Facts, query: str) -> str:
+def _counted(facts: Facts, query: str, order: str = "q.rank, q.s_at") -> str:
     """With the number of microbatches that had opened by then, and a number for each window."""
     opened = facts.table(
         """SELECT rank, hi, row_number() OVER (PARTITION BY rank ORDER BY g) AS n
            FROM boundaries WHERE span = 'microbatch'"""
     )
     return (
-        "SELECT row_number() OVER (ORDER BY q.rank, q.s_at) AS w, q.*, coalesce(o.n, 0) AS u_microbatch "
+        f"SELECT row_number() OVER (ORDER BY {order}) AS w, q.*, coalesce(o.n, 0) AS u_microbatch "
         f"FROM ({query}) q ASOF LEFT JOIN {opened} o ON o.rank = q.rank AND q.s_at >= o.hi"
     )
 
@@ -155,7 +155,7 @@ def _of_calls(facts: Facts, window: Window, called: str) -> str:
             coalesce(k.e_hi, l.last_g) AS l_at, {last},
             k.b_step AS at0, q.place AS at1, k.b_step, k.b_epoch, k.b_microbatch, {fields}
           FROM {called} q JOIN calls k ON k.c = q.c JOIN {lasts} l ON l.rank = k.rank"""
-    return f"SELECT *, at0 AS u_step, s_epoch AS u_epoch FROM ({_counted(facts, query)})"
+    return f"SELECT *, at0 AS u_step, s_epoch AS u_epoch FROM ({_counted(facts, query, 'q.rank, q.c')})"
 
 
 @dataclass(frozen=True, slots=True)
