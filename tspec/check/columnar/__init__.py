@@ -54,8 +54,8 @@ def check(rules: Sequence[Rule], trace: Path | str | Trace, *, evidence: bool = 
         said += notes(facts, trace)
     for rule, verdicts in _interpreted([f.rule for f in failed], trace):
         found[id(rule)] = verdicts
-    decided = tuple(each for rule in rules for each in found[id(rule)])
-    without = tuple(rule.qualified for rule in rules if not found[id(rule)])
+    decided = tuple(each for rule in rules for each in found.get(id(rule), ()))
+    without = tuple(rule.qualified for rule in rules if not found.get(id(rule)))
     idle = dict.fromkeys(
         f"{each.instance.rule}: {each.reason}"
         for each in decided

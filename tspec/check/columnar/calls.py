@@ -109,7 +109,7 @@ def _matching(scope: Scope, table: str, pattern: EventPattern, values: Filters, 
         else:
             tests.append(equal(known, source.shape, mine, value.shape))
     calls = facts.table(_with_fields(pattern.events, columns))
-    where = " AND ".join([f"k.c >= r.call_lo", f"k.c < r.{until}", *tests])
+    where = " AND ".join(["k.c >= r.call_lo", f"k.c < r.{until}", *tests])
     query = f"SELECT r.{key} AS i, k.c FROM {table} r JOIN {calls} k ON {where}"
     for known, shape, value, mine in classes:
         query = _of_class(scope, table, calls, where, known, shape, value, mine)

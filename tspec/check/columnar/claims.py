@@ -197,7 +197,7 @@ def _changed_only_in(scope: Scope, expect: OnlyDuring) -> tuple[str, str]:
 def _differences(relation: Relation, digest: Cell) -> str:
     """Query `i, outside, unknown`: whether the digest differs outside of calls; or why it is not known."""
     order = "OVER (PARTITION BY instance ORDER BY e_at)"
-    before = f"OVER (PARTITION BY instance ORDER BY e_at ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    before = "OVER (PARTITION BY instance ORDER BY e_at ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     value = relation.column(f"lag({digest.value}) {order}")
     why = relation.column(f"lag({digest.why}) {order}")
     first = relation.column(f"row_number() {order} = 1")

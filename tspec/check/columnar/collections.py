@@ -11,6 +11,7 @@ from tspec.check.columnar.shapes import (
     ABSENT,
     FLOAT,
     INT,
+    MIXED,
     NOT_RECORDED,
     NOTHING,
     STRING,
@@ -20,7 +21,9 @@ from tspec.check.columnar.shapes import (
     Pairs,
     Shape,
     Unsupported,
+    bits,
     events_of,
+    first_inside,
     sql_type,
 )
 from tspec.check.columnar.sql import text
@@ -235,11 +238,20 @@ def display(relation: Relation, cells: Sequence[Cell]) -> Cell:
     if shapes == {INT, FLOAT}:
         shapes = {FLOAT}
     if len(shapes) > 1:
-        raise Unsupported("a list of values of several kinds")
+        cells, shapes = [_mixed(cell) for cell in cells], {MIXED}
     item: Shape = next(iter(shapes), NOTHING)
     kind = sql_type(item)
     held = ", ".join(f"{{'v': {cell.value}::{kind}, 'm': {cell.why}}}" for cell in cells)
     return Cell(relation.column(f"[{held}]::{sql_type(Many(item))}"), "NULL::TINYINT", Many(item))
+
+
+def _mixed(cell: Cell) -> Cell:
+    """A value as the text of its shape and bits."""
+    name = cell.shape.name if isinstance(cell.shape, One) else "list"
+    value = f"'{name} ' || ({bits(cell.value, cell.shape)})::VARCHAR"
+    inner = first_inside(cell.value, cell.shape)
+    why = cell.why if inner.startswith("NULL") else f"coalesce({cell.why}, {inner})"
+    return Cell(f"CASE WHEN {why} IS NULL THEN {value} END", why, MIXED)
 
 
 def at_place(relation: Relation, base: Cell, place: str) -> Cell:

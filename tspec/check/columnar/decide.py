@@ -15,7 +15,7 @@ from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.instances import Instances, instances
 from tspec.check.columnar.relation import is_column
 from tspec.check.columnar.scope import Frame, Scope
-from tspec.check.columnar.shapes import REASONS, Cell, Unsupported
+from tspec.check.columnar.shapes import REASONS, Cell, NoInstances, Unsupported
 from tspec.check.columnar.sql import text
 from tspec.check.evidence import Read, reads
 from tspec.resolve.rules import Axis, Contains, Holds, Ordered, Rule
@@ -51,9 +51,11 @@ def frame(rule: Rule) -> object:
 
 
 def decide(rules: Sequence[Rule], facts: Facts) -> list[Decisions | Failed]:
-    """Decide all instances of rules of one frame; errors of the engine are the caller's."""
+    """Decide all instances of rules of one frame, if there are any; errors of the engine are the caller's."""
     try:
         made = instances(rules[0], facts)
+    except NoInstances:
+        return []
     except Unsupported as error:
         return [Failed(rule, str(error)) for rule in rules]
     named: list[tuple[Rule, dict[str, str], tuple[tuple[Read, Cell], ...]] | Failed] = []

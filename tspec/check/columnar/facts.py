@@ -99,6 +99,10 @@ class Facts:
             self.cache[query] = name
         return str(self.cache[query])
 
+    def is_empty(self, table: str) -> bool:
+        """A table has no rows."""
+        return not self.ask(f"SELECT 1 FROM {table} LIMIT 1")
+
     def ask(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""
         return list(self.con.execute(query).fetchall())

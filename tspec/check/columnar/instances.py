@@ -15,7 +15,7 @@ from tspec.check.columnar.facts import RANK, Facts
 from tspec.check.columnar.reads import KNOWN
 from tspec.check.columnar.relation import Relation
 from tspec.check.columnar.scope import Element, Frame, History, Scope
-from tspec.check.columnar.shapes import NOTHING, TENSOR, Cell, Many, One, Unsupported
+from tspec.check.columnar.shapes import NOTHING, TENSOR, Cell, Many, NoInstances, One, Unsupported
 from tspec.check.columnar.sql import text
 from tspec.check.columnar.windows import Found, windows
 from tspec.resolve import rules
@@ -47,9 +47,11 @@ class Instances:
 
 
 def instances(rule: Rule, facts: Facts) -> Instances:
-    """The instances of a rule. Raises Unsupported if a query cannot tell them."""
+    """The instances of a rule. Raises Unsupported if a query cannot tell them, NoInstances for none."""
     empty = Relation(facts, "(SELECT 1 AS i)", "i")
     found = windows(Scope(facts, empty, rule.window, {}))
+    if facts.is_empty(found.table):
+        raise NoInstances
     if ("outer", rule.window) not in facts.cache:
         windows_alone = Relation(facts, found.table, "w")
         facts.cache["outer", rule.window] = Scope(facts, windows_alone, rule.window, {})
@@ -238,7 +240,7 @@ def _grouped_calls(rule: Rule, made: Instances, found: Found) -> Instances:
     read_too = {e.name for e in inside(rule.across) if isinstance(e, rules.Variable)} - names
     if read_too:
         raise Unsupported("calls have their place in a group that a subject names")
-    bound = replace(scope, variables={name: calls for name in names})
+    bound = replace(scope, variables=dict.fromkeys(names, calls))
     ranks, no_group = groups.of_rows(rule, bound)
     fields = [f"f{number}" for number, _ in found.filters]
     if not found.earlier:

@@ -80,20 +80,23 @@ def _check_order(facts: Facts, relation: Relation, history: History, unit: str) 
 def members(scope: Scope, cell: Cell) -> tuple[Cell, str]:
     """The values on the members of the group, in order; SQL: all members have the instance."""
     group = _group(scope)
-    many = _gathered(
-        scope.relation, cell,
+    return _gathered(scope.relation, cell, _over_members(group)), f"({group.others} = 0)"
+
+
+def _over_members(group: Group) -> str:
+    return (
         f"OVER (PARTITION BY {group.key} ORDER BY rank "
-        "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
-    )  # fmt: skip
-    return many, f"({group.others} = 0)"
+        "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
+    )
 
 
 def transposed(scope: Scope, cell: Cell) -> Cell:
     """Element i is x[k] of the i-th member, k this rank's place in the group."""
     group, relation = _group(scope), scope.relation
-    many, _ = members(scope, cell)
     if not isinstance(cell.shape, Many):
-        raise Unsupported("what is transposed is no list")
+        why = f"coalesce({cell.why}, {NOT_RECORDED}::TINYINT)"
+        return _gathered(relation, Cell("NULL::BOOLEAN", why, NOTHING), _over_members(group))
+    many, _ = members(scope, cell)
     place = relation.column(f"list_position({group.ranks}, rank)")
     item = cell.shape.item
     moved = (

@@ -15,6 +15,7 @@ from tspec.check.columnar.shapes import (
     BOOL,
     FLOAT,
     INT,
+    MIXED,
     NOT_RECORDED,
     NOTHING,
     NUMBERS,
@@ -99,6 +100,8 @@ def equal(left: str, left_shape: Shape, right: str, right_shape: Shape) -> str:
         if left_shape == right_shape:
             raise Unsupported("maps are compared")
         return "false"
+    if MIXED in (left_shape, right_shape):
+        raise Unsupported("a list of values of several kinds is compared")
     if left_shape in NUMBERS and right_shape in NUMBERS:
         if left_shape == right_shape == INT:
             return f"{left} = {right}"

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Name = Literal["bool", "int", "float", "string", "subject", "call", "tensor", "nothing"]
+Name = Literal["bool", "int", "float", "string", "subject", "call", "tensor", "mixed", "nothing"]
 
 _SQL = {
     "bool": "BOOLEAN", "int": "BIGINT", "float": "DOUBLE", "string": "VARCHAR",
-    "subject": "UBIGINT", "call": "BIGINT", "tensor": "BIGINT", "nothing": "BOOLEAN",
+    "subject": "UBIGINT", "call": "BIGINT", "tensor": "BIGINT", "mixed": "VARCHAR",
+    "nothing": "BOOLEAN",
 }  # fmt: skip
 
 
@@ -19,7 +20,8 @@ class One:
     """A single value. A subject is the hash of its kind and name, a call its place in the trace,
 
     a tensor its digest. Of `nothing` no value is ever known. `kind` is that of a subject; of a call
-    it lists the events of which it may be one.
+    it lists the events of which it may be one. `mixed` is a value of any shape, as the text of its
+    bits, which only `same` and `distinct` read.
     """
 
     name: Name
@@ -42,7 +44,7 @@ class Pairs:
 Shape: TypeAlias = One | Many | Pairs
 
 BOOL, INT, FLOAT, STRING = One("bool"), One("int"), One("float"), One("string")
-TENSOR, NOTHING = One("tensor"), One("nothing")
+TENSOR, MIXED, NOTHING = One("tensor"), One("mixed"), One("nothing")
 NUMBERS = (INT, FLOAT)
 
 ABSENT, NOT_RECORDED, NO_HISTORY = 1, 2, 3
@@ -57,6 +59,10 @@ class Cell:
     value: str
     why: str
     shape: Shape
+
+
+class NoInstances(Exception):
+    """A rule has no instances in a trace, so that nothing need be read."""
 
 
 class Unsupported(Exception):

@@ -15,7 +15,7 @@ MACROS = (
     "f_max(a, b) AS CASE WHEN isnan(a) OR isnan(b) THEN 'nan'::DOUBLE WHEN b > a THEN b ELSE a END",
     # Numbers that JSON has no digits for are `{"float": bits}`.
     """j_float(j) AS CASE WHEN json_type(j) = 'OBJECT'
-        THEN ('0x' || (j ->> '$.float'))::UBIGINT::BIT::DOUBLE ELSE j::DOUBLE END""",
+        THEN ('0x' || (j ->> '$.float'))::UBIGINT::BIT::DOUBLE ELSE try_cast(j AS DOUBLE) END""",
     "j_subject(j) AS hash((j ->> '$.ref[0]') || ' ' || (j ->> '$.ref[1]'))",
     "j_missing(j) AS CASE j ->> '$.missing' WHEN 'absent' THEN 1 WHEN 'not recorded' THEN 2 "
     "WHEN 'no history yet' THEN 3 END::TINYINT",
