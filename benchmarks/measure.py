@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import resource
 import statistics
 import subprocess
@@ -34,6 +35,8 @@ class Command:
     before: Callable[[], None] | None = None
     statuses: tuple[int, ...] = (0,)
     """Exit statuses that mean that it did its work."""
+    paces: str = r"epoch|step"
+    """How the lines begin between which `paced` measures."""
 
 
 def once(command: Command, limit: float = 900) -> Cost:
@@ -61,13 +64,51 @@ def once(command: Command, limit: float = 900) -> Cost:
     return Cost(wall, now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime)
 
 
-def in_turn(commands: Mapping[str, Command], rounds: int) -> dict[str, list[Cost]]:
+def in_turn(
+    commands: Mapping[str, Command], rounds: int, measure: Callable[[Command], Cost] | None = None
+) -> dict[str, list[Cost]]:
     """Run all commands `rounds` times, one after the other in each round."""
     costs: dict[str, list[Cost]] = {name: [] for name in commands}
     for _ in range(rounds):
         for name, command in commands.items():
-            costs[name].append(once(command))
+            costs[name].append((measure or once)(command))
     return costs
+
+
+def paced(command: Command, limit: float = 900) -> Cost:
+    """What a command takes from its first printed line to its last: its loop, without start and end.
+
+    CPU time is that of the one process. Raises RuntimeError if it fails or prints fewer than two lines.
+    """
+    if command.before is not None:
+        command.before()
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    marks: list[Cost] = []
+    printed: list[str] = []
+    with subprocess.Popen(
+        list(command.arguments),
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        for line in process.stdout or ():
+            printed.append(line)
+            if re.match(command.paces, line):
+                marks.append(Cost(time.perf_counter(), cpu_of(process.pid)))
+        status = process.wait(limit)
+    if status not in command.statuses or len(marks) < 2:
+        raise RuntimeError(
+            f"{' '.join(command.arguments)} ended with {status}:\n{''.join(printed)[-2000:]}"
+        )
+    return Cost(marks[-1].wall - marks[0].wall, marks[-1].cpu - marks[0].cpu)
+
+
+def cpu_of(process: int) -> float:
+    """CPU seconds of all threads of a process, from Linux's own count."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def median(costs: Sequence[Cost]) -> float:
