@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 from tests.check.agreement import differences
@@ -15,7 +16,7 @@ from tspec.logic import implies, removes_implied, simplify, simplify_program
 from tspec.resolve import load_text
 from tspec.resolve.rules import Rule
 from tspec.resolve.text import text
-from tspec.trace.model import Trace
+from tspec.trace.model import Sample, Trace
 
 CASES = 100
 
@@ -36,6 +37,38 @@ def test_simplified_and_original_agree() -> None:
             if any(note.kind == "always met" for note in simpler.notes) and not rule.across:
                 assert "violated" not in decided
     assert seen["dropped"] > 30 and seen["never due"] > 2 and seen["always met"] > 5, seen
+
+
+def with_enabled(trace: Trace, value: bool) -> Trace:
+    """The job in which `enabled` is known from the first record on, and always the same."""
+    streams = []
+    for stream in trace.streams:
+        first = stream.records[0]
+        known = Sample(first.seq, first.context, "context", "", {"enabled": value})
+        others = (
+            replace(record, fields={k: v for k, v in record.fields.items() if k != "enabled"})
+            if isinstance(record, Sample)
+            else record
+            for record in stream.records
+        )
+        streams.append(replace(stream, records=(known, *others)))
+    return replace(trace, streams=tuple(streams))
+
+
+def test_what_is_given_changes_no_verdict_where_it_is_so() -> None:
+    seen: Counter[str] = Counter()
+    for number in range(CASES):
+        dice = Random(f"given {number}")
+        value = dice.random() < 0.5
+        trace = with_enabled(job(random_shape(dice)), value)
+        for rule in loaded(spec([body(dice).replace("when ", "when (enabled or loss > 1) and ")])):
+            simpler = simplify(rule, {"enabled": value})
+            seen.update({note.kind for note in simpler.notes})
+            assert differences([rule], trace, lambda _, t, r=simpler.rule: interpret([r], t)) == []
+            if simpler.idle:
+                decided = {each.verdict for each in interpret([rule], trace).decided}
+                assert decided <= {"idle", "unknown"}
+    assert seen["dropped"] > CASES / 4, seen
 
 
 def violated(rule: Rule, trace: Trace) -> set[object]:
