@@ -46,3 +46,15 @@ def test_a_folder_that_is_no_recording_is_said(
     said = capsys.readouterr().err
     assert said.startswith("tspec: no trace in")
     assert "internal" not in said
+
+
+def test_a_file_that_cannot_be_written_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "a").write_text("")
+    (tmp_path / "checks.tspec").write_text("edition 2026\n\nmodule checks\n\nuse std.hygiene\n")
+    output = str(tmp_path / "a" / "hooks.py")
+    assert run_main(monkeypatch, "compile", str(tmp_path / "checks.tspec"), "-o", output) == 2
+    said = capsys.readouterr().err
+    assert "internal" not in said
+    assert str(tmp_path / "a") in said

@@ -56,13 +56,14 @@ def main() -> None:
     try:
         app()
     except Exception as fault:
-        if _is_for_the_user(fault):
-            typer.echo(f"tspec: {fault}", err=True)
-            sys.exit(2)
         if os.environ.get("TSPEC_DEBUG"):
             raise
+        if _is_for_the_user(fault):
+            typer.echo(f"tspec: {_said(fault)}", err=True)
+            sys.exit(2)
+        first = next(iter(str(fault).splitlines()), "")
         typer.echo(
-            f"tspec: internal error: {type(fault).__name__}: {fault}\n"
+            f"tspec: internal error: {type(fault).__name__}: {first}\n"
             "This is a fault of tspec, not of your files. Run it again with TSPEC_DEBUG=1 and\n"
             "report what it prints, with the file that you gave it.",
             err=True,
@@ -74,9 +75,15 @@ def _is_for_the_user(fault: Exception) -> bool:
     """Whether the fault's own words say what is wrong with what the user gave."""
     from tspec.trace.errors import TraceError
 
-    if isinstance(fault, TraceError):
+    if isinstance(fault, TraceError | OSError):
         return True
     # Their rooms import torch; a fault of theirs can come only from a room that is imported.
     names = (("tspec.record", "RecordingError"), ("tspec.targets.compile", "CannotCompile"))
     known = [getattr(sys.modules[room], name) for room, name in names if room in sys.modules]
     return isinstance(fault, tuple(known))
+
+
+def _said(fault: Exception) -> str:
+    if isinstance(fault, OSError) and fault.strerror:
+        return f"{fault.filename}: {fault.strerror}" if fault.filename else fault.strerror
+    return str(fault)
