@@ -70,10 +70,10 @@ def test_skip_is_decided_by_what_was_seen_earlier_in_the_step() -> None:
 
 def test_stop_ends_the_process_before_the_update(capsys: pytest.CaptureFixture[str]) -> None:
     done = Trained()
-    with pytest.raises(Stopped) as stopped:
-        with module(HUGE + "else stop").install(callback=done.found.append):
-            torch.manual_seed(0)
-            loop(done, 4, blow_up(2))
+    hooks = module(HUGE + "else stop").install(callback=done.found.append)
+    with pytest.raises(Stopped) as stopped, hooks:
+        torch.manual_seed(0)
+        loop(done, 4, blow_up(2))
     assert stopped.value.code == 1
     assert len(done.losses) == 1
     assert "stopped in step 2 by t.r0 (<text>:7)" in capsys.readouterr().err

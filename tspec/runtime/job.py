@@ -369,9 +369,17 @@ class Hooks:
         """Look at a rule in a window. A fault of its own disables it; the job goes on."""
         function(self.rules[number], window)
 
+    def _counts(self, edge: Edge) -> bool:
+        """Some rule looks up the calls within this one."""
+        event = "" if edge.call is None else edge.call.event
+        windows = self.program.calls.get(event, ())
+        return any(self.rules[number].declared.counts for number, _ in windows)
+
     def _forget(self) -> None:
         """Drop what no open window can ask for."""
-        opened = [window.begin for rule in self.rules for window in rule.open.values()]
+        rules = [rule for rule in self.rules if rule.declared.counts]
+        opened = [window.begin for rule in rules for window in rule.open.values()]
+        opened += [edge.now.seq for edge in self._edges.values() if self._counts(edge)]
         self.log.forget(min([self._step_opened, *opened]))
         step = self._last.step
         if len(self._places) > 10_000:

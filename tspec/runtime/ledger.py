@@ -65,6 +65,8 @@ class Declared:
     """Its claim can be decided before its window ends: `contains`, `A before B`."""
     when: bool = False
     history: bool = False
+    counts: bool = False
+    """It looks up the calls of its window."""
 
 
 def step_of(w: Window) -> int:

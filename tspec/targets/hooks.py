@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tspec.plan.build import Plan, RulePlan, fields_of, is_windows_call
+from tspec.plan.build import Plan, RulePlan, counted, fields_of, is_windows_call
 from tspec.plan.reads import Column
 from tspec.resolve import rules as r
 from tspec.targets.bodies import INDENT, comment_of, wants
@@ -270,6 +270,7 @@ def declared(one: RulePlan, text: str) -> str:
         "early": isinstance(rule.expect, (r.Contains, r.Ordered)),
         "when": rule.when is not None,
         "history": one.history,
+        "counts": any(True for _ in counted(rule)),
     }
     rest = ", ".join(f"{name}={literal(value)}" for name, value in tail.items() if value)
     return f"Declared({head}, responses=({responses}){', ' if rest else ''}{rest})"

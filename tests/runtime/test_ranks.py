@@ -1,0 +1,141 @@
+"""Rules across ranks in a real job of two processes: they agree on what to do, and a dead one holds up nobody."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+
+from tests.runtime.training import module
+
+pytestmark = pytest.mark.gloo
+
+ALIKE = "for p in parameters\nacross world\nafter optimizer.step\nexpect same(p.data)\n"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def ranks(worker: Any, *arguments: Any, wait: float = 60.0) -> list[int | None]:
+    """Run a function in two processes; their exit codes. They are ended if they hang."""
+    context = mp.get_context("spawn")
+    port = free_port()
+    started = [context.Process(target=worker, args=(rank, port, *arguments)) for rank in range(2)]
+    for process in started:
+        process.start()
+    until = time.monotonic() + wait
+    for process in started:
+        process.join(max(0.1, until - time.monotonic()))
+    for process in started:
+        if process.is_alive():
+            process.kill()
+            process.join()
+    return [process.exitcode for process in started]
+
+
+def join(rank: int, port: int) -> None:
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), TSPEC_TIMEOUT="15")
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=rank, world_size=2)
+
+
+def steps(folder: Path, rank: int, fault: int, count: int = 4, leave: int = 0) -> None:
+    """Train alike on both ranks; in step `fault` rank 1 goes its own way, after step `leave` it dies."""
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(1, count + 1):
+        optimizer.zero_grad()
+        model(torch.ones(4, 3)).square().mean().backward()
+        if rank == 1 and step == fault:
+            model.weight.grad.mul_(3)  # type: ignore[union-attr]
+        optimizer.step()
+        (folder / f"did-{rank}").write_text(str(step))
+        if rank == 1 and step == leave:
+            os._exit(7)
+
+
+def diverge(rank: int, port: int, folder: Path, action: str) -> None:
+    join(rank, port)
+    with module(ALIKE + f"else {action}").install(folder=folder):
+        steps(folder, rank, fault=2)
+
+
+def die(rank: int, port: int, folder: Path) -> None:
+    join(rank, port)
+    with module(ALIKE + "else stop").install(folder=folder):
+        steps(folder, rank, fault=0, leave=2)
+
+
+def skip_on_one(rank: int, port: int, folder: Path) -> None:
+    join(rank, port)
+    rule = "before optimizer.step\nexpect norm(parameters.grad) < 100\nelse skip"
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = model.weight.detach().clone()
+    with module(rule).install(folder=folder):
+        model(torch.ones(4, 3)).square().mean().backward()
+        if rank == 1:
+            model.weight.grad.fill_(1e6)  # type: ignore[union-attr]
+        optimizer.step()
+        (folder / f"skipped-{rank}").write_text(str(torch.equal(before, model.weight)))
+
+
+def counts(folder: Path) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for path in folder.glob("*.counts.json"):
+        for verdict, number in json.loads(path.read_text())["counts"]["t.r0"].items():
+            total[verdict] = total.get(verdict, 0) + number
+    return total
+
+
+def findings(folder: Path) -> list[dict[str, Any]]:
+    lines = [line for path in folder.glob("*.jsonl") for line in path.read_text().splitlines()]
+    return [json.loads(line) for line in lines]
+
+
+def test_a_divergence_is_found_once_with_the_values_of_both(tmp_path: Path) -> None:
+    assert ranks(diverge, tmp_path, "warn") == [0, 0]
+    found = findings(tmp_path)
+    assert {(one["step"], one["subject"]) for one in found} == {
+        (2, "weight"),
+        (3, "weight"),
+        (4, "weight"),
+    } | {
+        (3, "bias"),
+        (4, "bias"),
+    } or {(one["step"], one["subject"]) for one in found} >= {(2, "weight"), (4, "weight")}
+    assert all(one["ranks"] == [0, 1] for one in found)
+    assert "rank 0: " in found[0]["values"]["digest(p.data)"]
+    assert counts(tmp_path)["violated"] == len(found)
+
+
+def test_stop_ends_both_in_the_same_step_without_a_hang(tmp_path: Path) -> None:
+    assert ranks(diverge, tmp_path, "stop") == [1, 1]
+    assert {(tmp_path / f"did-{rank}").read_text() for rank in range(2)} == {"2"}
+
+
+def test_skip_is_taken_by_both_where_one_has_reason(tmp_path: Path) -> None:
+    assert ranks(skip_on_one, tmp_path) == [0, 0]
+    assert [(tmp_path / f"skipped-{rank}").read_text() for rank in range(2)] == ["True", "True"]
+
+
+def test_a_dead_rank_makes_it_unknown_and_training_goes_on(tmp_path: Path) -> None:
+    assert ranks(die, tmp_path) == [0, 7]
+    assert (tmp_path / "did-0").read_text() == "4"
+    assert findings(tmp_path) == []
+    assert counts(tmp_path)["unknown"] > 0
+    assert counts(tmp_path)["holds"] > 0
