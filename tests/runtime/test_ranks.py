@@ -110,14 +110,7 @@ def findings(folder: Path) -> list[dict[str, Any]]:
 def test_a_divergence_is_found_once_with_the_values_of_both(tmp_path: Path) -> None:
     assert ranks(diverge, tmp_path, "warn") == [0, 0]
     found = findings(tmp_path)
-    assert {(one["step"], one["subject"]) for one in found} == {
-        (2, "weight"),
-        (3, "weight"),
-        (4, "weight"),
-    } | {
-        (3, "bias"),
-        (4, "bias"),
-    } or {(one["step"], one["subject"]) for one in found} >= {(2, "weight"), (4, "weight")}
+    assert {(one["step"], one["subject"]) for one in found} >= {(s, "weight") for s in (2, 3, 4)}
     assert all(one["ranks"] == [0, 1] for one in found)
     assert "rank 0: " in found[0]["values"]["digest(p.data)"]
     assert counts(tmp_path)["violated"] == len(found)

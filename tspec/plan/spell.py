@@ -99,3 +99,18 @@ def _filters(filters: tuple[r.Filter, ...]) -> str:
     if not filters:
         return ""
     return "(" + ", ".join(f"{one.field}: {spell(one.value)}" for one in filters) + ")"
+
+
+def spell_claim(claim: r.Claim) -> str:
+    """`expect …` of a rule."""
+    match claim:
+        case r.Holds(condition):
+            said = spell(condition)
+        case r.Contains(event):
+            said = f"contains {spell_event(event)}"
+        case r.Ordered(events, edge):
+            said = f" {edge} ".join(map(spell_event, events))
+        case r.OnlyDuring(subject, change, events):
+            what = f"changed({spell(subject)})" if change else spell(subject)
+            said = f"{what} only during {' or '.join(map(spell_event, events))}"
+    return f"expect {said}"

@@ -17,10 +17,11 @@ from tspec.runtime.exchange import Broken, Exchange
 from tspec.runtime.findings import Findings
 from tspec.runtime.gathering import Gathering, Packet
 from tspec.runtime.instant import Instant
-from tspec.runtime.job import Hooks, Program
+from tspec.runtime.job import Hooks
 from tspec.runtime.ledger import Outcome
 from tspec.runtime.meeting import Book, Entry, evidence, instances, settle, settle_one
 from tspec.runtime.memory import Memory
+from tspec.runtime.program import Program
 from tspec.runtime.windows import Window
 
 UPDATES = ("optimizer.step", "update")

@@ -11,7 +11,7 @@ from tspec.runtime.meeting import Entry, Others, View, others
 from tspec.runtime.windows import At
 
 if TYPE_CHECKING:
-    from tspec.runtime.job import Program
+    from tspec.runtime.program import Program
 
 
 @dataclass(slots=True)

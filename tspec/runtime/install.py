@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tspec.runtime.checker import Checker
 
 if TYPE_CHECKING:
-    from tspec.runtime.job import Program
     from tspec.runtime.live import Job, WatchSpec
+    from tspec.runtime.program import Program
 
 
 class Installed:

@@ -2,85 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from tspec.runtime.calls import Kept, Log, Pattern, Watched, ancestors
+from tspec.runtime.calls import Log, Pattern, Watched, ancestors
 from tspec.runtime.edges import Call, Context, Source
-from tspec.runtime.instant import Instant, Want
+from tspec.runtime.instant import Instant
 from tspec.runtime.ledger import Declared
-from tspec.runtime.meeting import Joint
 from tspec.runtime.memory import Memory
+from tspec.runtime.program import Edge, Opening, Program
 from tspec.runtime.state import RuleState
 from tspec.runtime.values import NOT_RECORDED
 from tspec.runtime.windows import Place, Window
 
 UNITS = {"step": "step", "epoch": "epoch", "microbatch": "microbatch"}
-
-
-class Edge:
-    """One edge as hooks see it: the instant, and the call or span it is of."""
-
-    __slots__ = (
-        "begun",
-        "call",
-        "index",
-        "microbatches",
-        "next",
-        "now",
-        "opened",
-        "places",
-        "rank",
-        "span",
-    )
-
-    def __init__(self, now: Instant, call: Watched | None = None) -> None:
-        self.now = now
-        self.call = call
-        self.places: dict[int, Place] = {}
-        self.begun: Edge | None = None
-        """At the end of a call, its begin."""
-        self.microbatches = 0
-        self.next: Instant | None = None
-        """At a boundary, the instant as what opens there sees it."""
-        self.rank = now.source.rank
-        self.opened: Opening | None = None
-        """The span that closes."""
-        self.span = ""
-        self.index = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """A span that is open: its number, where it opened, and the place of its window."""
-
-    index: int
-    was: Instant
-    at: tuple[int, int]
-    unit: tuple[int, int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """What a generated module says: its rules and its hook functions."""
-
-    rules: tuple[Declared, ...]
-    functions: tuple[Callable[..., None], ...]
-    joints: Mapping[int, Joint]
-    begins: Mapping[str, Callable[..., None]]
-    ends: Mapping[str, Callable[..., None]]
-    spans: Mapping[str, Callable[..., None]]
-    kept: Mapping[str, Kept]
-    logged: frozenset[str]
-    calls: Mapping[str, Sequence[tuple[int, Pattern]]] = field(default_factory=dict)
-    """Event -> the rules of which its calls are windows with an end."""
-    passing: tuple[Want, ...] = ()
-    """Columns of batches and messages that rules read."""
-    firsts: tuple[Want, ...] = ()
-    """Columns of which rules read the first sample."""
-    kinds: tuple[str, ...] = ()
-    """Kinds of lasting subjects of rules across ranks."""
 
 
 class Hooks:

@@ -8,7 +8,6 @@ from tspec.runtime.features import cast_feature, change_feature, feature
 from tspec.runtime.folds import fold_list
 from tspec.runtime.functions import call, is_of_class
 from tspec.runtime.install import Installed
-from tspec.runtime.job import Program
 from tspec.runtime.ledger import Declared, Response
 from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, GroupSpec, WatchSpec
 from tspec.runtime.meeting import Choice, Joint
@@ -22,6 +21,7 @@ from tspec.runtime.members import (
     previous,
     transpose,
 )
+from tspec.runtime.program import Program
 from tspec.runtime.values import (
     INF,
     NAN,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tspec.plan.build import Plan, RulePlan, is_windows_call
 from tspec.plan.reads import Column
 from tspec.plan.spell import spell
-from tspec.plan.walk import holds_tensors, plain, variables
+from tspec.plan.walk import holds_tensors, plain, variables, walk
 from tspec.resolve import rules as r
 from tspec.resolve import types as t
 from tspec.targets.joints import Joints, is_leaf
@@ -74,8 +74,22 @@ def body(plan: Plan, rule: RulePlan) -> Body:
         statements = tuple(_leaves(writer, joint))
     head = tuple(INDENT + line for line in _head(scalars))
     name = f"r{rule.number}_{identifier(rule.rule.qualified)}"
-    read = tuple(_spelled(frame, expr) for frame, expr in joint.leaves)
+    expected = (
+        set(walk(rule.rule.expect.condition)) if isinstance(rule.rule.expect, r.Holds) else set()
+    )
+    read = tuple(
+        _spelled(frame, expr) if expr in expected and _reads(expr) else ""
+        for frame, expr in joint.leaves
+    )
     return Body(name, (*head, *writer.lines), statements, read)
+
+
+def _reads(expr: r.Expr) -> bool:
+    """It comes from the job, and not from the spec alone."""
+    return any(
+        isinstance(node, (r.Ambient, r.Variable, r.WindowCall, r.LastCall, r.Subjects, r.Calls))
+        for node in walk(expr)
+    )
 
 
 def _spelled(frame: str, expr: r.Expr) -> str:

@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from tspec.plan.build import Plan, RulePlan, build, fields_of
+from tspec.plan.spell import spell_claim
 from tspec.resolve import rules as r
 from tspec.targets.bodies import INDENT, Body, body, comment_of
 from tspec.targets.hooks import declared, hooks
@@ -105,7 +106,7 @@ def _rule(one: RulePlan, text: Body) -> dict[str, object]:
         "lines": text.lines or (f"{INDENT}pass",),
         "joint": text.joint,
         "read": literal(text.read),
-        "declared": declared(one, one.rule.doc or said),
+        "declared": declared(one, one.rule.doc or said or spell_claim(one.rule.expect)),
     }
 
 

@@ -13,7 +13,7 @@ from tspec.resolve import rules as r
 from tspec.targets.compile import compile_program
 
 if TYPE_CHECKING:
-    from tspec.runtime.job import Program
+    from tspec.runtime.program import Program
 
 
 def load(program: r.Program, given: Mapping[str, object] | None = None) -> Program:
