@@ -217,7 +217,11 @@ class Checker(Hooks):
             entry.subjects = tuple(
                 f"#{entry.at[1]}" if name is None else name for name in entry.subjects
             )
-            if self._is_new(number, (entry,)) and not settle_one(joint, entry, book, rule.counts):
+            if not self._is_new(number, (entry,)):
+                continue
+            if rule.logging:
+                rule.enter(settle(joint, (entry,), None, book))
+            elif not settle_one(joint, entry, book, rule.counts):
                 rule.counts["violated"] -= 1
                 rule.enter(evidence(joint, entry))
         rule.entries.clear()
