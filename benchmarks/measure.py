@@ -54,6 +54,8 @@ def once(command: Command, limit: float = 900) -> Cost:
         stderr=subprocess.STDOUT,
         text=True,
         timeout=limit,
+        # TrainCheck ends by killing its process group, which would be this one.
+        start_new_session=True,
     )
     wall = time.perf_counter() - began
     now = resource.getrusage(resource.RUSAGE_CHILDREN)
