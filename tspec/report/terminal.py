@@ -67,7 +67,7 @@ def _headline(report: Report) -> Text:
     folded = sum(len(f.consequences) for f in report.findings)
     text = f"{_count(len(report.findings), 'finding')}"
     if drafts:
-        text += f", {drafts} of {'them' if len(report.findings) > 1 else 'it'} by drafts"
+        text += ", by drafts alone" if drafts == len(report.findings) else f", {drafts} by drafts"
     if folded:
         text += f" (and {_count(folded, 'consequence')} folded)"
     return Text(text, style="bold")
