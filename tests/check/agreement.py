@@ -62,6 +62,8 @@ def _smaller(trace: Trace, still: Callable[[Trace], bool]) -> Trace:
 
 
 def _candidates(trace: Trace) -> Iterator[Trace]:
+    for place in range(len(trace.streams) if len(trace.streams) > 1 else 0):
+        yield replace(trace, streams=trace.streams[:place] + trace.streams[place + 1 :])
     for place, stream in enumerate(trace.streams):
         for records in _fewer(stream.records):
             streams = list(trace.streams)

@@ -17,16 +17,12 @@ class Place:
     clause: str = "expect"
     across: bool = False
     folded: bool = False
-    span: str = "step"
+    unit: str = "step"
+    """In which look-backs are counted."""
 
     def of(self, kind: str) -> list[str]:
         """The variables of a kind."""
         return [name for name, each in self.variables.items() if each == kind]
-
-    @property
-    def unit(self) -> str:
-        """The unit in which a look-back is counted."""
-        return "step" if self.span == "run" else self.span
 
     @property
     def has_start(self) -> bool:
@@ -35,8 +31,8 @@ class Place:
 
     @property
     def has_calls(self) -> bool:
-        """Calls lie in the window, and it is over."""
-        return self.has_start and not (self.window == "during" and self.clause == "when")
+        """Calls lie in the window, or in the step up to the instant, and are over."""
+        return not (self.window == "during" and self.clause == "when")
 
 
 Make = Callable[[Random, Place, int], str]

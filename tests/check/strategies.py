@@ -57,6 +57,8 @@ def body(draw: Random) -> str:
         and draw.random() < 0.5
     ):
         across = "p.ranks"
+    if draw.random() < 0.2:
+        place = replace(place, unit=draw.choice(["step", "epoch", "microbatch"]))
     variables = {name: kind for name, _, kind in clauses}
     place = replace(place, variables=variables, across=bool(across))
     lines = [f"for {name} in {collection}" for name, collection, _ in clauses]
@@ -77,17 +79,18 @@ def _window(draw: Random, clauses: Sequence[tuple[str, str, str]]) -> tuple[str,
         thin = (
             "" if span == "run" else word(draw, "", "", "", " once", f" every 2 {units(span, 2)}")
         )
-        return f"each {span}{thin}", Place(window="each", span=span)
+        return f"each {span}{thin}", Place(window="each", unit="step" if span == "run" else span)
     event = draw.choice(EVENTS)
     filters = [f"(module: {name})" for name, _, of in clauses if of == "module" and event != "save"]
     filters += ["(ok: true)"] if event == "update" and kind != "before" else []
     shown = event + (word(draw, *filters) if filters and draw.random() < 0.5 else "")
-    thin = word(draw, "", "", "", " once", " every 2 steps")
+    units_ = word(draw, "steps", "steps", "epochs", "microbatches")
+    thin = word(draw, "", "", "", " once", f" every 2 {units_}")
     return f"{kind} {shown}{thin}", Place(window=kind, event=event)
 
 
 def _claim(draw: Random, place: Place) -> str:
-    way = draw.randint(0, 9) if place.has_calls else 9
+    way = draw.randint(0, 9)
     event = word(draw, "forward", "update", "save", "update(ok: true)", 'save(tag: "best")')
     other = word(draw, *(each for each in ("forward", "update", "save") if each not in event))
     if way == 0:
@@ -96,7 +99,7 @@ def _claim(draw: Random, place: Place) -> str:
         third = " before update" if draw.randint(0, 2) == 0 and other != "update" else ""
         return f"{event} before {other}{third}"
     if way == 2:
-        changing = [each for each in tensors(place) if each == "p.data"]
+        changing = [each for each in tensors(place) if each == "p.data" and place.has_start]
         changing += [name for name, kind in place.variables.items() if name == "c"]
         if changing:
             subject = word(draw, *changing)
