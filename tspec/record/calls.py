@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from tspec.record.samples import FULL, PLAIN, tensor, value_of
 from tspec.runtime import edges
@@ -13,8 +13,8 @@ from tspec.trace.model import Value
 
 INSIDE = ("digest", "norm", "finite", "zeros", "min", "max", *PLAIN)
 """Features of what flows inside of a model."""
-EVERY = 10
-"""Tensors inside of a model are read in the first two steps, and in every so many."""
+EVERY = 50
+"""What modules take in and give out is read in the first two steps, and in every so many."""
 WHOLE = frozenset(
     {
         "backward",
@@ -62,11 +62,13 @@ def is_outermost(call: Call) -> bool:
 
 
 def _features(call: Call, source: Source) -> tuple[str, ...]:
-    named = ("name",) if call.event in NAMED else ()
     if call.event in WHOLE or is_outermost(call):
-        return (*FULL, *named)
-    step = source.context.step
-    return (*INSIDE, *named) if step <= 2 or step % EVERY == 0 else PLAIN
+        return (*FULL, "name") if call.event in NAMED else FULL
+    now = source.context
+    look = call.event == "forward" or call.callable.endswith(".forward")
+    if look and (now.step <= 2 or (now.step % EVERY == 0 and now.phase == "train")):
+        return INSIDE
+    return PLAIN
 
 
 def _values(call: Call, fields: Mapping[str, Any], source: Source) -> dict[str, Value]:
@@ -103,9 +105,9 @@ _LEAVES = frozenset({bool, int, float, str, edges.Missing, edges.Ref})
 def _filled(value: Any, rows: Sequence[model.Tensor]) -> Value:
     kind = type(value)
     if kind is _Place:
-        return rows[value]
+        return rows[int(value)]
     if kind is tuple:
         return tuple([_filled(item, rows) for item in value])
     if kind is dict:
         return {key: _filled(item, rows) for key, item in value.items()}
-    return value  # type: ignore[no-any-return]
+    return cast("Value", value)

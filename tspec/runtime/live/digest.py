@@ -92,18 +92,54 @@ def digests(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     if not tensors:
         return torch.empty(0, dtype=torch.int64)
     device = tensors[0].device
-    shorts = [_short(words_of(tensor)) for tensor in tensors]
     sums: list[torch.Tensor] = []
     begin = 0
-    while begin < len(shorts):
+    while begin < len(tensors):
         end, total = begin, 0
-        while end < len(shorts) and (end == begin or total + shorts[end].numel() <= BATCH):
-            total += shorts[end].numel()
+        while end < len(tensors) and (end == begin or total + _length(tensors[end]) <= BATCH):
+            total += _length(tensors[end])
             end += 1
-        sums.append(_mixed_sums(shorts[begin:end], device))
+        sums.append(_mixed_sums(tensors[begin:end], device))
         begin = end
-    sizes = [tensor.numel() for tensor in tensors]
-    return _mix(torch.cat(sums) ^ _sizes(tuple(sizes), device))
+    sizes = tuple([tensor.numel() for tensor in tensors])
+    return _mix((torch.cat(sums) if len(sums) > 1 else sums[0]) ^ _sizes(sizes, device))
+
+
+def _length(tensor: torch.Tensor) -> int:
+    """How many words stand for a tensor."""
+    words = (tensor.numel() * tensor.element_size() + 7) // 8
+    return words if words <= SMALL else sum(WIDTHS)
+
+
+def _words(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The words that stand for each of the tensors, one after the other."""
+    first = tensors[0].dtype
+    pad = _padding(first, tensors[0].device)
+    if pad is None or any(_is_apart(tensor, first) for tensor in tensors):
+        return torch.cat([_short(words_of(tensor)) for tensor in tensors])
+    # One copy for all: each tensor is filled up to whole words.
+    pieces: list[torch.Tensor] = []
+    fit = pad.numel() + 1
+    for tensor in tensors:
+        pieces.append(tensor.reshape(-1))
+        over = tensor.numel() % fit
+        if over:
+            pieces.append(pad[: fit - over])
+    return torch.cat(pieces).view(torch.int64)
+
+
+def _is_apart(tensor: torch.Tensor, dtype: torch.dtype) -> bool:
+    """It cannot be copied together with others."""
+    long = tensor.numel() * tensor.element_size() > 8 * SMALL
+    return long or tensor.dtype != dtype or tensor.is_neg()
+
+
+@lru_cache(maxsize=32)
+def _padding(dtype: torch.dtype, device: torch.device) -> torch.Tensor | None:
+    """Zeros that fill up a word, for dtypes of which several make one."""
+    if dtype.is_complex or dtype == torch.bool:
+        return None
+    return torch.zeros(8 // dtype.itemsize - 1, dtype=dtype, device=device)
 
 
 @lru_cache(maxsize=64)
@@ -111,23 +147,27 @@ def _sizes(sizes: tuple[int, ...], device: torch.device) -> torch.Tensor:
     return _mix(torch.tensor(sizes, dtype=torch.int64).add_(1).mul_(_FIRST)).to(device)
 
 
-def _mixed_sums(parts: Sequence[torch.Tensor], device: torch.device) -> torch.Tensor:
-    """For each part, the sum of its words after mixing each with its place."""
-    lengths = tuple(part.numel() for part in parts)
+def _mixed_sums(tensors: Sequence[torch.Tensor], device: torch.device) -> torch.Tensor:
+    """For each tensor, the sum of its words after mixing each with its place."""
+    lengths = tuple([_length(tensor) for tensor in tensors])
     if sum(lengths) == 0:
-        return torch.zeros(len(parts), dtype=torch.int64, device=device)
-    longest = 1 << max(lengths).bit_length()
-    places = _places(longest, device)
-    keys = torch.cat([places[:length] for length in lengths])
-    mixed = keys.bitwise_xor_(torch.cat(list(parts)))
+        return torch.zeros(len(tensors), dtype=torch.int64, device=device)
+    mixed = _words(tensors)
+    mixed = _keys(lengths, device).bitwise_xor(mixed)
     mixed *= _STEP
     _mix(mixed)
-    if len(parts) == 1:
+    if len(tensors) == 1:
         return mixed.sum().reshape(1)
     ends, starts = _edges(lengths, device)
-    running = mixed.cumsum(0)
-    running = torch.cat((running.new_zeros(1), running))
+    running = torch.cat((_keys((1,), device).new_zeros(1), mixed.cumsum(0)))
     return running[ends] - running[starts]
+
+
+@lru_cache(maxsize=32)
+def _keys(lengths: tuple[int, ...], device: torch.device) -> torch.Tensor:
+    """The places' hashes for tensors that lie one after the other."""
+    places = _places(1 << max(lengths).bit_length(), device)
+    return torch.cat([places[:length] for length in lengths])
 
 
 @lru_cache(maxsize=64)

@@ -34,8 +34,10 @@ PLAIN: Mapping[str, Callable[[torch.Tensor], Any]] = {
     "object": lambda t: id(t),
 }
 
+EXACT = 65_536
+"""Up to so many elements norms and sums are taken in float64 throughout."""
 CHUNK = 4096
-"""Sums of longer tensors are taken in their own precision over rows of so many, then in float64."""
+"""Those of longer tensors are taken in their own precision over rows of so many, then in float64."""
 
 
 def memory_format(tensor: torch.Tensor) -> str:
@@ -158,14 +160,14 @@ def _numbers(tensors: Sequence[torch.Tensor], wanted: Sequence[str]) -> dict[str
 
 
 def _norms(tensors: Sequence[torch.Tensor]) -> list[float]:
-    small = [t for t in tensors if t.numel() <= CHUNK]
+    small = [t for t in tensors if t.numel() <= EXACT]
     norms = (
         iter(torch.stack(torch._foreach_norm(small, 2, dtype=torch.float64)).tolist())
         if small
         else iter(())
     )
-    large = iter(_large_norms([t for t in tensors if t.numel() > CHUNK]))
-    return [next(norms) if t.numel() <= CHUNK else next(large) for t in tensors]
+    large = iter(_large_norms([t for t in tensors if t.numel() > EXACT]))
+    return [next(norms) if t.numel() <= EXACT else next(large) for t in tensors]
 
 
 def _large_norms(tensors: Sequence[torch.Tensor]) -> list[float]:
@@ -199,7 +201,7 @@ def _second_look(tensors: Sequence[torch.Tensor], columns: dict[str, list[Any]])
 def _sums(tensors: Sequence[torch.Tensor]) -> list[float]:
     totals = []
     for tensor in tensors:
-        if tensor.numel() <= CHUNK or tensor.dtype == torch.float64:
+        if tensor.numel() <= EXACT or tensor.dtype == torch.float64:
             totals.append(tensor.sum(dtype=torch.float64))
         else:
             rows, tail = _rows(tensor)
