@@ -41,10 +41,27 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
+class Count:
+    """How many instances of a rule, on some ranks, came to a verdict for a reason."""
+
+    rule: str
+    ranks: tuple[int, ...]
+    verdict: Verdict
+    reason: str
+    instances: int
+
+
+@dataclass(frozen=True, slots=True)
 class Verdicts:
-    """All instances that a check decided, and the rules that had none."""
+    """All instances that a check decided, and the rules that had none.
+
+    A check that is asked for findings only leaves out of `decided` the rules that nothing violates,
+    which may have millions of instances, and says in `counted` how many there are.
+    """
 
     decided: tuple[Decided, ...]
     without_instances: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """What else the report says: an axis that the job does not have, a torn tail, a dead rank."""
+    counted: tuple[Count, ...] = ()
+    """Instances that `decided` leaves out. Empty unless asked for."""

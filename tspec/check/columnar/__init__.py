@@ -21,12 +21,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tspec.check.columnar.decide import Decisions, Failed, decide, frame, rows_of
+from tspec.check.columnar.decide import Decisions, Failed, counts_of, decide, frame, rows_of
 from tspec.check.columnar.expressions import inside
 from tspec.check.columnar.facts import Facts, load
 from tspec.check.columnar.notes import notes
 from tspec.check.columnar.shown import shown
-from tspec.check.verdicts import Decided, Instance, Verdicts
+from tspec.check.verdicts import Count, Decided, Instance, Verdicts
 from tspec.resolve import rules as language
 from tspec.resolve.rules import Rule
 from tspec.trace.model import Trace
@@ -35,33 +35,50 @@ _NEEDED = {"zeros": ("zeros", "numel"), "mean": ("mean", "sum", "numel")}
 """The recorded features that a feature of a rule needs, where it is not that one alone."""
 
 
-def check(rules: Sequence[Rule], trace: Path | str | Trace, *, evidence: bool = True) -> Verdicts:
+def check(
+    rules: Sequence[Rule],
+    trace: Path | str | Trace,
+    *,
+    evidence: bool = True,
+    findings_only: bool = False,
+) -> Verdicts:
     """The verdict of every instance of the rules in a trace, by rule and then by instance.
 
-    Without `evidence`, violated instances do not carry what the rule read.
+    Without `evidence`, violated instances do not carry what the rule read. With `findings_only`, the
+    instances of rules that nothing violates are counted and not listed.
     Rules that no query here says are decided by the reference interpreter, and the notes name them.
     Raises TraceError if there is no trace.
     """
     with load(trace, _features(rules)) as facts:
         found: dict[int, tuple[Decided, ...]] = {}
         failed: list[Failed] = []
+        counted: list[Count] = []
         for each in _decide_all(rules, facts):
             if isinstance(each, Failed):
                 failed.append(each)
-            else:
+                continue
+            counts = counts_of(each, facts)
+            if findings_only and not any(count.verdict == "violated" for count in counts):
+                counted += counts
+            elif counts:
                 found[id(each.rule)] = tuple(_decided(each, facts, evidence))
         said = [f"{f.rule.qualified}: decided by the interpreter ({f.why})" for f in failed]
         said += notes(facts, trace)
     for rule, verdicts in _interpreted([f.rule for f in failed], trace):
         found[id(rule)] = verdicts
     decided = tuple(each for rule in rules for each in found.get(id(rule), ()))
-    without = tuple(rule.qualified for rule in rules if not found.get(id(rule)))
-    idle = dict.fromkeys(
-        f"{each.instance.rule}: {each.reason}"
-        for each in decided
-        if each.verdict == "idle" and each.reason.startswith("no group")
+    seen = {count.rule for count in counted}
+    without = tuple(
+        rule.qualified for rule in rules if not found.get(id(rule)) and rule.qualified not in seen
     )
-    return Verdicts(decided, without, (*idle, *said))
+    grouped = [(each.instance.rule, each.verdict, each.reason) for each in decided]
+    grouped += [(count.rule, count.verdict, count.reason) for count in counted]
+    idle = dict.fromkeys(
+        f"{rule}: {reason}"
+        for rule, verdict, reason in grouped
+        if verdict == "idle" and reason.startswith("no group")
+    )
+    return Verdicts(decided, without, (*idle, *said), tuple(counted))
 
 
 def _decide_all(rules: Sequence[Rule], facts: Facts) -> Iterator[Decisions | Failed]:
@@ -112,8 +129,10 @@ def _features(wanted: Sequence[Rule]) -> set[str]:
 
 def _decided(decisions: Decisions, facts: Facts, evidence: bool) -> Iterator[Decided]:
     name = decisions.rule.qualified
-    values = shown(decisions, facts) if evidence else {}
-    for at0, at1, ranks, step, row, verdict, reason, *names in rows_of(decisions, facts):
+    rows = rows_of(decisions, facts)
+    some = evidence and any(row[5] == "violated" for row in rows)
+    values = shown(decisions, facts) if some else {}
+    for at0, at1, ranks, step, row, verdict, reason, *names in rows:
         key = Instance(name, tuple(ranks), (at0, at1), tuple(names))
         read = values.get(row, {}) if verdict == "violated" else {}
         yield Decided(key, verdict, reason or "", read, step)

@@ -146,6 +146,10 @@ def _of_class(
 
 def both_sides(facts: Facts, source: Source) -> str:
     """A table `c, b, e, h`: what the begin and the end of calls say of a field; h: the end says something."""
+    if not source.ends:
+        return facts.table(
+            f"SELECT c, v AS b, NULL::{sql_type(source.shape)} AS e, false AS h FROM {source.table}"
+        )
     return facts.table(
         "SELECT c, max(v) FILTER (side = 0) AS b, max(v) FILTER (side = 1) AS e, "
         f"bool_or(side = 1) AS h FROM {source.table} GROUP BY c"
@@ -183,16 +187,43 @@ def outermost(facts: Facts, pairs: str, events: Iterable[str]) -> str:
 
 def nesting(facts: Facts, events: Iterable[str]) -> str:
     """A table `c, outside` of calls with the calls that enclose them, all of some events."""
-    named = texts(sorted(set(events)))
+    named = sorted(set(events))
+    return enclosing(facts, named, named)
+
+
+def enclosing(facts: Facts, inner: Sequence[str], outer: Sequence[str]) -> str:
+    """A table `c, outside`: calls of some events with the calls of others that enclose them."""
+    if not _may_lie_in(facts, inner, outer):
+        return facts.table("SELECT c, c AS outside FROM calls WHERE false")
     return facts.table(
         f"""WITH RECURSIVE up(c, outside) AS (
-              SELECT c, parent FROM calls WHERE event IN {named} AND parent IS NOT NULL
+              SELECT c, parent FROM calls WHERE event IN {texts(list(inner))} AND parent IS NOT NULL
               UNION ALL
               SELECT u.c, k.parent FROM up u JOIN calls k ON k.c = u.outside
               WHERE k.parent IS NOT NULL)
             SELECT u.c, u.outside FROM up u JOIN calls k ON k.c = u.outside
-            WHERE k.event IN {named}"""
+            WHERE k.event IN {texts(list(outer))}"""
     )
+
+
+def _may_lie_in(facts: Facts, inner: Sequence[str], outer: Sequence[str]) -> bool:
+    """Going from events to those of the calls right around them, one comes from inner to outer ones."""
+    if "around" not in facts.cache:
+        around: dict[str, set[str]] = {}
+        for event, parent in facts.ask(
+            "SELECT DISTINCT k.event, p.event FROM calls k JOIN calls p ON p.c = k.parent"
+        ):
+            around.setdefault(event, set()).add(parent)
+        facts.cache["around"] = around
+    around = facts.cache["around"]
+    waiting = [parent for event in inner for parent in around.get(event, ())]
+    reached: set[str] = set()
+    while waiting:
+        event = waiting.pop()
+        if event not in reached:
+            reached.add(event)
+            waiting += around.get(event, ())
+    return not reached.isdisjoint(outer)
 
 
 # --- the last call ------------------------------------------------------------------------------

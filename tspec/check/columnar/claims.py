@@ -24,7 +24,6 @@ from tspec.check.columnar.shapes import (
     Unsupported,
     events_of,
 )
-from tspec.check.columnar.sql import texts
 from tspec.resolve.rules import Contains, EventPattern, OnlyDuring, Ordered
 
 CUT_OFF = "'cut off'"
@@ -99,7 +98,7 @@ def _call_only_in(scope: Scope, expect: OnlyDuring) -> tuple[str, str]:
     parts = []
     for event in expect.events:
         values = _values(scope, event, Frame())
-        inside = facts.table(_enclosing(tuple(events_of(call.shape)), event.events))
+        inside = calls.enclosing(facts, events_of(call.shape), sorted(set(event.events)))
         parts.append(_enclosed(scope, subject, event, values, inside))
     found = facts.table(f"SELECT DISTINCT i FROM ({' UNION ALL '.join(parts)})")
     (there,) = scope.relation.joined(
@@ -111,16 +110,6 @@ def _call_only_in(scope: Scope, expect: OnlyDuring) -> tuple[str, str]:
     )
     why = scope.relation.column(f"CASE WHEN e_at IS NULL THEN {CUT_OFF} ELSE 'not recorded' END")
     return verdict, why
-
-
-def _enclosing(inner: tuple[str, ...], outer: tuple[str, ...]) -> str:
-    """Query `c, outside`: calls of some events with the calls of others that enclose them."""
-    return f"""WITH RECURSIVE up(c, outside) AS (
-          SELECT c, parent FROM calls WHERE event IN {texts(list(inner))} AND parent IS NOT NULL
-          UNION ALL
-          SELECT u.c, k.parent FROM up u JOIN calls k ON k.c = u.outside WHERE k.parent IS NOT NULL)
-        SELECT u.c, u.outside FROM up u JOIN calls k ON k.c = u.outside
-        WHERE k.event IN {texts(sorted(set(outer)))}"""
 
 
 def _enclosed(scope: Scope, subject: str, event: EventPattern, values: Filters, inside: str) -> str:

@@ -18,6 +18,7 @@ from tspec.check.columnar.scope import Frame, Scope
 from tspec.check.columnar.shapes import REASONS, Cell, NoInstances, Unsupported
 from tspec.check.columnar.sql import text
 from tspec.check.evidence import Read, reads
+from tspec.check.verdicts import Count
 from tspec.resolve.rules import Axis, Contains, Holds, Ordered, Rule
 
 
@@ -58,6 +59,8 @@ def decide(rules: Sequence[Rule], facts: Facts) -> list[Decisions | Failed]:
         return []
     except Unsupported as error:
         return [Failed(rule, str(error)) for rule in rules]
+    if rules[0].across and made.scope.group is None:
+        return [_without_groups(rule, made, facts) for rule in rules]
     named: list[tuple[Rule, dict[str, str], tuple[tuple[Read, Cell], ...]] | Failed] = []
     for rule in rules:
         try:
@@ -83,9 +86,12 @@ def decide(rules: Sequence[Rule], facts: Facts) -> list[Decisions | Failed]:
         selected = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
         rows = f"SELECT {selected} FROM {table}"
         subjects = len(made.labels)
-        query = _together(rule, rows, subjects) if rule.across else _alone(rows)
+        if made.scope.group is not None:
+            decided = facts.table(_together(rule, rows, subjects))
+        else:
+            decided = f"({_alone(rows)})"
         group = made.scope.relation.key if made.scope.group is None else made.scope.group.key
-        found.append(Decisions(rule, facts.table(query), made.kinds, table, group, shown))
+        found.append(Decisions(rule, decided, made.kinds, table, group, shown))
     return found
 
 
@@ -123,6 +129,28 @@ def _shown(rule: Rule, scope: Scope) -> tuple[tuple[Read, Cell], ...]:
 def _reason(why: str) -> str:
     names = " ".join(f"WHEN {number} THEN '{name}'" for number, name in REASONS.items())
     return f"CASE {why} {names} END"
+
+
+def _without_groups(rule: Rule, made: Instances, facts: Facts) -> Decisions:
+    """No rank has a group to look across: every instance is idle, and nothing need be read."""
+    columns = {
+        "at0": "at0", "at1": made.place, "ranks": made.ranks, "row": made.scope.relation.key,
+        "step": "l_step" if rule.window.kind == "each" else "at0",
+        **{f"s{n}": label for n, label in enumerate(made.labels)},
+    }  # fmt: skip
+    named = {name: made.scope.relation.column(sql) for name, sql in columns.items()}
+    table = made.scope.relation.table("rank", *filter(is_column, named.values()))
+    selected = ", ".join(f"{sql} AS {name}" for name, sql in named.items())
+    reason = text(f"no group {_axes(rule)}")
+    decided = f"(SELECT {selected}, 'idle' AS verdict, {reason} AS reason FROM {table})"
+    return Decisions(rule, decided, made.kinds, table, made.scope.relation.key, ())
+
+
+def _axes(rule: Rule) -> str:
+    return ", ".join(
+        each.name if isinstance(each, Axis) else getattr(each.value, "name", "")
+        for each in rule.across
+    )
 
 
 def _when(rule: Rule, scope: Scope) -> tuple[str, str]:
@@ -166,10 +194,6 @@ def _together(rule: Rule, rows: str, subjects: int) -> str:
         f"any_value({name}) AS {name}"
         for name in ("at0", "at1", "ranks", *(f"s{n}" for n in range(subjects)))
     )
-    axes = ", ".join(
-        each.name if isinstance(each, Axis) else getattr(each.value, "name", "")
-        for each in rule.across
-    )
     grouped = f"""SELECT row, {kept}, arg_min(step, rank) AS step,
         any_value(no_group) AS no_group, any_value(have) AS have,
         any_value(lacking) AS lacking, any_value(lack_rank) AS lack_rank,
@@ -181,7 +205,7 @@ def _together(rule: Rule, rows: str, subjects: int) -> str:
         bool_or(verdict = 'holds') AS held, arg_min(why, rank) FILTER (verdict = 'unknown') AS why
         FROM ({rows}) GROUP BY row"""
     cases = (
-        ("no_group", "idle", text(f"no group {axes}")),
+        ("no_group", "idle", text(f"no group {_axes(rule)}")),
         ("have + lacking + unknown = 1", "idle", "'one holder'"),
         ("some_due AND some_idle", "violated", "'members differ on when'"),
         ("some_unknown", "unknown", "due_why"),
@@ -199,6 +223,16 @@ def _together(rule: Rule, rows: str, subjects: int) -> str:
     )
     return f"""SELECT {kept_names}, CASE {verdicts} ELSE 'idle' END AS verdict,
         CASE {reasons} END AS reason FROM ({grouped})"""
+
+
+def counts_of(decisions: Decisions, facts: Facts) -> list[Count]:
+    """How many instances came to each verdict, by ranks and reason."""
+    rows = facts.ask(
+        f"""SELECT ranks, verdict, coalesce(reason, ''), count(*) FROM {decisions.table}
+            GROUP BY ALL ORDER BY ALL"""
+    )
+    name = decisions.rule.qualified
+    return [Count(name, tuple(ranks), verdict, why, count) for ranks, verdict, why, count in rows]
 
 
 def rows_of(decisions: Decisions, facts: Facts) -> list[tuple[Any, ...]]:

@@ -226,7 +226,11 @@ def _keyed(rule: Rule, made: Instances, late: bool) -> Instances:
     rank_first = ", ".join(["at0", place, "w", *chosen])
     scope = replace(scope, history=History(history, order, rank_first, rule.window.every))
     made = replace(made, scope=scope, labels=labels, place=place, ranks=ranks, no_group=no_group)
-    return members.with_others(rule, made) if rule.across else made
+    # Where no rank has a group, all is idle, and there is nobody to ask for.
+    grouped = f"SELECT 1 FROM {relation.query()} WHERE NOT {no_group} LIMIT 1"
+    if not rule.across or not made.scope.facts.ask(grouped):
+        return made
+    return members.with_others(rule, made)
 
 
 def _grouped_calls(rule: Rule, made: Instances, found: Found) -> Instances:

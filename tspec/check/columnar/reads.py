@@ -8,7 +8,7 @@ beyond these queries.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.shapes import (
@@ -51,10 +51,12 @@ _KIND = "CASE json_type({j}) WHEN 'OBJECT' THEN json_keys({j})[1] ELSE json_type
 class Source:
     """A table of read values. Of subjects: `rank, sid, g, v, m`. Of calls: `c, v, m` with `side`
 
-    0 for what the begin says and 1 for what the end says."""
+    0 for what the begin says and 1 for what the end says; `ends` if some end says something.
+    """
 
     table: str
     shape: Shape
+    ends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,8 @@ def of_calls(facts: Facts, events: Iterable[str], field: str, want: str | None) 
     named = tuple(sorted(set(events)))
     asked = ("calls", named, field, want)
     if asked not in facts.cache:
-        parts, types = [], set()
+        parts: list[str] = []
+        types: set[tuple[str, bool]] = set()
         for event in named:
             for tag in ("begin", "end"):
                 key = (tag, event, field)
@@ -95,7 +98,8 @@ def of_calls(facts: Facts, events: Iterable[str], field: str, want: str | None) 
             parts.append(_side(facts.part(("begin", "", field)), "begin"))
         rows = " UNION ALL ".join(parts)
         values = _Values(rows, "rank, c, side", frozenset(types))
-        facts.cache[asked] = _source(facts, values, want)
+        ends = any(("end", event, field) in facts.types for event in named)
+        facts.cache[asked] = replace(_source(facts, values, want), ends=ends)
     source = facts.cache[asked]
     assert isinstance(source, Source)
     return source

@@ -48,6 +48,8 @@ def of_call(
     Fields of the window's own call do not move; they are all known unless the instant is before it.
     """
     source = reads.of_calls(scope.facts, events, field, want)
+    if not source.ends:
+        return _of_begin(scope, base, source, frame.column("at"))
     sides = scope.facts.table(
         "SELECT c, "
         "max(v) FILTER (side = 0) AS bv, max(m) FILTER (side = 0) AS bm, bool_or(side = 0) AS b, "
@@ -68,6 +70,21 @@ def of_call(
             f"CASE WHEN {none} THEN NULL WHEN {ended} THEN s.ev ELSE s.bv END",
             f"CASE WHEN {none} THEN 2::TINYINT WHEN {ended} THEN s.em WHEN s.b THEN s.bm "
             "ELSE 2::TINYINT END",
+        ),
+    )
+    return _with_base(scope, base, Cell(value, why, source.shape))
+
+
+def _of_begin(scope: Scope, base: Cell, source: reads.Source, at: str) -> Cell:
+    """A field that only begins say is known as soon as there is the call."""
+    named = own(scope.relation.column(base.value))
+    still = base.value == "c" and scope.window.kind != "before"
+    none = "s.c IS NULL" if still else f"s.c IS NULL OR r.{at} IS NULL"
+    value, why = scope.relation.joined(
+        f"LEFT JOIN {source.table} s ON s.c = {named}",
+        (
+            f"CASE WHEN {none} THEN NULL ELSE s.v END",
+            f"CASE WHEN {none} THEN 2::TINYINT ELSE s.m END",
         ),
     )
     return _with_base(scope, base, Cell(value, why, source.shape))
