@@ -12,9 +12,6 @@ from tspec.resolve import types as t
 Frame = Literal["now", "was", "first"]
 """Where a value is read: at the window's end (or the instant), at its start, or at the subject's beginning."""
 
-INPUTS = {"zeros": ("zeros", "numel"), "mean": ("mean", "numel", "sum")}
-"""Features that are computed from others."""
-
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -96,6 +93,16 @@ def is_first_sample(expr: r.Expr) -> bool:
     )
 
 
+def _inputs(node: r.Feature) -> tuple[str, ...]:
+    """The features of each tensor from which one is computed: of several as one, others than of one."""
+    key = feature_key(node)
+    if key == "zeros":
+        return ("numel", "zeros")
+    if key == "mean" and plain(node.tensor.type) != t.TENSOR:
+        return ("numel", "sum")
+    return (key,)
+
+
 class _Reader:
     def __init__(self, rule: r.Rule) -> None:
         self.rule = rule
@@ -175,7 +182,7 @@ class _Reader:
             case r.Field(base=base, name=name):
                 self.field(base, name, frame)
             case r.Feature(tensor=tensor):
-                for name in INPUTS.get(feature_key(expr), (feature_key(expr),)):
+                for name in _inputs(expr):
                     self.feature(tensor, name, frame)
             case r.Change(tensor=tensor):
                 self.visit(tensor, "was")
@@ -238,7 +245,8 @@ class _Reader:
             case r.Cast(tensor=inner):
                 self.feature(inner, f"{name}@cast", frame)
             case r.Change(tensor=inner):
-                self.feature(inner, f"{name}@change", frame)
+                self.feature(inner, "@itself", frame)
+                self.feature(inner, "@copy", "was")
             case r.First(value=value) if is_first_sample(value):
                 self.feature(value, name, "first")
             case _:

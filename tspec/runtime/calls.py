@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tspec.runtime.edges import Call, Source
+from tspec.runtime.reading import read_features
 from tspec.runtime.tensors import PLAIN, Seen, handles, replaced
 from tspec.runtime.values import NOT_RECORDED
 
@@ -111,7 +112,9 @@ def _with_features(value: Any, features: tuple[str, ...], source: Source) -> Any
     found = list(handles(value))
     if not found:
         return value
-    read: Iterator[Mapping[str, Any]] = iter(source.features(found, features) if features else ())
+    read: Iterator[Mapping[str, Any]] = iter(
+        read_features(source, found, features) if features else ()
+    )
     return replaced(value, lambda _: Seen(next(read, {})))
 
 

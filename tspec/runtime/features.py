@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tspec.runtime.edges import Missing
+from tspec.runtime.edges import Missing, Source
 from tspec.runtime.folds import fold_list
+from tspec.runtime.reading import of_change
 from tspec.runtime.tensors import Seen, recorded
 from tspec.runtime.values import (
     ABSENT,
@@ -106,12 +107,18 @@ def cast_feature(tensor: Any, dtype: Any, name: str) -> Any:
         return tensor
     if dtype.__class__ is Missing:
         return dtype
-    return recorded(tensor, f"{name}@{dtype}")
+    if name == "zeros":
+        return NOT_RECORDED
+    return recorded(tensor, f"{name}@{str(dtype).removeprefix('torch.')}")
 
 
-def change_feature(before: Any, after: Any, name: str) -> Any:
-    """A feature of what a window did to a tensor: only where the source gave it."""
+def change_feature(source: Source, before: Any, after: Any, name: str) -> Any:
+    """A feature of what a window did to a tensor: only in a running job."""
     for tensor in (after, before):
         if tensor.__class__ is Missing:
             return tensor
-    return recorded(after, f"{name}@change")
+    old, new = recorded(before, "@copy"), recorded(after, "@itself")
+    for one in (new, old):
+        if one.__class__ is Missing:
+            return one
+    return of_change(source, old, new, name)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from tspec.runtime.calls import Watched
 from tspec.runtime.edges import Context, Missing, Ref, Source
 from tspec.runtime.functions import device_part, is_of_class
+from tspec.runtime.reading import read_features
 from tspec.runtime.tensors import Seen, handles, replaced
 from tspec.runtime.values import ABSENT, NOT_RECORDED, as_float, equal, is_number
 
@@ -379,7 +380,7 @@ def _add(
     """Read more features of the tensors of a column that was read before, at the same instant."""
     new = [handle for value in raw.values() for handle in handles(value)]
     old = [seen for value in known.values() for seen in _seen_in(value)]
-    for seen, row in zip(old, source.features(new, names) if new else (), strict=False):
+    for seen, row in zip(old, read_features(source, new, names) if new else (), strict=False):
         seen.features = {**seen.features, **row}
 
 
@@ -398,7 +399,9 @@ def _reading(
     source: Source, tensors: Sequence[Any], names: tuple[str, ...]
 ) -> Callable[[Any], Seen]:
     """Features of tensors in one batch, to be handed out in order."""
-    read: Iterator[Mapping[str, Any]] = iter(source.features(tensors, names) if tensors else ())
+    read: Iterator[Mapping[str, Any]] = iter(
+        read_features(source, tensors, names) if tensors else ()
+    )
     return lambda _: Seen(next(read))
 
 

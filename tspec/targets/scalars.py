@@ -177,7 +177,8 @@ def _feature(s: Scalars, e: r.Feature, frame: str) -> str:
         return f"cast_feature({inner}, {dtype}, {key})"
     if isinstance(e.tensor, r.Change):
         inner = s.code(e.tensor.tensor, frame)
-        return f"change_feature({s.code(e.tensor.tensor, 'was')}, {inner}, {key})"
+        before = s.code(e.tensor.tensor, "was")
+        return f"change_feature({s.window}.now.source, {before}, {inner}, {key})"
     tensor = s.code(e.tensor, frame)
     if is_collection(e.tensor.type):
         return f"feature({frame}.listed({tensor}), {key})"

@@ -1,0 +1,50 @@
+"""Features that only a running job can give: per row, cast to another dtype, of a change."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from tests.runtime.training import module, train
+from tspec.runtime.reading import cut_feature
+
+
+def test_rows_columns_and_dimensions() -> None:
+    x = torch.tensor([[3.0, 4.0], [0.0, 0.0]])
+    assert cut_feature(x, "norm", "row") == (5.0, 0.0)
+    assert cut_feature(x, "norm", "column") == (3.0, 4.0)
+    assert cut_feature(x, "std", "0") == (1.5, 2.0)
+    assert cut_feature(x, "max", "-1") == (4.0, 0.0)
+    deep = torch.ones(2, 3, 2)
+    assert cut_feature(deep, "norm", "row") == (6**0.5, 6**0.5)
+    assert cut_feature(deep, "norm", "column") == (2.0, 2.0, 2.0)
+
+
+def test_norms_of_rows_are_read_in_a_job() -> None:
+    rule = 'for p in parameters(name: "weight")\nbefore optimizer.step\nexpect min(norm(p.data, per: row)) > 0'
+    done = train(module(rule), steps=2)
+    assert done.checker is not None
+    assert done.checker.rules[0].counts["holds"] == 2
+
+
+def test_what_a_step_changed_is_read_in_a_job() -> None:
+    rule = "for p in parameters\nduring optimizer.step\nexpect zeros(change(p.data)) < 50%\nelse warn"
+
+    def freeze(step: int, model: nn.Module) -> None:
+        if step == 2:
+            model.get_parameter("bias").grad = None
+
+    done = train(module(rule), steps=2, disturb=freeze)
+    assert [(one["step"], one["subject"]) for one in done.found] == [(2, "bias")]
+
+
+def test_a_cast_is_that_of_the_other_dtype() -> None:
+    rule = (
+        "for p in parameters\nafter optimizer.step\n"
+        "expect digest(cast(p.data, float32)) == digest(p.data)\n"
+        "  and digest(cast(p.data, bfloat16)) != digest(p.data)"
+    )
+    done = train(module(rule), steps=1)
+    assert done.checker is not None
+    assert done.checker.rules[0].counts["unknown"] == 0
+    assert done.checker.rules[0].counts["holds"] >= 1
