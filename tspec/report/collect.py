@@ -62,7 +62,12 @@ def symptoms(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Symptom, ...]:
     """The symptoms of all rules, in the rules' order, for each rule the earliest first."""
     by_name = _by_name(rules)
     series: dict[str, dict[tuple[tuple[int, ...], tuple[str, ...]], Series]] = {}
-    job: set[int] = set()
+    job = {
+        rank
+        for count in verdicts.counted
+        if count.verdict in ("holds", "violated")
+        for rank in count.ranks
+    }
     for found in verdicts.decided:
         if found.verdict not in ("holds", "violated"):
             continue
@@ -89,6 +94,10 @@ def tallies(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Tally, ...]:
         counts.setdefault(found.instance.rule, Counter())[found.verdict] += 1
         if found.reason and found.verdict in ("idle", "unknown"):
             reasons.setdefault(found.instance.rule, Counter())[found.reason] += 1
+    for count in verdicts.counted:
+        counts.setdefault(count.rule, Counter())[count.verdict] += count.instances
+        if count.reason and count.verdict in ("idle", "unknown"):
+            reasons.setdefault(count.rule, Counter())[count.reason] += count.instances
     return tuple(
         tally(name, counts.get(name, {}), reasons.get(name, Counter()).most_common(3))
         for name in _by_name(rules)
