@@ -1,0 +1,190 @@
+"""Where a loop stands, from bare sequences of what it does."""
+
+import dataclasses
+from functools import reduce
+
+import pytest
+
+from tspec.runtime.live.steps import (
+    Activity,
+    Alive,
+    Backward,
+    Clear,
+    Fetch,
+    Forward,
+    Place,
+    Resumed,
+    Said,
+    Update,
+    advance,
+    openings,
+)
+
+CLEAR = Clear(frozenset({0}))
+TRAIN = Forward(grad=True, training=True)
+EVAL = Forward(grad=False, training=False)
+PASSES = (Backward(), Backward(ended=True))
+
+
+def update(optimizer: int = 0) -> tuple[Activity, ...]:
+    return (Update(optimizer), Update(optimizer, ended=True))
+
+
+def fetch(reading: int = 1, loader: int = 0, grad: bool = True) -> Fetch:
+    return Fetch(loader, reading, grad)
+
+
+def run(*parts: Activity | tuple[Activity, ...], start: Place | None = None) -> list[tuple[str, int]]:
+    """Each activity's name and the step in which it lies."""
+    place = start or Place(alive=frozenset({0}))
+    seen = []
+    for part in parts:
+        for activity in part if isinstance(part, tuple) else (part,):
+            place = advance(place, activity)
+            name = type(activity).__name__
+            if not getattr(activity, "ended", False):
+                seen.append((name, place.step))
+    return seen
+
+
+def steps_of(seen: list[tuple[str, int]]) -> dict[int, str]:
+    """The initials of what lies in each step."""
+    found: dict[int, str] = {}
+    for name, step in seen:
+        found[step] = found.get(step, "") + name[0]
+    return found
+
+
+def test_plain_loop() -> None:
+    turn = (fetch(), CLEAR, TRAIN, *PASSES, *update())
+    assert steps_of(run(turn, turn, turn)) == {1: "FCFBU", 2: "FCFBU", 3: "FCFBU"}
+
+
+def test_clearing_after_the_update_lies_in_its_step() -> None:
+    turn = (fetch(), TRAIN, *PASSES, *update(), CLEAR)
+    assert steps_of(run(turn, turn)) == {1: "FFBUC", 2: "FFBUC"}
+
+
+def test_no_loader() -> None:
+    before = (CLEAR, TRAIN, *PASSES, *update())
+    after = (TRAIN, *PASSES, *update(), CLEAR)
+    between = (TRAIN, CLEAR, *PASSES, *update())
+    assert steps_of(run(before, before)) == {1: "CFBU", 2: "CFBU"}
+    assert steps_of(run(after, after)) == {1: "FBUC", 2: "FBUC"}
+    assert steps_of(run(between, between)) == {1: "FCBU", 2: "FCBU"}
+
+
+def test_no_clear_at_all() -> None:
+    assert steps_of(run((TRAIN, *PASSES, *update()), (TRAIN, *PASSES, *update()))) == {1: "FBU", 2: "FBU"}
+    turn = (fetch(), TRAIN, *PASSES, *update())
+    assert steps_of(run(turn, turn)) == {1: "FFBU", 2: "FFBU"}
+
+
+def test_gradient_accumulation_counts_microbatches() -> None:
+    place = Place(alive=frozenset({0}))
+    half = (fetch(), TRAIN, *PASSES)
+    seen = []
+    for activity in (CLEAR, *half, *half, *update(), CLEAR, *half, *half, *half, *update()):
+        place = advance(place, activity)
+        if isinstance(activity, Fetch):
+            seen.append((place.step, place.microbatch))
+    assert seen == [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3)]
+
+
+def test_two_optimizers_update_in_one_step() -> None:
+    both = Place(alive=frozenset({0, 1}))
+    first = (Clear(frozenset({0})), TRAIN, *PASSES, *update(0))
+    second = (Clear(frozenset({1})), TRAIN, *PASSES, *update(1))
+    fed = run((fetch(), *first, *second), (fetch(), *first, *second), start=both)
+    assert steps_of(fed) == {1: "FCFBUCFBU", 2: "FCFBUCFBU"}
+    unfed = run(first, second, first, second, start=both)
+    assert steps_of(unfed) == {1: "CFBUCFBU", 2: "CFBUCFBU"}
+
+
+def test_a_critic_that_updates_more_often() -> None:
+    both = Place(alive=frozenset({0, 1}))
+    critic = (fetch(), Clear(frozenset({0})), TRAIN, *PASSES, *update(0))
+    generator = (Clear(frozenset({1})), TRAIN, *PASSES, *update(1))
+    seen = run((*critic, *generator), critic, (*critic, *generator), start=both)
+    assert steps_of(seen) == {1: "FCFBUCFBU", 2: "FCFBU", 3: "FCFBUCFBU"}
+
+
+def test_evaluation_belongs_to_the_step_before_and_is_no_training() -> None:
+    turn = (fetch(), CLEAR, TRAIN, *PASSES, *update())
+    evaluation = (fetch(2, loader=1, grad=False), EVAL, fetch(2, loader=1, grad=False), EVAL)
+    seen = run(turn, evaluation, turn)
+    assert steps_of(seen) == {1: "FCFBUFFFF", 2: "FCFBU"}
+    place = reduce(advance, (*turn, *evaluation), Place(alive=frozenset({0})))
+    assert (place.phase, place.step) == ("eval", 1)
+    assert advance(place, fetch()).phase == "train"
+
+
+def test_epochs_are_passes_over_the_training_loader() -> None:
+    turn = (CLEAR, TRAIN, *PASSES, *update())
+    place = reduce(advance, (fetch(1), *turn, fetch(1), *turn), Place(alive=frozenset({0})))
+    assert place.epoch == 1
+    place = reduce(advance, (fetch(7, loader=1, grad=False), EVAL), place)
+    assert place.epoch == 1
+    after = advance(place, fetch(2))
+    assert after.epoch == 2
+    assert openings(place, after) == (("epoch", 2), ("step", 3), ("microbatch", 1))
+
+
+def test_a_run_without_loader_is_one_epoch() -> None:
+    turn = (CLEAR, TRAIN, *PASSES, *update())
+    assert reduce(advance, (*turn, *turn), Place(alive=frozenset({0}))).epoch == 1
+
+
+def test_a_clear_before_the_first_batch_opens_the_first_epoch_once() -> None:
+    place = reduce(advance, (CLEAR, fetch(1), TRAIN), Place(alive=frozenset({0})))
+    assert (place.step, place.epoch) == (1, 1)
+
+
+def test_closures_lie_in_one_step() -> None:
+    closure = (CLEAR, TRAIN, *PASSES)
+    step = (Update(0), *closure, *closure, *closure, Update(0, ended=True))
+    seen = run(step, step)
+    assert {number for _, number in seen} == {1, 2}
+    assert steps_of(seen)[1] == "UCFBCFBCFB"
+
+
+def test_updates_by_hand() -> None:
+    nothing = Place()
+    turn = (fetch(), TRAIN, *PASSES)
+    assert steps_of(run(turn, turn, turn, start=nothing)) == {1: "FFB", 2: "FFB", 3: "FFB"}
+
+
+def test_another_model_is_trained_next() -> None:
+    first = (TRAIN, CLEAR, *PASSES, *update(0))
+    other = (TRAIN, Clear(frozenset({1})), *PASSES, *update(1))
+    alive = Alive(frozenset({0, 1}))
+    seen = run(first, first, alive, other, other, other)
+    assert {step for name, step in seen if name == "Update"} == {1, 2, 3, 4, 5}
+
+
+def test_said_steps_override() -> None:
+    turn = (fetch(), CLEAR, TRAIN, *PASSES, *update())
+    seen = run(Said(), turn, turn, Said(), turn, Said(10), turn)
+    assert {step for name, step in seen if name == "Update"} == {1, 2, 10}
+
+
+def test_a_resumed_job_goes_on_with_its_number() -> None:
+    turn = (fetch(), CLEAR, TRAIN, *PASSES, *update())
+    seen = run(Resumed(40), turn, turn)
+    assert {step for name, step in seen if name == "Update"} == {41, 42}
+
+
+def test_fine_tuning_in_evaluation_mode_is_training() -> None:
+    frozen = Forward(grad=True, training=False)
+    turn = (CLEAR, frozen, *PASSES, *update())
+    place = reduce(advance, turn, Place(alive=frozenset({0})))
+    assert advance(place, CLEAR).step == 2
+    assert advance(advance(place, CLEAR), frozen).phase == "train"
+
+
+@pytest.mark.parametrize("span", ["step", "microbatch"])
+def test_nothing_opens_without_reason(span: str) -> None:
+    place = reduce(advance, (fetch(), CLEAR, TRAIN, *PASSES), Place(alive=frozenset({0})))
+    again = advance(place, CLEAR)
+    assert span not in dict(openings(place, again))
+    assert dataclasses.replace(again, cleared=place.cleared) == place
