@@ -73,9 +73,9 @@ def second_stage(args, labels: torch.Tensor) -> None:
         loss = nn.functional.cross_entropy(stage(received), labels[rows])
         optimizer.zero_grad()
         loss.backward()
-        optimizer.step()
         pipe.finish()
         dist.send(received.grad.contiguous(), 0)
+        optimizer.step()
         if step % 20 == 0:
             print(f"step {step}: loss {loss.item():.3f}", flush=True)
 
