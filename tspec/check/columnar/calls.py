@@ -97,7 +97,7 @@ def _matching(scope: Scope, table: str, pattern: EventPattern, values: Filters, 
         )
         mine = own(value.value)
         if field == "class" and isinstance(source.shape, One) and source.shape.name == "subject":
-            classes.append((known, source.shape, value, mine))
+            classes.append((source.shape.kind, known, mine, value.shape))
         elif field == "class":
             tests.append(
                 instance_of(known, Cell(mine, "", value.shape))
@@ -111,33 +111,23 @@ def _matching(scope: Scope, table: str, pattern: EventPattern, values: Filters, 
     calls = facts.table(_with_fields(pattern.events, columns))
     where = " AND ".join(["k.c >= r.call_lo", f"k.c < r.{until}", *tests])
     query = f"SELECT r.{key} AS i, k.c FROM {table} r JOIN {calls} k ON {where}"
-    for known, shape, value, mine in classes:
-        query = _of_class(scope, table, calls, where, known, shape, value, mine)
-        if len(classes) > 1:
-            raise Unsupported("two filters on classes")
+    if len(classes) > 1:
+        raise Unsupported("two filters on classes")
+    for kind, known, mine, wanted in classes:
+        pairs = (
+            f"SELECT r.{key} AS i, k.c, r.rank, r.l_at, {known} AS f, {mine} AS wanted "
+            f"FROM {table} r JOIN {calls} k ON {where}"
+        )
+        query = _of_class(facts, facts.table(pairs), kind, wanted)
     return query
 
 
-def _of_class(
-    scope: Scope,
-    table: str,
-    calls: str,
-    where: str,
-    known: str,
-    shape: Shape,
-    value: Cell,
-    mine: str,
-) -> str:
-    """The field is a subject: its class, as of the window's end, is an instance of the wanted one."""
-    assert isinstance(shape, One)
-    source = reads.of_subjects(scope.facts, shape.kind, "class", None)
+def _of_class(facts: Facts, pairs: str, kind: str, wanted: Shape) -> str:
+    """Of pairs whose field `f` is a subject: its class, as of the window's end, is as `wanted`."""
+    source = reads.of_subjects(facts, kind, "class", None)
     if source.shape != STRING:
-        return f"SELECT r.{scope.relation.key} AS i, k.c FROM {table} r JOIN {calls} k ON false"
-    pairs = scope.facts.table(
-        f"SELECT r.{scope.relation.key} AS i, k.c, r.rank, r.l_at, {known} AS f, {mine} AS wanted "
-        f"FROM {table} r JOIN {calls} k ON {where}"
-    )
-    test = instance_of("s.v", Cell("p.wanted", "", value.shape))
+        return f"SELECT i, c FROM {pairs} WHERE false"
+    test = instance_of("s.v", Cell("p.wanted", "", wanted))
     return (
         f"SELECT p.i, p.c FROM {pairs} p ASOF JOIN {source.table} s "
         f"ON s.rank = p.rank AND s.sid = p.f AND p.l_at >= s.g WHERE coalesce({test}, false)"
@@ -259,13 +249,13 @@ def last(scope: Scope, pattern: EventPattern, values: Filters, frame: Frame) -> 
     matching = facts.table(f"SELECT * FROM ({inner}) k WHERE {' AND '.join(constant)}")
     until = "l_hi" if frame.when == "l" else "call_hi"
     conditions = " AND ".join(["k.rank = r.rank", *joined, f"r.{until} > k.e"])
-    value, found = scope.relation.joined(
+    call, found = scope.relation.joined(
         f"ASOF LEFT JOIN {matching} k ON {conditions}",
         ("CASE WHEN k.e >= r.call_lo THEN k.c END", "coalesce(k.e >= r.call_lo, false)"),
     )
     cut = " OR e_at IS NULL" if frame.when == "e" else ""
     return scope.relation.cell(
-        f"CASE WHEN {found}{' AND e_at IS NOT NULL' if cut else ''} THEN {value} END",
+        f"CASE WHEN {found}{' AND e_at IS NOT NULL' if cut else ''} THEN {call} END",
         f"CASE WHEN NOT {found}{cut} THEN {NOT_RECORDED}::TINYINT END",
         call_of(pattern.events),
     )

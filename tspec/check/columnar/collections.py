@@ -62,7 +62,7 @@ def subjects(scope: Scope, kind: str, frame: Frame) -> Cell:
         f"FROM {table} r JOIN {lives} s ON {inside} GROUP BY r.{key}"
     )
     shape = Many(One("subject", kind))
-    value, why = _listed(scope, listed, "true", shape)
+    value, _ = _listed(scope, listed, "true", shape)
     if frame.when != "e":
         return Cell(value, "NULL::TINYINT", shape)
     return scope.relation.cell(
@@ -115,6 +115,11 @@ def _typed(cell: Cell) -> str:
     return f"{cell.value}::{sql_type(cell.shape)}"
 
 
+def _item(cell: Cell) -> Shape:
+    assert isinstance(cell.shape, Many)
+    return cell.shape.item
+
+
 def restricted(scope: Scope, base: Cell, filters: Sequence[tuple[str, Cell]], frame: Frame) -> Cell:
     """The elements whose fields are known to equal the values; `class` is an instance of it."""
     if not isinstance(base.shape, Many):
@@ -122,7 +127,7 @@ def restricted(scope: Scope, base: Cell, filters: Sequence[tuple[str, Cell]], fr
     base = _as_column(scope.relation, base)
     carried = [name for _, cell in filters for name in (cell.value, cell.why)]
     parts = elements(scope, base, carried)
-    element = Cell("el_v", "el_m", base.shape.item)
+    element = Cell("el_v", "el_m", _item(base))
     tests = []
     for name, value in filters:
         found = field_of(parts, element, name, frame, None)
@@ -158,10 +163,10 @@ def field(scope: Scope, base: Cell, expr: rules.Field, frame: Frame, want: str |
         return field_of(scope, base, expr.name, frame, want)
     base = _as_column(scope.relation, base)
     parts = elements(scope, base)
-    cell = field_of(parts, Cell("el_v", "el_m", base.shape.item), expr.name, frame, want)
+    cell = field_of(parts, Cell("el_v", "el_m", _item(base)), expr.name, frame, want)
     if isinstance(expr.type, SetOf):
         return _union(scope, parts, base, cell)
-    listed = Cell(base.value, base.why, Many(base.shape.item))
+    listed = Cell(base.value, base.why, Many(_item(base)))
     return regrouped(scope, parts, listed, cell, f"coalesce({cell.why}, 0) <> {ABSENT}")
 
 

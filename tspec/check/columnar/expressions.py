@@ -70,8 +70,7 @@ def _is_of_window(expr: Expr, scope: Scope) -> bool:
     """It is the same for every choice of subjects, and dear: then it is read once for a window."""
     found = list(inside(expr))
     return any(isinstance(each, _HEAVY) for each in found) and not any(
-        isinstance(each, rules.Variable | rules.Previous | rules.Transpose)
-        or (isinstance(each, rules.First))
+        isinstance(each, rules.Variable | rules.Previous | rules.Transpose | rules.First)
         or (isinstance(each, rules.Fold) and each.scope != "list")
         for each in found
     )
@@ -217,11 +216,9 @@ def _fold(scope: Scope, expr: rules.Fold, frame: Frame, want: str | None) -> Cel
         return folds.of_list(scope.relation, expr.name, value)
     value = read(scope, expr.value, frame)
     if expr.scope == "group":
-        many, complete = lookback.members(scope, value)
-    else:
-        assert expr.over is not None
-        many, complete = lookback.over(scope, value, expr.over)
-    return folds.of_many(scope.relation, expr.name, many, complete)
+        return lookback.members(scope, expr.name, value)
+    assert expr.over is not None
+    return lookback.over(scope, expr.name, value, expr.over)
 
 
 def _previous(scope: Scope, expr: rules.Previous, frame: Frame, want: str | None) -> Cell:

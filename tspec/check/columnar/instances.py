@@ -15,7 +15,16 @@ from tspec.check.columnar.facts import RANK, Facts
 from tspec.check.columnar.reads import KNOWN
 from tspec.check.columnar.relation import Relation
 from tspec.check.columnar.scope import Element, Frame, History, Scope
-from tspec.check.columnar.shapes import NOTHING, TENSOR, Cell, Many, NoInstances, One, Unsupported
+from tspec.check.columnar.shapes import (
+    NOTHING,
+    TENSOR,
+    Cell,
+    Many,
+    NoInstances,
+    One,
+    Shape,
+    Unsupported,
+)
 from tspec.check.columnar.sql import text
 from tspec.check.columnar.windows import Found, windows
 from tspec.resolve import rules
@@ -57,7 +66,7 @@ def instances(rule: Rule, facts: Facts) -> Instances:
         facts.cache["outer", rule.window] = Scope(facts, windows_alone, rule.window, {})
     outer = facts.cache["outer", rule.window]
     scope = Scope(facts, Relation(facts, found.table, "w"), rule.window, {})
-    pending = {number: shape for number, shape in found.filters}
+    pending = dict(found.filters)
     made = Instances(replace(scope, outer=outer), found.table)
     if rule.window.kind == "calls" and rule.across:
         made = _grouped_calls(rule, made, found)
@@ -69,7 +78,7 @@ def instances(rule: Rule, facts: Facts) -> Instances:
     return _keyed(rule, made, bool(found.earlier))
 
 
-def _filtered(rule: Rule, made: Instances, pending: dict[int, object]) -> Instances:
+def _filtered(rule: Rule, made: Instances, pending: dict[int, Shape]) -> Instances:
     """Keep the rows for which the window's filters hold, as soon as their variables are bound."""
     pattern = rule.window.event
     for number in list(pending):
@@ -83,7 +92,7 @@ def _filtered(rule: Rule, made: Instances, pending: dict[int, object]) -> Instan
         if NOTHING in (shape, value.shape):
             made.scope.relation.keep("false")
             continue
-        test = operators.equal(f"f{number}", shape, value.value, value.shape)  # type: ignore[arg-type]
+        test = operators.equal(f"f{number}", shape, value.value, value.shape)
         made.scope.relation.keep(f"coalesce({test}, false)")
     return made
 
@@ -93,7 +102,7 @@ def _filtered(rule: Rule, made: Instances, pending: dict[int, object]) -> Instan
 
 def _chosen(rule: Rule, made: Instances, clause: For) -> Instances:
     """With another variable: a row for each element of its collection."""
-    scope, collection = made.scope, clause.collection
+    collection = clause.collection
     if _is_windows_call(rule, collection):
         cell = Cell("c", "NULL::TINYINT", of_window(rule.window))
         return _bound(made, clause.variable, cell, "at1", "call")

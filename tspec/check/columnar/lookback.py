@@ -5,17 +5,24 @@ Both are window functions over the instances' columns.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from tspec.check.columnar import folds
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.relation import Relation
 from tspec.check.columnar.scope import Group, History, Scope
 from tspec.check.columnar.shapes import (
     ABSENT,
+    BOOL,
+    INT,
     NO_HISTORY,
     NOT_RECORDED,
     NOTHING,
     Cell,
     Many,
+    One,
     Unsupported,
+    bits,
     sql_type,
 )
 from tspec.resolve import rules
@@ -47,8 +54,8 @@ def first(scope: Scope, cell: Cell, expr: Expr) -> Cell:
     )
 
 
-def over(scope: Scope, cell: Cell, duration: Duration) -> tuple[Cell, str]:
-    """The values at this and the earlier instances within a duration; SQL: there are so many."""
+def over(scope: Scope, name: str, cell: Cell, duration: Duration) -> Cell:
+    """A fold of the values at this and the earlier instances within a duration."""
     history, relation = _history(scope), scope.relation
     unit = f"u_{duration.unit}"
     parts = f"PARTITION BY {history.key} ORDER BY"
@@ -58,15 +65,61 @@ def over(scope: Scope, cell: Cell, duration: Duration) -> tuple[Cell, str]:
         f"min({history.number}) OVER ({parts} {unit} "
         f"RANGE BETWEEN {duration.count - 1} PRECEDING AND CURRENT ROW)"
     )
-    many = _gathered(
-        relation, cell,
-        f"OVER ({parts} {history.number} ROWS BETWEEN ({history.number} - {start}) PRECEDING AND CURRENT ROW)",
-    )  # fmt: skip
     stride = 1
     if history.every is not None and history.every.unit == duration.unit:
         stride = history.every.count
     since = relation.column(f"first_value({unit}) OVER ({parts} {history.number})")
-    return many, relation.column(f"({since} <= {unit} - {duration.count} + {stride})")
+    whole = relation.column(f"({since} <= {unit} - {duration.count} + {stride})")
+    back = f"ROWS BETWEEN ({history.number} - {start}) PRECEDING AND CURRENT ROW"
+    rows = f"OVER ({parts} {history.number} {back})"
+    if isinstance(cell.shape, One) and name in ("any", "all", "same", "distinct", "count"):
+        return _reckoned(relation, name, cell, Frames(rows, whole, start, history))
+    return folds.of_many(relation, name, _gathered(relation, cell, rows), whole)
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """The earlier instances of each row: the window clause, whether they are all, the first one's number."""
+
+    rows: str
+    whole: str
+    start: str
+    history: History
+
+
+def _reckoned(relation: Relation, name: str, cell: Cell, frames: Frames) -> Cell:
+    """Folds that need no order are reckoned without gathering values, which may be an epoch's.
+
+    Two equal values are known from the place of the value's equal before it.
+    """
+    value, why, rows = cell.value, cell.why, frames.rows
+    late = f"CASE WHEN NOT {frames.whole} THEN {NO_HISTORY}::TINYINT END"
+    if name == "count":
+        lacking = f"min(CASE WHEN {why} <> {ABSENT} THEN {why} END) {rows}"
+        reason = relation.column(f"coalesce({lacking}, {late})")
+        counted = f"{value}" if cell.shape == BOOL else f"{why} IS NULL"
+        count = f"count(*) FILTER ({counted}) {rows}"
+        return relation.cell(f"CASE WHEN {reason} IS NULL THEN {count} END", reason, INT)
+    reason = relation.column(f"coalesce(min({why}) {rows}, {late})")
+    if name in ("any", "all"):
+        test = value if name == "any" else f"NOT {value}"
+        early = "false" if cell.shape != BOOL else f"coalesce(bool_or({test}) {rows}, false)"
+    else:
+        key = relation.column(f"CASE WHEN {why} IS NULL THEN {bits(value, cell.shape)} END")
+        if name == "same":
+            early = f"coalesce(min({key}) {rows} <> max({key}) {rows}, false)"
+        else:
+            last = relation.column(
+                f"CASE WHEN {key} IS NOT NULL THEN lag({frames.history.number}) OVER (PARTITION BY "
+                f"{frames.history.key}, {key} ORDER BY {frames.history.number}) END"
+            )
+            early = f"coalesce(max({last}) {rows} >= {frames.start}, false)"
+    decided = relation.column(early)
+    found = relation.column(
+        f"CASE WHEN {decided} THEN {str(name == 'any').lower()} "
+        f"WHEN {reason} IS NULL THEN {str(name != 'any').lower()} END"
+    )
+    return Cell(found, relation.column(f"CASE WHEN {found} IS NULL THEN {reason} END"), BOOL)
 
 
 def _check_order(facts: Facts, relation: Relation, history: History, unit: str) -> None:
@@ -77,10 +130,11 @@ def _check_order(facts: Facts, relation: Relation, history: History, unit: str) 
         raise Unsupported(f"{unit[2:]}s do not grow along the trace")
 
 
-def members(scope: Scope, cell: Cell) -> tuple[Cell, str]:
-    """The values on the members of the group, in order; SQL: all members have the instance."""
+def members(scope: Scope, name: str, cell: Cell) -> Cell:
+    """A fold of the values on the members of the group, in order."""
     group = _group(scope)
-    return _gathered(scope.relation, cell, _over_members(group)), f"({group.others} = 0)"
+    many = _gathered(scope.relation, cell, _over_members(group))
+    return folds.of_many(scope.relation, name, many, f"({group.others} = 0)")
 
 
 def _over_members(group: Group) -> str:
@@ -96,7 +150,7 @@ def transposed(scope: Scope, cell: Cell) -> Cell:
     if not isinstance(cell.shape, Many):
         why = f"coalesce({cell.why}, {NOT_RECORDED}::TINYINT)"
         return _gathered(relation, Cell("NULL::BOOLEAN", why, NOTHING), _over_members(group))
-    many, _ = members(scope, cell)
+    many = _gathered(relation, cell, _over_members(group))
     place = relation.column(f"list_position({group.ranks}, rank)")
     item = cell.shape.item
     moved = (
