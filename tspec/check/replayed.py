@@ -56,7 +56,6 @@ class StreamSource:
         self._firsts: dict[tuple[str, str], dict[str, Any]] = {}
         self._present: dict[str, dict[str, bool]] = {}
         self._born: dict[str, dict[str, int]] = {}
-        self._order: dict[tuple[str, str], int] = {}
         self.units: dict[tuple[str, str], tuple[int, int]] = {}
         """(step, epoch) in which each subject was first sampled."""
 
@@ -64,8 +63,7 @@ class StreamSource:
         """State was sampled."""
         kind, subject = sample.kind, sample.subject
         key = (kind, subject)
-        if key not in self._order:
-            self._order[key] = len(self._order)
+        if key not in self.units:
             self._born.setdefault(kind, {})[subject] = sample.seq
             self.units[key] = (sample.context.step, sample.context.epoch)
         self._present.setdefault(kind, {})[subject] = not sample.gone
@@ -110,9 +108,9 @@ class StreamSource:
         """Each field as it was first sampled."""
         return self._firsts.get((kind, name), {})
 
-    def order_of(self, subject: edges.Ref) -> int:
-        """A subject's place in the order of first samples."""
-        return self._order.get((subject.kind, subject.name), len(self._order))
+    def ever(self, kind: str) -> Sequence[str]:
+        """All subjects of a kind that there ever were, in the order of their first samples."""
+        return tuple(self._born.get(kind, {}))
 
 
 def _feature(tensor: Any, name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -50,10 +51,27 @@ class Later:
 class Watched:
     """One call: the fields that rules read, with features as of the edge at which each became known."""
 
-    __slots__ = ("begin", "call", "end", "event", "given", "id", "kept", "raw", "step", "values")
+    __slots__ = (
+        "begin",
+        "call",
+        "context",
+        "end",
+        "event",
+        "given",
+        "id",
+        "kept",
+        "raw",
+        "step",
+        "values",
+        "within",
+    )
 
     def __init__(self, call: Call, kept: Kept, source: Source) -> None:
-        self.call = call
+        self.call: Call | None = call
+        """Itself, until all have looked at its end: it holds tensors."""
+        self.within: tuple[int, ...] = ()
+        """The calls that enclose it, for calls that are kept."""
+        self.context = call.context
         self.id = call.id
         self.event = call.event
         self.begin = source.seq
@@ -73,7 +91,7 @@ class Watched:
         """The call returned: take its result fields."""
         self.end = source.seq
         raw, self.raw = self.raw, {}
-        found = self.call.fields
+        found = {} if self.call is None else self.call.fields
         for name, (features, looked_up) in self.kept.items():
             if name in found and raw.get(name, self) is not found[name]:
                 if self.values is self.given:
@@ -82,6 +100,7 @@ class Watched:
 
     def leave(self) -> None:
         """All rules have looked: what nobody asked for is let go, with its tensors."""
+        self.call = None
         for values in (self.given, self.values):
             for name, value in values.items():
                 if value.__class__ is Later:
@@ -137,35 +156,66 @@ def outermost(calls: Iterable[Watched]) -> tuple[Watched, ...]:
     if len(found) < 2:
         return found
     numbers = {one.id for one in found}
-    return tuple(one for one in found if not any(up.id in numbers for up in ancestors(one.call)))
+    return tuple(one for one in found if numbers.isdisjoint(one.within))
 
 
 class Log:
-    """The calls that some window counts, in order of their begin."""
+    """The calls that some window counts, by event and in order of their begin."""
 
-    __slots__ = ("calls",)
+    __slots__ = ("_begins", "_calls")
 
     def __init__(self) -> None:
-        self.calls: list[Watched] = []
+        self._calls: dict[str, list[Watched]] = {}
+        self._begins: dict[str, list[int]] = {}
+
+    def add(self, call: Watched) -> None:
+        """A call begins."""
+        call.within = tuple(outer.id for outer in ancestors(call.call)) if call.call else ()
+        self._calls.setdefault(call.event, []).append(call)
+        self._begins.setdefault(call.event, []).append(call.begin)
+
+    def of(self, events: Iterable[str]) -> list[Watched]:
+        """All calls of some events that are kept, in order of their begin."""
+        return self._merged(self._calls.get(event, []) for event in events)
 
     def enclosing(self, call: Watched) -> list[Watched]:
         """The logged calls that enclose a call."""
-        numbers = {outer.id for outer in ancestors(call.call)}
-        return [one for one in self.calls if one.id in numbers] if numbers else []
+        if call.call is not None:
+            call.within = tuple(outer.id for outer in ancestors(call.call))
+        numbers = set(call.within)
+        return (
+            [one for calls in self._calls.values() for one in calls if one.id in numbers]
+            if numbers
+            else []
+        )
 
-    def between(self, first: int, last: int, events: frozenset[str]) -> list[Watched]:
+    def between(self, first: int, last: int, events: Iterable[str]) -> list[Watched]:
         """The calls of some events that began from `first` to `last`, both included."""
-        return [one for one in self.calls if first <= one.begin <= last and one.event in events]
+        parts = []
+        for event in events:
+            begins = self._begins.get(event)
+            if begins:
+                parts.append(
+                    self._calls[event][bisect_left(begins, first) : bisect_right(begins, last)]
+                )
+        return self._merged(parts)
 
-    def ended_between(self, first: int, last: int, events: frozenset[str]) -> list[Watched]:
+    def ended_between(self, first: int, last: int, events: Iterable[str]) -> list[Watched]:
         """The calls of some events that ended from `first` to `last`, in order of their end."""
-        found = [
-            one
-            for one in self.calls
-            if one.end is not None and first <= one.end <= last and one.event in events
-        ]
+        found = [one for one in self.of(events) if one.end is not None and first <= one.end <= last]
         return sorted(found, key=lambda one: one.end or 0)
 
     def forget(self, before: int) -> None:
         """Drop what began before an instant and has returned."""
-        self.calls = [one for one in self.calls if one.begin >= before or one.end is None]
+        for event, calls in self._calls.items():
+            if calls and calls[0].begin < before:
+                kept = [one for one in calls if one.begin >= before or one.end is None]
+                self._calls[event] = kept
+                self._begins[event] = [one.begin for one in kept]
+
+    @staticmethod
+    def _merged(parts: Iterable[list[Watched]]) -> list[Watched]:
+        found = [part for part in parts if part]
+        if len(found) == 1:
+            return found[0]
+        return sorted((one for part in found for one in part), key=lambda one: one.begin)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tspec.runtime.calls import Pattern, Watched, ancestors, outermost
+from tspec.runtime.calls import Pattern, Watched, outermost
 from tspec.runtime.edges import Missing
 from tspec.runtime.instant import CutOff, Instant
 from tspec.runtime.ledger import CUT_OFF, IDLE
@@ -43,8 +43,7 @@ def call_only_during(w: Window, call: Any, *events: Wanted) -> Any:
         return CUT_OFF
     if call.__class__ is not Watched:
         return NOT_RECORDED
-    numbers = {outer.id for outer in ancestors(call.call)}
-    enclosing = [one for one in w.log.calls if one.id in numbers]
+    enclosing = w.log.enclosing(call)
     return any(
         w.is_one(outer, pattern, wanted) for outer in enclosing for pattern, wanted in events
     )

@@ -9,7 +9,7 @@ from tspec.runtime.calls import Watched
 from tspec.runtime.edges import Context, Missing, Ref, Source
 from tspec.runtime.functions import device_part, is_of_class
 from tspec.runtime.reading import read_features
-from tspec.runtime.tensors import Seen, handles, replaced
+from tspec.runtime.tensors import PLAIN, Seen, handles, replaced
 from tspec.runtime.values import ABSENT, NOT_RECORDED, as_float, equal, is_number
 
 _NONE: frozenset[str] = frozenset()
@@ -131,7 +131,10 @@ class Instant:
             held = self.structure if key in STRUCTURE else None
             found = None if held is None else held.get(key)
             if found is None:
-                found = dict(self.source.fields(*key))
+                raw = self.source.fields(*key)
+                found = {
+                    s: v if isinstance(v, PLAIN) else replaced(v, _unread) for s, v in raw.items()
+                }
                 if held is not None:
                     held[key] = found
             self._plain[key] = found
@@ -250,7 +253,12 @@ class Instant:
         """A field of a collection: the list without absent elements; `union`: of sets, all in one."""
         if not isinstance(base, (tuple, frozenset)):
             return self.field(base, name)
-        return gathered((self.field(each, name) for each in self.ordered(base)), union)
+        elements = self.ordered(base)
+        kinds = {each.kind if each.__class__ is Ref else None for each in elements}
+        if len(kinds) == 1 and None not in kinds:
+            column = self.column(elements[0].kind, name)
+            return gathered([column.get(each.name, NOT_RECORDED) for each in elements], union)
+        return gathered([self.field(each, name) for each in elements], union)
 
     def class_of(self, value: Any) -> Any:
         """What `isinstance` looks into: the `class` of a subject or call, or a class itself."""
@@ -283,26 +291,31 @@ class Instant:
         """The elements of a list or set in order: subjects as they came into being, other values by value."""
         if isinstance(collection, tuple):
             return collection
-        if isinstance(collection, frozenset):
-            return tuple(sorted(collection, key=self._rank_in_set))
-        return ()
+        if not isinstance(collection, frozenset):
+            return ()
+        kinds = {each.kind if each.__class__ is Ref else "" for each in collection}
+        if len(kinds) == 1 and "" not in kinds:
+            places = self._places_of(kinds.pop())
+            last = len(places)
+            return tuple(sorted(collection, key=lambda ref: (places.get(ref.name, last), ref.name)))
+        return tuple(sorted(collection, key=self._rank_in_set))
 
     def _rank_in_set(self, value: Any) -> tuple[str, float, str]:
         if value.__class__ is Ref:
-            return ("ref", self._place(value), value.name)
+            places = self._places_of(value.kind)
+            return ("ref", places.get(value.name, len(places)), value.name)
         if is_number(value):
             return ("number", as_float(value), "")
         return (value.__class__.__name__, 0.0, str(value))
 
-    def _place(self, subject: Ref) -> int:
-        place: Callable[[Ref], int] | None = getattr(self.source, "order_of", None)
-        if place is not None:
-            return place(subject)
-        if subject.kind not in self._places:
-            order = {name: at for at, name in enumerate(self.subjects(subject.kind))}
-            self._places[subject.kind] = order
-        order = self._places[subject.kind]
-        return order.get(subject.name, len(order))
+    def _places_of(self, kind: str) -> Mapping[str, int]:
+        """The place of each subject of a kind in the order in which they came into being."""
+        found = self._places.get(kind)
+        if found is None:
+            ever = getattr(self.source, "ever", None)
+            names = self.subjects(kind) if ever is None else ever(kind)
+            found = self._places[kind] = {name: place for place, name in enumerate(names)}
+        return found
 
     # context
 
@@ -339,6 +352,8 @@ class Beginnings(Instant):
 
     def column(self, kind: str, name: str) -> Mapping[str, Any]:
         """One field of every subject as it was first sampled."""
+        if self.memory is not None:
+            return self.memory.first(kind, name)
         found = self._firsts.get((kind, name))
         if found is None:
             ask = getattr(self.source, "first", None) if self.memory is None else self.memory.first
@@ -393,6 +408,11 @@ def _seen_in(value: Any) -> Iterator[Seen]:
     elif isinstance(value, Mapping):
         for item in value.values():
             yield from _seen_in(item)
+
+
+def _unread(handle: Any) -> Seen:
+    """A tensor of which nothing is asked but that it is there: it is not held."""
+    return Seen({})
 
 
 def _reading(

@@ -161,7 +161,7 @@ class Hooks:
         self._in_forward(call, edge)
         self._edges[call.id] = edge
         if call.event in self.program.logged:
-            self.log.calls.append(watched)
+            self.log.add(watched)
         return edge
 
     def end_call(self, call: Call, source: Source) -> Edge | None:
@@ -195,7 +195,7 @@ class Hooks:
     def count(self, e: Edge, pattern: Pattern) -> None:
         """Find the place of a call among those of its step that match a pattern as it does."""
         call = e.call
-        assert call is not None
+        assert call is not None and call.call is not None
         if pattern.late:
             return
         key = tuple(call.get(name) for name in pattern.fields)
@@ -218,7 +218,7 @@ class Hooks:
         rule, call = self.rules[number], e.call
         if not rule.on or call is None:
             return False
-        if rule.declared.every is not None and not _due(rule.declared, call.call.context, None):
+        if rule.declared.every is not None and not _due(rule.declared, call.context, None):
             return False
         place = e.places.get(pattern.number)
         return place is None or not place.nested
@@ -277,7 +277,7 @@ class Hooks:
         window.first = e.now.seq + 1
         if place is not None:
             window.at, window.earlier = place.at, place.earlier
-        window.index = (call.step, call.call.context.epoch, e.microbatches)
+        window.index = (call.step, call.context.epoch, e.microbatches)
         return window
 
     def _instant(self, window: Window, e: Edge) -> Window:

@@ -178,9 +178,8 @@ class Window:
             return None
         self.earlier = [
             other.id
-            for other in self.log.calls
-            if other.event in pattern.events
-            and other.begin < call.begin
+            for other in self.log.of(pattern.events)
+            if other.begin < call.begin
             and other.step == call.step
             and self.is_window(other, pattern, wanted)
         ]
