@@ -37,12 +37,13 @@ class Encoded:
     @property
     def true(self) -> z3.BoolRef:
         """Known and true."""
-        return z3.And(self.known, self.value)
+        return self.value if z3.is_true(self.known) else z3.And(self.known, self.value)
 
     @property
     def false(self) -> z3.BoolRef:
         """Known and false."""
-        return z3.And(self.known, z3.Not(self.value))
+        wrong = z3.Not(self.value)
+        return wrong if z3.is_true(self.known) else z3.And(self.known, wrong)
 
 
 class Encoder:
@@ -100,15 +101,17 @@ class Encoder:
         """A read that is missing for the same reason as what it is read from."""
         leaf = self._leaf(expr, start)
         found = [self.encode(base, start) for base in bases]
-        self._axioms.append(z3.Implies(leaf.known, z3.And(*[each.known for each in found])))
-        reached = self._yes
+        all_reached = True
+        reached: list[z3.BoolRef] = []
         for each in found:
-            self._axioms.append(z3.Implies(z3.And(reached, each.absent), leaf.absent))
-            unknown = z3.And(reached, z3.Not(each.known), z3.Not(each.absent))
-            self._axioms.append(z3.Implies(unknown, z3.Not(leaf.absent)))
-            if each.value.sort() == self.sorts.opaque:
-                break  # What is missing inside of a list comes before what stands after it.
-            reached = z3.And(reached, each.known)
+            if each.known is not self._yes:
+                self._axioms.append(z3.Implies(leaf.known, each.known))
+            if all_reached and each.known is not self._yes:
+                missing = z3.And(*reached, z3.Not(each.known))
+                self._axioms.append(z3.Implies(missing, leaf.absent == each.absent))
+                reached.append(each.known)
+            # What is missing inside of a list comes before what stands after it.
+            all_reached = all_reached and each.value.sort() != self.sorts.opaque
         return leaf
 
     def _constant(self, expr: rules.Constant, start: bool) -> Encoded:
@@ -116,18 +119,22 @@ class Encoder:
 
     def _variable(self, expr: Expr, start: bool) -> Encoded:
         leaf = self._leaf(expr, False)
+        return self._certain(expr, leaf)
+
+    def _certain(self, expr: Expr, leaf: Encoded) -> Encoded:
+        """The leaf, which is never missing."""
         self._axioms.append(leaf.known)
-        return leaf
+        return Encoded(self._yes, self._no, leaf.value)
 
     def _ambient(self, expr: rules.Ambient, start: bool) -> Encoded:
         leaf = self._leaf(expr, start)
-        if expr.name in ALWAYS or expr.name in self.given:
-            self._axioms.append(leaf.known)
         if expr.name in ALWAYS and expr.name != "phase":
             self._axioms.append(leaf.value >= 0)
         if expr.name in self.given:
             given = rules.Constant(plain(expr.type), expr.span, self.given[expr.name])
             self._axioms.append(leaf.value == self.sorts.constant(given))
+        if expr.name in ALWAYS or expr.name in self.given:
+            return self._certain(expr, leaf)
         return leaf
 
     def _feature(self, expr: rules.Feature, start: bool) -> Encoded:
@@ -152,11 +159,27 @@ class Encoder:
 
     def _missing_first(self, found: Sequence[Encoded]) -> tuple[z3.BoolRef, z3.BoolRef]:
         """Known if all are; absent if the first that is missing is absent."""
-        known, absent = self._yes, self._no
-        for each in found:
-            absent = z3.Or(absent, z3.And(known, each.absent))
-            known = z3.And(known, each.known)
-        return known, absent
+        doubtful = [each for each in found if each.known is not self._yes]
+        known = self._all([each.known for each in doubtful])
+        return known, self._first_absent(doubtful)
+
+    def _first_absent(self, found: Sequence[Encoded]) -> z3.BoolRef:
+        """The first that is missing is absent."""
+        cases = [
+            self._all([*(before.known for before in found[:place]), each.absent])
+            for place, each in enumerate(found)
+        ]
+        return self._any(cases)
+
+    def _all(self, items: Sequence[z3.BoolRef]) -> z3.BoolRef:
+        if len(items) < 2:
+            return items[0] if items else self._yes
+        return z3.And(*items)
+
+    def _any(self, items: Sequence[z3.BoolRef]) -> z3.BoolRef:
+        if len(items) < 2:
+            return items[0] if items else self._no
+        return z3.Or(*items)
 
     def _not(self, expr: rules.Not, start: bool) -> Encoded:
         inner = self.encode(expr.value, start)
@@ -164,14 +187,14 @@ class Encoder:
 
     def _joined(self, found: Sequence[Encoded], decides: bool) -> Encoded:
         """Kleene's and (`decides` false) or or: one value decides, else all must be known."""
-        deciding = z3.Or(*[each.true if decides else each.false for each in found])
-        known = z3.Or(deciding, z3.And(*[each.known for each in found]))
-        absent, before = self._no, self._yes
-        for each in found:
-            absent = z3.Or(absent, z3.And(before, each.absent))
-            before = z3.And(before, each.known)
+        deciding = self._any([each.true if decides else each.false for each in found])
         value = deciding if decides else z3.Not(deciding)
-        return Encoded(known, z3.And(z3.Not(known), absent), value)
+        doubtful = [each for each in found if each.known is not self._yes]
+        if not doubtful:
+            return Encoded(self._yes, self._no, value)
+        known = z3.Or(deciding, self._all([each.known for each in doubtful]))
+        absent = z3.And(z3.Not(known), self._first_absent(doubtful))
+        return Encoded(known, absent, value)
 
     def _and(self, expr: rules.And, start: bool) -> Encoded:
         return self._joined([self.encode(item, start) for item in expr.items], False)

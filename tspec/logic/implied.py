@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import z3
@@ -69,6 +70,8 @@ def removes_implied(
     """
     by: dict[int, int] = {}
     for members in _buckets(found).values():
+        if len(members) < 2:
+            continue
         compared = Comparison()
         names = [f"v{n}" for n in range(len(found[members[0]].subjects))]
         alike = {place: _with_names(found[place], names) for place in members}
@@ -89,9 +92,13 @@ class Comparison:
     """Many rules about the same variables, compared in one z3 context; cheap looks come first."""
 
     def __init__(self) -> None:
-        self._asked = Questions({})
         self._reads: dict[tuple[Expr, ...], frozenset[Expr]] = {}
         self._always: dict[tuple[Expr, bool], bool] = {}
+
+    @cached_property
+    def _asked(self) -> Questions:
+        """Made when there is something to ask."""
+        return Questions({})
 
     def implies(self, stronger: Rule, weaker: Rule) -> bool:
         """The stronger rule is violated wherever the weaker one is, as far as can be proved."""
@@ -125,8 +132,10 @@ class Comparison:
         """A condition that is true in every situation."""
         key = (part, start)
         if key not in self._always:
-            encoded = self._asked.encoder.encode(part, start)
-            self._always[key] = may_be_decided((part,), {}) and self._asked.always(encoded.true).yes
+            self._always[key] = (
+                may_be_decided((part,), {})
+                and self._asked.always(self._asked.encoder.encode(part, start).true).yes
+            )
         return self._always[key]
 
 
