@@ -1,0 +1,50 @@
+"""Starting scripts as a user would, plainly or recorded, in processes that end in bounded time."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = Path(__file__).resolve().parent / "scripts"
+PATIENCE = 200
+"""Seconds; the machine may be busy."""
+
+
+def environment() -> dict[str, str]:
+    """This process's, with one thread for each."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    return os.environ | threads | {"PYTHONPATH": os.pathsep.join(paths)}
+
+
+def python(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """`python ARGUMENTS`, to its end."""
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=cwd or ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def recorded(
+    out: Path, script: Path, *arguments: str | Path, options: Sequence[str | Path] = ()
+) -> subprocess.CompletedProcess[str]:
+    """`tspec record -o OUT OPTIONS -- SCRIPT ARGUMENTS`, to its end."""
+    return python("-m", "tspec", "record", "-o", out, *options, "--", script, *arguments)
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that is free just now."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port: int = held.getsockname()[1]
+        return port
