@@ -5,6 +5,8 @@ A variant does what its name says only where `self.faulty`; else it is a sound j
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import torch
 import torch.nn.functional as F
 from sklearn.datasets import load_digits
@@ -46,7 +48,8 @@ class Loop:
         self.prepared()
         self.loader = self.make_loader()
         batches = iter(self.loader)
-        for self.step in range(1, self.steps + 1):
+        for step in range(1, self.steps + 1):
+            self.step = step
             try:
                 images, labels = next(batches)
             except StopIteration:
@@ -168,6 +171,8 @@ class OptimizersHaveSomethingToTrain(Loop):
 
 
 class TiedParametersStayTied(Loop):
+    steps = 12
+
     def build(self):
         model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Linear(64, 10))
         model[2].weight = model[0].weight
@@ -277,27 +282,13 @@ class AttentionDropoutIsOffInEvaluation(Loop):
 
 class SpectralNormIsTrainedBeforeEvaluated(Loop):
     def build(self):
-        return nn.Sequential(nn.utils.spectral_norm(nn.Linear(64, 32)), nn.ReLU(), nn.Linear(32, 10))
+        return nn.Sequential(
+            nn.utils.spectral_norm(nn.Linear(64, 32)), nn.ReLU(), nn.Linear(32, 10)
+        )
 
     def prepared(self):
         if self.faulty:
             self.evaluate()
-
-
-class SharesNorm(nn.Module):
-    def __init__(self, shared: bool) -> None:
-        super().__init__()
-        self.first, self.second = nn.Linear(64, 32), nn.Linear(32, 32)
-        self.norm, self.out = nn.BatchNorm1d(32), nn.Linear(32, 10)
-        self.other = self.norm if shared else nn.BatchNorm1d(32)
-
-    def forward(self, x):
-        return self.out(self.other(self.second(self.norm(self.first(x)).relu())).relu())
-
-
-class BatchNormIsNotShared(Loop):
-    def build(self):
-        return SharesNorm(self.faulty)
 
 
 class SchedulesStepOnceAStep(Loop):
@@ -352,28 +343,6 @@ class BuffersAreFinite(Loop):
             self.model[1].running_mean[0] = float("nan")
 
 
-class LogOfClipped(nn.Module):
-    faulty = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.out = nn.Linear(64, 10)
-
-    def forward(self, x):
-        p = self.out(x).softmax(-1)
-        return torch.where(p < 0.05, torch.zeros_like(p), p).log() if self.faulty else p.log()
-
-
-class OutputsAreFinite(Loop):
-    def build(self):
-        model = LogOfClipped()
-        model.faulty = self.faulty
-        return model
-
-    def loss(self, output, labels):
-        return output.clamp(min=-20).mean() * 0.01
-
-
 class LossDoesNotSpike(Loop):
     steps = 40
 
@@ -403,12 +372,10 @@ class GradientsDoNotVanish(Loop):
 
 class ClippingNeverGrowsAGradient(Loop):
     def before_update(self):
-        nn.utils.clip_grad_norm_(self.model.parameters(), -1e3 if at(self, 3) else 1.0)
+        nn.utils.clip_grad_norm_(self.model.parameters(), -1e3 if at(self, 5) else 1.0)
 
 
 class ActivationsDoNotCollapse(Loop):
-    steps = 12
-
     def prepared(self):
         if self.faulty:
             nn.init.constant_(self.model[0].bias, -1e3)
@@ -451,7 +418,11 @@ class InputsAreNotFlat(FromGiven):
 
 def convolution(channels: int, width: int) -> nn.Module:
     return nn.Sequential(
-        nn.Conv2d(channels, 4, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 10)
+        nn.Conv2d(channels, 4, 3, padding=1),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(4, 10),
     )
 
 
@@ -462,17 +433,6 @@ class ImagesHaveChannelsFirst(Loop):
     def forward(self, images):
         large = F.interpolate(images.view(-1, 1, 8, 8), size=(32, 32)).expand(-1, 3, -1, -1)
         return self.model(large.permute(0, 2, 3, 1) if self.faulty else large)
-
-
-class ImagesHaveTheSizeOfTheModel(Loop):
-    def build(self):
-        model = convolution(1, 8)
-        model.image_size = 8
-        return model
-
-    def forward(self, images):
-        images = images.view(-1, 1, 8, 8)
-        return self.model(F.pad(images, (0, 2)) if self.faulty else images)
 
 
 class Embeds(nn.Module):
@@ -491,10 +451,8 @@ class TokenIdsAreInTheVocabulary(Loop):
     def forward(self, images):
         ids = (images * 16).long()
         if at(self, 2):
-            try:
+            with suppress(IndexError):  # on a CPU torch refuses; elsewhere it reads what is there
                 self.model(ids + 1)
-            except IndexError:  # on a CPU torch refuses; elsewhere it reads what is there
-                pass
         return self.model(ids)
 
 
@@ -508,7 +466,9 @@ class InPlace(nn.Linear):
 
 class AutocastReachesEveryMatmul(Loop):
     def build(self):
-        return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), (InPlace if self.faulty else nn.Linear)(32, 10))
+        return nn.Sequential(
+            nn.Linear(64, 32), nn.ReLU(), (InPlace if self.faulty else nn.Linear)(32, 10)
+        )
 
     def forward(self, images):
         with torch.autocast("cpu", torch.bfloat16):
