@@ -88,9 +88,9 @@ def _events(rows: ir.Table, runs: int) -> dict[str, tuple[int, frozenset[str]]]:
 
 
 def _sampled(rows: ir.Table, runs: int) -> dict[str, frozenset[str]]:
-    """For each kind that was sampled in every run, the fields recorded in every run."""
+    """For each kind that was sampled in every run, the fields that were present in every run."""
     samples = rows.filter((rows.tag == "sample") & rows.field.notnull())
-    samples = samples.filter(samples.type != "not recorded")
+    samples = samples.filter(samples.type.notin(["not recorded", "absent"]))
     seen = samples.group_by(["what", "field"]).agg(runs=samples.run.nunique()).execute()
     kinds: dict[str, set[str]] = {}
     for kind, field, count in seen.itertuples(index=False):
