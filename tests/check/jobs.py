@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Literal
 
-from hypothesis import strategies as st
-
 from tests.check.building import Writer
 from tspec.trace.model import Missing, Ref, Stream, Tensor, Trace
 
@@ -54,8 +52,6 @@ def random_shape(dice: Random) -> Shape:
         cut=dice.random() < 0.5,
     )
 
-
-shapes = st.integers(0, 2**48).map(lambda seed: random_shape(Random(f"shape {seed}")))
 
 Draw = Callable[[Random], Any]
 

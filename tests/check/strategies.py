@@ -1,7 +1,7 @@
 """Random rules, well typed by construction, as text over the vocabulary of `vocabulary.py`.
 
-`case(n)` is the n-th rule and job; `bodies()` is for hypothesis; `spec(bodies)` is the text of a
-spec, and `loaded(text)` its rules. `jobs.job(shape)` makes the trace.
+`case(n)` is the n-th rule and job; `spec(bodies)` is the text of a spec, and `loaded(text)` its
+rules. `jobs.job(shape)` makes the trace.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
-
-from hypothesis import strategies as st
 
 from tests.check.conditions import Place, condition, tensors, units, word
 from tests.check.jobs import Shape, random_shape
@@ -116,11 +114,6 @@ def case(number: int) -> tuple[str, Shape]:
     """
     dice = Random(f"case {number}")
     return body(dice), random_shape(dice)
-
-
-def bodies() -> st.SearchStrategy[str]:
-    """Bodies of invariants, for hypothesis."""
-    return st.integers(0, 2**48).map(lambda seed: body(Random(f"rule {seed}")))
 
 
 def spec(bodies_: Sequence[str]) -> str:

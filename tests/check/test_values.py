@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from tests.check.building import Writer, decide, losses, tensor, value_is, verdicts
+from tspec.check.interpret.expressions import _MEANING
 from tspec.check.interpret.folds import combine_digests, feature, fold_list, fold_many
 from tspec.check.interpret.values import arithmetic, compare, function, member
+from tspec.resolve import rules
+from tspec.resolve.text import _TEXTS
 from tspec.trace.model import Missing, Ref, Tensor
 
 ABSENT, UNKNOWN, NO_HISTORY = Missing.ABSENT, Missing.NOT_RECORDED, Missing.NO_HISTORY
@@ -388,3 +391,9 @@ def test_transpose() -> None:
         "expect c.output_split_sizes == transpose(c.input_split_sizes)"
     )
     assert verdicts(rule, *ranks) == ["holds", "violated"]
+
+
+def test_every_kind_of_expression_has_a_meaning_and_a_text() -> None:
+    kinds = set(get_args(rules.Expr))
+    assert kinds == set(_MEANING)
+    assert kinds == {*_TEXTS, rules.Constant}
