@@ -30,6 +30,7 @@ from tspec.check.columnar.shapes import (
 from tspec.check.columnar.sql import integer, number, text
 from tspec.resolve import rules
 from tspec.resolve.rules import Expr
+from tspec.resolve.types import ListOf, Optional, Scalar, SetOf
 
 _HEAVY = (rules.Subjects, rules.Calls, rules.LastCall, rules.Restrict)
 _PATHS = (
@@ -64,6 +65,15 @@ def inside(expr: object) -> Iterator[object]:
         for each in fields(expr):
             if each.name not in ("type", "span"):
                 yield from inside(getattr(expr, each.name))
+
+
+def holds_tensors(collection: Expr) -> bool:
+    """It is a list or set of tensors."""
+    kind = collection.type
+    if isinstance(kind, Optional):
+        kind = kind.item
+    item = kind.item if isinstance(kind, ListOf | SetOf) else kind
+    return (item.item if isinstance(item, Optional) else item) == Scalar("tensor")
 
 
 def _is_of_window(expr: Expr, scope: Scope) -> bool:
@@ -212,7 +222,8 @@ def _change(scope: Scope, expr: rules.Change, frame: Frame, want: str | None) ->
 
 def _fold(scope: Scope, expr: rules.Fold, frame: Frame, want: str | None) -> Cell:
     if expr.scope == "list":
-        value = read(scope, expr.value, frame, KNOWN if expr.name == "count" else None)
+        counted = expr.name == "count" and holds_tensors(expr.value)
+        value = read(scope, expr.value, frame, KNOWN if counted else None)
         return folds.of_list(scope.relation, expr.name, value)
     value = read(scope, expr.value, frame)
     if expr.scope == "group":

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from tspec.check.columnar import groups, members, operators
 from tspec.check.columnar.calls import of_window
 from tspec.check.columnar.collections import PASSING, field_of, holds
-from tspec.check.columnar.expressions import inside, read
+from tspec.check.columnar.expressions import holds_tensors, inside, read
 from tspec.check.columnar.facts import RANK, Facts
 from tspec.check.columnar.reads import KNOWN
 from tspec.check.columnar.relation import Relation
@@ -29,7 +29,6 @@ from tspec.check.columnar.sql import text
 from tspec.check.columnar.windows import Found, windows
 from tspec.resolve import rules
 from tspec.resolve.rules import For, Rule
-from tspec.resolve.types import ListOf, Optional, Scalar, SetOf
 
 LAST = Frame("l")
 """Subjects are those that exist when the window closes; of one that is cut off, at the last record."""
@@ -164,7 +163,7 @@ def _subjects(made: Instances, clause: For, collection: rules.Subjects) -> Insta
 def _elements(made: Instances, clause: For) -> Instances:
     """The elements of any other collection; of several of one name, the first."""
     scope, number = made.scope, len(made.labels)
-    tensors = _holds_tensors(clause.collection)
+    tensors = holds_tensors(clause.collection)
     cell = read(scope, clause.collection, LAST, KNOWN if tensors else None)
     if not isinstance(cell.shape, Many):
         query = f"SELECT *, NULL::BIGINT AS k{number} FROM {scope.relation.query()} WHERE false"
@@ -197,15 +196,6 @@ def _elements(made: Instances, clause: For) -> Instances:
     return _bound(made, clause.variable, Cell(f"v{number}", "NULL::TINYINT", item), label, kind)
 
 
-def _holds_tensors(collection: rules.Expr) -> bool:
-    kind = collection.type
-    if isinstance(kind, Optional):
-        kind = kind.item
-    item = kind.item if isinstance(kind, ListOf | SetOf) else kind
-    item = item.item if isinstance(item, Optional) else item
-    return item == Scalar("tensor")
-
-
 # --- keys ---------------------------------------------------------------------------------------
 
 
@@ -219,7 +209,9 @@ def _keyed(rule: Rule, made: Instances, late: bool) -> Instances:
         ranks, no_group = groups.of_rows(rule, scope)
     clauses = list(zip(made.labels, made.kinds, strict=True))
     labels = tuple(place if kind == "call" else label for label, kind in clauses)
-    key = relation.column(f"hash({', '.join([ranks, *labels])})")
+    # As text: the engine's hash of a list does not see zeros in front.
+    group = f"({ranks})::VARCHAR" if rule.across else "rank"
+    key = relation.column(f"hash({', '.join([group, *labels])})")
     if rule.window.once:
         first = relation.column(f"min({{'a': at0, 'b': {place}}}) OVER (PARTITION BY {key})")
         relation.keep(f"at0 = {first}.a AND {place} = {first}.b")
@@ -257,10 +249,10 @@ def _grouped_calls(rule: Rule, made: Instances, found: Found) -> Instances:
     ranks, no_group = groups.of_rows(rule, bound)
     fields = [f"f{number}" for number, _ in found.filters]
     if not found.earlier:
-        same = ", ".join(["rank", "at0", f"hash({ranks})", *fields])
+        same = ", ".join(["rank", "at0", f"({ranks})::VARCHAR", *fields])
         place = relation.column(f"row_number() OVER (PARTITION BY {same} ORDER BY c) - 1")
     else:
-        group = relation.column(f"hash({', '.join([ranks, *fields])})")
+        group = relation.column(f"hash({', '.join([f'({ranks})::VARCHAR', *fields])})")
         table = relation.table("c", group)
         (place,) = relation.joined(
             f"""LEFT JOIN (SELECT t.w, count(*) AS place FROM {table} t

@@ -23,7 +23,9 @@ def with_others(rule: Rule, made: Instances) -> Instances:
     these why, and how many ranks have it.
     """
     scope, relation = made.scope, made.scope.relation
-    instance = relation.column(f"hash({', '.join(['at0', made.place, made.ranks, *made.labels])})")
+    instance = relation.column(
+        f"hash({', '.join(['at0', made.place, f'({made.ranks})::VARCHAR', *made.labels])})"
+    )
     have = relation.column(f"count(*) OVER (PARTITION BY {instance})")
     # Columns of the place and the subjects are needed by name.
     named = [relation.column(f"({label})") for label in (made.place, *made.labels)]
