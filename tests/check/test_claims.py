@@ -183,3 +183,14 @@ def test_claims_across_ranks() -> None:
     assert verdicts(rule, rank(0, "backward", "clip"), rank(1)) == ["holds"]
     assert verdicts(rule, rank(0, "backward", "clip"), rank(1, "clip")) == ["violated"]
     assert verdicts(rule, rank(0, "backward"), rank(1)) == ["idle"]
+
+
+def test_claims_at_an_instant_look_at_the_step_so_far() -> None:
+    out = calls("clip", "save", "backward")
+    out.records.pop()
+    out.step(2)
+    out.call("save")
+    out.finish()
+    assert verdicts("before save expect contains clip", out) == ["holds", "violated"]
+    assert verdicts("before save expect contains backward", out) == ["violated", "violated"]
+    assert verdicts("after save expect clip before save", out) == ["holds", "violated"]
