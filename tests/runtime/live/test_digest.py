@@ -45,7 +45,10 @@ def test_rows_columns_and_halves_that_change_places() -> None:
         tensor = draw(rows, columns)
         same = digest(tensor)
         others = [tensor.t(), tensor.flip(0), tensor.flip(1), tensor.roll(1, 0), tensor.roll(1, 1)]
-        others += [torch.cat((tensor[rows // 2 :], tensor[: rows // 2])), tensor[torch.randperm(rows)]]
+        others += [
+            torch.cat((tensor[rows // 2 :], tensor[: rows // 2])),
+            tensor[torch.randperm(rows)],
+        ]
         assert same not in [digest(other) for other in others]
 
 
@@ -118,7 +121,19 @@ def test_features_are_those_of_float64() -> None:
     for count in (1, 100, 10_000, 200_000):
         tensor = draw(count)
         tensor[0] = 0.0
-        wanted = ("norm", "sum", "mean", "std", "min", "max", "zeros", "finite", "numel", "shape", "dtype")
+        wanted = (
+            "norm",
+            "sum",
+            "mean",
+            "std",
+            "min",
+            "max",
+            "zeros",
+            "finite",
+            "numel",
+            "shape",
+            "dtype",
+        )
         found = features([tensor], wanted)[0]
         exact = tensor.double()
         assert found["norm"] == pytest.approx(float(exact.norm()), rel=1e-6)
@@ -131,13 +146,22 @@ def test_features_are_those_of_float64() -> None:
 
 
 def test_what_is_not_finite() -> None:
-    tensors = [torch.tensor([1.0, float("nan")]), torch.tensor([float("inf")]), torch.full((4,), 1e38)]
+    tensors = [
+        torch.tensor([1.0, float("nan")]),
+        torch.tensor([float("inf")]),
+        torch.full((4,), 1e38),
+    ]
     assert [row["finite"] for row in features(tensors, ("finite",))] == [False, False, True]
     huge = torch.full((100_000,), 3e38)
-    assert features([huge], ("finite", "norm"))[0] == {"finite": True, "norm": pytest.approx(3e38 * 100_000**0.5)}
+    assert features([huge], ("finite", "norm"))[0] == {
+        "finite": True,
+        "norm": pytest.approx(3e38 * 100_000**0.5),
+    }
 
 
 def test_integers_and_nothing() -> None:
-    found = features([torch.tensor([3, -4]), torch.empty(0, dtype=torch.int64)], ("norm", "min", "zeros"))
+    found = features(
+        [torch.tensor([3, -4]), torch.empty(0, dtype=torch.int64)], ("norm", "min", "zeros")
+    )
     assert found[0] == {"norm": 5.0, "min": -4.0, "zeros": 0}
     assert found[1]["norm"] == 0.0 and found[1]["zeros"] == 0

@@ -34,7 +34,9 @@ def fetch(reading: int = 1, loader: int = 0, grad: bool = True) -> Fetch:
     return Fetch(loader, reading, grad)
 
 
-def run(*parts: Activity | tuple[Activity, ...], start: Place | None = None) -> list[tuple[str, int]]:
+def run(
+    *parts: Activity | tuple[Activity, ...], start: Place | None = None
+) -> list[tuple[str, int]]:
     """Each activity's name and the step in which it lies."""
     place = start or Place(alive=frozenset({0}))
     seen = []
@@ -75,7 +77,10 @@ def test_no_loader() -> None:
 
 
 def test_no_clear_at_all() -> None:
-    assert steps_of(run((TRAIN, *PASSES, *update()), (TRAIN, *PASSES, *update()))) == {1: "FBU", 2: "FBU"}
+    assert steps_of(run((TRAIN, *PASSES, *update()), (TRAIN, *PASSES, *update()))) == {
+        1: "FBU",
+        2: "FBU",
+    }
     turn = (fetch(), TRAIN, *PASSES, *update())
     assert steps_of(run(turn, turn)) == {1: "FFBU", 2: "FFBU"}
 

@@ -36,6 +36,9 @@ class Calls:
                 mode = bool(unwrapped(module).training)
                 self._job.do(Forward(torch.is_grad_enabled(), mode))
         models.called.add(unwrapped(module))
+        if _is_compiled(module):
+            name = type(unwrapped(module)).__name__
+            self._job.say(f"{name} is compiled: calls and tensors inside of it are not seen")
         return True
 
     def after(
@@ -53,10 +56,14 @@ class Calls:
 
 def counts_as_forward(module: Any) -> bool:
     """Wrappers are no modules of their own, but a compiled model's call is all that is seen of the model's."""
-    return inner(module) is None or type(module).__name__ == "OptimizedModule"
+    return inner(module) is None or _is_compiled(module)
+
+
+def _is_compiled(module: Any) -> bool:
+    return type(module).__name__ == "OptimizedModule"
 
 
 def install(job: Job) -> None:
     """Follow the calls of all modules."""
-    call = vars(nn.Module)["__call__"]
-    job.functions.watch_function(call, Role("forward pass", Calls(job), path=MODULE_CALL))
+    role = Role("forward pass", Calls(job), path=MODULE_CALL)
+    job.functions.watch_method(nn.Module, "__call__", role)

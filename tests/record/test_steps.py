@@ -1,0 +1,298 @@
+"""Steps are found in real loops of many styles, without help from the loop."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import tspec
+from tspec.trace.model import Begin, Boundary, Finish, Stream
+from tspec.trace.read import read_trace
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a loop's recording says."""
+
+    stream: Stream
+
+    def opened(self, span: str) -> list[int]:
+        """Indices of the spans in the order in which they opened."""
+        records = self.stream.records
+        return [r.index for r in records if isinstance(r, Boundary) and r.span == span]
+
+    def calls(self, event: str) -> list[Begin]:
+        """The calls of an event."""
+        return [r for r in self.stream.records if isinstance(r, Begin) and r.event == event]
+
+    def outermost(self, event: str) -> list[Begin]:
+        """The calls of an event that lie in no call of it."""
+        calls = {call.call: call for call in self.calls(event)}
+        return [call for call in calls.values() if call.parent not in calls]
+
+    def steps(self, event: str) -> list[int]:
+        """The step of each call of an event."""
+        return [call.context.step for call in self.outermost(event)]
+
+
+Record = Callable[[Callable[[], None]], Recorded]
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Iterator[Record]:
+    """Records a loop in this process."""
+
+    def run(loop: Callable[[], None]) -> Recorded:
+        gc.collect()  # optimizers of other tests would be expected to update
+        torch.manual_seed(0)
+        with tspec.record(tmp_path / "trace"):
+            loop()
+        [stream] = read_trace(tmp_path / "trace").streams
+        assert isinstance(stream.records[-1], Finish)
+        return Recorded(stream)
+
+    yield run
+    gc.collect()
+
+
+def network() -> nn.Module:
+    return nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
+
+
+def loader(size: int = 12, batch: int = 4) -> DataLoader[tuple[torch.Tensor, ...]]:
+    return DataLoader(TensorDataset(torch.randn(size, 4), torch.randint(0, 2, (size,))), batch)
+
+
+def loss_of(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return nn.functional.cross_entropy(model(x), y)
+
+
+def test_a_plain_loop_with_evaluation_between(record: Record) -> None:
+    def loop() -> None:
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        training, held_out = loader(), loader(8)
+        for _ in range(2):
+            model.train()
+            for x, y in training:
+                optimizer.zero_grad()
+                loss_of(model, x, y).backward()
+                optimizer.step()
+            model.eval()
+            with torch.no_grad():
+                for x, y in held_out:
+                    loss_of(model, x, y)
+
+    found = record(loop)
+    assert found.opened("step") == [1, 2, 3, 4, 5, 6]
+    assert found.opened("epoch") == [1, 2]
+    for event in ("optimizer.zero_grad", "backward", "optimizer.step"):
+        assert found.steps(event) == [1, 2, 3, 4, 5, 6], event
+    places = [(c.context.step, c.context.phase) for c in found.outermost("forward")]
+    after = [(3, "eval")] * 2
+    assert places[:5] == [(1, "train"), (2, "train"), (3, "train"), *after]
+    assert places[5:] == [(4, "train"), (5, "train"), (6, "train"), (6, "eval"), (6, "eval")]
+    assert [c.context.epoch for c in found.calls("optimizer.step")] == [1, 1, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("fed", [True, False])
+@pytest.mark.parametrize("clears", ["before", "after", "by the module", "by hand"])
+def test_wherever_gradients_are_cleared(record: Record, fed: bool, clears: str) -> None:
+    def loop() -> None:
+        model = network()
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        drawn = [(torch.randn(4, 4), torch.randint(0, 2, (4,))) for _ in range(3)]
+        for x, y in loader() if fed else drawn:
+            if clears == "before":
+                optimizer.zero_grad()
+            loss_of(model, x, y).backward()
+            optimizer.step()
+            if clears == "after":
+                optimizer.zero_grad(set_to_none=False)
+            elif clears == "by the module":
+                model.zero_grad()
+            elif clears == "by hand":
+                for parameter in model.parameters():
+                    parameter.grad = None
+
+    found = record(loop)
+    assert found.opened("step") == [1, 2, 3]
+    assert found.steps("forward") == found.steps("backward") == [1, 2, 3]
+    assert found.steps("optimizer.step") == [1, 2, 3]
+    if clears != "by hand":
+        assert found.steps("optimizer.zero_grad") == [1, 2, 3]
+
+
+@pytest.mark.parametrize("fed", [True, False])
+def test_gradient_accumulation(record: Record, fed: bool) -> None:
+    def loop() -> None:
+        model = network()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+        drawn = [(torch.randn(4, 4), torch.randint(0, 2, (4,))) for _ in range(6)]
+        for number, (x, y) in enumerate(loader(24) if fed else drawn):
+            (loss_of(model, x, y) / 3).backward()
+            if number % 3 == 2:
+                optimizer.step()
+                optimizer.zero_grad()
+
+    found = record(loop)
+    assert found.opened("step") == [1, 2]
+    assert found.steps("optimizer.step") == [1, 2]
+    places = [(c.context.step, c.context.microbatch) for c in found.calls("backward")]
+    assert places == [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)]
+
+
+@pytest.mark.parametrize("fed", [True, False])
+def test_two_optimizers(record: Record, fed: bool) -> None:
+    def loop() -> None:
+        one, other = network(), network()
+        first = torch.optim.SGD(one.parameters(), lr=0.1)
+        second = torch.optim.Adam(other.parameters(), lr=0.1)
+        drawn = [(torch.randn(4, 4), torch.randint(0, 2, (4,))) for _ in range(3)]
+        for x, y in loader() if fed else drawn:
+            for model, optimizer in ((one, first), (other, second)):
+                optimizer.zero_grad()
+                loss_of(model, x, y).backward()
+                optimizer.step()
+
+    found = record(loop)
+    assert found.opened("step") == [1, 2, 3]
+    for event in ("optimizer.zero_grad", "forward", "backward", "optimizer.step"):
+        assert found.steps(event) == [1, 1, 2, 2, 3, 3], event
+
+
+def test_a_closure_is_one_step(record: Record) -> None:
+    def loop() -> None:
+        model = network()
+        optimizer = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=3)
+        x, y = torch.randn(8, 4), torch.randint(0, 2, (8,))
+
+        def closure() -> torch.Tensor:
+            optimizer.zero_grad()
+            loss = loss_of(model, x, y)
+            loss.backward()
+            return loss
+
+        for _ in range(2):
+            optimizer.step(closure)
+
+    found = record(loop)
+    assert found.opened("step") == [1, 2]
+    assert found.steps("optimizer.step") == [1, 2]
+    assert set(found.steps("backward")) == {1, 2}
+    assert len(found.steps("backward")) > 2
+
+
+class Signs:
+    """Takes the signs of gradients. No `torch.optim.Optimizer`."""
+
+    def __init__(self, parameters: Iterator[nn.Parameter], lr: float) -> None:
+        self.held = list(parameters)
+        self.lr = lr
+
+    @torch.no_grad()
+    def step(self) -> None:
+        for parameter in self.held:
+            assert parameter.grad is not None
+            parameter -= self.lr * parameter.grad.sign()
+
+    def zero_grad(self) -> None:
+        for parameter in self.held:
+            parameter.grad = None
+
+
+@pytest.mark.parametrize("fed", [True, False])
+def test_an_optimizer_of_the_users_own_class(record: Record, fed: bool) -> None:
+    def loop() -> None:
+        model = network()
+        optimizer = Signs(model.parameters(), lr=0.01)
+        drawn = [(torch.randn(4, 4), torch.randint(0, 2, (4,))) for _ in range(3)]
+        for x, y in loader() if fed else drawn:
+            optimizer.zero_grad()
+            loss_of(model, x, y).backward()
+            optimizer.step()
+
+    found = record(loop)
+    assert found.opened("step") == [1, 2, 3]
+    for event in ("optimizer.zero_grad", "backward", "optimizer.step"):
+        assert found.steps(event) == [1, 2, 3], event
+
+
+def test_an_own_optimizer_that_is_defined_while_recording(record: Record) -> None:
+    def loop() -> None:
+        class Descent:
+            def __init__(self, model: nn.Module) -> None:
+                self.weights = {name: p for name, p in model.named_parameters()}
+
+            def step(self) -> None:
+                for parameter in self.weights.values():
+                    parameter.data.add_(parameter.grad, alpha=-0.1)
+                    parameter.grad = None
+
+        model = network()
+        optimizer = Descent(model)
+        for _ in range(3):
+            loss_of(model, torch.randn(4, 4), torch.randint(0, 2, (4,))).backward()
+            optimizer.step()
+
+    found = record(loop)
+    assert found.opened("step") == [1, 2, 3]
+    assert found.steps("optimizer.step") == [1, 2, 3]
+
+
+def test_updates_by_hand(record: Record) -> None:
+    def loop() -> None:
+        model = network()
+        for x, y in loader():
+            loss_of(model, x, y).backward()
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter -= 0.1 * parameter.grad
+                    parameter.grad = None
+
+    found = record(loop)
+    assert found.opened("step") == [1, 2, 3]
+    assert found.steps("backward") == [1, 2, 3]
+
+
+def test_the_script_says_its_steps(record: Record) -> None:
+    def loop() -> None:
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for number in range(10, 40, 10):
+            tspec.step(number)
+            for _ in range(2):
+                optimizer.zero_grad()
+                loss_of(model, torch.randn(4, 4), torch.randint(0, 2, (4,))).backward()
+                optimizer.step()
+
+    found = record(loop)
+    assert found.opened("step") == [10, 20, 30]
+    assert found.steps("optimizer.step") == [10, 10, 20, 20, 30, 30]
+
+
+def test_a_scaler_that_leaves_an_update_out(record: Record) -> None:
+    """Where gradients are not finite `GradScaler.step` makes no update, and yet the turn is over."""
+
+    def loop() -> None:
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+        for number, (x, y) in enumerate(loader()):
+            optimizer.zero_grad()
+            loss = loss_of(model, x, y)
+            scaler.scale(loss * (float("inf") if number == 1 else 1.0)).backward()
+            scaler.step(optimizer)
+            scaler.update()
+
+    found = record(loop)
+    assert found.opened("step")[0] == 1
+    assert found.steps("optimizer.step")[0] == 1
+    assert len(found.steps("backward")) == 3
