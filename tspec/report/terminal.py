@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
@@ -89,7 +90,9 @@ def _print_finding(finding: Finding, rule: Rule | None, console: Console) -> Non
     title.append(f"{finding.severity}: ", style=COLOURS[finding.severity])
     title.append(finding.rule, style="bold")
     console.print(title)
-    console.print(Text(f"  --> {finding.file}:{finding.line}", style="cyan"), soft_wrap=True)
+    console.print(
+        Text(f"  --> {_from_here(finding.file)}:{finding.line}", style="cyan"), soft_wrap=True
+    )
     if rule is not None:
         for line in _excerpt(rule):
             console.print(line, no_wrap=True, overflow="ellipsis")
@@ -103,6 +106,13 @@ def _print_finding(finding: Finding, rule: Rule | None, console: Console) -> Non
         _indented(f"action: {finding.action}", console)
     _print_consequences(finding.consequences, console)
     console.print()
+
+
+def _from_here(file: str) -> str:
+    """A path below the folder that the user is in, as they would type it; others as they are."""
+    path = Path(file)
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else file
 
 
 def _print_consequences(consequences: tuple[Finding, ...], console: Console) -> None:
