@@ -397,3 +397,15 @@ def test_every_kind_of_expression_has_a_meaning_and_a_text() -> None:
     kinds = set(get_args(rules.Expr))
     assert kinds == set(_MEANING)
     assert kinds == {*_TEXTS, rules.Constant}
+
+
+def test_devices() -> None:
+    def on(device: str, condition: str) -> str:
+        return holds(condition, data=tensor(1, device=device))
+
+    index = "present(p.data.device.index) and p.data.device.index == 1"
+    assert on("cuda:1", index) == "holds"
+    assert on("cuda:0", index) == "violated"
+    assert on("cpu", "present(p.data.device.index)") == "violated"
+    assert on("cpu", "p.data.device == cpu") == "holds"
+    assert on("cuda:1", "p.data.device == cuda") == "violated"
