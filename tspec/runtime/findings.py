@@ -67,10 +67,11 @@ def as_dict(declared: Declared, outcome: Outcome, rank: int, count: int) -> dict
 
 
 def line_of(found: dict[str, Any]) -> str:
-    """A finding as one line for the terminal."""
+    """A finding as one line for the terminal: what was read, or else what the rule says."""
     subject = f" {found['subject']}" if found["subject"] else ""
     values = ", ".join(f"{text} = {value}" for text, value in found["values"].items())
-    shown = f" ({values})" if values else ""
-    message = " ".join(str(found["message"]).split())
+    said = values or " ".join(str(found["message"]).split())
     where = f"{found['file']}:{found['line']}"
-    return f"tspec: step {found['step']} rank {found['rank']}:{subject} {found['rule']} ({where}): {message}{shown}"
+    return (
+        f"tspec: step {found['step']} rank {found['rank']}:{subject} {found['rule']} ({where}): {said}"
+    )
