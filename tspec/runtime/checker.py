@@ -61,6 +61,8 @@ class Checker(Hooks):
         self.stopped = ""
         self._structure_of: tuple[int, dict[tuple[str, str], Any]] = (0, {})
         self.silent = False
+        self._looked = -1
+        """The step in which new subjects were looked for; until the first, every call is an occasion."""
         self.skips = any(r.action == "skip" for one in program.rules for r in one.responses)
         self.meets = any(
             one.across or any(r.action != "warn" or r.conditional for r in one.responses)
@@ -93,8 +95,9 @@ class Checker(Hooks):
                 self.start(source)
             hook(self, call, source)
             self._last = call.context
-            if call.parent is None and self.program.firsts:
+            if self.program.firsts and call.context.step != self._looked:
                 self._look(source)
+                self._looked = call.context.step or -1
         except Exception as fault:
             self._fault(event, fault)
         if self.skips and event in UPDATES and not _inside_update(call):

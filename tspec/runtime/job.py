@@ -218,10 +218,14 @@ class Hooks:
         rule, call = self.rules[number], e.call
         if not rule.on or call is None:
             return False
+        place = e.places.get(pattern.number)
+        if place is not None and place.nested:
+            return False
+        if place is not None and rule.declared.across:
+            rule.windows.append((call.step, place.key))
         if rule.declared.every is not None and not _due(rule.declared, call.context, None):
             return False
-        place = e.places.get(pattern.number)
-        return place is None or not place.nested
+        return True
 
     def has_group(self, e: Edge, number: int, axes: Sequence[str]) -> bool:
         """Whether this rank can have a group on one of the axes (all of a rule's; of a field: none named)."""

@@ -90,10 +90,9 @@ class RuleState:
             self.groups[w.rank, w.call.id] = group
 
     def note(self, w: Window) -> None:
-        """Remember a call's window on this rank, so that others' instances can be told from what has none here."""
+        """Remember a call's window of which the filters are known at its end only."""
         call, pattern = w.call, w.pattern
-        if not self.declared.across or call is None or pattern is None:
-            return
-        key = tuple(call.get(name) for name in pattern.fields)
-        if not pattern.late or w.is_window(call, pattern, key):
-            self.windows.append((call.step, key))
+        if self.declared.across and call is not None and pattern is not None and pattern.late:
+            key = tuple(call.get(name) for name in pattern.fields)
+            if w.is_window(call, pattern, key):
+                self.windows.append((call.step, key))

@@ -98,6 +98,10 @@ def _spelled(frame: str, expr: r.Expr) -> str:
 
 def _head(s: Scalars) -> Iterator[str]:
     yield "now, end, was = w.now, w.end, w.was"
+    kind = first_kind(s.rule)
+    if kind is not None:
+        yield f"if not now.subjects({literal(kind)}):"
+        yield f"{INDENT}return"
     first = s.rule.reads.of("first")
     if first:
         yield f"end.begun.want({wants(first)})"
@@ -109,6 +113,16 @@ def _head(s: Scalars) -> Iterator[str]:
     for (frame, _), (variable, code) in s.hoisted.items():
         idle = s.rule.guard is not None and frame != "now"
         yield f"{variable} = None if w.idle else {code}" if idle else f"{variable} = {code}"
+
+
+def first_kind(one: RulePlan) -> str | None:
+    """The kind over which a rule's first loop goes: without subjects there is nothing to read."""
+    for clause in one.rule.subjects:
+        if isinstance(clause.collection, r.Subjects):
+            return None if clause.collection.kind in PASSING else clause.collection.kind
+        if not is_windows_call(clause, one.rule):
+            return None
+    return None
 
 
 def wants(columns: tuple[Column, ...]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tspec.plan.build import Plan, RulePlan, counted, fields_of, is_windows_call
 from tspec.plan.reads import Column
 from tspec.resolve import rules as r
-from tspec.targets.bodies import INDENT, comment_of, wants
+from tspec.targets.bodies import INDENT, comment_of, first_kind, wants
 from tspec.targets.literals import comment, identifier, literal
 from tspec.targets.scalars import Scalars
 
@@ -121,7 +121,7 @@ def _looked_at(plan: Plan, one: RulePlan, method: str, now: str) -> Iterator[str
     yield f"{indent}w{number} = job.{method}(e, {number}, {pattern})"
     columns = literal_wants(one.reads.of("now"))
     if columns is not None:
-        yield f"{indent}{now}.want({columns})"
+        yield from _want(one, now, columns, indent)
 
 
 def _opening(plan: Plan, one: RulePlan) -> Iterator[str]:
@@ -144,7 +144,7 @@ def _opening(plan: Plan, one: RulePlan) -> Iterator[str]:
 def _idle(plan: Plan, one: RulePlan, guarded: bool) -> str:
     """Python for why a rule's window is idle whatever the state, or nothing."""
     reasons = []
-    if one.rule.across and not one.history:
+    if one.rule.across:
         reasons.append(f"not job.has_group(e, {one.number}, {_axes(one)})")
     if guarded and one.guard is not None:
         reasons.append(f"{_guard(plan, one, 'e')} is False")
@@ -173,9 +173,19 @@ def _due(plan: Plan, one: RulePlan, window: str, now: str) -> Iterator[str]:
     if one.guard is not None:
         yield f"{INDENT}w{number}.idle = {_guard(plan, one, f'w{number}')} is False"
         yield f"{INDENT}if not w{number}.idle:"
-        yield f"{INDENT * 2}{now}.want({columns or '()'})"
+        yield from _want(one, now, columns or "()", INDENT * 2)
     else:
-        yield f"{INDENT}{now}.want({columns})"
+        yield from _want(one, now, columns or "()", INDENT)
+
+
+def _want(one: RulePlan, now: str, columns: str, indent: str) -> Iterator[str]:
+    """Say what a rule will read, if there is a subject for which it will."""
+    kind = first_kind(one)
+    if kind is None:
+        yield f"{indent}{now}.want({columns})"
+        return
+    yield f"{indent}if {now}.subjects({literal(kind)}):"
+    yield f"{indent}{INDENT}{now}.want({columns})"
 
 
 def _guard(plan: Plan, one: RulePlan, window: str) -> str:
