@@ -1,0 +1,84 @@
+"""A job on two gloo ranks: DDP, a loader each, a loss scale. With `--faulty` much is wrong at once.
+
+`--tensor-parallel`: two ranks of one replica, which are to read the same batches.
+"""
+
+import argparse
+import socket
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+import torch.nn.functional as F
+from sklearn.datasets import load_digits
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+def digits() -> torch.utils.data.TensorDataset:
+    data = load_digits()
+    images = torch.tensor(data.data, dtype=torch.float32) / 16
+    return torch.utils.data.TensorDataset(images, torch.tensor(data.target))
+
+
+def work(rank: int, port: int, args: argparse.Namespace) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+    (tensor_parallel if args.tensor_parallel else data_parallel)(rank, args.faulty)
+    dist.destroy_process_group()
+
+
+def data_parallel(rank: int, faulty: bool) -> None:
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10)))
+    net = model.module
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * (1 + rank if faulty else 1))
+    scaler = torch.amp.GradScaler("cpu", init_scale=256.0 * (1 + rank if faulty else 1))
+    data = digits()
+    sampler = None
+    if not faulty:
+        sampler = torch.utils.data.distributed.DistributedSampler(data, 2, rank, drop_last=True)
+    else:
+        with torch.no_grad():
+            net[2].bias += rank
+    loader = torch.utils.data.DataLoader(data, batch_size=64, sampler=sampler, drop_last=True)
+    for step, (images, labels) in enumerate(loader, start=1):
+        if step > 8:
+            break
+        optimizer.zero_grad()
+        extra = faulty and step == 8 and rank == 1
+        with model.no_sync() if faulty and step > 5 else torch.enable_grad():
+            scaler.scale(F.cross_entropy(model(images) * (1 + rank), labels)).backward()
+            if extra:
+                F.cross_entropy(net(images), labels).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+        scaler.update()
+        if faulty and step == 5:
+            with torch.no_grad():
+                net[0].weight += 0.01 * rank
+
+
+def tensor_parallel(rank: int, faulty: bool) -> None:
+    dist.device_mesh.init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
+    torch.manual_seed(rank if faulty else 0)
+    loader = torch.utils.data.DataLoader(digits(), batch_size=64, shuffle=True)
+    model = nn.Linear(64, 10)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step, (images, labels) in enumerate(loader, start=1):
+        if step > 4:
+            break
+        optimizer.zero_grad()
+        F.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--faulty", action="store_true")
+    parser.add_argument("--tensor-parallel", action="store_true")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    mp.spawn(work, (port, parser.parse_args()), nprocs=2)
