@@ -72,6 +72,4 @@ def line_of(found: dict[str, Any]) -> str:
     values = ", ".join(f"{text} = {value}" for text, value in found["values"].items())
     said = values or " ".join(str(found["message"]).split())
     where = f"{found['file']}:{found['line']}"
-    return (
-        f"tspec: step {found['step']} rank {found['rank']}:{subject} {found['rule']} ({where}): {said}"
-    )
+    return f"tspec: step {found['step']} rank {found['rank']}:{subject} {found['rule']} ({where}): {said}"

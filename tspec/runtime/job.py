@@ -223,9 +223,7 @@ class Hooks:
             return False
         if place is not None and rule.declared.across:
             rule.windows.append((call.step, place.key))
-        if rule.declared.every is not None and not _due(rule.declared, call.context, None):
-            return False
-        return True
+        return rule.declared.every is None or _due(rule.declared, call.context, None)
 
     def has_group(self, e: Edge, number: int, axes: Sequence[str]) -> bool:
         """Whether this rank can have a group on one of the axes (all of a rule's; of a field: none named)."""
