@@ -9,7 +9,8 @@ this instant" is `g <= hi`, "before it" is `g < lo`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -68,22 +69,34 @@ _TABLES = (
 )
 
 
-class Facts:
-    """The tables of one trace, and of what rules read from it. To be closed."""
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A trace in memory: all rows of all ranks as one Arrow table, with `rank` and `g`, and an index."""
 
-    def __init__(self, streams: Iterable[tuple[int, Any]], world: int) -> None:
-        """`streams` are ranks with Arrow tables of `tspec.trace.columns`."""
+    rows: Any
+    fields: Fields
+    world: int
+
+    @property
+    def is_small(self) -> bool:
+        """Threads cost more than they save."""
+        return bool(self.rows.num_rows < _SMALL)
+
+
+class Facts:
+    """The tables of one trace, and of what rules read from it. To be closed; of one thread."""
+
+    def __init__(self, recording: Recording, threads: int) -> None:
         import duckdb
 
-        self.world = world
+        self.world = recording.world
         self.con = duckdb.connect()
         self.names = itertools.count()
         self.cache: dict[Any, Any] = {}
         """What was made for one rule and serves the next: tables by what they hold."""
-        rows = _together([(rank, rows) for rank, rows in streams if rows.num_rows])
-        self._load(rows)
-        self._fields = Fields(rows)
+        self._fields = recording.fields
         self.types = self._fields.types
+        self._load(recording.rows, threads)
 
     def __enter__(self) -> Facts:
         return self
@@ -120,13 +133,11 @@ class Facts:
             self.cache[asked] = name
         return str(self.cache[asked])
 
-    def _load(self, rows: Any) -> None:
+    def _load(self, rows: Any, threads: int) -> None:
         con = self.con
         con.execute("SET preserve_insertion_order = false")
         con.execute("SET enable_progress_bar = false")
-        if rows.num_rows < _SMALL:
-            # Threads cost more than they save.
-            con.execute("SET threads = 1")
+        con.execute(f"SET threads = {threads}")
         for macro in MACROS:
             con.execute(f"CREATE TEMP MACRO {macro}")
         con.register(
@@ -160,14 +171,18 @@ def _together(streams: Sequence[tuple[int, Any]]) -> Any:
     return pa.concat_tables(parts).unify_dictionaries()
 
 
-def load(trace: Path | str | Trace, features: Collection[str]) -> Facts:
-    """Facts of a trace; of tensors only the features asked for. Raises TraceError for a folder that is none."""
+def load(trace: Path | str | Trace, features: Collection[str]) -> Recording:
+    """Read a trace; of tensors only the features asked for. Raises TraceError for a folder that is none."""
     if isinstance(trace, Trace):
         from tspec.trace.write import table
 
         streams = [(s.rank, table(s.records)) for s in trace.streams if s.worker is None]
-        return Facts(streams, trace.world)
-    from tspec.trace.read import open_tables
+        world = trace.world
+    else:
+        from tspec.trace.read import open_tables
 
-    tables = open_tables(trace, {*HEAD, *VALUE, *features})
-    return Facts([(t.rank, t.rows) for t in tables.streams if t.worker is None], tables.world)
+        tables = open_tables(trace, {*HEAD, *VALUE, *features})
+        streams = [(t.rank, t.rows) for t in tables.streams if t.worker is None]
+        world = tables.world
+    rows = _together([(rank, rows) for rank, rows in streams if rows.num_rows])
+    return Recording(rows, Fields(rows), world)

@@ -17,31 +17,28 @@ COLLECTIVES = (
 """The last words of events and callables in which ranks wait for each other."""
 
 
-def notes(facts: Facts, trace: Path | str | Trace) -> list[str]:
-    """One sentence each."""
-    return [*_torn(trace), *_unrecorded(facts), *_waiting(facts)]
-
-
-def _torn(trace: Path | str | Trace) -> Iterator[str]:
+def torn(trace: Path | str | Trace) -> Iterator[str]:
+    """Streams that end in the middle of a batch."""
     if isinstance(trace, Trace):
-        torn = [(stream.rank, stream.torn) for stream in trace.streams]
+        tails = [(stream.rank, stream.torn) for stream in trace.streams]
     else:
         from tspec.trace.read import open_tables
 
-        torn = [(table.rank, table.torn) for table in open_tables(trace, {"record"}).streams]
-    for rank, size in torn:
+        tails = [(table.rank, table.torn) for table in open_tables(trace, {"record"}).streams]
+    for rank, size in tails:
         if size:
             yield f"rank {rank}: {size} bytes cut off at the end of the recording"
 
 
-def _unrecorded(facts: Facts) -> Iterator[str]:
+def unrecorded(facts: Facts) -> Iterator[str]:
+    """Ranks of the job without a record."""
     held = {rank for (rank,) in facts.ask("SELECT rank FROM ends")}
     for rank in range(facts.world):
         if rank not in held:
             yield f"rank {rank} was not recorded"
 
 
-def _waiting(facts: Facts) -> Iterator[str]:
+def waiting(facts: Facts) -> Iterator[str]:
     """For each collective that began and never ended: who waits, and where the other ranks are."""
     word = "string_split(event, '.')[-1]"
     rows = facts.ask(

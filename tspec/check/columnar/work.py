@@ -1,0 +1,131 @@
+"""Deciding many rules: frame by frame, in as many threads as there are cores.
+
+Planning a query takes one core whatever the engine does, and a pack of rules is many queries; so each
+thread has tables of its own and takes the next frame of rules.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+
+from tspec.check.columnar.decide import Decisions, Failed, counts_of, decide, frame, rows_of
+from tspec.check.columnar.facts import Facts, Recording
+from tspec.check.columnar.notes import unrecorded, waiting
+from tspec.check.columnar.shown import shown
+from tspec.check.verdicts import Count, Decided, Instance
+from tspec.resolve.rules import Rule
+
+_MOST = 4
+"""Threads; each holds tables of what it reads."""
+_FRAMES = 4
+"""Frames of rules for which another thread is worth its tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be returned of each rule: see `tspec.check.columnar.check`."""
+
+    evidence: bool
+    findings_only: bool
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of rules, by their `id`."""
+
+    decided: dict[int, tuple[Decided, ...]] = field(default_factory=dict)
+    counted: dict[int, list[Count]] = field(default_factory=dict)
+    failed: dict[int, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def join(self, other: Outcome) -> None:
+        """Take in what came of other rules."""
+        self.decided |= other.decided
+        self.counted |= other.counted
+        self.failed |= other.failed
+        self.notes += other.notes
+
+
+def decide_all(rules: Sequence[Rule], recording: Recording, asked: Asked) -> Outcome:
+    """Decide all rules that queries can, and note what the recording lacks."""
+    frames: dict[object, list[Rule]] = {}
+    for rule in rules:
+        frames.setdefault(frame(rule), []).append(rule)
+    waiting_frames: SimpleQueue[list[Rule]] = SimpleQueue()
+    for together in frames.values():
+        waiting_frames.put(together)
+    cores = os.cpu_count() or 1
+    workers = max(1, min(_MOST, cores, len(frames) // _FRAMES))
+    threads = 1 if recording.is_small else max(1, cores // workers)
+
+    def work(number: int) -> Outcome:
+        with Facts(recording, threads) as facts:
+            outcome = Outcome()
+            while (together := _next(waiting_frames)) is not None:
+                _decide(together, facts, asked, outcome)
+            if number == 0:
+                outcome.notes = (*unrecorded(facts), *waiting(facts))
+            return outcome
+
+    if workers == 1:
+        return work(0)
+    whole = Outcome()
+    with ThreadPoolExecutor(workers) as pool:
+        for outcome in pool.map(work, range(workers)):
+            whole.join(outcome)
+    return whole
+
+
+def _next(frames: SimpleQueue[list[Rule]]) -> list[Rule] | None:
+    try:
+        return frames.get_nowait()
+    except Empty:
+        return None
+
+
+def _decide(together: Sequence[Rule], facts: Facts, asked: Asked, outcome: Outcome) -> None:
+    for each in _of_frame(together, facts):
+        if isinstance(each, Failed):
+            outcome.failed[id(each.rule)] = each.why
+            continue
+        counts = counts_of(each, facts)
+        if asked.findings_only and not any(count.verdict == "violated" for count in counts):
+            outcome.counted[id(each.rule)] = counts
+        elif counts:
+            outcome.decided[id(each.rule)] = tuple(_instances(each, facts, asked.evidence))
+
+
+def _of_frame(together: Sequence[Rule], facts: Facts) -> Iterator[Decisions | Failed]:
+    """Rules of one frame are decided together, unless the engine stumbles over one of them."""
+    import duckdb
+
+    try:
+        yield from decide(together, facts)
+        return
+    except duckdb.Error as error:
+        why = str(error).splitlines()[0]
+    if len(together) == 1:
+        yield Failed(together[0], why)
+        return
+    for rule in together:
+        facts.forget(rule.window)
+        try:
+            yield from decide([rule], facts)
+        except duckdb.Error as error:
+            yield Failed(rule, str(error).splitlines()[0])
+        facts.forget(rule.window)
+
+
+def _instances(decisions: Decisions, facts: Facts, evidence: bool) -> Iterator[Decided]:
+    name = decisions.rule.qualified
+    rows = rows_of(decisions, facts)
+    some = evidence and any(row[5] == "violated" for row in rows)
+    values = shown(decisions, facts) if some else {}
+    for at0, at1, ranks, step, row, verdict, reason, *names in rows:
+        key = Instance(name, tuple(ranks), (at0, at1), tuple(names))
+        read = values.get(row, {}) if verdict == "violated" else {}
+        yield Decided(key, verdict, reason or "", read, step)
