@@ -92,52 +92,72 @@ def digests(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     if not tensors:
         return torch.empty(0, dtype=torch.int64)
     device = tensors[0].device
-    sums: list[torch.Tensor] = []
-    begin = 0
-    while begin < len(tensors):
-        end, total = begin, 0
-        while end < len(tensors) and (end == begin or total + _length(tensors[end]) <= BATCH):
-            total += _length(tensors[end])
-            end += 1
-        sums.append(_mixed_sums(tensors[begin:end], device))
-        begin = end
     sizes = tuple([tensor.numel() for tensor in tensors])
+    widths = tuple([tensor.element_size() for tensor in tensors])
+    sums = [
+        _mixed_sums(tensors[begin:end], lengths, device)
+        for begin, end, lengths in _batches(sizes, widths)
+    ]
     return _mix((torch.cat(sums) if len(sums) > 1 else sums[0]) ^ _sizes(sizes, device))
 
 
-def _length(tensor: torch.Tensor) -> int:
-    """How many words stand for a tensor."""
-    words = (tensor.numel() * tensor.element_size() + 7) // 8
+@lru_cache(maxsize=256)
+def _batches(
+    sizes: tuple[int, ...], widths: tuple[int, ...]
+) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
+    """What is mixed at once: first and last tensor, and how many words stand for each."""
+    lengths = [_length(size, width) for size, width in zip(sizes, widths, strict=True)]
+    found, begin = [], 0
+    while begin < len(lengths):
+        end, total = begin + 1, lengths[begin]
+        while end < len(lengths) and total + lengths[end] <= BATCH:
+            total += lengths[end]
+            end += 1
+        found.append((begin, end, tuple(lengths[begin:end])))
+        begin = end
+    return tuple(found)
+
+
+def _length(size: int, width: int) -> int:
+    words = (size * width + 7) // 8
     return words if words <= SMALL else sum(WIDTHS)
 
 
 def _words(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The words that stand for each of the tensors, one after the other."""
-    first = tensors[0].dtype
-    pad = _padding(first, tensors[0].device)
-    if pad is None or any(_is_apart(tensor, first) for tensor in tensors):
-        return torch.cat([_short(words_of(tensor)) for tensor in tensors])
-    # One copy for all: each tensor is filled up to whole words.
+    """The words that stand for each of the tensors, one after the other.
+
+    Short neighbours of one dtype are copied at once, each filled up to whole words.
+    """
+    done: list[torch.Tensor] = []
     pieces: list[torch.Tensor] = []
-    fit = pad.numel() + 1
+    dtype = tensors[0].dtype
+    pad = _padding(dtype, tensors[0].device)
+    fit = 0 if pad is None else pad.numel() + 1
     for tensor in tensors:
+        size = tensor.numel()
+        if (
+            pad is None
+            or size * tensor.element_size() > 8 * SMALL
+            or tensor.dtype != dtype
+            or tensor.is_neg()
+        ):
+            if pieces:
+                done.append(torch.cat(pieces).view(torch.int64))
+                pieces = []
+            done.append(_short(words_of(tensor)))
+            continue
         pieces.append(tensor.reshape(-1))
-        over = tensor.numel() % fit
-        if over:
-            pieces.append(pad[: fit - over])
-    return torch.cat(pieces).view(torch.int64)
-
-
-def _is_apart(tensor: torch.Tensor, dtype: torch.dtype) -> bool:
-    """It cannot be copied together with others."""
-    long = tensor.numel() * tensor.element_size() > 8 * SMALL
-    return long or tensor.dtype != dtype or tensor.is_neg()
+        if size % fit:
+            pieces.append(pad[: fit - size % fit])
+    if pieces:
+        done.append(torch.cat(pieces).view(torch.int64))
+    return done[0] if len(done) == 1 else torch.cat(done)
 
 
 @lru_cache(maxsize=32)
 def _padding(dtype: torch.dtype, device: torch.device) -> torch.Tensor | None:
     """Zeros that fill up a word, for dtypes of which several make one."""
-    if dtype.is_complex or dtype == torch.bool:
+    if dtype.is_complex or dtype == torch.bool or (dtype.is_floating_point and dtype.itemsize == 1):
         return None
     return torch.zeros(8 // dtype.itemsize - 1, dtype=dtype, device=device)
 
@@ -147,9 +167,10 @@ def _sizes(sizes: tuple[int, ...], device: torch.device) -> torch.Tensor:
     return _mix(torch.tensor(sizes, dtype=torch.int64).add_(1).mul_(_FIRST)).to(device)
 
 
-def _mixed_sums(tensors: Sequence[torch.Tensor], device: torch.device) -> torch.Tensor:
+def _mixed_sums(
+    tensors: Sequence[torch.Tensor], lengths: tuple[int, ...], device: torch.device
+) -> torch.Tensor:
     """For each tensor, the sum of its words after mixing each with its place."""
-    lengths = tuple([_length(tensor) for tensor in tensors])
     if sum(lengths) == 0:
         return torch.zeros(len(tensors), dtype=torch.int64, device=device)
     mixed = _words(tensors)
