@@ -73,7 +73,7 @@ class Exchange:
         packed = bytearray(length.to_bytes(HEAD, "little") + mine)
         packed += bytes(size - len(packed))
         tensor = torch.frombuffer(packed, dtype=torch.uint8)
-        gathered = [torch.empty(size, dtype=torch.uint8) for _ in range(self._world)]
+        gathered = [torch.empty(size, dtype=torch.uint8, device="cpu") for _ in range(self._world)]
         self._group.allgather([gathered], [tensor]).wait()
         rows = [bytes(row.numpy().tobytes()) for row in gathered]
         lengths = [int.from_bytes(row[:HEAD], "little") for row in rows]

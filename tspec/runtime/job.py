@@ -223,7 +223,11 @@ class Hooks:
             return False
         if place is not None and rule.declared.across:
             rule.windows.append((call.step, place.key))
-        return rule.declared.every is None or _due(rule.declared, call.context, None)
+        if rule.declared.every is None or _due(rule.declared, call.context, None):
+            return True
+        if pattern.late and rule.declared.across:
+            rule.note(self._window(e, number, pattern))
+        return False
 
     def has_group(self, e: Edge, number: int, axes: Sequence[str]) -> bool:
         """Whether this rank can have a group on one of the axes (all of a rule's; of a field: none named)."""
