@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tspec.record.recorder import Recorder
-from tspec.record.stream import Stream
+from tspec.record.stream import STARTED, Stream
 from tspec.runtime.live import Job, WatchSpec
 from tspec.runtime.live.follow import Ending, children_start
 from tspec.runtime.live.script import run_script
@@ -59,7 +59,8 @@ def join(argument: str) -> None:
 
 @contextmanager
 def _followed(out: Path, spec: WatchSpec, command: str) -> Iterator[None]:
-    os.environ.setdefault("TSPEC_STARTED", str(time.time() - 1))
+    before = os.environ.get(STARTED)
+    os.environ[STARTED] = str(time.time() - 1)
     handle, name = tempfile.mkstemp(prefix="tspec-", suffix=".watch")
     with os.fdopen(handle, "wb") as file:
         file.write(pickle.dumps((out.resolve(), spec, command)))
@@ -67,6 +68,10 @@ def _followed(out: Path, spec: WatchSpec, command: str) -> Iterator[None]:
         with children_start("tspec.record.start", "join", name):
             yield
     finally:
+        if before is None:
+            os.environ.pop(STARTED, None)
+        else:
+            os.environ[STARTED] = before
         if os.path.exists(name):
             os.unlink(name)
 

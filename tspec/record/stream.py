@@ -12,6 +12,8 @@ from pathlib import Path
 from tspec.trace.model import Record
 from tspec.trace.write import TraceWriter, write_meta
 
+STARTED = "TSPEC_STARTED"
+"""The variable that tells the processes of one recording when it began."""
 PATIENCE = 20_000
 """Records that wait in memory for the rank; then the stream is opened under the rank known so far."""
 
@@ -72,7 +74,7 @@ class Stream:
     def _is_taken(self, rank: int) -> bool:
         """Another process of this same run has the rank's stream: processes that form no group."""
         path = self.folder / f"rank-{rank}.arrow"
-        started = os.environ.get("TSPEC_STARTED")
+        started = os.environ.get(STARTED)
         return path.exists() and started is not None and path.stat().st_mtime >= float(started)
 
     @property

@@ -39,6 +39,12 @@ class Ranks:
         if _started():
             self._place = (dist.get_rank(), dist.get_world_size())
 
+    def add_mesh(self, mesh: Any) -> None:
+        """A mesh was built. Parts of one that is known say nothing new."""
+        known = {name for each in self.meshes for name in each.mesh_dim_names or ()}
+        if any(name not in known for name in mesh.mesh_dim_names or ()):
+            self.meshes.append(mesh)
+
     def axes(self) -> tuple[str, ...]:
         """Names of all axes that this job has by now."""
         names = ["world"]

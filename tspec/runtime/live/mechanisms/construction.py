@@ -82,7 +82,7 @@ def _registers(job: Job) -> dict[type, Callable[[Any], None]]:
     if torch.distributed.is_available():
         from torch.distributed.device_mesh import DeviceMesh  # slow where it is not needed
 
-        registers[DeviceMesh] = job.ranks_known.meshes.append
+        registers[DeviceMesh] = job.ranks_known.add_mesh
     return registers
 
 
