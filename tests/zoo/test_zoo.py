@@ -53,8 +53,8 @@ TRAINCHECK = (
     Case(
         "b03_clipping_on_one_rank",
         "clip-on-rank-0",
-        "parameters_that_agreed_keep_agreeing",
-        None,
+        "updates_of_replicas_agree",
+        1,
     ),
     Case("b04_missing_zero_grad", "no-zero-grad", "gradients_are_cleared", 2),
     Case("b05_generates_too_much", "limit-before-cut", "generation_stops_at_its_limit", 10, OWN),
@@ -63,7 +63,7 @@ TRAINCHECK = (
     Case("b08_stale_compilation", "missing-guard", "trainable_parameters_get_gradients", 21),
     Case("b09_hooks_lost_by_to", "overwrite", "wrappers_reduce_all_trainable_parameters", 1),
     Case("b10_around_the_wrapper", "inner", "training_goes_through_the_wrapper", 1),
-    Case("b11_only_the_first_sample", "first-only", "processors_keep_every_sample", 1, OWN),
+    Case("b11_only_the_first_sample", "first-only", "processors_keep_every_sample", 0, OWN),
     Case(
         "b12_attention_dropout_in_evaluation",
         "always-drop",
@@ -105,7 +105,7 @@ NEW = (
         "n2_optimizer_of_another_model",
         "copied-model",
         "optimizers_hold_parameters_of_a_model",
-        2,
+        1,
     ),
     Case(
         "n3_frozen_not_saved",
