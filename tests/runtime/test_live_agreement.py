@@ -1,0 +1,80 @@
+"""One job, recorded and checked at once: the hooks decide in it what the reference decides over the recording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from tests.runtime.training import HEAD, Trained, loop
+from tspec.check.interpret import interpret
+from tspec.record.start import _recorder
+from tspec.record.watch import watch_spec
+from tspec.resolve import load_text
+from tspec.resolve.rules import Program
+from tspec.runtime.live import Job
+from tspec.targets.compile import compile_program
+from tspec.targets.load import module_of
+from tspec.trace.read import read_trace
+
+RULES = """
+invariant grads { for p in parameters before optimizer.step when present(p.grad) expect norm(p.grad) > 0.05 }
+invariant moves { for p in parameters during optimizer.step when present(p.grad) and norm(p.grad) > 0 expect changed(p.data) }
+invariant clears { each step when step > 1 expect contains optimizer.zero_grad }
+invariant order { each step expect optimizer.zero_grad before backward before optimizer.step }
+invariant only { for p in parameters each step expect changed(p.data) only during optimizer.step }
+invariant falls { each step when step > 1 expect loss < previous(loss) }
+invariant steady { each step expect loss <= 2 * min(loss, over: 3 steps) }
+invariant named { for p in parameters each step expect p.names == first(p.names) }
+invariant shape { for c in calls(forward) when c.module.root expect c.output.shape[0] == 4 and finite(c.output) }
+invariant held { for o in optimizers for p in o.parameters before optimizer.step expect p in modules.parameters }
+invariant rates { for o in optimizers before optimizer.step once expect max(o.param_groups.lr) < 1 }
+invariant alone { for p in parameters across world after optimizer.step expect same(p.data) }
+invariant whole { each run expect count(calls(optimizer.step)) == 5 }
+"""
+
+
+def program() -> Program:
+    loaded = load_text(HEAD + RULES)
+    assert loaded.program is not None, [d.message for d in loaded.diagnostics]
+    return loaded.program
+
+
+Key = tuple[str, tuple[int, ...], tuple[int, int], tuple[str, ...]]
+
+
+def recorded_and_checked(folder: Path) -> tuple[dict[Key, str], dict[Key, str], Sequence[str]]:
+    """The verdicts of the reference and of the hooks, and the hooks' faults."""
+    rules = program()
+    spec = watch_spec(rules.vocabulary)
+    recorder = _recorder(folder / "trace", spec, "test")
+    checker = module_of(compile_program(rules)).hooks(logging=True)
+    torch.manual_seed(0)
+    with Job(spec, [recorder, checker]):
+        loop(Trained(), 5, None)
+    recorder.close()
+    found = interpret(rules.rules, read_trace(folder / "trace")).decided
+    expected = {
+        (d.instance.rule, d.instance.ranks, d.instance.at, d.instance.subjects): d.verdict
+        for d in found
+    }
+    decided = {
+        (rule.declared.name, o.ranks, o.at, o.subjects): o.verdict
+        for rule in checker.rules
+        for o in rule.outcomes
+    }
+    return expected, decided, checker.faults
+
+
+def test_hooks_in_a_job_decide_as_the_reference_over_its_recording(tmp_path: Path) -> None:
+    expected, decided, faults = recorded_and_checked(tmp_path)
+    assert faults == []
+    differing = {
+        key: (expected.get(key, "none"), decided.get(key, "none"))
+        for key in {*expected, *decided}
+        if expected.get(key) != decided.get(key)
+    }
+    assert differing == {}
+    assert {"holds", "violated", "idle"} <= set(decided.values())
+    assert len({key[0] for key in decided}) == len(RULES.strip().splitlines())
