@@ -13,7 +13,7 @@ from pathlib import Path
 
 from measure import CHARGPT, DIGITS, PYTHON, ROOT, TSPEC, Command, Cost, in_turn, once, paced
 
-ROUNDS = 3
+ROUNDS = 2
 PACK = ROOT / "specs/essentials"
 
 
@@ -30,7 +30,7 @@ JOBS = (
     Job("digits CNN", (str(DIGITS), "--epochs", "4"), ("--epochs", "1")),
     Job(
         "small GPT",
-        (str(CHARGPT), "--steps", "100", "--layers", "4", "--width", "128"),
+        (str(CHARGPT), "--steps", "60", "--layers", "4", "--width", "128"),
         ("--steps", "20"),
     ),
 )

@@ -20,6 +20,16 @@ BENCHMARKS = {
 }
 
 
+def shown(command: list[str]) -> tuple[int, str]:
+    """Run a benchmark, printing its lines as they come; its exit status and what it printed."""
+    lines = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+            lines.append(line)
+    return process.returncode, "".join(lines)
+
+
 def main() -> None:
     """Run the chosen benchmarks, or all, and print what each prints."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -33,19 +43,14 @@ def main() -> None:
     for name in args.names or BENCHMARKS:
         print(f"\n{BENCHMARKS[name]}", flush=True)
         began = time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, str(HERE / f"{name}.py")], stdout=subprocess.PIPE, text=True
-        )
-        print(done.stdout, end="")
+        status, text = shown([sys.executable, "-u", str(HERE / f"{name}.py")])
         print(f"  (measured in {time.perf_counter() - began:.0f} s)", flush=True)
-        if done.returncode:
+        if status:
             failed.append(name)
         elif args.keep:
             results = HERE / "results"
             results.mkdir(exist_ok=True)
-            (results / f"{name}.txt").write_text(
-                f"{machine()}\n\n{BENCHMARKS[name]}\n{done.stdout}"
-            )
+            (results / f"{name}.txt").write_text(f"{machine()}\n\n{BENCHMARKS[name]}\n{text}")
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 
