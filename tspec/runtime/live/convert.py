@@ -140,7 +140,7 @@ def _tensor(value: Any) -> Any:
 def _number(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def number(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
-            if value.numel() != 1 or value.is_meta:
+            if value.numel() != 1 or value.is_meta or not torch._C._has_storage(value):
                 return Missing.NOT_RECORDED
             value = value.item()
         return make(value)

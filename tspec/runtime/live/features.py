@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.digest import digests
@@ -25,8 +26,8 @@ def _text(kind: torch.dtype | torch.device) -> str:
 DATA = ("digest", "norm", "mean", "std", "min", "max", "sum", "finite", "zeros")
 """Features for which the elements have to be read."""
 PLAIN: Mapping[str, Callable[[torch.Tensor], Any]] = {
-    "numel": lambda t: t.numel(),
-    "shape": lambda t: tuple(t.shape),
+    "numel": lambda t: Missing.NOT_RECORDED if t.is_nested else t.numel(),
+    "shape": lambda t: Missing.NOT_RECORDED if t.is_nested else tuple(t.shape),
     "dtype": lambda t: _text(t.dtype),
     "device": lambda t: _text(t.device),
     "memory_format": lambda t: memory_format(t),
@@ -57,16 +58,17 @@ def features(tensors: Sequence[Any], names: Sequence[str]) -> list[dict[str, Any
     """For each tensor, the features of these names; a handle that is Missing gives it for each.
 
     `per:row` style names are those of `axis_feature`. Floats are float64, `zeros` counts exact
-    zeros, `digest` is a signed 64-bit int. What cannot be read (a meta tensor) is not recorded.
+    zeros, `digest` is a signed 64-bit int. What cannot be read (a meta tensor, a lazy one) is not recorded.
     """
     found: list[dict[str, Any]] = []
     readable: dict[tuple[torch.device, torch.dtype], list[tuple[int, torch.Tensor]]] = {}
     wanted, plain = _split(tuple(names))
     if not wanted:
         return [_plain_row(tensor, names, plain) for tensor in tensors]
-    with torch.no_grad():
+    # A default device, such as `with torch.device("meta"):` sets it, is not for what is made here.
+    with torch.no_grad(), torch._C.DisableTorchFunction():
         for index, tensor in enumerate(tensors):
-            if not isinstance(tensor, torch.Tensor):
+            if not isinstance(tensor, torch.Tensor) or isinstance(tensor, UninitializedTensorMixin):
                 missing = tensor if isinstance(tensor, Missing) else Missing.NOT_RECORDED
                 found.append(dict.fromkeys(names, missing))
                 continue
@@ -92,7 +94,7 @@ def _split(names: tuple[str, ...]) -> tuple[tuple[str, ...], _Plain]:
 
 
 def _plain_row(tensor: Any, names: Sequence[str], plain: _Plain) -> dict[str, Any]:
-    if isinstance(tensor, torch.Tensor):
+    if isinstance(tensor, torch.Tensor) and not isinstance(tensor, UninitializedTensorMixin):
         return {name: function(tensor) for name, function in plain}
     missing = tensor if isinstance(tensor, Missing) else Missing.NOT_RECORDED
     return dict.fromkeys(names, missing)
@@ -101,13 +103,20 @@ def _plain_row(tensor: Any, names: Sequence[str], plain: _Plain) -> dict[str, An
 def local_part(tensor: torch.Tensor) -> torch.Tensor | None:
     """The elements that this rank holds, dense and without a graph; None if there are none to read."""
     local = getattr(tensor, "_local_tensor", tensor).detach()
-    if local.is_meta or type(local).__name__ == "FakeTensor":
+    if local.is_meta or local.is_nested or _dispatches(type(local)):
         return None
     if local.layout != torch.strided:
         local = local.to_dense()
     if local.is_quantized:
         local = local.int_repr()
+    if not torch._C._has_storage(local):
+        return None  # inside of `vmap`, `grad` and the like
     return local.as_subclass(torch.Tensor) if type(local) is not torch.Tensor else local
+
+
+def _dispatches(kind: type[torch.Tensor]) -> bool:
+    """Its elements lie elsewhere, if it has any: fake tensors and other wrappers."""
+    return kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
 def _read(

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from torch.jit import _builtins
+
 from tspec.runtime.live import dotted
 from tspec.runtime.live.swap import Swapped
 from tspec.runtime.live.watched import Role, Watched, entrance
@@ -193,10 +195,19 @@ class Functions:
         replacement.__wrapped__ = original  # type: ignore[attr-defined]
         self._watched[id(original)] = (original, watched)
         self._watched[id(replacement)] = (replacement, watched)
+        self._known_to_compiler(original, replacement)
         if isinstance(place.holder, type):
             self._job.patches.set(place.holder, place.name, replacement)
         else:
             self._job.patches.set_everywhere(original, replacement)
+
+    def _known_to_compiler(self, original: Any, replacement: Any) -> None:
+        """`torch.jit.script` knows builtins as objects, and has no source of them to compile."""
+        table: dict[int, str] = _builtins._get_builtin_table()  # type: ignore[no-untyped-call]
+        operator = table.get(id(original))
+        if operator is not None:
+            table[id(replacement)] = operator
+            self._job.patches.also(lambda: table.__delitem__(id(replacement)))
 
     def _created(self, cls: type) -> None:
         for method in self._methods:

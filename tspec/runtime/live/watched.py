@@ -98,7 +98,8 @@ def entrance(job: Job, watched: Watched) -> Callable[..., Any]:
 
 
 def tracing_check() -> Callable[[], bool]:
-    """Whether tensors are fake just now, because some compiler runs the code to learn its shapes."""
+    """Whether some compiler runs the code to learn its shapes or operators: what we do would become part of it."""
     key = torch._C._TorchDispatchModeKey.FAKE
     current = torch._C._get_dispatch_mode
-    return lambda: current(key) is not None
+    is_tracing = torch._C._is_tracing
+    return lambda: current(key) is not None or is_tracing()
