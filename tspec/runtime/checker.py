@@ -233,11 +233,16 @@ class Checker(Hooks):
         """Of `once`, only the first window counts."""
         if not self.program.rules[number].once:
             return True
-        key = (number, (str(entries[0].group), *entries[0].subjects))
-        if key in self.done:
-            return False
+        entry = entries[0]
+        if not self.program.rules[number].across:
+            done = self.rules[number].done
+            new = entry.subjects not in done
+            done.add(entry.subjects)
+            return new
+        key = (number, (str(entry.group), *entry.subjects))
+        new = key not in self.done
         self.done.add(key)
-        return True
+        return new
 
     def _meet(self, source: Source, at: tuple[int, int], ending: bool) -> None:
         """Put together what all ranks read, and decide what can be decided."""

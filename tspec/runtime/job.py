@@ -223,6 +223,10 @@ class Hooks:
             return False
         if place is not None and rule.declared.across:
             rule.windows.append((call.step, place.key))
+        if rule.done and rule.declared.over is not None:
+            over = rule.declared.over
+            if rule.is_done(e.now.subjects(over) if over else ()):
+                return False
         if rule.declared.every is None or _due(rule.declared, call.context, None):
             return True
         if pattern.late and rule.declared.across:

@@ -65,6 +65,8 @@ class Declared:
     """Its claim can be decided before its window ends: `contains`, `A before B`."""
     when: bool = False
     history: bool = False
+    over: str | None = None
+    """The kind of which it has one instance for each subject; empty if it has one instance."""
     counts: bool = False
     """It looks up the calls of its window."""
 

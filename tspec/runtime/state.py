@@ -27,6 +27,8 @@ class RuleState:
     """Instances that wait to be decided with others."""
     windows: list[tuple[int, tuple[Any, ...]]] = field(default_factory=list)
     """(step, fields) of the calls that were windows on this rank, for rules that look across ranks."""
+    done: set[tuple[str | None, ...]] = field(default_factory=set)
+    """Of a rule that is looked at once: the subjects of which it has been."""
     groups: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     """(rank, call) -> its group, for calls that are windows of a rule across ranks."""
     places: list[tuple[int, int]] = field(default_factory=list)
@@ -83,6 +85,13 @@ class RuleState:
                 wanted=choice.wanted,
             )
         )
+
+    def is_done(self, subjects: Sequence[str]) -> bool:
+        """Whether a rule that is looked at once has been, for every subject that there is."""
+        over = self.declared.over
+        if over is None or not self.done:
+            return False
+        return all((name,) in self.done for name in subjects) if over else () in self.done
 
     def grouped(self, w: Window, group: tuple[int, ...]) -> None:
         """Remember the group of a call that is a window."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tspec.plan.build import Plan, RulePlan, counted, fields_of, is_windows_call
 from tspec.plan.reads import Column
 from tspec.resolve import rules as r
-from tspec.targets.bodies import INDENT, comment_of, first_kind, wants
+from tspec.targets.bodies import INDENT, PASSING, comment_of, first_kind, wants
 from tspec.targets.literals import comment, identifier, literal
 from tspec.targets.scalars import Scalars
 
@@ -280,10 +280,29 @@ def declared(one: RulePlan, text: str) -> str:
         "early": isinstance(rule.expect, (r.Contains, r.Ordered)),
         "when": rule.when is not None,
         "history": one.history,
+        "over": _over(rule),
         "counts": any(True for _ in counted(rule)),
     }
-    rest = ", ".join(f"{name}={literal(value)}" for name, value in tail.items() if value)
+    said = {
+        name: value for name, value in tail.items() if value or (name == "over" and value == "")
+    }
+    rest = ", ".join(f"{name}={literal(value)}" for name, value in said.items())
     return f"Declared({head}, responses=({responses}){', ' if rest else ''}{rest})"
+
+
+def _over(rule: r.Rule) -> str | None:
+    """The kind over which a rule that is looked at once goes, one subject at a time; empty for none."""
+    if not rule.window.once or rule.across or len(rule.subjects) > 1:
+        return None
+    kinds = [one.collection.kind for one in rule.subjects if isinstance(one.collection, r.Subjects)]
+    if len(kinds) < len(rule.subjects) or any(kind in PASSING for kind in kinds):
+        return None
+    unfiltered = all(
+        not one.collection.filters
+        for one in rule.subjects
+        if isinstance(one.collection, r.Subjects)
+    )
+    return (kinds[0] if kinds else "") if unfiltered else None
 
 
 def _response(response: r.Response) -> str:
