@@ -42,7 +42,8 @@ class Ambient:
     def _number(self) -> Any:
         if self._loss is not None:
             loss, self._loss = self._loss, None
-            self._value = float(loss.sum()) if loss.numel() else Missing.NOT_RECORDED
+            held = loss.numel() and not loss.is_meta
+            self._value = float(loss.sum()) if held else Missing.NOT_RECORDED
         return self._value
 
 

@@ -61,9 +61,11 @@ class Generators:
         if subject == "python":
             version, words, gauss = random.getstate()
             held = (version, words, 0.0 if gauss is None else gauss, gauss is None)
-            return torch.tensor([hash(held)])  # of numbers alone: the same in every process
+            return torch.tensor(
+                [hash(held)], device="cpu"
+            )  # of numbers alone: the same in every process
         if subject == "numpy":
-            return torch.tensor(_numpy_state(), dtype=torch.int64)
+            return torch.tensor(_numpy_state(), dtype=torch.int64, device="cpu")
         return torch.cuda.get_rng_state(subject)
 
 
