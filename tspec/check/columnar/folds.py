@@ -49,7 +49,7 @@ def first_reason(value: str, shape: Shape, nested: bool = True) -> str:
     """SQL of the reason of the first element of a list that is missing (or holds something missing)."""
     assert isinstance(shape, Many)
     own = "it.m"
-    if nested and isinstance(shape.item, Many):
+    if nested and isinstance(shape.item, Many | Pairs):
         own = f"coalesce(it.m, CASE WHEN {incomplete('it.v', shape.item)} THEN {NOT_RECORDED}::TINYINT END)"
     return f"list_filter(list_transform({value}, lambda it: {own}), lambda m: m IS NOT NULL)[1]"
 

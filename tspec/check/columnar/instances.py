@@ -143,21 +143,24 @@ def _subjects(made: Instances, clause: For, collection: rules.Subjects) -> Insta
                       AND s.first < r.sample_hi AND s.first <= r.l_at"""
     else:
         lives = facts.table(
-            f"""SELECT l.sid, l.born, coalesce(l.died, (l.rank + 1) * {RANK}) AS died
-                FROM lives l WHERE l.kind = {kind}"""
+            f"""SELECT l.sid, l.born, coalesce(l.died, (l.rank + 1) * {RANK}) AS died, f.first
+                FROM lives l JOIN firsts f ON f.rank = l.rank AND f.sid = l.sid
+                WHERE l.kind = {kind}"""
         )
-        query = f"""SELECT r.*, s.sid AS v{number}, s.sid AS k{number}
+        query = f"""SELECT r.*, s.sid AS v{number}, s.first AS k{number}
                     FROM {table} r JOIN {lives} s ON s.born <= r.l_at AND r.l_at < s.died
                       AND s.born >= r.rank * {RANK}"""
     made = _grown(made, query, f"v{number}", f"k{number}")
     cell = Cell(f"v{number}", "NULL::TINYINT", One("subject", collection.kind))
-    labelled = "place" if collection.kind in PASSING else "subject"
+    label, labelled = (
+        (f"k{number}", "place") if collection.kind in PASSING else (f"v{number}", "subject")
+    )
     scope = made.scope
     for each in collection.filters:
         value = read(scope, each.value, LAST)
         found = field_of(scope, cell, each.field, LAST, None)
         scope.relation.keep(f"coalesce({holds(scope, each.field, found, value, LAST)}, false)")
-    return _bound(made, clause.variable, cell, f"k{number}", labelled)
+    return _bound(made, clause.variable, cell, label, labelled)
 
 
 def _elements(made: Instances, clause: For) -> Instances:

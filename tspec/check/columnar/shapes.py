@@ -98,12 +98,14 @@ def bits(sql: str, shape: Shape) -> str:
     if isinstance(shape, Many):
         return f"list_transform({sql}, lambda it: {bits('it.v', shape.item)})"
     if isinstance(shape, Pairs):
-        raise Unsupported("maps are compared as a whole")
+        return f"j_pairs({sql})"
     return sql
 
 
 def incomplete(sql: str, shape: Shape) -> str:
     """SQL that is true where a known value holds something missing."""
+    if isinstance(shape, Pairs):
+        return f"j_lacks({sql})"
     if not isinstance(shape, Many):
         return "false"
     inner = incomplete("it.v", shape.item)
@@ -113,6 +115,8 @@ def incomplete(sql: str, shape: Shape) -> str:
 
 def first_inside(sql: str, shape: Shape) -> str:
     """SQL of the first reason inside of a known value, NULL where it is complete."""
+    if isinstance(shape, Pairs):
+        return f"CASE WHEN j_lacks({sql}) THEN {NOT_RECORDED}::TINYINT END"
     if not isinstance(shape, Many):
         return "NULL::TINYINT"
     inner = first_inside("it.v", shape.item)

@@ -22,6 +22,9 @@ MACROS = (
     "reason(t) AS CASE t WHEN 'absent' THEN 1 WHEN 'not recorded' THEN 2 "
     "WHEN 'no history yet' THEN 3 END::TINYINT",
     "j_at(j, k) AS json_extract(j, '/' || replace(replace(k, '~', '~0'), '/', '~1'))",
+    # What is the same in two equal maps, whatever the order of their keys.
+    "j_pairs(j) AS list_sort(list_transform(json_keys(j), lambda k: k || '=' || j_at(j, k)::VARCHAR))",
+    "j_lacks(j) AS len(list_filter(json_keys(j), lambda k: json_exists(j_at(j, k), '$.missing'))) > 0",
     "j_number(j) AS json_type(j) IN ('BIGINT', 'UBIGINT', 'DOUBLE') OR json_exists(j, '$.float')",
     """j_eq(a, b) AS CASE
         WHEN json_exists(a, '$.missing') OR json_exists(b, '$.missing') THEN NULL
