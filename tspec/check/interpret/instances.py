@@ -53,12 +53,14 @@ def instances(rule: Rule, job: Job) -> list[Grouped]:
     if rule.window.once:
         keys = _first_only(keys)
     book = Book(rule.window.every)
-    for key in sorted(keys, key=lambda key: key.at):
-        _enter(_grouped(rule, key, keys[key], job, book), book)
-    return sorted(
-        {id(each): each for history in book.histories.values() for each in history}.values(),
-        key=lambda each: each.key,
-    )
+    entered = {
+        key: _enter(_grouped(rule, key, keys[key], job, book), book)
+        for key in sorted(keys, key=lambda key: key.at)
+    }
+    for each in sorted(placed, key=lambda each: each.key.at):
+        if each.key in entered:
+            book.first.setdefault(each.local.line.rank, entered[each.key])
+    return sorted(entered.values(), key=lambda each: each.key)
 
 
 def _first_only(keys: Mapping[Instance, list[Placed]]) -> dict[Instance, list[Placed]]:
@@ -79,11 +81,11 @@ def _grouped(rule: Rule, key: Instance, placed: Sequence[Placed], job: Job, book
     return Grouped(key, locals_, book, no_group, lacking, unknown)
 
 
-def _enter(instance: Grouped, book: Book) -> None:
+def _enter(instance: Grouped, book: Book) -> Grouped:
     for rank in instance.locals:
         history = (rank, instance.key.ranks, instance.key.subjects)
         book.histories.setdefault(history, []).append(instance)
-        book.first.setdefault(rank, instance)
+    return instance
 
 
 # --- one rank's choices -------------------------------------------------------------------------
