@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tspec.check.columnar import operators, state
+from tspec.check.columnar.reads import FEATURE_SHAPES, KNOWN
 from tspec.check.columnar.relation import Relation, is_column
 from tspec.check.columnar.scope import CONTEXT, MOMENTS, Frame, Scope
 from tspec.check.columnar.shapes import (
@@ -15,6 +16,7 @@ from tspec.check.columnar.shapes import (
     NOT_RECORDED,
     NOTHING,
     STRING,
+    TENSOR,
     Cell,
     Many,
     One,
@@ -269,11 +271,11 @@ def at_place(relation: Relation, base: Cell, place: str) -> Cell:
     )  # fmt: skip
 
 
-def index(scope: Scope, base: Cell, place: Cell) -> Cell:
+def index(scope: Scope, base: Cell, place: Cell, want: str | None) -> Cell:
     """`x[0]`, `x[-1]`, `m["key"]`: absent where there is none."""
     relation = scope.relation
     if isinstance(base.shape, Pairs) and place.shape == STRING:
-        return _of_map(scope, base, place)
+        return _of_map(scope, base, place, want)
     if not isinstance(base.shape, Many) or place.shape != INT:
         return operators.unfit(relation, *(Cell(c.value, c.why, NOTHING) for c in (base, place)))
     whys = [cell.why for cell in (base, place) if not cell.why.startswith("NULL")]
@@ -300,33 +302,58 @@ _MAP_SHAPES: dict[str, tuple[str, Shape]] = {
 }
 
 
-def _of_map(scope: Scope, base: Cell, key: Cell) -> Cell:
+def _of_map(scope: Scope, base: Cell, key: Cell, want: str | None) -> Cell:
     """A map's value: of the kind of which all values under that key are."""
     relation = scope.relation
     whys = [cell.why for cell in (base, key) if not cell.why.startswith("NULL")]
     why = relation.column(f"coalesce({', '.join([*whys, 'NULL::TINYINT'])})")
     held = relation.column(f"CASE WHEN {why} IS NULL THEN j_at({base.value}, {key.value}) END")
+    sql, shape = _kept(scope, held, want)
+    value = relation.column(f"CASE WHEN j_missing({held}) IS NULL THEN {sql.format(j=held)} END")
+    lacking = f"CASE WHEN {value} IS NULL THEN {NOT_RECORDED}::TINYINT END"
+    return relation.cell(
+        value,
+        f"CASE WHEN {why} IS NOT NULL THEN {why} WHEN {held} IS NULL THEN {ABSENT}::TINYINT "
+        f"ELSE coalesce(j_missing({held}), {lacking}) END",
+        shape,
+    )
+
+
+def _kept(scope: Scope, held: str, want: str | None) -> tuple[str, Shape]:
+    """SQL of the value in JSON `{j}` of a map's values in a column, or of a feature of it, and its shape."""
+    if want == KNOWN:
+        return "true", One("bool")
     kind_of = (
         f"CASE json_type({held}) WHEN 'OBJECT' THEN json_keys({held})[1] ELSE json_type({held}) END"
     )
     kinds = {
         kind
         for (kind,) in scope.facts.ask(
-            f"SELECT DISTINCT {kind_of} FROM {relation.query()} WHERE {held} IS NOT NULL"
+            f"SELECT DISTINCT {kind_of} FROM {scope.relation.query()} WHERE {held} IS NOT NULL"
         )
     } - {"missing"}
+    if kinds == {"tensor"}:
+        return _of_tensor(want or "digest", TENSOR if want is None else FEATURE_SHAPES[want])
+    if want is not None:
+        if want == "finite" and kinds:
+            raise Unsupported("whether a map's numbers are finite is read")
+        return f"NULL::{sql_type(FEATURE_SHAPES[want])}", FEATURE_SHAPES[want]
     found = {_MAP_SHAPES.get(kind) for kind in kinds}
     if found == {_MAP_SHAPES["BIGINT"], _MAP_SHAPES["DOUBLE"]}:
         found = {_MAP_SHAPES["DOUBLE"]}
     if None in found or len(found) > 1:
         raise Unsupported("values of a map are of several kinds")
-    sql, shape = next((each for each in found if each is not None), ("NULL::BOOLEAN", NOTHING))
-    return relation.cell(
-        f"CASE WHEN j_missing({held}) IS NULL THEN {sql.format(j=held)} END",
-        f"CASE WHEN {why} IS NOT NULL THEN {why} WHEN {held} IS NULL THEN {ABSENT}::TINYINT "
-        f"ELSE j_missing({held}) END",
-        shape,
-    )
+    return next((each for each in found if each is not None), ("NULL::BOOLEAN", NOTHING))
+
+
+def _of_tensor(name: str, shape: Shape) -> tuple[str, Shape]:
+    """SQL of a recorded feature of the tensor in JSON `{j}`."""
+    if shape == FLOAT:
+        return f"j_float({{j}} -> '$.tensor.{name}')", shape
+    if isinstance(shape, Many):
+        listed = f"from_json({{j}} -> '$.tensor.{name}', '[\"BIGINT\"]')"
+        return f"list_transform({listed}, lambda it: {{{{'v': it, 'm': NULL::TINYINT}}}})", shape
+    return f"({{j}} ->> '$.tensor.{name}')::{sql_type(shape)}", shape
 
 
 def _as_column(relation: Relation, cell: Cell) -> Cell:

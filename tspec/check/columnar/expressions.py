@@ -184,7 +184,7 @@ def _list_display(scope: Scope, expr: rules.ListDisplay, frame: Frame, want: str
 
 def _index(scope: Scope, expr: rules.Index, frame: Frame, want: str | None) -> Cell:
     base, index = read(scope, expr.base, frame, want), read(scope, expr.index, frame)
-    return collections.index(scope, base, index)
+    return collections.index(scope, base, index, want)
 
 
 def _present(scope: Scope, expr: rules.Present, frame: Frame, want: str | None) -> Cell:

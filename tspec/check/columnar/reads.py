@@ -29,7 +29,7 @@ from tspec.check.columnar.shapes import (
 KNOWN = "known"
 """Wanted of a tensor (or anything) if only its being there counts."""
 
-_FEATURE_SHAPES: dict[str, Shape] = {
+FEATURE_SHAPES: dict[str, Shape] = {
     "digest": INT, "norm": FLOAT, "mean": FLOAT, "std": FLOAT, "min": FLOAT, "max": FLOAT,
     "sum": FLOAT, "finite": BOOL, "zeros": INT, "numel": INT, "shape": Many(INT), "dtype": STRING,
     "device": STRING, "memory_format": STRING, "requires_grad": BOOL, "name": STRING, "object": INT,
@@ -156,7 +156,7 @@ def _feature(types: set[str], want: str) -> tuple[str, Shape]:
     """SQL of a tensor's feature; of what is no tensor only whether it is finite is known."""
     if want == KNOWN:
         return "true", BOOL
-    shape = _FEATURE_SHAPES[want]
+    shape = FEATURE_SHAPES[want]
     value = want
     if want == "shape":
         value = "list_transform(shape, lambda it: {'v': it, 'm': NULL::TINYINT})"
@@ -228,8 +228,6 @@ def _json(facts: Facts, values: _Values, want: str | None) -> Source:
         "WHERE reason(type) IS NOT NULL"
     )
     if kinds == {"map"}:
-        if want not in (None, KNOWN):
-            raise Unsupported("a feature of a map is read")
         held = f"SELECT {values.keys}, (text -> '$.map')::VARCHAR AS v, NULL::TINYINT AS m FROM ({rows})"
         return Source(facts.table(f"{held} UNION ALL {gone}"), Pairs())
     if kinds not in ({"ARRAY"}, {"set"}) and want == KNOWN:
@@ -245,7 +243,7 @@ def _json(facts: Facts, values: _Values, want: str | None) -> Source:
     if want == KNOWN:
         value, shape = "true", BOOL
     elif want is not None:
-        shape = _FEATURE_SHAPES[want]
+        shape = FEATURE_SHAPES[want]
         value = f"NULL::{sql_type(shape)}"
         if want == "finite":
             raise Unsupported("whether numbers of a list are finite is read")
