@@ -69,7 +69,13 @@ def test_every_rule_has_a_fault(essentials):
     assert len(names) >= 40
 
 
-@pytest.mark.parametrize("name", sorted(VARIANTS))
+NAMES = [
+    pytest.param(name, marks=pytest.mark.slow if VARIANTS[name].steps >= 30 else ())
+    for name in sorted(VARIANTS)
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_fires(name, essentials, hooks, tmp_path):
     online, offline = violated(VARIANTS[name](True), essentials, hooks, tmp_path)
     qualified = next(rule.qualified for rule in essentials.rules if rule.name == name)
@@ -77,6 +83,6 @@ def test_fires(name, essentials, hooks, tmp_path):
     assert qualified in offline
 
 
-@pytest.mark.parametrize("name", sorted(VARIANTS))
+@pytest.mark.parametrize("name", NAMES)
 def test_is_silent(name, essentials, hooks, tmp_path):
     assert violated(VARIANTS[name](False), essentials, hooks, tmp_path) == (set(), set())

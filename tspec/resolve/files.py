@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from tspec.diagnostics import Related, did_you_mean
@@ -19,6 +20,8 @@ _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _MODULE_LINE = re.compile(r"^[ \t]*module[ \t]+([\w.]+)", re.MULTILINE)
 _NOT_SPECS = frozenset({"node_modules", "__pycache__", "site-packages", "build", "dist", "venv"})
 _SHIPPED: tuple[Folder, ...] = ("stdlib", "specs")
+_MOST_FOLDERS = 5000
+"""A file outside of any project may lie in a home folder, which is not searched to its end."""
 _MARKS_OF_A_PROJECT = ("pyproject.toml", "tspec.toml", ".git")
 
 
@@ -207,7 +210,7 @@ class Reader:
 
 def _modules_under(root: Path) -> Iterator[tuple[str, Path]]:
     """Module names by file; hidden folders, environments and builds are left out."""
-    for folder, folders, files in os.walk(root):
+    for folder, folders, files in islice(os.walk(root), _MOST_FOLDERS):
         folders[:] = sorted(
             name
             for name in folders
