@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from tspec.trace.read import Table, open_tables
 
 WIDTH = 80
+_READ = ("place", "tag", "what", "subject", "field", "step", "epoch")
 _NO_ENTITIES = ("context", "group")
 """Kinds of samples that are no subjects."""
 
@@ -62,7 +63,7 @@ class Summary:
 
 def summary(folder: Path | str) -> Summary:
     """Read a trace's folder. Raises TraceError as `tspec.trace.read.open_tables`."""
-    tables = open_tables(folder)
+    tables = open_tables(folder, _READ)
     events: Counter[str] = Counter()
     subjects: set[tuple[str, str]] = set()
     fields: set[tuple[str, str]] = set()
