@@ -141,3 +141,9 @@ def test_old_and_changes_are_seen() -> None:
     done = train(module(rule), steps=3)
     assert done.checker is not None
     assert done.checker.rules[0].counts == {"holds": 6, "violated": 0, "idle": 0, "unknown": 0}
+
+
+def test_what_is_found_at_the_end_of_the_run_is_told_and_stops_nothing() -> None:
+    done = train(module("each step\nexpect step < 4\nelse stop"))
+    assert len(done.losses) == 4
+    assert [one["rule"] for one in done.found] == ["t.r0"]

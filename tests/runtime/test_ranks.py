@@ -132,3 +132,20 @@ def test_a_dead_rank_makes_it_unknown_and_training_goes_on(tmp_path: Path) -> No
     assert findings(tmp_path) == []
     assert counts(tmp_path)["unknown"] > 0
     assert counts(tmp_path)["holds"] > 0
+
+
+def hang(rank: int, port: int, folder: Path) -> None:
+    join(rank, port)
+    os.environ["TSPEC_TIMEOUT"] = "3"
+    with module(ALIKE + "else stop").install(folder=folder):
+        steps(folder, rank, fault=0, count=1)
+        if rank == 1:
+            time.sleep(8)
+        steps(folder, rank, fault=0, count=3)
+
+
+def test_a_hung_rank_is_not_waited_for(tmp_path: Path) -> None:
+    assert ranks(hang, tmp_path) == [0, 0]
+    assert {(tmp_path / f"did-{rank}").read_text() for rank in range(2)} == {"3"}
+    assert findings(tmp_path) == []
+    assert counts(tmp_path)["unknown"] > 0

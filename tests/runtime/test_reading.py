@@ -28,7 +28,9 @@ def test_norms_of_rows_are_read_in_a_job() -> None:
 
 
 def test_what_a_step_changed_is_read_in_a_job() -> None:
-    rule = "for p in parameters\nduring optimizer.step\nexpect zeros(change(p.data)) < 50%\nelse warn"
+    rule = (
+        "for p in parameters\nduring optimizer.step\nexpect zeros(change(p.data)) < 50%\nelse warn"
+    )
 
     def freeze(step: int, model: nn.Module) -> None:
         if step == 2:

@@ -145,7 +145,7 @@ class Checker(Hooks):
         at = (self._last.step, self._last.epoch)
         self._guarded("finish", lambda: super(Checker, self).finish(source))
         self._guarded("finish", lambda: self._meet(source, at, ending=True))
-        self._check(at, source)
+        self._check(at, source, ending=True)
 
     def forked(self, source: Source, worker: int | None) -> None:
         """This process is a fork: a rank of its own, or a loader's worker, which checks nothing."""
@@ -204,7 +204,7 @@ class Checker(Hooks):
     def _say(self, message: str) -> None:
         if message not in self.faults:
             self.faults.append(message)
-            print(f"tspec: {message}", file=sys.stderr, flush=True)
+            sys.stderr.write(f"tspec: {message}\n")
 
     # deciding
 
@@ -308,12 +308,16 @@ class Checker(Hooks):
 
     # acting
 
-    def _check(self, at: tuple[int, int], source: Source) -> None:
-        """The checks of a step are over: take the strongest action that is due, on all ranks alike."""
+    def _check(self, at: tuple[int, int], source: Source, ending: bool = False) -> None:
+        """The checks of a step are over: take the strongest action that is due, on all ranks alike.
+
+        Where the run ends anyway, there is nothing left to do but to tell.
+        """
         failed, held = self.gathering.over()
         actions = {n: self.checks[n].add(n in failed, n in held, at) for n in sorted(failed | held)}
         self._report({number for number, action in actions.items() if action}, source.rank)
-        self._do(actions, at, source)
+        if not ending:
+            self._do(actions, at, source)
 
     def _report(self, due: set[int], rank: int) -> None:
         for outcome in self.found:
@@ -333,7 +337,7 @@ class Checker(Hooks):
             raise RuleViolated(f"step {at[0]}: {where} is violated")
         if action == "rollback":
             self.stopped += ", which asks for a rollback: no good state is kept yet to go back to"
-        print(f"tspec: rank {source.rank}: {self.stopped}", file=sys.stderr, flush=True)
+        sys.stderr.write(f"tspec: rank {source.rank}: {self.stopped}\n")
         raise Stopped
 
     def _would_be(self, failed: set[int], at: tuple[int, int]) -> dict[int, str]:

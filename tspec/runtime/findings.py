@@ -31,7 +31,7 @@ class Findings:
             return
         found = as_dict(declared, outcome, rank, count)
         if count == 1:
-            print(line_of(found), file=sys.stderr, flush=True)
+            sys.stderr.write(f"{line_of(found)}\n")
         if self.callback is not None:
             self.callback(found)
         if self.path is not None:
