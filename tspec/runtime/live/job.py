@@ -63,7 +63,8 @@ class Job:
     # --- the life of a job ----------------------------------------------------------------------
 
     def __enter__(self) -> Job:
-        install(self)
+        with self.patches.indexed():
+            install(self)
         self.active = True
         JOBS.append(self)
         return self

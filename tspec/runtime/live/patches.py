@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
 _MISSING = object()
+
+
+class _Names:
+    """Which modules know which builtins, as long as no other module is loaded."""
+
+    __slots__ = ("_loaded", "_modules")
+
+    def __init__(self) -> None:
+        self._loaded = -1
+        self._modules: dict[int, list[Any]] = {}
+
+    def of(self, builtin: Any) -> list[Any]:
+        """The modules in which some name is bound to it."""
+        if len(sys.modules) != self._loaded:
+            self._loaded = len(sys.modules)
+            self._modules = {}
+            for module in list(sys.modules.values()):
+                if isinstance(module, ModuleType):
+                    for held in list(vars(module).values()):
+                        if callable(held):
+                            self._modules.setdefault(id(held), []).append(module)
+        return self._modules.get(id(builtin), [])
 
 
 class Patches:
@@ -17,10 +40,20 @@ class Patches:
     calls through once the job has ended.
     """
 
-    __slots__ = ("_undo",)
+    __slots__ = ("_names", "_undo")
 
     def __init__(self) -> None:
         self._undo: list[Callable[[], None]] = []
+        self._names: _Names | None = None
+
+    @contextmanager
+    def indexed(self) -> Iterator[None]:
+        """Many replacements in a row: the modules' names are looked through once for all of them."""
+        self._names = _Names()
+        try:
+            yield
+        finally:
+            self._names = None
 
     def set(self, holder: Any, name: str, value: Any) -> None:
         """Replace `holder.name`, also where the holder only inherits it."""
@@ -42,7 +75,8 @@ class Patches:
 
         So `from torch.nn.functional import dropout`, done before, is seen too.
         """
-        for module in list(sys.modules.values()):
+        modules = list(sys.modules.values()) if self._names is None else self._names.of(original)
+        for module in modules:
             self.set_in(module, original, value)
 
     def set_in(self, module: Any, original: Any, value: Any) -> None:

@@ -48,9 +48,16 @@ def install(job: Job) -> None:
         init = vars(kind).get("__init__")
         if init is not None:
             job.functions.watch_function(init, Role(f"built {kind.__name__}", Built(register)))
+    # There are half a million objects and a few thousand types.
+    of_type: dict[type, tuple[Callable[[Any], None], ...]] = {}
     for thing in gc.get_objects():
-        for kind, register in registers.items():
-            if kind in type(thing).__mro__ and _complete(thing):
+        wanted = of_type.get(type(thing))
+        if wanted is None:
+            line = type(thing).__mro__
+            wanted = tuple(register for kind, register in registers.items() if kind in line)
+            of_type[type(thing)] = wanted
+        for register in wanted:
+            if _complete(thing):
                 register(thing)
     load = Role("resumed", Resume(job))
     job.functions.watch_method(torch.optim.Optimizer, "load_state_dict", load)
