@@ -1,0 +1,65 @@
+"""Fields of the user's events: trees of literals, and what is said where they have no value."""
+
+from collections import OrderedDict
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tspec.runtime.live.evaluate import BadExpression, evaluate, names
+
+RESULT = ("name", "result")
+
+
+def value(tree: Any, **scope: Any) -> Any:
+    return evaluate(tree, scope.__getitem__, {})
+
+
+def test_the_expressions_of_the_library() -> None:
+    shape = ("field", RESULT, "shape")
+    assert value(("index", shape, ("literal", 1)), result=torch.ones(2, 5)) == 5
+    assert value(("index", shape, ("negate", ("literal", 1))), result=torch.ones(2, 5)) == 5
+    ids = ("index", RESULT, ("literal", "input_ids"))
+    assert (
+        value(
+            ("index", ("field", ids, "shape"), ("literal", 0)),
+            result={"input_ids": torch.ones(3, 1)},
+        )
+        == 3
+    )
+    assert value(("call", "count", (("name", "text"),), ()), text=["a", "b"]) == 2
+    assert value(("call", "count", (("name", "text"),), ()), text="a word") == 1
+    summed = ("call", "sum", (RESULT,), (("dim", ("literal", 0)),))
+    assert value(summed, result=torch.tensor([[1, 2], [3, 4]])).tolist() == [4, 6]
+    product = ("*", ("literal", 3), ("+", ("name", "a"), ("literal", 1)))
+    assert value(product, a=4) == 15
+    assert value(("field", RESULT, "rows"), result={"rows": 7}) == 7
+
+
+@pytest.mark.parametrize(
+    ("tree", "scope"),
+    [
+        (("field", RESULT, "shape"), {"result": None}),
+        (("index", RESULT, ("literal", 9)), {"result": [1]}),
+        (("call", "system", (("literal", "ls"),), ()), {}),
+        (("/", ("literal", 1), ("literal", 0)), {}),
+        (("name", "result"), {}),
+    ],
+)
+def test_what_has_no_value_says_so(tree: Any, scope: dict[str, Any]) -> None:
+    with pytest.raises(BadExpression):
+        value(tree, **scope)
+
+
+def test_names_of_what_is_saved() -> None:
+    model = nn.Sequential(OrderedDict(a=nn.Linear(2, 2), b=nn.BatchNorm1d(2)))
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(3, 2)).sum().backward()
+    optimizer.step()
+    keys = frozenset(model.state_dict())
+    assert names(model.state_dict()) == names(model) == keys
+    checkpoint = {"model": model.state_dict(), "epoch": 3, "optimizer": optimizer.state_dict()}
+    assert names(checkpoint) == keys
+    assert names({f"module.{key}": held for key, held in model.state_dict().items()}) == keys
+    assert names({"epoch": 3}) == frozenset()
