@@ -57,7 +57,7 @@ def recorders(traincheck: Path) -> Mapping[str, Command]:
     collect += ["--models-to-track", "model", "--output-dir", str(theirs)]
     return {
         "plain": Command([PYTHON, str(SCRIPT)]),
-        "traincheck": Command(collect, before=lambda: fresh(theirs)),
+        "traincheck": Command(collect, lambda: fresh(theirs), folder=WORK),
         "tspec": Command(
             [*TSPEC, "record", "-o", str(ours), "--", str(SCRIPT)], before=lambda: fresh(ours)
         ),
@@ -89,7 +89,8 @@ def main() -> None:
     invariants, drafts = WORK / "invariants.json", WORK / "drafts.tspec"
     infer = {
         "traincheck": Command(
-            [str(traincheck / "traincheck-infer"), "-f", str(theirs), "-o", str(invariants)]
+            [str(traincheck / "traincheck-infer"), "-f", str(theirs), "-o", str(invariants)],
+            folder=WORK,
         ),
         "tspec": Command([*TSPEC, "infer", str(ours), "-o", str(drafts)]),
     }
@@ -98,7 +99,7 @@ def main() -> None:
     check = [str(traincheck / "traincheck-check"), "-f", str(theirs), "-i", str(invariants)]
     check += ["-o", str(result)]
     checked = {
-        "traincheck": once(Command(check, before=lambda: fresh(result))),
+        "traincheck": once(Command(check, lambda: fresh(result), folder=WORK)),
         "tspec": once(
             Command([*TSPEC, "check", str(drafts), "--trace", str(ours)], statuses=(0, 1))
         ),

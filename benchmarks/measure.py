@@ -35,6 +35,8 @@ class Command:
     before: Callable[[], None] | None = None
     statuses: tuple[int, ...] = (0,)
     """Exit statuses that mean that it did its work."""
+    folder: Path = ROOT
+    """Where it runs."""
     paces: str = r"epoch|step"
     """How the lines begin between which `paced` measures."""
 
@@ -48,7 +50,7 @@ def once(command: Command, limit: float = 900) -> Cost:
     began = time.perf_counter()
     done = subprocess.run(
         list(command.arguments),
-        cwd=ROOT,
+        cwd=command.folder,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -89,7 +91,7 @@ def paced(command: Command, limit: float = 900) -> Cost:
     printed: list[str] = []
     with subprocess.Popen(
         list(command.arguments),
-        cwd=ROOT,
+        cwd=command.folder,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
