@@ -14,6 +14,8 @@ sys.modules["rules_loops"] = loops
 spec.loader.exec_module(loops)
 
 VARIANTS = loops.variants()
+ONLY_LIVE = {"token_ids_are_in_the_vocabulary"}
+"""Rules that read what a recording leaves out: the values of every token id."""
 ELSEWHERE = {
     # what needs ranks: test_ranks.py
     "ranks_agree_on_finiteness", "ranks_draw_different_batches", "tensor_parallel_ranks_read_the_same_batch",
@@ -80,7 +82,7 @@ def test_fires(name, essentials, hooks, tmp_path):
     online, offline = violated(VARIANTS[name](True), essentials, hooks, tmp_path)
     qualified = next(rule.qualified for rule in essentials.rules if rule.name == name)
     assert qualified in online
-    assert qualified in offline
+    assert name in ONLY_LIVE or qualified in offline
 
 
 @pytest.mark.parametrize("name", NAMES)
