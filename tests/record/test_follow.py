@@ -78,7 +78,8 @@ LOOP = """
     model = nn.Linear(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     workers = int(sys.argv[2])
-    for step, x in enumerate(torch.utils.data.DataLoader(Noisy(), 2, num_workers=workers)):
+    loader = torch.utils.data.DataLoader(Noisy(), 4, num_workers=workers)
+    for step, x in enumerate(x for epoch in range(2) for x in loader):
         optimizer.zero_grad()
         model(x).sum().backward()
         optimizer.step()
@@ -123,6 +124,8 @@ def test_workers_of_loaders_have_streams_of_their_own(loop: Path, tmp_path: Path
         (False, 0),
         (True, 0),
         (True, 1),
+        (True, 1000),
+        (True, 1001),
     ]
     states = [
         sample.fields["state"]

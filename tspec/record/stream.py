@@ -10,10 +10,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tspec.trace.model import Record
-from tspec.trace.write import TraceWriter, write_meta
+from tspec.trace.write import TraceWriter, stream_name, write_meta
 
 STARTED = "TSPEC_STARTED"
 """The variable that tells the processes of one recording when it began."""
+PASS = 1000
+"""Loaders start new workers for each pass: worker 2 of the second pass has the number 1002."""
 PATIENCE = 20_000
 """Records that wait in memory for the rank; then the stream is opened under the rank known so far."""
 
@@ -69,11 +71,16 @@ class Stream:
     def _begin(self, rank: int) -> TraceWriter:
         if self.worker is None and self._is_taken(rank):
             self.worker = os.getpid()
+        while self.worker is not None and self._path(rank).exists():
+            self.worker += PASS
         return TraceWriter(self.folder, rank, self.worker)
+
+    def _path(self, rank: int) -> Path:
+        return self.folder / stream_name(rank, self.worker)
 
     def _is_taken(self, rank: int) -> bool:
         """Another process of this same run has the rank's stream: processes that form no group."""
-        path = self.folder / f"rank-{rank}.arrow"
+        path = self._path(rank)
         started = os.environ.get(STARTED)
         return path.exists() and started is not None and path.stat().st_mtime >= float(started)
 
