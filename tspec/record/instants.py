@@ -141,7 +141,7 @@ class Instants:
         version = getattr(source, "version", None)
         if version is not None and version == self._version:
             yield from self._plain_of(source, "module", ("training", "called"))
-            yield from self._plain_of(source, "parameter", ("requires_grad",))
+            yield from self._plain_of(source, "parameter", ("requires_grad", "group"))
             yield from self._plain_of(source, "param_group")
             return
         self._version = version
