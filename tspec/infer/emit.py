@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from tspec.infer.drafts import Draft
-from tspec.infer.frames import invariant
+from tspec.infer.frames import EVERY, invariant
 
 LONGEST_NAME = 72
 VERSION = 1
@@ -68,7 +68,7 @@ def name_of(draft: Draft) -> str:
     if frame.across:
         parts.append(f"across_{frame.across}")
     if frame.window:
-        parts.append(_words(frame.window, kinds))
+        parts.append(_words(frame.window.removesuffix(EVERY), kinds))
     if draft.when:
         parts.append("when_" + _words(draft.when, kinds))
     name = "_".join(parts)

@@ -5,7 +5,7 @@ TrainCheck's EventContain with a variable's change inside a call (section 3.3).
 
 from __future__ import annotations
 
-from tspec.infer.frames import Claim, Frame
+from tspec.infer.frames import EVERY, Claim, Frame
 from tspec.infer.survey import SeenKind, Survey
 from tspec.resolve.types import BOOL, TENSOR
 
@@ -18,7 +18,7 @@ CHANGERS = (
 )
 """Events that exist to change state; an effect of another (a dropout's on a weight) would be a coincidence."""
 
-PATIENCE = "5 steps"
+PATIENCE = "20 steps"
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
@@ -41,7 +41,7 @@ def _of_kind(survey: Survey, kind: SeenKind) -> list[Claim]:
             continue
         for name in changers:
             conditions = subject_conditions(survey, kind, name)
-            frame = Frame((subject,), None, f"during {name}", conditions)
+            frame = Frame((subject,), None, f"during {name} {EVERY}", conditions)
             claims.append(Claim("change", frame, *_changes(survey, kind, name, x), surprise=3))
         claims += _kept(survey, kind, x)
     return claims
@@ -66,7 +66,7 @@ def _changes(survey: Survey, kind: SeenKind, event: str, x: str) -> tuple[str, s
 def _kept(survey: Survey, kind: SeenKind, x: str) -> list[Claim]:
     """Only an update changes it, or for running statistics a forward pass, or nothing does."""
     subject = f"{kind.name[0]} in {kind.plural}"
-    frame = Frame((subject,), None, "each step", subject_conditions(survey, kind, None))
+    frame = Frame((subject,), None, f"each step {EVERY}", subject_conditions(survey, kind, None))
     claims = [f"not changed({x})"]
     if survey.event("forward") is not None:
         # A wrapper brings running statistics into line before it calls the module.

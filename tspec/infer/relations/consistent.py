@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tspec.infer.frames import Claim, Frame
+from tspec.infer.frames import EVERY, Claim, Frame
 from tspec.infer.relations.change import subject_conditions
 from tspec.infer.survey import SeenKind, Survey
 from tspec.resolve.types import BOOL, FLOAT, INT, TENSOR
@@ -31,13 +31,15 @@ def _across(survey: Survey, kind: SeenKind, axis: str) -> list[Claim]:
         windows = ["before optimizer.step", "after optimizer.step"]
     claims = []
     conditions = subject_conditions(survey, kind, None)
-    for field, optional in kind.of_type(TENSOR, FLOAT, INT, BOOL):
+    tensors = kind.of_type(TENSOR)
+    for field, optional in (*tensors, *kind.of_type(FLOAT, INT, BOOL)):
         x = f"{v}.{field}"
         guard = f"present({x})" if optional else None
         for window in windows:
             if optional == (window == "after optimizer.step"):
                 continue
-            frame = Frame((subject,), axis, window, conditions)
+            often = f"{window} {EVERY}" if (field, optional) in tensors else window
+            frame = Frame((subject,), axis, often, conditions)
             claims.append(Claim("consistent", frame, f"same({x})", guard, surprise=3))
     if kind.name == "batch":
         frame = Frame((subject,), axis, "each step", ())
