@@ -338,6 +338,9 @@ class Job:
         opened = steps.openings(before, after)
         if not opened:
             return
+        if before.turn == 0 < after.turn:
+            # A spawned process loads its script without an import: look for its functions now.
+            self.functions.modules_changed()
         if any(span == "step" for span, _ in opened):
             self.state.step_opens()
         self._tick()
