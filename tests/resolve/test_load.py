@@ -52,7 +52,9 @@ def test_a_pack_asks_for_the_rules_that_it_uses(tmp_path):
 
 
 def test_a_file_that_only_extends_asks_for_the_rules_that_it_extends(tmp_path):
-    own = write(tmp_path, "own.tspec", "use std.moe\n\nextend event capacity = call model.capacity\n")
+    own = write(
+        tmp_path, "own.tspec", "use std.moe\n\nextend event capacity = call model.capacity\n"
+    )
     assert "std.moe.capacities_agree" in names(load([own], project=tmp_path))
 
 
