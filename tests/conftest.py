@@ -6,6 +6,7 @@ the next such line or the end of the file.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,3 +58,10 @@ def check_case(request: pytest.FixtureRequest) -> CaseCheck:
         assert {title: text for title, text in parts.items() if title} == ended
 
     return check
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(request: pytest.FixtureRequest) -> None:
+    """A job that is followed in this process knows what is alive in it: earlier tests' models must be gone."""
+    if request.path.relative_to(Path(__file__).parent).parts[0] in ("record", "rules", "runtime"):
+        gc.collect()

@@ -19,6 +19,7 @@ class Ranks:
         self._groups = {group.name: group for group in groups}
         self.meshes: list[Any] = []
         """Device meshes that were built, the earliest first."""
+        self._of_mesh: dict[str, tuple[int, ...]] = {}
         self.data_parallel = False
         """A model was wrapped in plain DDP: `dp` is the world."""
         self._place = (int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
@@ -49,7 +50,9 @@ class Ranks:
         """Names of all axes that this job has by now."""
         names = ["world"]
         for mesh in self.meshes:
-            names += [name for name in mesh.mesh_dim_names or () if name not in names]
+            for name in mesh.mesh_dim_names or ():
+                if name not in names and self._in_mesh(name) is not None:
+                    names.append(name)
         if self.data_parallel and "dp" not in names:
             names.append("dp")
         names += [
@@ -61,10 +64,9 @@ class Ranks:
         """This rank's group on an axis; None if the job has no such axis."""
         if name == "world":
             return tuple(range(self.world))
-        for mesh in self.meshes:
-            if name in (mesh.mesh_dim_names or ()):
-                return tuple(int(rank) for rank in mesh[name].mesh.tolist())
-        group = self._called(name)
+        group = self._in_mesh(name)
+        if group is None:
+            group = self._called(name)
         if group is not None:
             return group
         if name == "dp" and self.data_parallel:
@@ -85,6 +87,15 @@ class Ranks:
             return tuple(dist.get_process_group_ranks(group))
         except (ValueError, TypeError, KeyError, RuntimeError):
             return None
+
+    def _in_mesh(self, name: str) -> tuple[int, ...] | None:
+        """This rank's part of a mesh; the last one known when the process group is gone."""
+        if name not in self._of_mesh and _started():
+            for mesh in self.meshes:
+                if name in (mesh.mesh_dim_names or ()):
+                    self._of_mesh[name] = tuple(int(rank) for rank in mesh[name].mesh.tolist())
+                    break
+        return self._of_mesh.get(name)
 
     def _called(self, name: str) -> tuple[int, ...] | None:
         spec = self._groups.get(name)
