@@ -6,7 +6,7 @@ import typer
 
 
 def explain(
-    code: Annotated[str, typer.Argument(metavar="CODE", help="Such as TS0301.")],
+    code: Annotated[str, typer.Argument(metavar="CODE", help="Such as TS0112.")],
 ) -> None:
     """Explain a diagnostic by its code."""
     from tspec.diagnostics import did_you_mean
