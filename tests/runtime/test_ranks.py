@@ -71,6 +71,7 @@ def diverge(rank: int, port: int, folder: Path, action: str) -> None:
     join(rank, port)
     with module(ALIKE + f"else {action}").install(folder=folder):
         steps(folder, rank, fault=2)
+    dist.destroy_process_group()
 
 
 def die(rank: int, port: int, folder: Path) -> None:

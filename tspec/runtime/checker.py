@@ -161,6 +161,7 @@ class Checker(Hooks):
         """The process ends: what was counted is written, beside the findings."""
         path = self.findings.path
         self.findings.close()
+        self.exchange.close()
         if path is None or self.silent:
             return
         results = {

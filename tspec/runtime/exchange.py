@@ -22,7 +22,7 @@ class Broken(Exception):
 
 
 class Exchange:
-    """The process group, from its first use to the end of the process."""
+    """The process group, from its first use to the end of the job."""
 
     def __init__(self) -> None:
         self.timeout = float(os.environ.get(TIMEOUT, "60"))
@@ -50,6 +50,11 @@ class Exchange:
         except RuntimeError as problem:
             self.broken = str(problem).splitlines()[0]
             raise Broken(self.broken) from problem
+
+    def close(self) -> None:
+        """Let go of the group while its threads can still end; one that hangs is left to the process."""
+        if not self.broken:
+            self._group = None
 
     def _connect(self) -> Any:
         import torch.distributed as dist
