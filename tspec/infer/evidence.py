@@ -110,13 +110,11 @@ def _pack(
     columns: dict[tuple[Frame, str, str | None], Column] = {}
     for name, key in names.items():
         place = places.setdefault(key[0], {})
-        true = false = 0
         bits_true: list[int] = []
         bits_false: list[int] = []
         for instance, holds in truth.get(name, ()):
             (bits_true if holds else bits_false).append(place.setdefault(instance, len(place)))
-        true, false = _bitset(bits_true), _bitset(bits_false)
-        columns[key] = Column(true, false)
+        columns[key] = Column(_bitset(bits_true), _bitset(bits_false))
     by_run = {
         frame: tuple(
             _bitset([bit for (run, _), bit in place.items() if run == wanted])
