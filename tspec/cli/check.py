@@ -7,7 +7,12 @@ from typing import Annotated
 
 import typer
 
-from tspec.cli.output import AcceptedOnlyOption, Format, FormatOption, ReportOption, write
+from tspec.cli.options import spread
+from tspec.cli.output import (
+    AcceptedOnlyOption,
+    Output,
+    write,
+)
 from tspec.cli.specs import SpecsArgument, load
 
 TraceOption = Annotated[
@@ -15,11 +20,11 @@ TraceOption = Annotated[
 ]
 
 
+@spread
 def check(
     specs: SpecsArgument,
     trace: TraceOption,
-    output_format: FormatOption = Format.TEXT,
-    report: ReportOption = None,
+    output: Output,
     accepted_only: AcceptedOnlyOption = False,
 ) -> None:
     """Decide rules over a recording, and report what violates them."""
@@ -30,4 +35,4 @@ def check(
     found = build(program, decide(program, trace))
     if accepted_only:
         found = found.without_drafts()
-    raise typer.Exit(write(found, program, output_format, report))
+    raise typer.Exit(write(found, program, output))

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from tspec.cli.given import GivenOption, given_values, simplified
+from tspec.cli.options import spread
 from tspec.cli.output import (
     FAULT,
     FOUND_NOTHING,
     AcceptedOnlyOption,
-    Format,
-    FormatOption,
-    ReportOption,
+    Output,
     write,
 )
 from tspec.cli.script import script
@@ -28,12 +27,12 @@ if TYPE_CHECKING:
     from tspec.run.start import Ran
 
 
+@spread
 def run(
     ctx: typer.Context,
     specs: SpecsArgument,
+    output: Output,
     given: GivenOption = None,
-    output_format: FormatOption = Format.TEXT,
-    report: ReportOption = None,
     accepted_only: AcceptedOnlyOption = False,
 ) -> None:
     """Run a script, unedited, with rules checked in it, and report what violates them.
@@ -53,7 +52,7 @@ def run(
     found = built(program, ran)
     if accepted_only:
         found = found.without_drafts()
-    code = write(found, program, output_format, report)
+    code = write(found, program, output)
     if ran.status and not ran.stopped:
         raise typer.Exit(ran.status)
     if code == FOUND_NOTHING and found.faults:
