@@ -38,6 +38,8 @@ class Unit:
     """Tells files apart that have no module line."""
     broken: frozenset[str] = frozenset()
     """Names of declarations that could not be read, in it or in what it uses."""
+    given: bool = False
+    """It was named itself, or lies in a folder that was: no pack or `use` brought it."""
 
 
 def is_pack(file: nodes.File) -> bool:
@@ -135,9 +137,8 @@ class Reader:
         parsed = parse(source)
         self._findings.extend(parsed.diagnostics)
         module = parsed.file.module
-        unit = Unit(
-            source, parsed.file, module.name.text if module else "", asked, key, parsed.broken
-        )
+        name = module.name.text if module else ""
+        unit = Unit(source, parsed.file, name, asked, key, parsed.broken, given=asked)
         self._units[key] = unit
         if module:
             first = self._units.get(self._modules.setdefault(unit.name, key))

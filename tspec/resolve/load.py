@@ -32,6 +32,8 @@ class Loaded:
 
     program: rules.Program | None
     diagnostics: tuple[Diagnostic, ...]
+    units: tuple[Unit, ...] = ()
+    """All files that were read, those that others only use included."""
 
 
 def load(paths: Sequence[Path], *, project: Path | None = None) -> Loaded:
@@ -70,7 +72,7 @@ def _resolve(units: tuple[Unit, ...], findings: Findings) -> Loaded:
     others = lower_others([by_unit[unit.key] for unit in units], findings)
     diagnostics = _without_consequences(findings.all(), units)
     if findings.failed:
-        return Loaded(None, diagnostics)
+        return Loaded(None, diagnostics, units)
     files = tuple(unit.file for unit in units if unit.asked)
     program = rules.Program(
         tuple(lowered),
@@ -83,7 +85,7 @@ def _resolve(units: tuple[Unit, ...], findings: Findings) -> Loaded:
         others.replays,
         others.tests,
     )
-    return Loaded(program, diagnostics)
+    return Loaded(program, diagnostics, units)
 
 
 def _without_consequences(
