@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -51,8 +51,11 @@ def is_pack(file: nodes.File) -> bool:
 class Reader:
     """Reads each file once, and finds the modules that files use."""
 
-    def __init__(self, project: Path | None, findings: Findings) -> None:
+    def __init__(
+        self, project: Path | None, findings: Findings, texts: Mapping[Path, str] | None = None
+    ) -> None:
         self._project = project
+        self._texts = {str(path.resolve()): text for path, text in (texts or {}).items()}
         self._findings = findings
         self._units: dict[str, Unit] = {}
         self._modules: dict[str, str] = {}
@@ -127,7 +130,8 @@ class Reader:
         if key in self._units:
             return self._units[key]
         try:
-            source = Source.read(path)
+            text = self._texts.get(key)
+            source = Source.read(path) if text is None else Source(str(path), text)
         except OSError as problem:
             self._complain("TS0103", f"cannot read `{path}`: {problem.strerror}", path)
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,16 +36,22 @@ class Loaded:
     """All files that were read, those that others only use included."""
 
 
-def load(paths: Sequence[Path], *, project: Path | None = None) -> Loaded:
+def load(
+    paths: Sequence[Path],
+    *,
+    project: Path | None = None,
+    texts: Mapping[Path, str] | None = None,
+) -> Loaded:
     """Read spec files, and what they use, and resolve them.
 
     A folder stands for all `.tspec` files in it; a path that does not exist may be a shipped pack
     (`specs/essentials`) or a module (`std.hygiene`). `project` is where modules are looked for
     after the shipped ones; without it, the nearest folder above a file that holds a
-    pyproject.toml, a tspec.toml or a .git. Never raises: what is wrong is in the diagnostics.
+    pyproject.toml, a tspec.toml or a .git. `texts` are read instead of the files at those paths,
+    as an editor has them. Never raises: what is wrong is in the diagnostics.
     """
     findings = Findings()
-    units = Reader(project, findings).read([Path(path) for path in paths])
+    units = Reader(project, findings, texts).read([Path(path) for path in paths])
     return _resolve(units, findings)
 
 
