@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from tspec.report.baseline import Applied
     from tspec.report.findings import Report
     from tspec.report.results import Results
     from tspec.resolve.rules import Program
@@ -45,6 +46,19 @@ ReportFormatOption = Annotated[
     Format | None,
     typer.Option("--report-format", help="How FILE is written, if its name does not say it."),
 ]
+BaselineOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--baseline",
+        metavar="FILE",
+        dir_okay=False,
+        help="Findings that are accepted for now; they are counted, and not reported.",
+    ),
+]
+UpdateBaselineOption = Annotated[
+    bool,
+    typer.Option("--update-baseline", help="Write what is found now into the baseline."),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +68,8 @@ class Output:
     output_format: FormatOption = Format.TEXT
     report: ReportOption = None
     report_format: ReportFormatOption = None
+    baseline: BaselineOption = None
+    update_baseline: UpdateBaselineOption = False
 
 
 AcceptedOnlyOption = Annotated[
@@ -65,10 +81,12 @@ def write(report: Report, program: Program, output: Output) -> int:
     """Write a report on a run, and give the exit code that it asks for."""
     from rich.console import Console
 
+    from tspec.report.baseline import without
     from tspec.report.results import from_report
     from tspec.report.terminal import print_counts, print_report
 
-    results = from_report(report, program)
+    applied = accepted(from_report(report, program), output)
+    results, report = applied.results, without(report, applied.hidden)
     write_file(results, output)
     if output.output_format is Format.TEXT:
         print_report(report, program, Console())
@@ -81,11 +99,60 @@ def write(report: Report, program: Program, output: Output) -> int:
 def write_results(results: Results, output: Output) -> int:
     """Write results to standard output and, if asked for, to a file; give the exit code.
 
-    Commands that print their text themselves call `write_file` and `write_out` instead.
+    What a baseline holds is left out. Commands that print their text themselves call `accepted`,
+    `write_file` and `write_out` instead.
     """
+    results = accepted(results, output).results
     write_file(results, output)
     write_out(results, output)
     return FOUND if results.results else FOUND_NOTHING
+
+
+def accepted(results: Results, output: Output) -> Applied:
+    """Results without those of the baseline, which is written anew if that was asked for.
+
+    How many were left out, and which entries are stale, is said on standard error.
+    """
+    from tspec.report.baseline import Applied, BaselineError, apply, read, text, updated
+
+    file = output.baseline
+    if file is None:
+        if output.update_baseline:
+            raise typer.BadParameter("name the file: --baseline FILE --update-baseline")
+        return Applied(results, frozenset(), ())
+    try:
+        entries = read(file) if file.exists() or not output.update_baseline else ()
+    except (BaselineError, FileNotFoundError) as problem:
+        said = problem if isinstance(problem, BaselineError) else f"there is no baseline {file}"
+        typer.echo(f"tspec: {said}", err=True)
+        raise typer.Exit(FAULT) from None
+    if output.update_baseline:
+        entries = updated(entries, results)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text(entries), encoding="utf-8")
+    applied = apply(results, entries)
+    for line in _said_of(applied, file):
+        typer.echo(line, err=True)
+    return applied
+
+
+def _said_of(applied: Applied, file: Path) -> list[str]:
+    lines = []
+    if applied.hid:
+        lines.append(f"{_count(applied.hid, 'finding')} hidden, which {file} accepts")
+    if applied.stale:
+        many = "entries are" if len(applied.stale) > 1 else "entry is"
+        lines.append(
+            f"{len(applied.stale)} {many} stale in {file} (--update-baseline takes them out):"
+        )
+        lines += [
+            f"  {e.file}: {e.rule}{f': {e.subject}' * bool(e.subject)}" for e in applied.stale
+        ]
+    return lines
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def write_out(results: Results, output: Output) -> None:

@@ -18,11 +18,13 @@ from typing import Any, Literal
 from tspec.diagnostics import Diagnostic, render
 from tspec.report.findings import Finding, Report, Severity, Tally
 from tspec.resolve.rules import Program, Rule
+from tspec.resources import Folder, shipped
 from tspec.source import NOWHERE, Source, Span
 
 State = Literal["passed", "failed", "skipped", "error"]
 """Of a case: `skipped` is vacuous, blind, absent or off; `error` is a fault of tspec's own."""
 
+_SHIPPED: tuple[Folder, ...] = ("stdlib", "specs")
 _NUMBER_OF_A_CALL = re.compile(r"#\d+")
 _CODE = re.compile(r"TS\d{4}")
 
@@ -128,6 +130,10 @@ class Results:
     cases: tuple[Case, ...] = ()
     faults: tuple[str, ...] = ()
     """Faults of tspec's own: what they concern was not looked at."""
+    command: str = ""
+    """Whose findings these are (`lint`), so that a baseline of several commands keeps them apart."""
+    files: tuple[str, ...] = ()
+    """Files that were looked at, whether or not anything was found; those of cases are known."""
     about: Mapping[str, About] = field(default_factory=dict)
     """By rule or code; of what it lacks, formats write the code's page."""
 
@@ -148,7 +154,7 @@ def from_diagnostic(diagnostic: Diagnostic, properties: Mapping[str, Any] | None
         help=diagnostic.hint or "",
         properties=dict(properties or {}),
         fingerprint=fingerprint(
-            diagnostic.code, shown(source.path), diagnostic.message, " ".join(line.split())
+            diagnostic.code, portable(source.path), diagnostic.message, " ".join(line.split())
         ),
         related=tuple(
             region(other.source or source, other.span, other.message)
@@ -176,7 +182,6 @@ def _from_finding(finding: Finding, by_name: Mapping[str, Rule]) -> Result:
         place = region(rule.source, rule.span)
     else:
         place = Region(finding.file, finding.line, 0, finding.line, 0)
-    subject = _NUMBER_OF_A_CALL.sub("#", finding.subject)
     return Result(
         rule=finding.rule,
         message=finding.message,
@@ -196,7 +201,7 @@ def _from_finding(finding: Finding, by_name: Mapping[str, Rule]) -> Result:
             "decided": finding.decided,
             "action": finding.action,
         },
-        fingerprint=fingerprint(finding.rule, subject),
+        fingerprint=finding_fingerprint(finding),
         consequences=tuple(_from_finding(each, by_name) for each in finding.consequences),
     )
 
@@ -215,6 +220,7 @@ def from_report(report: Report, program: Program) -> Results:
             for rule in program.rules
         ),
         faults=report.faults,
+        command="check",
         about={rule.qualified: about(rule) for rule in program.rules},
     )
 
@@ -267,6 +273,16 @@ def region(source: Source, span: Span, message: str = "") -> Region:
     return Region(source.path, start.line, start.column, end.line, end.column, message)
 
 
+def finding_fingerprint(finding: Finding) -> str:
+    """Of a finding about a run: its rule and subject, not the step, the rank or the number of a call."""
+    return fingerprint(finding.rule, subject_of(finding.subject))
+
+
+def subject_of(subject: str) -> str:
+    """A subject without the numbers of calls, which differ from run to run."""
+    return _NUMBER_OF_A_CALL.sub("#", subject)
+
+
 def fingerprint(*parts: str) -> str:
     """24 hexadecimal digits that name a finding by its parts."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
@@ -277,6 +293,16 @@ def shown(file: str) -> str:
     path = Path(os.path.abspath(file))
     here = Path.cwd()
     return path.relative_to(here).as_posix() if path.is_relative_to(here) else file
+
+
+def portable(file: str) -> str:
+    """A path that is the same on every machine: of files that ship with tspec `tspec:stdlib/a.tspec`."""
+    path = Path(os.path.abspath(file))
+    for folder in _SHIPPED:
+        root = shipped(folder)
+        if path.is_relative_to(root):
+            return f"tspec:{folder}/{path.relative_to(root).as_posix()}"
+    return shown(file)
 
 
 def is_code(rule: str) -> bool:
