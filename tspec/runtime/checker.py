@@ -411,7 +411,7 @@ class Checker(Hooks):
         if self._has_others():
             self._guarded("update", lambda: self._taking(self.pace.before_update(packet), source))
         else:
-            self._take({source.rank: [packet]}, source)
+            self.gathering.take({source.rank: packet})
         for number, entries in self.gathering.complete():
             self._settle_together(number, entries, source.rank)
         actions = self._would_be(self.gathering.failed.get(at[0], set()), at)
