@@ -10,6 +10,7 @@ import typer
 from tspec.cli.output import FAULT
 
 if TYPE_CHECKING:
+    from tspec.resolve import Loaded
     from tspec.resolve.rules import Program
 
 SpecsArgument = Annotated[
@@ -24,10 +25,19 @@ SpecsArgument = Annotated[
 
 def load(specs: list[Path]) -> Program:
     """The program that SPECS say. What is wrong with them is printed; an error ends the command."""
-    from tspec.diagnostics import render
     from tspec.resolve import load as load_paths
 
-    loaded = load_paths(specs)
+    program = refuse(load_paths(specs))
+    if not program.rules:
+        typer.echo(f"tspec: no rule in {', '.join(map(str, specs))}", err=True)
+        raise typer.Exit(FAULT)
+    return program
+
+
+def refuse(loaded: Loaded) -> Program:
+    """What was loaded, after what is wrong with it was printed; an error ends the command."""
+    from tspec.diagnostics import render
+
     for diagnostic in loaded.diagnostics:
         typer.echo(f"{render(diagnostic)}\n", err=True)
     if loaded.program is None:
@@ -37,8 +47,5 @@ def load(specs: list[Path]) -> Program:
             f"{errors} error{'' if errors == 1 else 's'}; `tspec explain {code}` says more",
             err=True,
         )
-        raise typer.Exit(FAULT)
-    if not loaded.program.rules:
-        typer.echo(f"tspec: no rule in {', '.join(map(str, specs))}", err=True)
         raise typer.Exit(FAULT)
     return loaded.program

@@ -22,6 +22,8 @@ _NOT_SPECS = frozenset({"node_modules", "__pycache__", "site-packages", "build",
 _SHIPPED: tuple[Folder, ...] = ("stdlib", "specs")
 _MOST_FOLDERS = 5000
 """A file outside of any project may lie in a home folder, which is not searched to its end."""
+TESTS = ".test.tspec"
+"""What the names of files end with that hold the tests of the rules beside them."""
 _MARKS_OF_A_PROJECT = ("pyproject.toml", "tspec.toml", ".git")
 
 
@@ -52,9 +54,15 @@ class Reader:
     """Reads each file once, and finds the modules that files use."""
 
     def __init__(
-        self, project: Path | None, findings: Findings, texts: Mapping[Path, str] | None = None
+        self,
+        project: Path | None,
+        findings: Findings,
+        texts: Mapping[Path, str] | None = None,
+        *,
+        tests: bool = False,
     ) -> None:
         self._project = project
+        self._tests = tests
         self._texts = {str(path.resolve()): text for path, text in (texts or {}).items()}
         self._findings = findings
         self._units: dict[str, Unit] = {}
@@ -103,7 +111,7 @@ class Reader:
         if path.name in ("", ".."):
             path = path.resolve()
         if path.is_dir():
-            found = sorted(path.rglob("*.tspec"))
+            found = self._below(path)
             if not found:
                 self._complain("TS0103", f"the folder `{path}` holds no .tspec file", path)
             return found
@@ -111,7 +119,7 @@ class Reader:
             return [path]
         for candidate in _shipped_paths(path):
             if candidate.is_dir():
-                return sorted(candidate.rglob("*.tspec"))
+                return self._below(candidate)
             if candidate.is_file():
                 return [candidate]
         if _DOTTED.fullmatch(str(path)) and not str(path).endswith(".tspec"):
@@ -121,6 +129,11 @@ class Reader:
         hint = did_you_mean(str(path), [*self._shipped_modules(), *_packs()])
         self._complain("TS0103", f"there is no file, folder, module or pack `{path}`", path, hint)
         return []
+
+    def _below(self, folder: Path) -> list[Path]:
+        """The spec files of a folder; those that hold tests beside rules only if tests are wanted."""
+        found = sorted(folder.rglob("*.tspec"))
+        return [path for path in found if self._tests or not path.name.endswith(TESTS)]
 
     def _complain(self, code: str, message: str, path: Path, hint: str | None = None) -> None:
         self._findings.add(code, message, (Source(str(path), ""), Span(0, 0)), hint=hint)

@@ -41,6 +41,7 @@ def load(
     *,
     project: Path | None = None,
     texts: Mapping[Path, str] | None = None,
+    tests: bool = False,
 ) -> Loaded:
     """Read spec files, and what they use, and resolve them.
 
@@ -48,10 +49,11 @@ def load(
     (`specs/essentials`) or a module (`std.hygiene`). `project` is where modules are looked for
     after the shipped ones; without it, the nearest folder above a file that holds a
     pyproject.toml, a tspec.toml or a .git. `texts` are read instead of the files at those paths,
-    as an editor has them. Never raises: what is wrong is in the diagnostics.
+    as an editor has them. `tests` are wanted too: the `.test.tspec` files of a folder. Never raises:
+    what is wrong is in the diagnostics.
     """
     findings = Findings()
-    units = Reader(project, findings, texts).read([Path(path) for path in paths])
+    units = Reader(project, findings, texts, tests=tests).read([Path(path) for path in paths])
     return _resolve(units, findings)
 
 
@@ -67,6 +69,7 @@ def _resolve(units: tuple[Unit, ...], findings: Findings) -> Loaded:
     vocabulary, _ = gather(users_last(units), findings)
     by_unit = scopes(units, vocabulary, findings)
     lowered: list[rules.Rule] = []
+    only_used: list[rules.Rule] = []
     asked = {unit.key for unit in units if unit.asked}
     for unit in units:
         scope = by_unit[unit.key]
@@ -74,6 +77,8 @@ def _resolve(units: tuple[Unit, ...], findings: Findings) -> Loaded:
         found = _rules(scope, findings)
         if unit.key in asked:
             lowered += found
+        else:
+            only_used += found
     _refuse_doubles([by_unit[unit.key] for unit in units], findings)
     others = lower_others([by_unit[unit.key] for unit in units], findings)
     diagnostics = _without_consequences(findings.all(), units)
@@ -90,6 +95,7 @@ def _resolve(units: tuple[Unit, ...], findings: Findings) -> Loaded:
         others.equivalences,
         others.replays,
         others.tests,
+        tuple(only_used),
     )
     return Loaded(program, diagnostics, units)
 

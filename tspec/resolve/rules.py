@@ -19,6 +19,7 @@ from tspec.resolve.declared import FieldDeclaration as FieldDeclaration
 from tspec.resolve.declared import GroupDeclaration as GroupDeclaration
 from tspec.resolve.declared import LayoutDeclaration as LayoutDeclaration
 from tspec.resolve.declared import MeshDeclaration as MeshDeclaration
+from tspec.resolve.declared import Outcome as Outcome
 from tspec.resolve.declared import ReplayDeclaration as ReplayDeclaration
 from tspec.resolve.declared import TestDeclaration as TestDeclaration
 from tspec.resolve.declared import Vocabulary as Vocabulary
@@ -483,3 +484,5 @@ class Program:
     equivalences: tuple[EquivalenceDeclaration, ...] = ()
     replays: tuple[ReplayDeclaration, ...] = ()
     tests: tuple[TestDeclaration, ...] = ()
+    used: tuple[Rule, ...] = field(default=(), repr=False)
+    """Rules of modules that are only used, which tests may name."""

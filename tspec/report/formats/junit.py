@@ -14,6 +14,7 @@ from tspec.report.formats.github import place
 from tspec.report.results import Case, Result, Results, shown
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_DOTTED = re.compile(r"[\w.]+")
 FAULTS = "tspec"
 """The suite of faults of tspec's own."""
 
@@ -22,7 +23,9 @@ def write(results: Results) -> str:
     """An XML document with a newline at its end."""
     found: dict[tuple[str, str], list[Result]] = {}
     for result in results.flat():
-        found.setdefault((result.file, result.rule), []).append(result)
+        # What a test found carries the code of what is wrong, and the test's title beside it.
+        named = str(result.properties.get("test", result.rule))
+        found.setdefault((result.file, named), []).append(result)
     cases = [*results.cases, *_without_case(results, found)]
     cases += [Case(f"fault {n}", FAULTS, "error", said) for n, said in enumerate(results.faults, 1)]
     root = ElementTree.Element("testsuites", name="tspec")
@@ -48,7 +51,8 @@ def _without_case(results: Results, found: dict[tuple[str, str], list[Result]]) 
 
 
 def _add_case(suite: ElementTree.Element, case: Case, found: list[Result]) -> None:
-    module, _, name = case.rule.rpartition(".")
+    dotted = _DOTTED.fullmatch(case.rule)
+    module, _, name = case.rule.rpartition(".") if dotted else ("", "", case.rule)
     node = ElementTree.SubElement(
         suite, "testcase", classname=module or shown(case.file), name=name, file=shown(case.file)
     )
