@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tspec import __version__
-from tspec.cli import check, compile, explain, fmt, infer, record, run, test, trace
+from tspec.cli import check, compile, explain, fmt, infer, lint, record, run, test, trace
 from tspec.cli.script import StartsAScript
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.command("compile")(compile.compile_specs)
 app.command()(check.check)
 app.command()(test.test)
 app.command()(explain.explain)
+app.command()(lint.lint)
 app.add_typer(trace.app, name="trace")
 
 

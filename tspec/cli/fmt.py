@@ -102,13 +102,13 @@ def format_one(path: Path) -> Outcome:
     return Outcome(path, text, None if errors else format_file(parsed.file), errors)
 
 
-def unified(outcome: Outcome) -> str:
-    """The difference that formatting makes, as a patch."""
+def unified(outcome: Outcome, done: str = "formatted") -> str:
+    """The difference that formatting, or whatever was done, makes, as a patch."""
     lines = difflib.unified_diff(
         outcome.before.splitlines(keepends=True),
         (outcome.after or "").splitlines(keepends=True),
         f"{outcome.path}",
-        f"{outcome.path} (formatted)",
+        f"{outcome.path} ({done})",
     )
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
