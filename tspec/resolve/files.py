@@ -95,16 +95,37 @@ class Reader:
         return units
 
     def _open_packs(self) -> None:
-        """Who asks for a pack asks for the rules of the modules that it uses."""
-        pending = [unit for unit in self._units.values() if unit.asked and is_pack(unit.file)]
+        """Who asks for a pack asks for the rules of the modules that it uses.
+
+        So does, for one module, who says in its `use` line what the rules are to do.
+        """
+        pending = [unit for unit in self._units.values() if unit.asked]
         while pending:
-            for use in pending.pop().file.uses:
+            file = pending.pop().file
+            for use in file.uses:
                 key = self._modules.get(use.module.text)
-                if key is None or self._units[key].asked:
-                    continue
-                self._units[key] = replace(self._units[key], asked=True)
-                if is_pack(self._units[key].file):
+                wanted = is_pack(file) or bool(use.settings)
+                if key is not None and wanted and not self._units[key].asked:
+                    self._units[key] = replace(self._units[key], asked=True)
                     pending.append(self._units[key])
+
+    def rules_of(self, module: str) -> tuple[str, ...] | None:
+        """The names of the rules of a module that may not have been read, or None without it."""
+        path = self._find(module, self._near())
+        if path is None:
+            return None
+        file = parse(Source.read(path)).file
+        return tuple(n.name.text for n in file.declarations if isinstance(n, nodes.Invariant))
+
+    def names(self) -> list[str]:
+        """All modules that can be used."""
+        own = self._own_modules(self._near())
+        return [*self._shipped_modules(), *own, *self._modules]
+
+    def _near(self) -> Path:
+        """A file of the project: the first that was asked for, or one of the working folder."""
+        asked = (unit for unit in self._units.values() if unit.asked)
+        return next((Path(unit.source.path) for unit in asked), Path.cwd() / "x")
 
     def _files_of(self, path: Path) -> list[Path]:
         """The spec files that a path stands for: a file, a folder, a shipped module or pack."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tspec.config.settings import RuleSetting
 from tspec.diagnostics import Diagnostic, Related
 from tspec.resolve import rules
 from tspec.resolve.expressions import lower
@@ -15,6 +16,8 @@ from tspec.resolve.invariants import lower_invariant
 from tspec.resolve.others import lower_others
 from tspec.resolve.place import Place, Refused
 from tspec.resolve.scope import Scope, scopes
+from tspec.resolve.settings import settle
+from tspec.resolve.versions import check_versions
 from tspec.resolve.vocabulary import bare_event, gather
 from tspec.resolve.walk import parts
 from tspec.source import Source, Span
@@ -42,6 +45,7 @@ def load(
     project: Path | None = None,
     texts: Mapping[Path, str] | None = None,
     tests: bool = False,
+    settings: Sequence[RuleSetting] = (),
 ) -> Loaded:
     """Read spec files, and what they use, and resolve them.
 
@@ -49,22 +53,28 @@ def load(
     (`specs/essentials`) or a module (`std.hygiene`). `project` is where modules are looked for
     after the shipped ones; without it, the nearest folder above a file that holds a
     pyproject.toml, a tspec.toml or a .git. `texts` are read instead of the files at those paths,
-    as an editor has them. `tests` are wanted too: the `.test.tspec` files of a folder. Never raises:
+    as an editor has them. `settings` are what a project says about single rules. `tests` are wanted too: the `.test.tspec` files of a folder. Never raises:
     what is wrong is in the diagnostics.
     """
     findings = Findings()
-    units = Reader(project, findings, texts, tests=tests).read([Path(path) for path in paths])
-    return _resolve(units, findings)
+    reader = Reader(project, findings, texts, tests=tests)
+    units = reader.read([Path(path) for path in paths])
+    return _resolve(units, findings, reader, settings)
 
 
 def load_text(text: str, name: str = "<text>", *, project: Path | None = None) -> Loaded:
     """Resolve a spec that stands in no file. `name` is how diagnostics call it."""
     findings = Findings()
-    units = Reader(project, findings).read_text(Source(name, text))
-    return _resolve(units, findings)
+    reader = Reader(project, findings)
+    return _resolve(reader.read_text(Source(name, text)), findings, reader)
 
 
-def _resolve(units: tuple[Unit, ...], findings: Findings) -> Loaded:
+def _resolve(
+    units: tuple[Unit, ...],
+    findings: Findings,
+    reader: Reader,
+    settings: Sequence[RuleSetting] = (),
+) -> Loaded:
     units = _with_broken(units)
     vocabulary, _ = gather(users_last(units), findings)
     by_unit = scopes(units, vocabulary, findings)
@@ -80,13 +90,15 @@ def _resolve(units: tuple[Unit, ...], findings: Findings) -> Loaded:
         else:
             only_used += found
     _refuse_doubles([by_unit[unit.key] for unit in units], findings)
+    settled = settle(units, lowered, settings, reader, findings)
+    versions = check_versions(units, findings)
     others = lower_others([by_unit[unit.key] for unit in units], findings)
     diagnostics = _without_consequences(findings.all(), units)
     if findings.failed:
         return Loaded(None, diagnostics, units)
     files = tuple(unit.file for unit in units if unit.asked)
     program = rules.Program(
-        tuple(lowered),
+        settled.kept,
         _with_bare(vocabulary, lowered),
         files,
         others.meshes,
@@ -96,6 +108,8 @@ def _resolve(units: tuple[Unit, ...], findings: Findings) -> Loaded:
         others.replays,
         others.tests,
         tuple(only_used),
+        settled.off,
+        versions,
     )
     return Loaded(program, diagnostics, units)
 

@@ -6,6 +6,7 @@ inference's emitter all read. It holds no syntax: what two spellings mean is one
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -460,6 +461,8 @@ class Rule:
     expect: Claim
     responses: tuple[Response, ...]
     node: nodes.Invariant = field(compare=False, repr=False)
+    set_by: str = field(default="", compare=False)
+    """Who set another action than its `else` says, or switched it off: `tspec.toml:7`."""
 
     @property
     def qualified(self) -> str:
@@ -486,3 +489,7 @@ class Program:
     tests: tuple[TestDeclaration, ...] = ()
     used: tuple[Rule, ...] = field(default=(), repr=False)
     """Rules of modules that are only used, which tests may name."""
+    off: tuple[Rule, ...] = ()
+    """Rules that would be among `rules`, and are switched off, as `Rule.set_by` says."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Of the modules that say one (`module a.b version "1.2"`), by their names."""
