@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tspec.report.results import Case, Result, Results, from_diagnostic
-from tspec.resolve.rules import Program
 from tspec.testing.suite import Judged, Suite
 
 
-def results_of(suite: Suite, program: Program) -> Results:
+def results_of(suite: Suite) -> Results:
     """Each failure as a result, and each test as a case."""
     return Results(
         tuple(result for judged in suite.tests for result in _failures(judged)),
