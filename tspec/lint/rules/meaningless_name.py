@@ -22,7 +22,7 @@ def check(checked: Checked) -> Iterator[Found]:
             message = f"`{word}` says nothing: every rule is one, and its name is what must be true"
         elif _COUNTED.fullmatch(rule.name):
             message = f"`{rule.name}` counts rules: a name says what must be true"
-        elif "_" not in rule.name.strip("_"):
+        elif rule.name.isalpha() and rule.name.islower():
             message = f"one word, `{rule.name}`, does not say what must be true"
         else:
             continue
