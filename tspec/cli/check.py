@@ -13,6 +13,7 @@ from tspec.cli.output import (
     Output,
     write,
 )
+from tspec.cli.project import Rules
 from tspec.cli.specs import SpecsArgument, load
 
 TraceOption = Annotated[
@@ -22,16 +23,17 @@ TraceOption = Annotated[
 
 @spread
 def check(
-    specs: SpecsArgument,
     trace: TraceOption,
     output: Output,
+    rules: Rules,
+    specs: SpecsArgument = None,
     accepted_only: AcceptedOnlyOption = False,
 ) -> None:
     """Decide rules over a recording, and report what violates them."""
     from tspec.check import check as decide
     from tspec.report.build import report as build
 
-    program = load(specs)
+    program = load(specs, output.project, rules.settings(output.project))
     found = build(program, decide(program, trace))
     if accepted_only:
         found = found.without_drafts()

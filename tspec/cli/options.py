@@ -12,7 +12,9 @@ from typing import Any, get_type_hints
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """A command with each parameter that is a dataclass replaced by one option for each of its fields.
 
-    Two such dataclasses of one command must not have fields of the same name. Fields need defaults.
+    Two such dataclasses of one command must not have fields of the same name. Fields need defaults;
+    those with `metadata={"option": False}` are no options. What has a method `settled` is replaced
+    by what that gives, before the command runs.
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, tuple[type[Any], tuple[str, ...]]] = {}
@@ -29,7 +31,8 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def called(**given: Any) -> None:
         for name, (kind, names) in groups.items():
-            given[name] = kind(**{each: given.pop(each) for each in names})
+            value = kind(**{each: given.pop(each) for each in names})
+            given[name] = value.settled() if hasattr(kind, "settled") else value
         command(**given)
 
     required = [each for each in parameters if each.default is inspect.Parameter.empty]
@@ -44,6 +47,8 @@ def _options(kind: type[Any]) -> list[inspect.Parameter]:
     hints = get_type_hints(kind, include_extras=True)
     found = []
     for field in fields(kind):
+        if not field.metadata.get("option", True):
+            continue
         if field.default is MISSING:
             raise TypeError(f"{kind.__name__}.{field.name} has no default")
         found.append(

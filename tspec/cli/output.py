@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from tspec.cli.project import Project
 
 if TYPE_CHECKING:
     from tspec.report.baseline import Applied
@@ -31,7 +33,8 @@ class Format(StrEnum):
 
 
 FormatOption = Annotated[
-    Format, typer.Option("--output-format", help="How findings are written to standard output.")
+    Format | None,
+    typer.Option("--output-format", help="How findings are written to standard output."),
 ]
 ReportOption = Annotated[
     Path | None,
@@ -62,14 +65,26 @@ UpdateBaselineOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """Where findings go; with `@spread` (`tspec.cli.options`) its fields are a command's options."""
+class Output(Project):
+    """Where findings go; with `@spread` (`tspec.cli.options`) its fields are a command's options.
 
-    output_format: FormatOption = Format.TEXT
+    What the command line leaves open is then as the project's configuration says.
+    """
+
+    output_format: FormatOption = None
     report: ReportOption = None
     report_format: ReportFormatOption = None
     baseline: BaselineOption = None
     update_baseline: UpdateBaselineOption = False
+
+    def settled(self) -> Output:
+        """With what the configuration says, where there is one."""
+        found = Project.settled(self)
+        baseline = found.baseline
+        if baseline is None and found.project.baseline is not None:
+            baseline = found.project.root / found.project.baseline
+        chosen = found.output_format or Format(found.project.output_format)
+        return replace(found, output_format=chosen, baseline=baseline)
 
 
 AcceptedOnlyOption = Annotated[
@@ -88,7 +103,7 @@ def write(report: Report, program: Program, output: Output) -> int:
     applied = accepted(from_report(report, program), output)
     results, report = applied.results, without(report, applied.hidden)
     write_file(results, output)
-    if output.output_format is Format.TEXT:
+    if _format(output) is Format.TEXT:
         print_report(report, program, Console())
     else:
         write_out(results, output)
@@ -159,7 +174,11 @@ def write_out(results: Results, output: Output) -> None:
     """Write results to standard output."""
     from tspec.report.formats import written
 
-    sys.stdout.write(written(results, output.output_format.value))
+    sys.stdout.write(written(results, _format(output).value))
+
+
+def _format(output: Output) -> Format:
+    return output.output_format or Format.TEXT
 
 
 def write_file(results: Results, output: Output) -> None:

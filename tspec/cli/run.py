@@ -18,6 +18,7 @@ from tspec.cli.output import (
     Output,
     write,
 )
+from tspec.cli.project import Rules
 from tspec.cli.script import script
 from tspec.cli.specs import SpecsArgument, load
 
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 @spread
 def run(
     ctx: typer.Context,
-    specs: SpecsArgument,
     output: Output,
+    rules: Rules,
+    specs: SpecsArgument = None,
     given: GivenOption = None,
     accepted_only: AcceptedOnlyOption = False,
 ) -> None:
@@ -45,7 +47,7 @@ def run(
     if not Path(path).is_file():
         raise typer.BadParameter(f"there is no script {path}", ctx=ctx)
     known = given_values(given)
-    program = load(specs)
+    program = load(specs, output.project, rules.settings(output.project))
     ran = run_script(simplified(program, known), path, arguments, known)
     if not ran.tells:
         raise typer.Exit(ran.status)

@@ -9,7 +9,7 @@ from tspec.source import Source, Span
 
 RuleAction = Literal["off", "warn", "skip", "rollback", "stop", "raise"]
 
-ACTIONS: tuple[str, ...] = get_args(RuleAction)
+ACTIONS: tuple[RuleAction, ...] = get_args(RuleAction)
 """What a setting can say."""
 
 

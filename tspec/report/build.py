@@ -37,6 +37,7 @@ def report(
         ),
         tallies=tallies(program.rules, verdicts) if counted is None else counted,
         notes=verdicts.notes,
+        off=tuple((rule.qualified, rule.set_by) for rule in program.off),
     )
 
 

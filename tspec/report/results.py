@@ -213,20 +213,33 @@ def from_report(report: Report, program: Program) -> Results:
     for finding in report.findings:
         for each in (finding, *finding.consequences):
             messages.setdefault(each.rule, each.message)
+    abouts = {
+        rule.qualified: about(rule, program.versions.get(rule.module, ""))
+        for rule in (*program.rules, *program.off)
+    }
+    cases = [
+        _case(
+            rule,
+            tallies.get(rule.qualified, Tally(rule.qualified)),
+            messages,
+            abouts[rule.qualified],
+        )
+        for rule in program.rules
+    ]
     return Results(
         results=from_findings(report.findings, program),
-        cases=tuple(
-            _case(rule, tallies.get(rule.qualified, Tally(rule.qualified)), messages)
-            for rule in program.rules
-        ),
+        cases=(*cases, *map(_off, program.off)),
         faults=report.faults,
         command="check",
-        about={rule.qualified: about(rule) for rule in program.rules},
+        about=abouts,
     )
 
 
-def about(rule: Rule) -> About:
-    """What a rule says for itself: its first sentence, and all of its `///` with its text."""
+def about(rule: Rule, version: str = "") -> About:
+    """What a rule says for itself: its first sentence, and all of its `///` with its text.
+
+    `version` is that of its module, if it has one.
+    """
     sentence = " ".join(rule.doc.split("\n\n")[0].split())
     text = rule.source.text[rule.node.span.start : rule.node.span.end] if rule.node else ""
     parts = [rule.doc.strip(), f"```tspec\n{text}\n```" if text else ""]
@@ -235,6 +248,7 @@ def about(rule: Rule) -> About:
         sentence or rule.name.replace("_", " "),
         "\n\n".join(part for part in parts if part),
         severity(rule),
+        {"pack": rule.module, "version": version} if version else {},
     )
 
 
@@ -245,16 +259,24 @@ def severity(rule: Rule) -> Severity:
     return "error" if any(r.action != "warn" for r in rule.responses) else "warning"
 
 
-def _case(rule: Rule, tally: Tally, messages: Mapping[str, str]) -> Case:
-    line = rule.source.position(rule.span.start).line
+def _case(rule: Rule, tally: Tally, messages: Mapping[str, str], about: About) -> Case:
+    state: State = "skipped"
+    message = ""
     if rule.qualified in messages:
-        return Case(rule.qualified, rule.source.path, "failed", messages[rule.qualified], line)
-    if tally.state == "held":
-        return Case(rule.qualified, rule.source.path, "passed", "", line)
-    reason = f": {tally.reasons[0][0]}" if tally.reasons else ""
-    return Case(
-        rule.qualified, rule.source.path, "skipped", f"{_SILENT[tally.state]}{reason}", line
-    )
+        state, message = "failed", messages[rule.qualified]
+    elif tally.state == "held":
+        state = "passed"
+    else:
+        reason = f": {tally.reasons[0][0]}" if tally.reasons else ""
+        message = f"{_SILENT[tally.state]}{reason}"
+    line = rule.source.position(rule.span.start).line
+    return Case(rule.qualified, rule.source.path, state, message, line, about.properties)
+
+
+def _off(rule: Rule) -> Case:
+    line = rule.source.position(rule.span.start).line
+    by = rule.set_by if rule.set_by == "command line" else shown(rule.set_by)
+    return Case(rule.qualified, rule.source.path, "skipped", f"off by {by}", line)
 
 
 _SILENT = {
