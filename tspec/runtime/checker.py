@@ -138,6 +138,8 @@ class Checker(Hooks):
             return
         self.rank = source.rank
         at = (self._last.step, self._last.epoch)
+        if self.program.passing:
+            self._guarded(span, lambda: self._look(source))
         self._guarded(span, lambda: super(Checker, self).boundary(span, index, source))
         if self.program.firsts or self.program.passing:
             self._guarded(span, lambda: self._look(source))
@@ -149,6 +151,8 @@ class Checker(Hooks):
         if self.silent:
             return
         at = (self._last.step, self._last.epoch)
+        if self.program.passing:
+            self._guarded("finish", lambda: self._look(source))
         self._guarded("finish", lambda: super(Checker, self).finish(source))
         self._guarded("finish", lambda: self._run_ends(source, at))
 
