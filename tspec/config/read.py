@@ -21,6 +21,11 @@ NAMES = ("tspec.toml", "pyproject.toml")
 """Files that can hold a configuration."""
 
 _CODE = re.compile(r"TS[0-9]{0,4}")
+_HINTS = {
+    "Invalid value": "texts stand in quotes, and lists end with `]`",
+    "Cannot overwrite a value": "this key is there twice",
+}
+"""What to do about some of the standard library's messages."""
 _WHERE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -123,8 +128,9 @@ class _Reader:
         else:
             start = len(self.source.text.rstrip())
         message = _WHERE.sub("", problem)
+        hint = _HINTS.get(message)
         message = f"this is no TOML: {message[0].lower()}{message[1:]}"
-        self.found.append(Diagnostic("TS0500", message, Span(start, start), self.source))
+        self.found.append(Diagnostic("TS0500", message, Span(start, start), self.source, hint=hint))
 
     def _table(
         self, content: Mapping[str, Any], at: Keys, keys: Mapping[str, Kind]
@@ -134,7 +140,7 @@ class _Reader:
         for key, value in content.items():
             kind = keys.get(key)
             if kind is None:
-                hint = did_you_mean(key, keys) or f"there are {_listed(keys)}"
+                hint = did_you_mean(key, keys) or _listed(keys)
                 table = ".".join(map(str, at))
                 where = f" in `[{table}]`" if table else ""
                 self.error("TS0501", f"there is no key `{key}`{where}", (*at, key), hint, key=True)
@@ -216,7 +222,7 @@ def _one_of(choices: Sequence[str], what: str) -> Kind:
     def kind(reader: _Reader, value: Any, at: Keys) -> str:
         text = _text(reader, value, at)
         if text not in choices:
-            hint = did_you_mean(text, choices) or f"there are {_listed(choices)}"
+            hint = did_you_mean(text, choices) or _listed(choices)
             reader.refuse("TS0503", f"there is no {what} `{text}`", at, hint)
         return text
 
@@ -271,7 +277,7 @@ def _section(section: type[Any], kinds: Mapping[str, Kind]) -> Kind:
 
 def _listed(names: Sequence[str] | Mapping[str, Any]) -> str:
     *rest, last = (f"`{name}`" for name in names)
-    return f"{', '.join(rest)} and {last}" if rest else last
+    return f"there are {', '.join(rest)} and {last}" if rest else f"there is {last}"
 
 
 KEYS: dict[str, Kind] = {
