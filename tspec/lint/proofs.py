@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from tspec.lint.responses import strongest
 from tspec.resolve.rules import Expr, Rule
 
 if TYPE_CHECKING:
@@ -33,16 +34,35 @@ class Proofs:
 
     @cached_property
     def implied(self) -> tuple[tuple[Rule, Rule], ...]:
-        """Rules that say nothing of their own, each with one that is violated wherever it is."""
+        """Rules that say nothing of their own, each with one that is violated wherever it is.
+
+        The other one does as much about it, and is no draft unless the rule itself is one. Rules
+        that can never be violated are left out: every rule would imply them.
+        """
         from tspec.logic import removes_implied
 
-        return removes_implied(self._rules)[1]
+        live = [rule for rule in self._rules if not self._is_dead(rule)]
+        found: list[tuple[Rule, Rule]] = []
+        accepted = [rule for rule in live if not rule.draft]
+        for level in sorted({strongest(rule) for rule in accepted}):
+            acting = [rule for rule in accepted if strongest(rule) >= level]
+            pairs = removes_implied(acting)[1]
+            found += [pair for pair in pairs if strongest(pair[0]) == level]
+        if len(accepted) < len(live):
+            found += [pair for pair in removes_implied(live)[1] if pair[0].draft]
+        return tuple(found)
 
-    def equivalent(self, first: Rule, second: Rule) -> bool:
-        """Whether both were proved to give every instance the same verdict."""
-        from tspec.logic import equivalent
+    @cached_property
+    def repeated(self) -> tuple[tuple[Rule, Rule], ...]:
+        """Rules that were proved to say what an earlier one says, whatever they do about it."""
+        from tspec.logic import equivalent, removes_implied
 
-        return equivalent(first, second).yes
+        live = [rule for rule in self._rules if not self._is_dead(rule)]
+        pairs = dict.fromkeys((*removes_implied(live)[1], *self.implied))
+        return tuple(pair for pair in pairs if equivalent(*pair).yes)
+
+    def _is_dead(self, rule: Rule) -> bool:
+        return bool(self.notes(rule, "never due") or self.notes(rule, "always met"))
 
     def never(self, rule: Rule, condition: Expr) -> bool:
         """Whether a condition, read where the rule's `when` is, was proved never to be true."""

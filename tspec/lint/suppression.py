@@ -89,7 +89,9 @@ def _about(
     ]
     for code, span in stale:
         fix = _without(each, [code for code, _ in stale])
-        yield _finding(UNUSED, f"`{code}` is allowed and not found here", each, span, None, fix)
+        yield _finding(
+            UNUSED, f"`{code}` is allowed and not found here", each, span, "delete it", fix
+        )
 
 
 def _without(each: Allowance, stale: list[str]) -> Fix:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.bounds import Truth, truth
+from tspec.lint.bounds import INFINITY, Truth, bounds, truth
 from tspec.lint.checked import Checked
 from tspec.lint.conditions import conditions
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve.rules import Compare, Expr
+from tspec.resolve.rules import Compare, Constant, Expr, Rule
 from tspec.resolve.walk import walk
 
 
@@ -31,8 +31,22 @@ def check(checked: Checked) -> Iterator[Found]:
                 shown = rule.source.slice(part.span)
                 word = "true" if found == "always" else "false"
                 message = f"`{shown}` is always {word}"
-                hint = "counts, norms and the like are never negative; `zeros` is a fraction"
-                yield about(rule, message, part.span, hint)
+                yield about(rule, message, part.span, _hint(rule, part))
+
+
+def _hint(rule: Rule, part: Compare) -> str | None:
+    """Between which numbers the side is that is no constant."""
+    for side in (part.left, part.right):
+        found = bounds(side)
+        if found is None or isinstance(side, Constant):
+            continue
+        shown = rule.source.slice(side.span)
+        if found.most == INFINITY:
+            return f"`{shown}` is never below {found.least:g}"
+        if found.least == -INFINITY:
+            return f"`{shown}` is never above {found.most:g}"
+        return f"`{shown}` is between {found.least:g} and {found.most:g}"
+    return None
 
 
 RULE = LintRule("TS0407", "constant-comparison", check)

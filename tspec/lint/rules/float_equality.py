@@ -26,9 +26,14 @@ def check(checked: Checked) -> Iterator[Found]:
 
 def _is_rounded(part: Compare) -> bool:
     sides = (part.left, part.right)
-    if any(_is_exact(side) for side in sides):
+    if any(_is_exact(side) for side in sides) or _is_earlier(*sides) or _is_earlier(*sides[::-1]):
         return False
     return any(_is_computed(side) for side in sides) or any(_is_fraction(side) for side in sides)
+
+
+def _is_earlier(one: Expr, other: Expr) -> bool:
+    """A value and the same one at an earlier moment: equal means that nothing moved."""
+    return isinstance(one, rules.Old | rules.Previous | rules.First) and one.value == other
 
 
 def _is_exact(expr: Expr) -> bool:
@@ -52,7 +57,7 @@ def _is_computed(expr: Expr) -> bool:
         return False
     match expr:
         case rules.Old(value=value) | rules.Previous(value=value) | rules.First(value=value):
-            return False if not isinstance(value, rules.Arithmetic) else _is_computed(value)
+            return _is_computed(value)
         case rules.Feature(name=name):
             return name in _COMPUTED
         case rules.Fold(name=name):

@@ -11,9 +11,7 @@ from tspec.lint.rule import LintRule
 
 
 def check(checked: Checked) -> Iterator[Found]:
-    for rule, first in checked.proofs.implied:
-        if not checked.proofs.equivalent(rule, first):
-            continue
+    for rule, first in checked.proofs.repeated:
         message = f"`{rule.name}` says the same as `{first.name}`"
         hint = "leave one out; one rule can have several actions"
         there = Related(first.span, "the other one", first.source)
