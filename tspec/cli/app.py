@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tspec import __version__
-from tspec.cli import check, compile, explain, fmt, infer, lint, record, run, test, trace
+from tspec.cli import check, compile, explain, fmt, infer, lint, mutate, record, run, test, trace
 from tspec.cli.script import StartsAScript
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.command()(infer.infer)
 app.command("compile")(compile.compile_specs)
 app.command()(check.check)
 app.command()(test.test)
+app.command()(mutate.mutate)
 app.command()(explain.explain)
 app.command()(lint.lint)
 app.add_typer(trace.app, name="trace")

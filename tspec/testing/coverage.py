@@ -19,7 +19,7 @@ from tspec.resolve.rules import Expr, Holds, Rule
 from tspec.resolve.text import text
 from tspec.source import Source, Span
 from tspec.testing.run import Ran
-from tspec.why.conditions import leaves
+from tspec.why.conditions import leaves, span_of
 
 Clause = Literal["when", "expect"]
 
@@ -131,9 +131,9 @@ def conditions(rule: Rule) -> tuple[Condition, ...]:
         claimed = leaves(rule.expect.condition)
         found += [("expect", each) for each in claimed] if len(claimed) > 1 else []
     return tuple(
-        Condition("when", text(each), each.span, _alone(rule, place, when=each))
+        Condition("when", text(each), span_of(each, rule), _alone(rule, place, when=each))
         if clause == "when"
-        else Condition("expect", text(each), each.span, _alone(rule, place, expect=each))
+        else Condition("expect", text(each), span_of(each, rule), _alone(rule, place, expect=each))
         for place, (clause, each) in enumerate(found)
     )
 

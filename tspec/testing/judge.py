@@ -33,17 +33,48 @@ def judge(ran: Ran, known: Mapping[str, Rule]) -> tuple[Diagnostic, ...]:
     return (*found, *_unlisted(ran, known))
 
 
+def fails(ran: Ran, rule: Rule) -> bool:
+    """Whether a test fails because of one of its rules, as quickly as it can be said."""
+    found = [each for _, each in ran.decisions[rule.qualified]]
+    violated = [each for each in found if each.verdict == "violated"]
+    held = [each for each in found if each.verdict == "holds"]
+    listed = []
+    for outcome in ran.test.outcomes:
+        clause = outcome.node
+        if outcome.rule != rule.qualified:
+            continue
+        if isinstance(clause, nodes.Passes):
+            if all(each.verdict == "unknown" for each in found):
+                return True
+            continue
+        listed.append(clause)
+        if _steps_missed(violated, held, clause) is not None:
+            return True
+    return any(not any(_at_place(each, clause) for clause in listed) for each in violated)
+
+
+def _steps_missed(
+    violated: Sequence[Decided], held: Sequence[Decided], clause: nodes.Violates
+) -> set[int] | None:
+    """Steps in which a rule held that was to be violated; none if it never was; None if all is well."""
+    there = {each.step for each in violated if _at_place(each, clause)}
+    missed = {each.step for each in held if _at_place(each, clause)} - there
+    if there and (clause.at is None or not missed):
+        return None
+    return missed if there else set()
+
+
 # --- violations that were listed and did not come -----------------------------------------------
 
 
 def _missed(ran: Ran, rule: Rule, clause: nodes.Violates) -> Iterator[Diagnostic]:
     """Steps in which a rule was to be violated and is not."""
-    there = [each for _, each in ran.decisions[rule.qualified] if _at_place(each, clause)]
-    violated = {each.step for each in there if each.verdict == "violated"}
-    held = {each.step for each in there if each.verdict == "holds"} - violated
-    if violated and (clause.at is None or not held):
+    found = [each for _, each in ran.decisions[rule.qualified]]
+    violated = [each for each in found if each.verdict == "violated"]
+    held = _steps_missed(violated, [e for e in found if e.verdict == "holds"], clause)
+    if held is None:
         return
-    steps = f" at step {_listed(sorted(held))}" if violated else _place(clause)
+    steps = f" at step {_listed(sorted(held))}" if held else _place(clause)
     message = f"`{rule.name}` is not violated{steps}"
     yield Diagnostic(
         "TS0601", message, clause.span, ran.test.source, hint=_nearest(ran, rule, clause, held)

@@ -13,6 +13,7 @@ from tspec.check.interpret.frames import Frame
 from tspec.check.interpret.values import is_number, to_float, truth
 from tspec.resolve import rules
 from tspec.resolve.rules import Expr
+from tspec.source import Span
 from tspec.trace.model import Missing
 
 OTHER = 1.0
@@ -40,6 +41,12 @@ def leaves(expr: Expr | None) -> tuple[Expr, ...]:
         case rules.Implies(left=left, right=right):
             return (*leaves(left), *leaves(right))
     return (expr,)
+
+
+def span_of(expr: Expr, rule: rules.Rule) -> Span:
+    """Where a part of a rule stands in its file; of what an inlined `let` says, where the rule does."""
+    span, whole = expr.span, rule.node.span
+    return span if whole.start <= span.start and span.end <= whole.end else rule.span
 
 
 def holds(expr: Expr, frame: Frame) -> bool | Missing:

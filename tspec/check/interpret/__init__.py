@@ -57,9 +57,17 @@ def decide_rule(rule: Rule, job: Job) -> list[tuple[Grouped, Decided]]:
     return [(instance, _decided(rule, instance)) for instance in instances(rule, job)]
 
 
-def _decided(rule: Rule, instance: Grouped) -> Decided:
+def decide_again(
+    rule: Rule, found: Sequence[Grouped], *, values: bool = False
+) -> list[tuple[Grouped, Decided]]:
+    """The verdicts of a rule that has the instances of another: only `when` or `expect` differ."""
+    return [(instance, _decided(rule, instance, values)) for instance in found]
+
+
+def _decided(rule: Rule, instance: Grouped, with_values: bool = True) -> Decided:
     found = decide(rule, instance)
-    values = values_read(rule, instance) if found.verdict == "violated" else {}
+    shown = with_values and found.verdict == "violated"
+    values = values_read(rule, instance) if shown else {}
     return Decided(instance.key, found.verdict, found.reason, values, _step(instance))
 
 
