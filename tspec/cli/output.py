@@ -82,7 +82,7 @@ class Output(Project):
         found = Project.settled(self)
         baseline = found.baseline
         if baseline is None and found.project.baseline is not None:
-            baseline = found.project.root / found.project.baseline
+            baseline = found.project.inside(found.project.baseline)
         chosen = found.output_format or Format(found.project.output_format)
         return replace(found, output_format=chosen, baseline=baseline)
 

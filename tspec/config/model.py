@@ -63,5 +63,10 @@ class Config:
 
     def path(self, said: str) -> Path:
         """A path, or the name of a module or pack, which stays as it is where no such file is."""
-        here = self.root / said
+        here = self.inside(said)
         return here if here.exists() else Path(said)
+
+    def inside(self, said: str) -> Path:
+        """A path of the project as one would type it: below the working folder without that."""
+        path, here = self.root / said, Path.cwd()
+        return path.relative_to(here) if path.is_relative_to(here) else path

@@ -14,6 +14,7 @@ from tspec.resolve.findings import Findings
 from tspec.resources import Folder, shipped
 from tspec.source import Source, Span
 from tspec.syntax import nodes
+from tspec.syntax.editions import upgrade
 from tspec.syntax.parse import parse
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
@@ -173,6 +174,9 @@ class Reader:
 
     def _add(self, source: Source, key: str, *, asked: bool) -> Unit:
         parsed = parse(source)
+        if parsed.file.edition is not None:
+            # What an older edition wrote otherwise is read as if it were written today.
+            parsed = replace(parsed, file=upgrade(parsed.file).file)
         self._findings.extend(parsed.diagnostics)
         module = parsed.file.module
         name = module.name.text if module else ""
