@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 from tspec.check.interpret.expressions import evaluate
 from tspec.check.interpret.frames import Frame
+from tspec.diff.scene import earlier_windows
 from tspec.diff.simpler import plain_situations, simpler_situations
 from tspec.diff.witness import Seen, Witness, play, unstaged
 from tspec.logic.violations import Pair, Read, Side, Situation
@@ -17,6 +19,9 @@ from tspec.resolve.walk import walk
 from tspec.trace.model import Missing
 
 Relation = Literal["equivalent", "tightened", "loosened", "incomparable", "unknown"]
+
+WORK = 400
+"""Windows that the interpreter decides in search of rounder numbers."""
 
 TRIES = 3
 """Situations of z3 that turn out not to be before sums are taken as IEEE computes them."""
@@ -42,20 +47,20 @@ class _Direction:
     witness: Witness | None = None
 
 
-def relate(old: Rule, new: Rule, vocabulary: Vocabulary) -> Related:
-    """Compare the situations that two rules call violated."""
-    gained = _only("new", old, new, vocabulary)
-    lost = _only("old", old, new, vocabulary)
-    shown = tuple(each.witness for each in (gained, lost) if each.witness is not None)
+def relate(old: Rule, new: Rule, vocabulary: Vocabulary, *, shown: bool = True) -> Related:
+    """Compare the situations that two rules call violated. `shown`: witnesses are to be read."""
+    gained = _only("new", old, new, vocabulary, shown)
+    lost = _only("old", old, new, vocabulary, shown)
+    found = tuple(each.witness for each in (gained, lost) if each.witness is not None)
     if gained.differs is False and lost.differs is False:
         return Related("equivalent")
     if gained.differs and lost.differs is False:
-        return Related("tightened", shown)
+        return Related("tightened", found)
     if lost.differs and gained.differs is False:
-        return Related("loosened", shown)
+        return Related("loosened", found)
     if gained.differs and lost.differs:
-        return Related("incomparable", shown)
-    return Related("unknown", shown, _bound(gained, lost))
+        return Related("incomparable", found)
+    return Related("unknown", found, _bound(gained, lost))
 
 
 def _bound(gained: _Direction, lost: _Direction) -> str:
@@ -70,7 +75,7 @@ def _bound(gained: _Direction, lost: _Direction) -> str:
     return ""
 
 
-def _only(side: Side, old: Rule, new: Rule, vocabulary: Vocabulary) -> _Direction:
+def _only(side: Side, old: Rule, new: Rule, vocabulary: Vocabulary, shown: bool) -> _Direction:
     """What is violated for this side's rule only, first with sums left open, then as IEEE has them."""
     unsure: Witness | None = None
     for exact in (False, True):
@@ -83,7 +88,8 @@ def _only(side: Side, old: Rule, new: Rule, vocabulary: Vocabulary) -> _Directio
                 break
             seen = play(pair, side, found.situation)
             if seen is not None and seen.witness.confirmed:
-                return _Direction(True, _simplest(pair, side, found.situation, seen))
+                witness = _simplest(pair, side, found.situation, seen) if shown else seen.witness
+                return _Direction(True, witness)
             by_plain_numbers = _with_plain_numbers(pair, side, found.situation)
             if by_plain_numbers is not None:
                 return _Direction(True, _simplest(pair, side, *by_plain_numbers))
@@ -102,7 +108,8 @@ def _with_plain_numbers(
     pair: Pair, side: Side, situation: Situation
 ) -> tuple[Situation, Seen] | None:
     """The same situation with small numbers, one of which may tell the rules apart."""
-    for candidate in plain_situations(situation):
+    windows = 1 + earlier_windows(tuple(pair.rules.values()))
+    for candidate in islice(plain_situations(situation), WORK // windows):
         seen = play(pair, side, candidate)
         if seen is not None and seen.witness.confirmed:
             return candidate, seen
@@ -112,7 +119,8 @@ def _with_plain_numbers(
 def _simplest(pair: Pair, side: Side, situation: Situation, seen: Seen) -> Witness:
     """The same with rounder numbers, as long as the interpreter tells the rules apart."""
     best, shown = situation, seen
-    for change in simpler_situations(pair, situation):
+    windows = 1 + earlier_windows(tuple(pair.rules.values()))
+    for change in islice(simpler_situations(pair, situation), WORK // windows):
         candidate = change(best)
         if candidate is None:
             continue

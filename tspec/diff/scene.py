@@ -242,19 +242,27 @@ def _over(last: Mapping[str, Put], own: Mapping[str, Put]) -> dict[str, Put]:
     return found
 
 
-def earlier_windows(rules_: tuple[Rule, ...]) -> int:
-    """How many windows before the last one the rules look back to; at most 60."""
-    from tspec.resolve.walk import parts
+MOST_WINDOWS = 130
 
-    found = 0
-    for rule in rules_:
-        depth, longest = 0, 0
-        for part in parts(rule):
-            if isinstance(part, rules.Previous):
-                depth += 1
-            elif isinstance(part, rules.First):
-                depth = max(depth, 1)
-            elif isinstance(part, rules.Fold) and part.over is not None:
-                longest = max(longest, part.over.count)
-        found = max(found, min(depth, 3) + longest)
-    return min(found, 60)
+
+def earlier_windows(rules_: tuple[Rule, ...]) -> int:
+    """How many windows before the last one the rules look back to; at most MOST_WINDOWS."""
+    conditions = [
+        condition
+        for rule in rules_
+        for condition in (rule.when, getattr(rule.expect, "condition", None))
+        if condition is not None
+    ]
+    return min(max(map(_looked_back, conditions), default=0), MOST_WINDOWS)
+
+
+def _looked_back(part: Part) -> int:
+    below = max(map(_looked_back, children(part)), default=0)
+    match part:
+        case rules.Previous():
+            return below + 1
+        case rules.First():
+            return max(below, 1)
+        case rules.Fold(over=over) if over is not None:
+            return below + over.count
+    return below

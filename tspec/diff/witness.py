@@ -13,7 +13,7 @@ from tspec.check.interpret.frames import Frame, Grouped
 from tspec.check.interpret.instances import Job, instances
 from tspec.check.interpret.timeline import Call, Timeline
 from tspec.diff.casting import Casting
-from tspec.diff.scene import earlier_windows, trace_of
+from tspec.diff.scene import MOST_WINDOWS, earlier_windows, trace_of
 from tspec.diff.stage import CannotStage, Stage
 from tspec.diff.standing_in import standing_in
 from tspec.logic.values import Thing
@@ -68,12 +68,28 @@ def play(pair: Pair, side: Side, situation: Situation) -> Seen | None:
     frames, said_old, said_new = found
     confirmed = (said_old if side == "old" else said_new) == "violated"
     other = said_new if side == "old" else said_old
-    confirmed = confirmed and other != "violated"
+    confirmed = confirmed and other != "violated" and _independent(given, situation)
     as_put = len({rule.window.kind for rule in pair.rules.values()}) > 1
     names = tuple(dict.fromkeys(text(each.expr) for each in given))
     values = _values(situation, frames, as_put, names)
     witness = Witness(values, said_old, said_new, confirmed, names)
     return Seen(witness, frames)
+
+
+def _independent(taken: Sequence[Read], situation: Situation) -> bool:
+    """Whether what is taken as given is read from nothing that is read besides."""
+    below = [
+        {part for part in walk(read.expr) if isinstance(part, rules.Ambient | rules.Field)}
+        for read in situation.reads
+        if read not in taken and not isinstance(situation.reads[read], Thing)
+    ]
+    return not any(
+        part in other
+        for read in taken
+        for part in walk(read.expr)
+        for other in below
+        if not isinstance(part, rules.Variable)
+    )
 
 
 def _staged(
@@ -118,7 +134,7 @@ def _stage(pair: Pair, side: Side) -> tuple[Stage, Mapping[Side | None, int]]:
         earlier = max(earlier, strides[side] // stride)
     if own.window.span == "run":
         earlier = 0
-    return Stage(own, pair.vocabulary, pair.members, min(earlier, 60), stride), counts
+    return Stage(own, pair.vocabulary, pair.members, min(earlier, 2 * MOST_WINDOWS), stride), counts
 
 
 def _told_apart(

@@ -74,7 +74,7 @@ def removes_implied(
             continue
         compared = Comparison()
         names = [f"v{n}" for n in range(len(found[members[0]].subjects))]
-        alike = {place: _with_names(found[place], names) for place in members}
+        alike = {place: with_names(found[place], names) for place in members}
         for weak in members:
             for strong in members:
                 if strong == weak or strong in by:
@@ -150,7 +150,7 @@ def _buckets(found: Sequence[Rule]) -> dict[Any, list[int]]:
     """The places of rules that may be about the same instances."""
     buckets: dict[Any, list[int]] = {}
     for place, rule in enumerate(found):
-        key = _frame(_with_names(rule, [f"v{n}" for n in range(len(rule.subjects))]))
+        key = _frame(with_names(rule, [f"v{n}" for n in range(len(rule.subjects))]))
         loose = (
             tuple(_unfiltered(each) for each in key[0]),
             key[1],
@@ -281,10 +281,10 @@ def renamed(rule: Rule, like: Rule) -> Rule:
     """The rule with the variables of another one."""
     if len(rule.subjects) != len(like.subjects):
         return rule
-    return _with_names(rule, [clause.variable for clause in like.subjects])
+    return with_names(rule, [clause.variable for clause in like.subjects])
 
 
-def _with_names(rule: Rule, names: Sequence[str]) -> Rule:
+def with_names(rule: Rule, names: Sequence[str]) -> Rule:
     new = dict(zip((clause.variable for clause in rule.subjects), names, strict=True))
     return replace(
         rule,
