@@ -9,6 +9,7 @@ from typing import Any
 from tspec.diff.stage import PASSING, At, Draft, InnerCall, Put, Stage, Subject, settled
 from tspec.resolve import rules
 from tspec.resolve.rules import Rule
+from tspec.resolve.walk import Part, children
 from tspec.trace.model import (
     Begin,
     Boundary,
