@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 @spread
 def mutate(
-    specs: SpecsArgument,
     output: Output,
+    specs: SpecsArgument = None,
     tests: Annotated[
         list[Path] | None,
         typer.Option("--tests", metavar="PATH", help="Where else tests are; may be given again."),
@@ -32,12 +32,14 @@ def mutate(
     ] = None,
 ) -> None:
     """Change rules a little, and say which changes no test notices."""
-    from tspec.cli.specs import load
+    from tspec.cli.specs import load, specs_of
     from tspec.cli.test import load_tests
     from tspec.testing.mutate import mutate as change
 
-    asked = [rule.qualified for rule in load(specs).rules]
-    program = load_tests(list(specs) + list(tests or ()))
+    wanted = specs_of(specs, output.project)
+    asked = [rule.qualified for rule in load(wanted).rules]
+    more = tests or [output.project.path(each) for each in output.project.test.paths]
+    program = load_tests([*wanted, *more])
     known = {rule.qualified: rule for rule in program.rules}
     found = change(program, [known[name] for name in asked])
     results = accepted(_results(found), output).results

@@ -33,7 +33,7 @@ TestsArgument = Annotated[
     typer.Argument(
         metavar="PATHS",
         help="Spec files, folders (their `.test.tspec` files included), modules or packs.",
-        show_default=".",
+        show_default="`test.paths` of the configuration, else .",
     ),
 ]
 
@@ -99,7 +99,8 @@ def test(
     from tspec.cli.test_results import results_of
     from tspec.testing.suite import run_all
 
-    asked = paths or [Path(".")]
+    configured = output.project.test
+    asked = paths or [output.project.path(each) for each in configured.paths] or [Path(".")]
     program = load_tests(asked, need_tests=not covering.trace)
     suite = run_all(
         program, others=executors is not Executors.INTERPRETER, hooks=executors is Executors.ALL
@@ -110,7 +111,8 @@ def test(
     write(results, suite, seen, output)
     if suite.faults:
         raise typer.Exit(FAULT)
-    low = seen is not None and seen.percent < (covering.fail_under or 0)
+    least = covering.fail_under if covering.fail_under is not None else configured.fail_under
+    low = seen is not None and seen.percent < (least or 0)
     raise typer.Exit(FOUND if results.results or low else FOUND_NOTHING)
 
 

@@ -37,7 +37,7 @@ class Ran:
 
 def rules_of(program: Program) -> dict[str, Rule]:
     """All rules that tests may name."""
-    return {rule.qualified: rule for rule in (*program.used, *program.rules)}
+    return {rule.qualified: rule for rule in (*program.used, *program.off, *program.rules)}
 
 
 def decided_by(test: TestDeclaration, known: Mapping[str, Rule]) -> list[Rule]:

@@ -36,18 +36,20 @@ class Look:
         return (self.unmet, self.off, self.decided.instance)
 
     def said(self) -> str:
-        """The verdict in one clause: `holds: finite(p.grad) = true`."""
+        """The verdict in one clause: `it holds: finite(p.grad) = true`."""
         verdict, reason = self.decided.verdict, self.decided.reason
-        why = {"idle": "is not true", "unknown": f"is {reason}"}.get(verdict, "")
-        parts = [f"it {_VERBS[verdict]}"]
-        if self.condition and verdict in ("idle", "unknown"):
-            parts.append(f": `{self.condition}` {why}")
-        elif reason:
-            parts.append(f" ({reason})")
-        if self.values:
-            read = ", ".join(f"{name} = {value}" for name, value in self.values.items())
-            parts.append(f"{',' if self.condition and why else ':'} {read}")
-        return "".join(parts)
+        if not self.condition or verdict in ("holds", "violated"):
+            why = f" ({reason})" if reason else ""
+            return f"it {_VERBS[verdict]}{why}{self.read(': ')}"
+        if list(self.values) == [self.condition]:
+            return f"it {_VERBS[verdict]}: `{self.condition}` is {self.values[self.condition]}"
+        why = reason if verdict == "unknown" else "not true"
+        return f"it {_VERBS[verdict]}: `{self.condition}` is {why}{self.read(', ')}"
+
+    def read(self, before: str) -> str:
+        """The values with what stands before them, if there are any."""
+        values = ", ".join(f"{name} = {value}" for name, value in self.values.items())
+        return f"{before}{values}" if values else ""
 
 
 _VERBS = {"holds": "holds", "violated": "is violated", "idle": "is idle", "unknown": "is unknown"}
