@@ -31,7 +31,7 @@ def _rule(covered: Covered) -> Iterator[str]:
 
 
 def summary(coverage: Coverage) -> list[str]:
-    """Three lines: how much, which words apply to how many rules, how many conditions."""
+    """How much was seen, and which words apply to how many rules."""
     gaps = [gap for each in coverage.rules for gap in each.gaps]
     conditions = [seen for each in coverage.rules for seen in each.conditions]
     both = sum(bool(seen.true and seen.false) for seen in conditions)
@@ -42,9 +42,9 @@ def summary(coverage: Coverage) -> list[str]:
     ]
     full = sum(not each.gaps for each in coverage.rules)
     return [
-        f"Coverage {_percent(coverage)}: {full} of {len(coverage.rules)} rules seen in full"
-        + (f"; {', '.join(words)}" if words else ""),
-        f"{both} of {len(conditions)} conditions seen both true and false",
+        f"Coverage {_percent(coverage)}: {full} of {len(coverage.rules)} rules seen in full, "
+        f"{both} of {len(conditions)} conditions both ways",
+        *([", ".join(words)] if words else []),
     ]
 
 
