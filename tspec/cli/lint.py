@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +19,8 @@ from tspec.cli.output import (
     write_file,
     write_out,
 )
+from tspec.cli.specs import specs_of
+from tspec.config.model import Lint
 
 if TYPE_CHECKING:
     from tspec.lint import Finding, Mended, Settings
@@ -26,11 +28,11 @@ if TYPE_CHECKING:
     from tspec.resolve import Loaded
 
 PathsArgument = Annotated[
-    list[Path],
+    list[Path] | None,
     typer.Argument(
         metavar="PATHS",
         help="Spec files, folders of them, shipped modules (std.hygiene) or packs (specs/essentials).",
-        show_default=False,
+        show_default="`specs` of the configuration",
     ),
 ]
 SelectOption = Annotated[
@@ -68,9 +70,9 @@ class Mending:
 
 @spread
 def lint(
-    paths: PathsArgument,
     output: Output,
     mending: Mending,
+    paths: PathsArgument = None,
     select: SelectOption = None,
     ignore: IgnoreOption = None,
 ) -> None:
@@ -78,14 +80,15 @@ def lint(
     from tspec.cli.fmt import uncollected
     from tspec.lint import lint as look
 
-    settings = _settings(_codes(select), _codes(ignore))
+    settings = _settings(_codes(select), _codes(ignore), output.project.lint)
+    wanted = specs_of(paths, output.project)
     with uncollected():
-        loaded = _loaded(paths)
+        loaded = _loaded(wanted)
         if mending.wanted:
-            done = _mended(paths, settings, mending)
+            done = _mended(wanted, settings, mending)
             if mending.diff:
                 raise typer.Exit(FOUND if done.changed else FOUND_NOTHING)
-            findings, loaded = done.left, _loaded(paths)
+            findings, loaded = done.left, _loaded(wanted)
         else:
             findings = look(loaded, settings)
     results = accepted(_results(findings, loaded), output).results
@@ -110,10 +113,20 @@ def _codes(given: list[str] | None) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _settings(select: tuple[str, ...], ignore: tuple[str, ...]) -> Settings:
+def _settings(select: tuple[str, ...], ignore: tuple[str, ...], project: Lint) -> Settings:
+    """What the command line says, and for the rest the project: `select` replaces, `ignore` adds."""
     from tspec.lint import Settings
 
-    return Settings(select=select, ignore=ignore)
+    found = Settings(
+        select=select or project.select,
+        ignore=(*ignore, *project.ignore),
+        ignored_in=project.per_file_ignores,
+    )
+    if project.passes is not None:
+        found = replace(found, passes=project.passes)
+    if project.collectives is not None:
+        found = replace(found, collectives=project.collectives)
+    return found
 
 
 def _loaded(paths: list[Path]) -> Loaded:
@@ -150,7 +163,7 @@ def _results(findings: tuple[Finding, ...], loaded: Loaded) -> Results:
         )
         for each in findings
     ]
-    return Results((*warnings, *found))
+    return Results((*warnings, *found), command="lint", files=tuple(sorted(given)))
 
 
 # --- mending ------------------------------------------------------------------------------------
