@@ -275,7 +275,8 @@ class Checker(Hooks):
         if not self._has_others():
             self._take({source.rank: [packet]}, source, ending=True)
             return
-        self._taking(self.pace.run_ends(packet), source, ending=True)
+        again = self._packet(source, at, ending=True)
+        self._taking(self.pace.run_ends(packet, again), source, ending=True)
 
     def _has_others(self) -> bool:
         return self.meets and self.exchange.ready()

@@ -1,15 +1,16 @@
 """Rounds in which every rank gives something to all others, without waiting unless it is asked to.
 
 The n-th round of each rank is the n-th of every other. A rank takes part when it has something to give
-and its round before is over; what it has to give meanwhile goes into the next round together.
+and its round before is over; what it has to give meanwhile goes into the next round together. A thread
+carries the rounds, so that they go on while the job's own communication waits for another rank.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Sequence
-from dataclasses import dataclass
+import threading
+from collections import deque
 from datetime import timedelta
 from typing import Any
 
@@ -21,6 +22,8 @@ SLOT = 8192
 """Bytes of each rank that travel at once at first; where they are too few, more do from then on."""
 MOST = 1 << 20
 HEAD = 8
+SLICE = timedelta(seconds=0.2)
+"""Between two looks whether the job has ended meanwhile."""
 QUEUE = 10_000
 """So many things that wait for the others' next round mean that they never come."""
 
@@ -32,17 +35,6 @@ class Broken(Exception):
     """Some rank is gone. The message says what was seen."""
 
 
-@dataclass(slots=True)
-class _Sent:
-    """A round under way: of its first part each rank reads how long the longest is."""
-
-    payload: bytes
-    size: int
-    work: Any
-    rows: list[Any]
-    whole: bool = False
-
-
 class Exchange:
     """The rounds of one rank, from the first to the end of the job."""
 
@@ -51,21 +43,19 @@ class Exchange:
         self.broken = ""
         self.pending: list[Any] = []
         """What was given and has not yet come back with what others gave."""
-        self._queue: list[Any] = []
-        self._link: Link | None = None
-        self._sent: _Sent | None = None
-        self._slot = SLOT
+        self._carrier: _Carrier | None = None
 
     def ready(self) -> bool:
         """Whether there are other ranks to meet; the first time that there are, connecting begins."""
         if self.broken:
             return False
-        if self._link is None:
+        if self._carrier is None:
             import torch.distributed as dist
 
             if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
                 return False
-            self._link = Link()
+            self._carrier = _Carrier(Link())
+            self._carrier.start()
         return True
 
     @property
@@ -76,88 +66,133 @@ class Exchange:
     def give(self, thing: Any) -> None:
         """Give something to all ranks, in this rank's next round. Raises Broken."""
         self.pending.append(thing)
-        self._queue.append(thing)
-        if len(self._queue) > QUEUE:
+        if len(self.pending) > QUEUE:
             self._break("a rank tells nothing")
-        self._begin(0.0)
+        if self._carrier is not None:
+            self._carrier.give(thing)
 
     def collect(self, patience: float) -> Round | None:
-        """The round under way, once all ranks take part; None if that takes longer. Raises Broken."""
-        self._begin(patience)
-        while self._sent is not None and self._arrived(self._sent, patience):
-            found = self._read(self._sent)
-            if found is not None:
-                self._begin(0.0)
-                return found
+        """The next round that is over; None if that takes longer than so many seconds. Raises Broken."""
+        if self._carrier is None:
+            return None
+        found = self._carrier.take(patience)
+        if isinstance(found, str):
+            self._break(found)
+        elif found is not None:
+            count, given = found
+            del self.pending[:count]
+            return given
         return None
 
     def close(self) -> None:
-        """Let go of the group while its threads can still end; one that hangs is left to the process."""
-        if self._link is None:
-            return
-        self._link.close()
-        if not self.broken and self._sent is None:
-            self._link.group = None
+        """Let go of the group while its threads can still end."""
+        if self._carrier is not None:
+            self._carrier.close()
 
-    def _begin(self, patience: float) -> None:
-        """Take part in the next round, if there is something to give and the last is over."""
-        link = self._link
-        if link is None or self._sent is not None or not self._queue:
-            return
-        if not link.ready(patience):
-            if link.failed:
-                self._break(link.failed)
-            return
-        payload = pickle.dumps(self._queue, protocol=5)
-        self._queue = []
-        self._sent = self._send(payload, self._slot)
+    def _break(self, why: str) -> None:
+        self.broken = why.splitlines()[0] if why else "unknown"
+        raise Broken(self.broken)
 
-    def _send(self, payload: bytes, size: int) -> _Sent:
+
+class _Carrier(threading.Thread):
+    """Makes this rank's rounds, one after another."""
+
+    def __init__(self, link: Link) -> None:
+        super().__init__(name="tspec", daemon=True)
+        self._link = link
+        self._group: Any = None
+        self._changed = threading.Condition()
+        self._given: list[Any] = []
+        self._over: deque[tuple[int, Round]] = deque()
+        self._failed = ""
+        self._leaves = threading.Event()
+        self._slot = SLOT
+
+    # on the job's side
+
+    def give(self, thing: Any) -> None:
+        """Something for the next round."""
+        with self._changed:
+            self._given.append(thing)
+            self._changed.notify_all()
+
+    def take(self, patience: float) -> tuple[int, Round] | str | None:
+        """A round that is over and how much was given in it; why there are none any more; None: not yet."""
+        with self._changed:
+            if patience > 0:
+                self._changed.wait_for(lambda: self._over or self._failed, patience)
+            if self._over:
+                return self._over.popleft()
+            return self._failed or None
+
+    def close(self) -> None:
+        """The job ends: leave what is under way."""
+        self._leaves.set()
+        with self._changed:
+            self._changed.notify_all()
+        self.join(2.0)
+
+    # on the thread
+
+    def run(self) -> None:
+        """Connect, then make rounds until the job ends or a rank is gone."""
+        try:
+            self._group = self._link.connected(self._leaves)
+            while self._group is not None and (given := self._next()) is not None:
+                found = self._round(pickle.dumps(given, protocol=5))
+                if found is None:
+                    return  # with a collective under way the group cannot be let go
+                with self._changed:
+                    self._over.append((len(given), found))
+                    self._changed.notify_all()
+            self._group = None
+        except Exception as problem:  # told by the job's side
+            with self._changed:
+                self._failed = str(problem) or type(problem).__name__
+                self._changed.notify_all()
+
+    def _next(self) -> list[Any] | None:
+        """What was given for the next round; None when the job ends."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._given or self._leaves.is_set())
+            if self._leaves.is_set():
+                return None
+            given, self._given = self._given, []
+            return given
+
+    def _round(self, payload: bytes) -> Round | None:
+        """What all gave, in two parts where it does not fit into one; None if the job ended meanwhile."""
+        rows = self._gathered(payload, self._slot)
+        if rows is None:
+            return None
+        longest = max(length for length, _ in rows)
+        if longest > self._slot - HEAD:
+            needed, size = longest + HEAD, self._slot
+            while size < needed:
+                size *= 2
+            self._slot = min(MOST, size)
+            rows = self._gathered(payload, needed)
+        return None if rows is None else [pickle.loads(row[:length]) for length, row in rows]
+
+    def _gathered(self, payload: bytes, size: int) -> list[tuple[int, bytes]] | None:
+        """Length and bytes of what each rank gave, as far as they fit."""
         import torch
 
-        assert self._link is not None
         packed = bytearray(size)
         head = payload[: size - HEAD]
         packed[:HEAD] = len(payload).to_bytes(HEAD, "little")
         packed[HEAD : HEAD + len(head)] = head
         mine = torch.frombuffer(packed, dtype=torch.uint8)
         rows = [torch.empty(size, dtype=torch.uint8, device="cpu") for _ in range(self._link.world)]
-        try:
-            work = self._link.group.allgather([rows], [mine])
-        except RuntimeError as problem:
-            self._break(str(problem))
-        return _Sent(payload, size, work, rows)
-
-    def _arrived(self, sent: _Sent, patience: float) -> bool:
-        """Whether all ranks take part by now. Raises Broken."""
-        try:
-            if not sent.work.is_completed():
-                if patience <= 0:
-                    return False
-                sent.work.wait(timedelta(seconds=patience))
-            sent.work.wait()
-        except RuntimeError as problem:
-            if not sent.work.is_completed():
-                return False
-            self._break(str(problem))
-        return True
-
-    def _read(self, sent: _Sent) -> Round | None:
-        """What all gave; None where it did not fit, and all of it is sent again."""
-        rows = [bytes(row.numpy().tobytes()) for row in sent.rows]
-        lengths = [int.from_bytes(row[:HEAD], "little") for row in rows]
-        needed = max(lengths) + HEAD
-        if needed > sent.size:
-            self._slot = min(MOST, max(self._slot, 1 << (needed - 1).bit_length()))
-            self._sent = self._send(sent.payload, needed)
-            return None
-        self._sent = None
-        pairs = zip(rows, lengths, strict=True)
-        found: Round = [pickle.loads(row[HEAD : HEAD + length]) for row, length in pairs]
-        own: Sequence[Any] = pickle.loads(sent.payload)
-        del self.pending[: len(own)]
-        return found
-
-    def _break(self, why: str) -> None:
-        self.broken = why.splitlines()[0] if why else "unknown"
-        raise Broken(self.broken)
+        work = self._group.allgather([rows], [mine])
+        while not work.is_completed():
+            if self._leaves.is_set():
+                return None
+            try:
+                work.wait(SLICE)
+            except RuntimeError:
+                if work.is_completed():
+                    raise
+        work.wait()
+        texts = [bytes(row.numpy().tobytes()) for row in rows]
+        return [(int.from_bytes(text[:HEAD], "little"), text[HEAD:]) for text in texts]

@@ -19,7 +19,7 @@ NEVER = timedelta(days=10)
 
 
 class Link:
-    """The group, from the moment at which this rank asks for it. `group` is None until all have asked."""
+    """How this rank finds the others; it is made where the job's own group is there."""
 
     def __init__(self) -> None:
         import torch.distributed as dist
@@ -27,47 +27,24 @@ class Link:
 
         self.rank = dist.get_rank()
         self.world = dist.get_world_size()
-        self.group: Any = None
-        self.failed = ""
-        self._ended = threading.Event()
-        self._leave = threading.Event()
-        store = _own_connection(_get_default_store())
-        self._thread = threading.Thread(target=self._connect, args=(store,), daemon=True)
-        self._thread.start()
+        self._store = _own_connection(_get_default_store())
 
-    def ready(self, patience: float) -> bool:
-        """Whether all ranks are connected, within so many seconds."""
-        if not self._ended.is_set() and patience > 0:
-            self._ended.wait(patience)
-        return self.group is not None
-
-    def close(self) -> None:
-        """Stop waiting for ranks that did not come."""
-        self._leave.set()
-        self._thread.join(2.0)
-
-    def _connect(self, store: Any) -> None:
-        try:
-            self.group = self._joined(store)
-        except Exception as problem:  # told by the thread that waits
-            self.failed = f"{type(problem).__name__}: {problem}"
-        finally:
-            self._ended.set()
-
-    def _joined(self, store: Any) -> Any:
+    def connected(self, leaves: threading.Event) -> Any:
+        """The group, once all ranks ask for it; None if the job ends before. On a thread of its own."""
         from torch._C._distributed_c10d import PrefixStore, ProcessGroupGloo
 
+        store, self._store = self._store, None
         # Every rank's first group meets the others' first, its second their second.
         number = store.add(f"tspec/rank/{self.rank}", 1)
         names = PrefixStore(f"tspec/{number}", store)
         names.add("here", 1)
         while names.add("here", 0) < self.world:
-            if self._leave.wait(PAUSE):
+            if leaves.wait(PAUSE):
                 return None
-        meeting = self._meeting_place(names)
+        meeting = self._meeting_place(names, leaves)
         return None if meeting is None else ProcessGroupGloo(meeting, self.rank, self.world, NEVER)
 
-    def _meeting_place(self, names: Any) -> Any:
+    def _meeting_place(self, names: Any, leaves: threading.Event) -> Any:
         """A store of tspec's own on the first rank's machine; the job's where that has no address."""
         from torch._C._distributed_c10d import TCPStore
 
@@ -79,7 +56,7 @@ class Link:
             names.set("port", str(own.port))
             return own
         while not names.check(["port"]):
-            if self._leave.wait(PAUSE):
+            if leaves.wait(PAUSE):
                 return None
         port = int(names.get("port"))
         until = time.monotonic() + 10

@@ -52,14 +52,14 @@ class Pace:
         if self._updates:
             yield from self._all(min(SOON, self.exchange.timeout), None)
 
-    def run_ends(self, thing: Any) -> Iterator[Round]:
-        """Give something at the end, and whenever others go on; the caller leaves when all have ended."""
+    def run_ends(self, thing: Any, more: Any) -> Iterator[Round]:
+        """Give something at the end, and `more` whenever others go on; the caller leaves when all have ended."""
         while True:
             self.exchange.give(thing)
-            found = list(self._rounds(self.exchange.timeout))
-            yield from found
+            yield from self._rounds(self.exchange.timeout)
             if self.exchange.busy:
                 raise Broken("it did not end")
+            thing = more
 
     def at_least(self, pace: int) -> None:
         """Some rank keeps together less than this one did."""

@@ -95,6 +95,10 @@ class Messages:
         key = "" if self.anyone else _key(known, target, tag, number)
         self.waiting.append(Message(name, known, target, key, buffer, work, _place(buffer)))
 
+    def awaits(self, work: Any) -> bool:
+        """Whether something is to be received by this work."""
+        return any(each.work is work for each in (*self.waiting, *self._now.values()))
+
     def arrived(self, work: Any, read: Callable[[torch.Tensor], Mapping[str, Any]]) -> None:
         """A receive has been waited for: what is in its buffer now has arrived."""
         for message in (*self.waiting, *self._now.values()):

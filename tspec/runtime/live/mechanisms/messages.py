@@ -138,5 +138,7 @@ def install(job: Job) -> None:
         followed.append((f"{MODULE}.recv", Returns))
         followed.append(("torch._C._distributed_c10d.Work.wait", Waits))
     for path, kind in followed:
-        role = Role(f"message {path.rsplit('.', 1)[1]}", kind(job, wanted), path=path)
+        guard = job.state.messages.awaits if kind is Waits else None
+        key = f"message {path.rsplit('.', 1)[1]}"
+        role = Role(key, kind(job, wanted), path=path, guard=guard)
         job.functions.watch_path(role)
