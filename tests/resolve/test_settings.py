@@ -151,11 +151,11 @@ def test_the_project_and_the_command_line_count_more(project: Path) -> None:
     assert found.program is not None
     assert [r.set_by for r in found.program.rules if r.name == "small"] == ["tspec.toml:7"]
     found = loaded(
-        project, text, said("pack.small", "stop"), said("pack.*", "off", by="command line")
+        project, text, said("pack.small", "stop"), said("pack.*", "off", by="the command line")
     )
     assert set(actions(found).values()) == {"off"}
     assert found.program is not None
-    assert {rule.set_by for rule in found.program.off} == {"command line"}
+    assert {rule.set_by for rule in found.program.off} == {"the command line"}
 
 
 def test_a_name_is_more_exact_than_a_star(project: Path) -> None:
@@ -165,6 +165,14 @@ def test_a_name_is_more_exact_than_a_star(project: Path) -> None:
     assert codes(found) == []
     assert actions(found)["pack.small"] == "stop"
     assert actions(found)["pack.positive"] == "off"
+
+
+def test_a_star_of_the_project_leaves_what_a_spec_says_of_one_rule(project: Path) -> None:
+    text = head("mine", "use pack with small: off")
+    found = loaded(project, text, said("pack.*", "warn"))
+    assert actions(found)["pack.small"] == "off"
+    found = loaded(project, text, said("pack.*", "raise", by="the command line"))
+    assert actions(found)["pack.small"] == "raise"
 
 
 def test_a_rule_that_is_not_loaded_may_be_set_and_one_that_is_nowhere_not(project: Path) -> None:
@@ -188,7 +196,7 @@ def test_what_changes_nothing_is_told_but_not_of_the_command_line(project: Path)
     assert codes(loaded(project, text, said("pack.positive", "warn"))) == ["TS0197"]
     assert codes(loaded(project, text, said("pack.unsure", "stop"))) == ["TS0197"]
     assert codes(loaded(project, text, said("pack.*", "warn"))) == []
-    assert codes(loaded(project, text, said("pack.positive", "warn", by="command line"))) == []
+    assert codes(loaded(project, text, said("pack.positive", "warn", by="the command line"))) == []
     again = loaded(
         project, head("mine", "use pack with positive: off"), said("pack.positive", "warn")
     )

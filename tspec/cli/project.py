@@ -97,6 +97,6 @@ def _setting(said: str) -> RuleSetting:
     for known in ACTIONS:
         if name and action == known:
             source = Source("--rule", said)
-            return RuleSetting(name, known, source, Span(0, len(name)), "command line")
+            return RuleSetting(name, known, source, Span(0, len(name)), "the command line")
     hint = did_you_mean(action, ACTIONS) or f"such as `{name or 'std.health.loss_is_finite'}=off`"
     raise typer.BadParameter(f"`{said}` is no NAME=ACTION; {hint}", param_hint="--rule")

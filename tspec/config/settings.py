@@ -26,11 +26,11 @@ class RuleSetting:
     span: Span
     """Of the rule's name."""
     by: str = ""
-    """Who says it, where that is no line of a file: `command line`."""
+    """Who says it, where that is no line of a file: `the command line`."""
 
     @property
     def where(self) -> str:
-        """`tspec.toml:7`, or `command line`."""
+        """`tspec.toml:7`, or `the command line`."""
         return self.by or f"{self.source.path}:{self.source.position(self.span.start).line}"
 
     def covers(self, qualified: str) -> bool:

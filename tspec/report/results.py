@@ -275,7 +275,7 @@ def _case(rule: Rule, tally: Tally, messages: Mapping[str, str], about: About) -
 
 def _off(rule: Rule) -> Case:
     line = rule.source.position(rule.span.start).line
-    by = rule.set_by if rule.set_by == "command line" else shown(rule.set_by)
+    by = shown(rule.set_by)
     return Case(rule.qualified, rule.source.path, "skipped", f"off by {by}", line)
 
 

@@ -74,7 +74,7 @@ def settle(
     off: list[rules.Rule] = []
     for rule in found:
         chain = _winner(by_spec.get(rule.qualified, []), uses, findings)
-        chain += _of_project(rule.qualified, settings)
+        chain += _of_project(rule.qualified, settings, said_of_it=bool(chain))
         rule, last = _decided(rule, chain, findings)
         if last is not None and last.action == "off":
             off.append(replace(rule, set_by=last.where))
@@ -151,11 +151,17 @@ def _qualified(unit: Unit, node: nodes.Invariant) -> str:
     return f"{unit.name}.{node.name.text}" if unit.name else node.name.text
 
 
-def _of_project(rule: str, settings: Sequence[RuleSetting]) -> list[Said]:
-    """The most exact setting of the configuration, then that of the command line."""
+def _of_project(rule: str, settings: Sequence[RuleSetting], *, said_of_it: bool) -> list[Said]:
+    """The most exact setting of the configuration, then that of the command line.
+
+    `said_of_it`: a spec says something of this very rule, which a star of the configuration is not
+    about; what stands on the command line is meant for all that it covers.
+    """
     chain = []
     for of_command_line in (False, True):
         mine = [s for s in settings if bool(s.by) == of_command_line and s.covers(rule)]
+        if said_of_it and not of_command_line:
+            mine = [s for s in mine if not s.rule.endswith("*")]
         if mine:
             # A name is more exact than `a.b.*`, and that than `a.*`.
             best = max(mine, key=lambda s: (not s.rule.endswith("*"), len(s.rule)))
