@@ -13,7 +13,7 @@ from typing import Any
 from tspec.diff.stage import At, CannotStage, Draft, Put, Stage, numbers_for
 from tspec.diff.standing_in import name_of
 from tspec.logic.sorts import known_number
-from tspec.logic.values import Thing
+from tspec.logic.values import Something, Thing
 from tspec.logic.violations import Known, Read, Side, Situation
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Claim, Expr, Fold
@@ -48,6 +48,11 @@ class Casting:
         left: list[Read] = []
         later = []
         for read, value in reads.items():
+            if value is Something.SOMETHING:
+                self._put_something(read)
+        for read, value in reads.items():
+            if value is Something.SOMETHING:
+                continue
             if isinstance(value, Thing) or isinstance(read.expr, rules.Variable | rules.WindowCall):
                 continue
             if _is_worked_out(read.expr):
@@ -105,6 +110,22 @@ class Casting:
                 self._put(read.expr, refs[key], At(read.member, 0, read.start))
             except CannotStage:
                 continue
+
+    def _put_something(self, read: Read) -> None:
+        """A tensor is there, of which features may be put; of a list its elements are."""
+        self._side = read.side
+        inner, where = _moved(
+            read.expr, At(read.member, 0, read.start), self.stage.earlier, self._step
+        )
+        if not isinstance(inner, rules.Field) or isinstance(plain(inner.base.type), types.ListOf):
+            return
+        try:
+            if plain(inner.type) == types.TENSOR:
+                self.stage.tensor(inner, where)
+            elif plain(inner.type) == types.SCALAR:
+                self.stage.put(inner, 1, where)
+        except CannotStage:
+            return
 
     def _put(self, expr: Expr, value: Any, at: At) -> None:
         inner, where = _moved(expr, at, self.stage.earlier, self._step)

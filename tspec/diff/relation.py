@@ -80,9 +80,14 @@ def _only(side: Side, old: Rule, new: Rule, vocabulary: Vocabulary, shown: bool)
     unsure: Witness | None = None
     for exact in (False, True):
         pair = Pair(old, new, vocabulary, exact=exact)
-        for _ in range(TRIES):
+        left_out = False
+        last: Situation | None = None
+        for number in range(1 if exact else TRIES):
             found = pair.only(side)
             if found.answer == "no":
+                # Without the situations that no job was found for, it proves nothing.
+                if left_out:
+                    break
                 return _Direction(False)
             if found.situation is None:
                 break
@@ -90,15 +95,20 @@ def _only(side: Side, old: Rule, new: Rule, vocabulary: Vocabulary, shown: bool)
             if seen is not None and seen.witness.confirmed:
                 witness = _simplest(pair, side, found.situation, seen) if shown else seen.witness
                 return _Direction(True, witness)
-            by_plain_numbers = _with_plain_numbers(pair, side, found.situation)
+            by_plain_numbers = None
+            if not exact and not number:
+                by_plain_numbers = _with_plain_numbers(pair, side, found.situation)
             if by_plain_numbers is not None:
                 return _Direction(True, _simplest(pair, side, *by_plain_numbers))
             if seen is None:
                 unsure = unsure or unstaged(found.situation, side)
             else:
                 _learn(pair, side, seen.frames)
-            if not pair.rule_out(found.situation):
-                break
+            if seen is None or found.situation == last:
+                left_out = pair.rule_out(found.situation)
+                if not left_out:
+                    break
+            last = found.situation
         if not pair.open:
             break
     return _Direction(None, unsure)

@@ -203,7 +203,7 @@ class Stage:
             case rules.Field(base=base, name=name):
                 self._put_field(base, name, value, at)
             case rules.Feature(name=name, tensor=tensor) if expr.per is None and expr.dim is None:
-                self._put_feature(name, self._tensor(tensor, at), value)
+                self._put_feature(name, self.tensor(tensor, at), value)
             case rules.Index(base=base, index=rules.Constant(value=key)):
                 self._put_element(base, key, value, at)
             case rules.Function(name="isinstance", arguments=(of, rules.Constant(value=cls))):
@@ -226,14 +226,14 @@ class Stage:
             return self._holder(of.base, at)
         return self._holder(of, at)
 
-    def _tensor(self, expr: Expr, at: At) -> Draft:
+    def tensor(self, expr: Expr, at: At) -> Draft:
         """The tensor that an expression reads, to be filled."""
         if isinstance(expr, rules.Variable):
             found = self.bound.get(expr.name)
         elif isinstance(expr, rules.Old):
-            return self._tensor(expr.value, replace(at, start=True))
+            return self.tensor(expr.value, replace(at, start=True))
         elif isinstance(expr, rules.Previous) and at.window > -self.earlier:
-            return self._tensor(expr.value, replace(at, window=at.window - 1))
+            return self.tensor(expr.value, replace(at, window=at.window - 1))
         elif isinstance(expr, rules.Field) and plain(expr.type) == types.TENSOR:
             holder = self._holder(expr.base, at)
             found = holder.setdefault(expr.name, Draft())

@@ -16,14 +16,14 @@ from tspec.diff.casting import Casting
 from tspec.diff.scene import MOST_WINDOWS, earlier_windows, trace_of
 from tspec.diff.stage import CannotStage, Stage
 from tspec.diff.standing_in import standing_in
-from tspec.logic.values import Thing
+from tspec.logic.values import Something, Thing
 from tspec.logic.violations import Pair, Read, Side, Situation
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Rule
 from tspec.resolve.text import text
 from tspec.resolve.type_names import plain
 from tspec.resolve.walk import walk
-from tspec.trace.model import Missing, Ref, Trace
+from tspec.trace.model import Missing, Ref, Tensor, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def _independent(taken: Sequence[Read], situation: Situation) -> bool:
     below = [
         {part for part in walk(read.expr) if isinstance(part, rules.Ambient | rules.Field)}
         for read in situation.reads
-        if read not in taken and not isinstance(situation.reads[read], Thing)
+        if read not in taken and not isinstance(situation.reads[read], Thing | Something)
     ]
     return not any(
         part in other
@@ -232,7 +232,7 @@ def _is_shown(read: Read, situation: Situation) -> bool:
     """Subjects are shown by what is read of them."""
     if isinstance(read.expr, rules.Variable | rules.WindowCall):
         return False
-    subject = isinstance(situation.reads[read], Thing)
+    subject = isinstance(situation.reads[read], Thing | Something)
     return not (
         subject and any(read.expr in walk(other.expr) for other in situation.reads if other != read)
     )
@@ -248,6 +248,8 @@ def _plain(expr: rules.Expr, value: object) -> str:
             return value.value
         case Ref():
             return value.name
+        case Tensor() | Something():
+            return "present"
         case Thing():
             return f"#{value.number}"
         case Call():

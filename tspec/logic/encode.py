@@ -264,14 +264,14 @@ class Encoder:
         return None
 
     def _member(self, expr: rules.Member, start: bool) -> Encoded:
-        """In a list of constants it is equality to one of them."""
+        """In a list of constants and names of the context it is equality to one of them."""
         listed = expr.collection
         simple = self.sorts.of(expr.item.type) != self.sorts.opaque
         if isinstance(listed, rules.ListDisplay) and listed.items and simple:
             equal = [
                 rules.Compare(types.BOOL, expr.span, "==", expr.item, item) for item in listed.items
             ]
-            if all(isinstance(item, rules.Constant) for item in listed.items):
+            if all(isinstance(item, rules.Constant | rules.Ambient) for item in listed.items):
                 return self._joined([self.encode(each, start) for each in equal], True)
         return self._read_from(expr, start, expr.item, expr.collection)
 

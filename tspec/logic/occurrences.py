@@ -34,11 +34,19 @@ def same_occurrences(old: Rule, new: Rule) -> bool:
         return False
     if old.window.once and new.window.once:
         return same_frame(old, new)
-    if old.across:  # Who lacks a subject or a window would differ.
-        return old.subjects == new.subjects and replace(
-            old.window, every=None, once=False
-        ) == replace(new.window, every=None, once=False)
+    if old.across:  # Who has no such window would differ.
+        windows = [replace(each.window, every=None, once=False) for each in (old, new)]
+        return windows[0] == windows[1] and (
+            old.subjects == new.subjects or all(map(_lasts, old.subjects))
+        )
     return True
+
+
+def _lasts(clause: For) -> bool:
+    """Subjects that a rank can lack: all but calls, batches, messages and elements of lists."""
+    of = plain(clause.collection.type)
+    item = plain(of.item) if isinstance(of, types.ListOf | types.SetOf) else None
+    return isinstance(item, Entity) and item.kind not in PASSING
 
 
 def same_frame(old: Rule, new: Rule) -> bool:
@@ -76,14 +84,18 @@ def _filters(collection: Expr) -> tuple[Filter, ...]:
     return collection.event.filters if isinstance(collection, rules.Calls) else ()
 
 
-def chosen_by(rule: Rule, vocabulary: Vocabulary) -> Iterator[Expr]:
-    """What has to be known and true for an occurrence to be one of the rule's."""
+def subjects_chosen_by(rule: Rule, vocabulary: Vocabulary) -> Iterator[Expr]:
+    """What has to be known and true of the subjects."""
     for clause in rule.subjects:
         of = plain(clause.collection.type)
         item = of.item if isinstance(of, types.ListOf | types.SetOf) else types.SCALAR
         subject = rules.Variable(item, NOWHERE, clause.variable)
         for each in _filters(clause.collection):
             yield _filtered(subject, each, vocabulary)
+
+
+def windows_chosen_by(rule: Rule, vocabulary: Vocabulary) -> Iterator[Expr]:
+    """What has to be known and true of the window."""
     event, every = rule.window.event, rule.window.every
     if event is not None and rule.window.kind != "calls":
         call = rules.WindowCall(CallOf(event.events[0]), NOWHERE)
@@ -122,9 +134,21 @@ def _filtered(item: Expr, wanted: Filter, vocabulary: Vocabulary) -> Expr:
 def looks_back(expr: Expr) -> bool:
     """Whether it depends on the occurrences before this one."""
     return any(
-        isinstance(part, rules.Previous | rules.First)
+        isinstance(part, rules.Previous)
+        or (isinstance(part, rules.First) and not _of_entities(part.value))
         or (isinstance(part, rules.Fold) and part.scope == "time")
         for part in walk(expr)
+    )
+
+
+def _of_entities(expr: Expr) -> bool:
+    """Only fields of entities and constants are read: `first` is then when the subject came."""
+    found = list(walk(expr))
+    plain_parts = (rules.Variable, rules.Field, rules.Constant, rules.Feature)
+    return any(isinstance(part, rules.Variable) for part in found) and all(
+        isinstance(part, plain_parts)
+        and (not isinstance(part, rules.Variable) or isinstance(plain(part.type), Entity))
+        for part in found
     )
 
 

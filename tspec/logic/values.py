@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import z3
@@ -19,10 +20,16 @@ class Thing:
     number: int
 
 
+class Something(Enum):
+    """A value that is there and into which z3 does not look: a tensor, a list, a map."""
+
+    SOMETHING = "present"
+
+
 def python_value(
     model: z3.ModelRef, leaf: Encoded, sorts: Sorts, things: dict[str, Thing]
-) -> bool | int | float | str | Thing | Missing | None:
-    """The value, or why it has none; None for lists and maps, which z3 does not look into."""
+) -> bool | int | float | str | Thing | Missing | Something:
+    """The value, or why it has none."""
     if not _holds(model, leaf.known):
         return Missing.ABSENT if _holds(model, leaf.absent) else Missing.NOT_RECORDED
     value = model.eval(leaf.value, model_completion=True)
@@ -37,7 +44,7 @@ def python_value(
         return _unescaped(value.as_string())
     if sort == sorts.thing:
         return things.setdefault(str(value), Thing(len(things)))
-    return None
+    return Something.SOMETHING
 
 
 def _holds(model: z3.ModelRef, condition: z3.BoolRef) -> bool:

@@ -16,15 +16,17 @@ import z3
 from tspec.logic.encode import Encoded, Encoder, Leaf
 from tspec.logic.implied import claim_covers, renamed
 from tspec.logic.occurrences import (
-    chosen_by,
     looks_back,
     of_the_window,
     over_the_group,
     same_frame,
     same_occurrences,
+    subjects_chosen_by,
+    windows_chosen_by,
 )
 from tspec.logic.questions import LIMIT, Answer
-from tspec.logic.values import Thing, python_value
+from tspec.logic.since_when import known_from
+from tspec.logic.values import Something, Thing, python_value
 from tspec.logic.verdict import condition
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Claim, Contains, Expr, Holds, Ordered, Rule, Vocabulary
@@ -33,8 +35,8 @@ from tspec.source import NOWHERE
 from tspec.trace.model import Missing
 
 Side = Literal["old", "new"]
-Known = bool | int | float | str | Thing | Missing
-"""What a read is worth; Missing where it has no value. What z3 does not look into is left out."""
+Known = bool | int | float | str | Thing | Missing | Something
+"""What a read is worth; Missing where it has no value."""
 
 NO_WORDS = Vocabulary((), (), (), ())
 
@@ -87,6 +89,7 @@ class Pair:
         self.one_frame = same_frame(old, self.rules["new"])
         self._two_edges = {old.window.kind, new.window.kind} != {"before"}
         self._base = Encoder(exact=exact)
+        self._yes = z3.BoolVal(True, self._base.context)
         self._solver = z3.Solver(ctx=self._base.context)
         self.members = self._members()
         self._encoders: dict[tuple[int, Side], Encoder] = {}
@@ -94,13 +97,14 @@ class Pair:
         self._flags: dict[str, z3.BoolRef] = {}
         self._facts: list[z3.BoolRef] = []
         self._violated = {side: self._rule_violated(side) for side in ("old", "new")}
+        self._facts += self._since_when()
 
     def _members(self) -> int:
         """Two members show what a group can do; a third one may not know its `when`."""
         old, new = self.rules["old"], self.rules["new"]
         if not old.across:
             return 1
-        return 2 if old.when == new.when else 3
+        return 2 if (old.when, old.subjects) == (new.when, new.subjects) else 3
 
     # --- questions ------------------------------------------------------------------------------
 
@@ -164,7 +168,10 @@ class Pair:
         if leaves:
             yield z3.And(*[leaf.known for _, leaf in leaves])
         yield from (z3.Or(leaf.known, leaf.absent) for _, leaf in leaves)
+        yield from self._alike()
         for (expr, _), leaf in leaves:
+            if isinstance(expr, rules.Fold) and expr.name == "count" and expr.scope == "list":
+                yield leaf.value >= len(self.rules["old"].subjects)
             if isinstance(expr, rules.Ambient) and expr.name == "step":
                 yield leaf.value >= max(3, 1 + self._history())
         for _, leaf in leaves:
@@ -174,6 +181,15 @@ class Pair:
                 yield z3.Not(
                     z3.Or(z3.fpIsNaN(leaf.value, context), z3.fpIsInf(leaf.value, context))
                 )
+
+    def _alike(self) -> Iterator[z3.BoolRef]:
+        """Members read the same, as far as they may."""
+        for (member, side), encoder in self._encoders.items():
+            if member:
+                for leaf, found in encoder.leaves.items():
+                    first = self._encoders[0, side].leaves.get(leaf)
+                    if first is not None and first is not found:
+                        yield first.value == found.value
 
     def _history(self) -> int:
         """How many steps before this one are read."""
@@ -239,23 +255,57 @@ class Pair:
 
     def _rule_violated(self, side: Side) -> z3.BoolRef:
         rule = self.rules[side]
-        dues, failed = [], []
-        chosen: list[z3.BoolRef] = []
+        edge = rule.window.kind == "before" and self._two_edges
+        window: list[z3.BoolRef] = [self._there(rule)]
+        window += [self._flag("first")] if rule.window.once else []
+        has, dues, failed = [], [], []
         for member in range(self.members):
             encoder = self._encoder(member, side)
-            edge = rule.window.kind == "before" and self._two_edges
-            chosen += [encoder.encode(each, edge).true for each in chosen_by(rule, self.vocabulary)]
-            chosen.append(self._there(rule))
+
+            def true(conditions: Iterator[Expr], encoder: Encoder = encoder) -> list[z3.BoolRef]:
+                return [encoder.encode(each, edge).true for each in conditions]
+
+            window += true(windows_chosen_by(rule, self.vocabulary))
+            has.append(z3.And(self._yes, *true(subjects_chosen_by(rule, self.vocabulary))))
             dues.append(self._due(rule, encoder, member, edge))
             failed.append(self._claim(rule, encoder, member, edge).false)
-        if rule.window.once:
-            chosen.append(self._flag("first"))
         if not rule.across:
-            return z3.And(*chosen, dues[0].true, failed[0])
-        differ = z3.And(z3.Or(*[d.true for d in dues]), z3.Or(*[d.false for d in dues]))
-        lacking, unheard = self._flag("lacking"), self._flag("unheard")
-        due = z3.And(*[each.true for each in dues], z3.Not(unheard))
-        return z3.And(*chosen, z3.Or(differ, z3.And(due, z3.Or(lacking, *failed))))
+            return z3.And(*window, has[0], dues[0].true, failed[0])
+        return z3.And(*window, self._group_violated(has, dues, failed))
+
+    def _group_violated(
+        self, has: list[z3.BoolRef], dues: list[Encoded], failed: list[z3.BoolRef]
+    ) -> z3.BoolRef:
+        """Members differ on `when`; or it is due on all that have the subject, and one lacks it or fails."""
+        both = list(zip(has, dues, strict=True))
+        differ = z3.And(
+            z3.Or(*[z3.And(here, due.true) for here, due in both]),
+            z3.Or(*[z3.And(here, due.false) for here, due in both]),
+        )
+        lacking = z3.Or(self._flag("lacking"), *[z3.Not(here) for here in has])
+        fails = [z3.And(here, wrong) for here, wrong in zip(has, failed, strict=True)]
+        due = z3.And(
+            z3.Or(*has),
+            *[z3.Implies(here, due.true) for here, due in both],
+            z3.Not(self._flag("unheard")),
+        )
+        return z3.Or(differ, z3.And(due, z3.Or(lacking, *fails)))
+
+    def _since_when(self) -> list[z3.BoolRef]:
+        """What looks back is not known in the first steps."""
+        found: list[z3.BoolRef] = []
+        for (_, side), encoder in list(self._encoders.items()):
+            window = self.rules[side].window
+            for (expr, start), leaf in list(encoder.leaves.items()):
+                first = known_from(expr, window)
+                if first is not None and self._is_own(expr, start):
+                    step = encoder.encode(rules.Ambient(types.INT, NOWHERE, "step"))
+                    found.append(z3.Implies(leaf.known, step.value >= first))
+        return found
+
+    def _is_own(self, expr: Expr, start: bool) -> bool:
+        """The read is of this side's window: of both where there is one frame."""
+        return self.one_frame or not self._of_both_sides((expr, start))
 
     def _due(self, rule: Rule, encoder: Encoder, member: int, edge: bool) -> Encoded:
         """`when`, which is not known where the window has no end but a claim may be decided before."""
@@ -362,8 +412,7 @@ class Pair:
                 if own is None and side == "new":
                     continue
                 value = python_value(model, leaf, self._base.sorts, things)
-                if value is not None:
-                    reads[Read(expr, start, member, own)] = value
+                reads[Read(expr, start, member, own)] = value
         claims = {
             claim: self._decided(model, met)
             for (member, claim), met in self._claims.items()

@@ -1,0 +1,40 @@
+"""From which step on a look-back can be known: nothing lies before the first step.
+
+Of windows that are steps only; other windows may come several times in one.
+"""
+
+from __future__ import annotations
+
+from tspec.resolve import rules
+from tspec.resolve.rules import Expr, Window
+from tspec.resolve.walk import children
+
+NEEDS_ALL = (
+    rules.Arithmetic, rules.Compare, rules.Negate, rules.Feature, rules.Field, rules.Old,
+)  # fmt: skip
+"""Missing where something that they read is."""
+DECIDED_EARLY = frozenset({"same", "distinct", "any", "all"})
+"""Folds that one or two values may decide."""
+
+
+def known_from(expr: Expr, window: Window) -> int | None:
+    """The first step in which an expression can be known; None where nothing is said of it."""
+    if window.kind != "each" or window.span != "step":
+        return None
+    stride = window.every.count if window.every is not None else 1
+    found = _from(expr, stride)
+    return found if found > stride else None
+
+
+def _from(expr: Expr, stride: int) -> int:
+    match expr:
+        case rules.Previous(value=value):
+            return stride + _from(value, stride)
+        case rules.Fold(name=name, value=value, scope="time", over=over) if over is not None:
+            if over.unit != "step" or name in DECIDED_EARLY:
+                return stride
+            return max(over.count - stride, 0) + _from(value, stride)
+        case _ if isinstance(expr, NEEDS_ALL):
+            below = [_from(e, stride) for e in children(expr) if isinstance(e, rules.Expr)]
+            return max([stride, *below])
+    return stride
