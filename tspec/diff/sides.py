@@ -40,12 +40,13 @@ class Side:
         return path
 
 
-@dataclass(frozen=True, slots=True)
 class Unreadable(Exception):
     """A side that does not load: all that is wrong with it, as it is to be printed."""
 
-    side: Side
-    diagnostics: tuple[Diagnostic, ...]
+    def __init__(self, side: Side, diagnostics: tuple[Diagnostic, ...]) -> None:
+        super().__init__(side.name)
+        self.side = side
+        self.diagnostics = diagnostics
 
     @property
     def files(self) -> frozenset[str]:

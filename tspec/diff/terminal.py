@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tspec.diff.changes import Change, Changes, Part
-from tspec.diff.words import meaning, summary, title
+from tspec.diff.words import meaning, summary
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,8 +34,12 @@ def _lines(change: Change, width: int) -> Iterator[Text]:
 
     head = Text()
     head.append(change.change, STYLES[change.change])
-    head.append(f"  {title(change)}", "bold")
+    head.append(
+        f"  {change.name if change.what == 'rule' else f'{change.what} {change.name}'}", "bold"
+    )
     yield head
+    if change.old_name:
+        yield from _wrapped(f"was {change.old_name}", "  ", width)
     where = " -> ".join(
         dict.fromkeys(each.where for each in (change.old, change.new) if each is not None)
     )

@@ -23,6 +23,20 @@ def title(change: Change) -> str:
 
 def meaning(change: Change) -> str:
     """What the kind of change means, in one sentence."""
+    said = _of_kind(change)
+    done = next((part.change for part in change.parts if part.part == "action"), "")
+    if not done:
+        return said
+    rest = {"stricter": "more is", "milder": "less is", "changed": "something else is"}[done]
+    return f"{said}; {rest} done about what is violated"
+
+
+def _of_kind(change: Change) -> str:
+    if change.change == "equivalent" and {part.part for part in change.parts} <= {
+        "action",
+        "draft",
+    }:
+        return "the same is violated"
     return {
         "removed": "is no longer asked for",
         "loosened": "some of what was violated no longer is",
