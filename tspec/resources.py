@@ -18,3 +18,11 @@ def shipped(folder: Folder) -> Path:
         if path.is_dir():
             return path
     raise FileNotFoundError(f"this installation of tspec lacks its folder {folder}/ in {PACKAGE}")
+
+
+def is_shipped(path: Path) -> bool:
+    """Whether a file is one of the rules that ship with tspec."""
+    folders = (
+        parent / name for parent in (PACKAGE, PACKAGE.parent) for name in ("stdlib", "specs")
+    )
+    return any(path.resolve().is_relative_to(folder) for folder in folders)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tspec import __version__
 from tspec.config.settings import RuleAction, RuleSetting
 from tspec.resolve import load
 from tspec.resolve.load import Loaded
@@ -222,4 +223,4 @@ def test_versions(project: Path) -> None:
     assert found.program is None
     whole = load([project / "pack.tspec"], project=project).program
     assert whole is not None
-    assert whole.versions == {"pack": "1.4"}
+    assert whole.versions == {"pack": "1.4", "std.torch": __version__}

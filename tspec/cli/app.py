@@ -16,6 +16,7 @@ from tspec.cli import (
     infer,
     lint,
     mutate,
+    packs,
     record,
     run,
     test,
@@ -45,6 +46,7 @@ app.command()(mutate.mutate)
 app.command()(explain.explain)
 app.command()(lint.lint)
 app.command()(diff.diff)
+app.command()(packs.packs)
 app.add_typer(trace.app, name="trace")
 
 

@@ -90,22 +90,22 @@ def _in_specs(units: Sequence[Unit], findings: Findings) -> Iterator[Said]:
     by_name = {unit.name: unit for unit in units if unit.name}
     for unit in units:
         for use in unit.file.uses:
-            offered = _offered(by_name.get(use.module.text), by_name)
-            if offered is None or not unit.asked:
+            brought = offered(by_name.get(use.module.text), by_name)
+            if brought is None or not unit.asked:
                 continue
             for setting in use.settings:
-                yield from _one(unit, use, setting, offered, findings)
+                yield from _one(unit, use, setting, brought, findings)
 
 
 def _one(
     unit: Unit,
     use: nodes.Use,
     setting: nodes.RuleSetting,
-    offered: Mapping[str, bool],
+    brought: Mapping[str, bool],
     findings: Findings,
 ) -> Iterator[Said]:
     text = setting.rule.text
-    matches = sorted(name for name in offered if name == text or name.endswith(f".{text}"))
+    matches = sorted(name for name in brought if name == text or name.endswith(f".{text}"))
     place = (unit.source, setting.rule.span)
     if len(matches) > 1:
         message = f"two rules of `{use.module.text}` are called `{text}`"
@@ -118,14 +118,14 @@ def _one(
         where = f"{unit.source.path}:{line}"
         yield Said(matches[0], action, unit.source, setting.rule.span, where, unit)
     elif not any(name.rpartition(".")[2] == text.rpartition(".")[2] for name in unit.broken):
-        short = {name.rpartition(".")[2]: name for name in offered}
-        hint = did_you_mean(text, [*short, *offered])
-        if not offered:
+        short = {name.rpartition(".")[2]: name for name in brought}
+        hint = did_you_mean(text, [*short, *brought])
+        if not brought:
             hint = "it has names for rules, and no rules"
         findings.add("TS0194", f"`{use.module.text}` has no rule `{text}`", place, hint=hint)
 
 
-def _offered(unit: Unit | None, by_name: Mapping[str, Unit]) -> dict[str, bool] | None:
+def offered(unit: Unit | None, by_name: Mapping[str, Unit]) -> dict[str, bool] | None:
     """The rules that come with a module, those that it brings included; None without a module."""
     if unit is None:
         return None

@@ -1,0 +1,50 @@
+"""`tspec packs [PATHS]`: which packs of rules there are, in which version."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Form(StrEnum):
+    """How packs are listed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def packs(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="PATHS",
+            exists=True,
+            help="Spec files or folders.",
+            show_default="what ships with tspec",
+        ),
+    ] = None,
+    output_format: Annotated[
+        Form, typer.Option("--output-format", help="How packs are listed.")
+    ] = Form.TEXT,
+) -> None:
+    """List packs of rules: their names, versions, how many rules they bring, and what for."""
+    from tspec.resolve.packs import packs as find
+
+    found = find(paths or ())
+    if output_format is Form.JSON:
+        listed = [{**asdict(pack), "path": str(pack.path)} for pack in found]
+        typer.echo(json.dumps(listed, indent=2, ensure_ascii=False))
+        return
+    width = shutil.get_terminal_size().columns
+    name = max((len(pack.name) for pack in found), default=0)
+    version = max((len(pack.version) for pack in found), default=0)
+    for pack in found:
+        head = f"{pack.name:<{name}}  {pack.version:<{version}}  {pack.rules:>3} "
+        line = f"{head}{'rules' if pack.rules != 1 else 'rule '}  {pack.about}".rstrip()
+        typer.echo(line if len(line) <= width else f"{line[: width - 1].rstrip()}…")

@@ -1,0 +1,44 @@
+"""What can be used: modules with rules, and packs of such modules, with their versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tspec.resolve.files import Reader, Unit
+from tspec.resolve.findings import Findings
+from tspec.resolve.settings import offered
+from tspec.resolve.versions import version_of
+from tspec.resources import shipped
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A module that brings rules. `about` is the first sentence of its documentation."""
+
+    name: str
+    version: str
+    rules: int
+    about: str
+    path: Path
+
+
+def packs(paths: Sequence[Path] = ()) -> tuple[Pack, ...]:
+    """The packs among some files and folders, by name; without any those that ship with tspec.
+
+    What cannot be read is left out: whoever uses it is told why.
+    """
+    reader = Reader(None, Findings())
+    units = reader.read(list(paths) or [shipped("specs"), shipped("stdlib")])
+    by_name = {unit.name: unit for unit in units if unit.name}
+    asked = [unit for unit in by_name.values() if unit.given]
+    found = [_pack(unit, len(offered(unit, by_name) or ())) for unit in asked]
+    return tuple(sorted((pack for pack in found if pack.rules), key=lambda pack: pack.name))
+
+
+def _pack(unit: Unit, rules: int) -> Pack:
+    module = unit.file.module
+    text = " ".join((module.doc or "").split()) if module else ""
+    sentence = text.partition(". ")[0].rstrip(".")
+    return Pack(unit.name, version_of(unit) or "", rules, sentence, Path(unit.source.path))
