@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
+from tspec.lint.conditions import expressions
 from tspec.lint.proofs import Proofs
 from tspec.lint.settings import Settings
 from tspec.resolve.files import Unit
 from tspec.resolve.load import Loaded
-from tspec.resolve.rules import Program, Rule
+from tspec.resolve.rules import Expr, Program, Rule
 from tspec.syntax import nodes
 
 
@@ -22,6 +23,7 @@ class Checked:
         self.units: tuple[Unit, ...] = loaded.units
         """All files that were read."""
         self.settings = settings
+        self._expressions: dict[int, tuple[Expr, ...]] = {}
 
     @cached_property
     def files(self) -> tuple[Unit, ...]:
@@ -33,6 +35,12 @@ class Checked:
         """The rules of `files`."""
         sources = {id(unit.source) for unit in self.files}
         return tuple(rule for rule in self.program.rules if id(rule.source) in sources)
+
+    def expressions(self, rule: Rule) -> tuple[Expr, ...]:
+        """All expressions in a rule's `when` and `expect`, worked out once."""
+        if id(rule) not in self._expressions:
+            self._expressions[id(rule)] = tuple(expressions(rule))
+        return self._expressions[id(rule)]
 
     @cached_property
     def proofs(self) -> Proofs:

@@ -48,12 +48,18 @@ class Cost:
 
 def cost_of(rule: Rule) -> Cost:
     """The cost of one rule by itself; what other rules read too is computed once for all."""
+    cost = of_one_look(rule)
     share = often(rule)
+    return Cost(cost.passes * share, cost.collectives * share, cost.reads)
+
+
+def of_one_look(rule: Rule) -> Cost:
+    """The cost of a step in which the rule is looked at."""
     columns = tuple(
         column for column in reads_of(rule).columns if column.kind in _COPIES and _weight(column)
     )
     passes = sum(_weight(column) * _COPIES[column.kind] for column in columns)
-    return Cost(passes * share, (1.0 if rule.across else 0.0) * share, columns)
+    return Cost(passes, 1.0 if rule.across else 0.0, columns)
 
 
 def _weight(column: Column) -> float:
@@ -67,15 +73,13 @@ def often(rule: Rule) -> float:
     window = rule.window
     if window.once or window.span in ("epoch", "run"):
         return 0.0
-    steps = [step for step in STEADY if _is_due(rule, step)]
-    return len(steps) / len(STEADY)
-
-
-def _is_due(rule: Rule, step: int) -> bool:
-    every = rule.window.every
-    if every is not None and every.unit == "step" and step % every.count:
-        return False
-    return all(_value(part, step) for part in parts_of(rule) if _reads_only_the_step(part))
+    every = window.every.count if window.every and window.every.unit == "step" else 1
+    conditions = [part for part in parts_of(rule) if _reads_only_the_step(part)]
+    if not conditions:
+        return 1 / every
+    steps = [step for step in STEADY if step % every == 0]
+    due = [step for step in steps if all(_value(part, step) for part in conditions)]
+    return len(due) / len(STEADY)
 
 
 def _reads_only_the_step(expr: Expr) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.checked import Checked
-from tspec.lint.conditions import conditions, expressions
+from tspec.lint.conditions import conditions
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.lint.rules.constant_comparison import compared
@@ -18,7 +18,7 @@ def check(checked: Checked) -> Iterator[Found]:
             continue
         if any(truth for each in conditions(rule) for _, truth in compared(each)):
             continue  # The comparison itself is a finding.
-        if any(compares_itself(part) for part in expressions(rule)):
+        if any(compares_itself(part) for part in checked.expressions(rule)):
             continue
         message = f"`{rule.name}` cannot be violated: its `expect` is never false when it is due"
         span = rule.node.expect.claim.span if rule.node.expect else rule.span

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.checked import Checked
-from tspec.lint.conditions import expressions, left_out
+from tspec.lint.conditions import left_out
 from tspec.lint.finding import Fix, Found, about
 from tspec.lint.rule import LintRule
 from tspec.resolve import rules
@@ -17,7 +17,7 @@ from tspec.source import Span
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        for part in expressions(rule):
+        for part in checked.expressions(rule):
             if not isinstance(part, Present) or _may_be_absent(part.value):
                 continue
             if _written_as_changed(rule, part.span):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.checked import Checked
-from tspec.lint.cost import Cost, cost_of
+from tspec.lint.cost import Cost, cost_of, of_one_look
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.plan.reads import Column
@@ -13,8 +13,10 @@ from tspec.plan.reads import Column
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
+        settings, once = checked.settings, of_one_look(rule)
+        if once.passes <= settings.passes and once.collectives <= settings.collectives:
+            continue
         cost = cost_of(rule)
-        settings = checked.settings
         hint = "thin it, `every 10 steps`; or read `norm` or `finite` in place of contents"
         if cost.passes > settings.passes:
             message = (

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tspec.diagnostics import Related
 from tspec.lint.checked import Checked
-from tspec.lint.conditions import expressions, left_out
+from tspec.lint.conditions import left_out
 from tspec.lint.finding import Fix, Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve.rules import And, Expr, Or, Rule
+from tspec.resolve.rules import And, Expr, Or
 
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        for double, first in duplicates(rule):
+        for double, first in duplicates(checked.expressions(rule)):
             message = f"`{rule.source.slice(double.span)}` stands there twice"
             edits = left_out(rule, double.span)
             fix = Fix("leave it out", edits) if edits else None
@@ -22,9 +22,9 @@ def check(checked: Checked) -> Iterator[Found]:
             yield about(rule, message, double.span, "leave it out", fix, (there,))
 
 
-def duplicates(rule: Rule) -> Iterator[tuple[Expr, Expr]]:
+def duplicates(parts: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
     """Operands that are there already, each with the first one."""
-    for whole in expressions(rule):
+    for whole in parts:
         if not isinstance(whole, And | Or):
             continue
         seen: dict[Expr, Expr] = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.checked import Checked
-from tspec.lint.conditions import expressions
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.resolve import rules, types
@@ -17,7 +16,7 @@ _COMPUTED = frozenset({"norm", "mean", "std", "sum", "zeros"})
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        for part in expressions(rule):
+        for part in checked.expressions(rule):
             if isinstance(part, Compare) and part.op in ("==", "!=") and _is_rounded(part):
                 message = f"`{rule.source.slice(part.span)}` compares rounded numbers bit by bit"
                 hint = "say how far apart they may be: `abs(a - b) <= 1e-6 * abs(b)`"

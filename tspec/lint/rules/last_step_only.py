@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.checked import Checked
-from tspec.lint.conditions import expressions
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.resolve import types
@@ -20,7 +19,7 @@ def check(checked: Checked) -> Iterator[Found]:
         span = rule.window.span
         if rule.window.kind != "each" or span not in ("epoch", "run"):
             continue
-        for part in expressions(rule):
+        for part in checked.expressions(rule):
             if isinstance(part, Field) and part.name in _OF_A_STEP and _is_tensor(part):
                 shown = rule.source.slice(part.span)
                 message = f"`{shown}` is read as the {span} ends: that of its last step alone"

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from tspec.lint.checked import Checked
-from tspec.lint.conditions import expressions
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.rules import Constant, Function
@@ -17,7 +16,7 @@ _NOTHING = re.compile(r".*(?<!\\)\$[^|)$].*|.*[^|(^\\\[]\^.*")
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        for part in expressions(rule):
+        for part in checked.expressions(rule):
             if not isinstance(part, Function) or part.name not in _PATTERNS:
                 continue
             pattern = part.arguments[1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.checked import Checked
-from tspec.lint.conditions import expressions
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.rules import Expr, Fold, Previous
@@ -15,7 +14,7 @@ def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
         if not rule.window.once and rule.window.span != "run":
             continue
-        for part in expressions(rule):
+        for part in checked.expressions(rule):
             if _needs_history(part):
                 message = (
                     f"`{rule.source.slice(part.span)}` looks back, and `{rule.name}` is looked at "

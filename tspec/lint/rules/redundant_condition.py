@@ -20,7 +20,7 @@ def check(checked: Checked) -> Iterator[Found]:
             part = _part(rule, note.subject)
             if part is None or any(truth for _, truth in compared(part)):
                 continue
-            if any(part == double for double, _ in duplicates(rule)):
+            if any(part == double for double, _ in duplicates(checked.expressions(rule))):
                 continue
             shown = rule.source.slice(part.span)
             message = f"`{shown}` follows from the rest of the rule"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.checked import Checked
-from tspec.lint.conditions import expressions
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.rules import Arithmetic, Compare, Constant, Expr, Member, SameObject
@@ -13,7 +12,7 @@ from tspec.resolve.rules import Arithmetic, Compare, Constant, Expr, Member, Sam
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        for part in expressions(rule):
+        for part in checked.expressions(rule):
             if compares_itself(part):
                 message = f"`{rule.source.slice(part.span)}` has the same value on both sides"
                 hint = "for what it was before, write `old(...)`, `previous(...)` or `first(...)`"

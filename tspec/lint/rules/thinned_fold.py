@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.checked import Checked
-from tspec.lint.conditions import expressions
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.rules import Fold
@@ -16,7 +15,7 @@ def check(checked: Checked) -> Iterator[Found]:
         every = rule.window.every
         if every is None:
             continue
-        for part in expressions(rule):
+        for part in checked.expressions(rule):
             if not isinstance(part, Fold) or part.over is None or part.over.unit != every.unit:
                 continue
             if every.count > 1 and part.over.count <= every.count:

@@ -1,0 +1,45 @@
+"""What conditions read, as far as it decides which rules are worth a question to z3."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tspec.lint.conditions import conditions
+from tspec.resolve import rules
+from tspec.resolve.rules import Expr, Rule
+from tspec.resolve.walk import children
+
+_OPERATORS = (
+    rules.ListDisplay, rules.Compare, rules.Member, rules.SameObject, rules.Arithmetic,
+    rules.Negate, rules.Not, rules.And, rules.Or, rules.Implies,
+)  # fmt: skip
+_FREE = (rules.Constant, rules.Variable, rules.WindowCall)
+
+
+def leaves(expr: Expr) -> Iterator[Expr]:
+    """The largest parts below operators: reads, folds, features and guards."""
+    if isinstance(expr, _FREE):
+        return
+    if not isinstance(expr, _OPERATORS):
+        yield expr
+        return
+    for child in children(expr):
+        if isinstance(child, Expr):
+            yield from leaves(child)
+
+
+def something_may_follow(rule: Rule) -> bool:
+    """Whether a part of the rule could follow from the rest, or be constant, for all one can see.
+
+    It cannot where nothing is read twice: then every part has a situation of its own in which it is
+    false, but for bounds, which `bounds.truth` knows. A guard and what it guards do not count as
+    twice, as without the guard the verdict would be unknown.
+    """
+    counted: Counter[Expr] = Counter()
+    for condition in conditions(rule):
+        found = list(leaves(condition))
+        if not found:
+            return True  # Constants alone.
+        counted.update(found)
+    return bool(counted) and max(counted.values()) > 1
