@@ -11,6 +11,7 @@ import os
 import pickle
 import threading
 from collections import deque
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -90,7 +91,9 @@ class Exchange:
             self._carrier.close()
 
     def _break(self, why: str) -> None:
-        self.broken = why.splitlines()[0] if why else "unknown"
+        first = why.splitlines()[0] if why else "unknown"
+        # Gloo begins with a place in its own source, and goes on with advice.
+        self.broken = first.rpartition("cc:")[2].partition("] ")[2].partition(". ")[0] or first
         raise Broken(self.broken)
 
 
@@ -188,11 +191,8 @@ class _Carrier(threading.Thread):
         while not work.is_completed():
             if self._leaves.is_set():
                 return None
-            try:
+            with suppress(RuntimeError):  # not yet, or failed: that is told below
                 work.wait(SLICE)
-            except RuntimeError:
-                if work.is_completed():
-                    raise
         work.wait()
         texts = [bytes(row.numpy().tobytes()) for row in rows]
         return [(int.from_bytes(text[:HEAD], "little"), text[HEAD:]) for text in texts]
