@@ -54,6 +54,8 @@ class Plan:
     """Columns of which the first sample is read."""
     kinds: tuple[str, ...] = ()
     """Kinds of lasting subjects over which rules across ranks go."""
+    outermost: tuple[str, ...] = ()
+    """Events of which a call inside of a call of the same event counts in no rule."""
 
     def pattern(self, events: tuple[str, ...], fields: tuple[str, ...]) -> PatternPlan:
         """The pattern of some events and fields."""
@@ -65,15 +67,31 @@ def build(program: r.Program, given: Mapping[str, object]) -> Plan:
     """The plan of a program. `given` holds what is known of the job, such as the sizes of groups."""
     kept = [rule for rule in program.rules if not _is_empty(rule, given)]
     rules = tuple(_rule(number, rule, program.vocabulary) for number, rule in enumerate(kept))
+    patterns_ = tuple(_patterns(rules, program.vocabulary))
+    watched = _kept(rules, program.vocabulary)
     return Plan(
         rules,
-        tuple(_patterns(rules, program.vocabulary)),
-        _kept(rules, program.vocabulary),
+        patterns_,
+        watched,
         tuple(sorted(_logged(rules, program.vocabulary))),
         _passing(rules),
         _columns(rules, "first"),
         tuple(sorted({kind for plan in rules if plan.rule.across for kind in _lasting(plan.rule)})),
+        tuple(event for event in watched if event not in _told_apart(rules, patterns_)),
     )
+
+
+def _told_apart(rules: tuple[RulePlan, ...], patterns_: tuple[PatternPlan, ...]) -> set[str]:
+    """Events of which an inner call may count where the outer does not.
+
+    Filters tell calls of one event apart, and the last call that returned may be an inner one.
+    """
+    found = {event for one in patterns_ if one.fields for event in one.events}
+    for plan in rules:
+        for node in _looked_up(plan.rule):
+            if isinstance(node, r.LastCall):
+                found.update(node.event.events)
+    return found
 
 
 PASSING = ("batch", "message")
@@ -198,13 +216,19 @@ def event_patterns(rule: r.Rule) -> Iterator[r.EventPattern]:
 def counted(rule: r.Rule) -> Iterator[r.EventPattern]:
     """The patterns of which calls are looked up within the window."""
     yield from patterns(rule.expect)
+    for node in _looked_up(rule):
+        yield node.event
+
+
+def _looked_up(rule: r.Rule) -> Iterator[r.Calls | r.LastCall]:
+    """Where calls are looked up, but for those of which each is a window."""
     expressions = [one.collection for one in rule.subjects if not is_windows_call(one, rule)]
     expressions += _expressions(rule)
     expressions += [axis.value for axis in rule.across if isinstance(axis, r.GroupField)]
     for expr in expressions:
         for node in walk(expr):
             if isinstance(node, (r.Calls, r.LastCall)):
-                yield node.event
+                yield node
 
 
 def is_windows_call(clause: r.For, rule: r.Rule) -> bool:
