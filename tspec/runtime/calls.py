@@ -74,7 +74,7 @@ class Watched:
         self.context = call.context
         self.id = call.id
         self.event = call.event
-        self.begin = source.seq
+        self.begin = call.begin
         self.end: int | None = None
         self.step = call.context.step
         self.kept = kept

@@ -36,6 +36,11 @@ STRUCTURE = frozenset(
 """Fields that say how a model is built: in a job they are read once in a step."""
 
 
+_READ = frozenset(
+    ("_born", "_columns", "_names", "_places", "_plain", "_read", "_refs", "_values", "_wanted")
+)
+
+
 class Past(Protocol):
     """What is remembered for a source that forgets."""
 
@@ -71,6 +76,16 @@ class Instant:
         "structure",
     )
 
+    _born: dict[str, Mapping[str, int]]
+    _wanted: dict[tuple[str, str], set[str]]
+    _read: dict[tuple[str, str], set[str] | frozenset[str]]
+    _plain: dict[tuple[str, str], Mapping[str, Any]]
+    _columns: dict[tuple[str, str], Mapping[str, Any]]
+    _names: dict[str, tuple[str, ...]]
+    _refs: dict[str, tuple[Ref, ...]]
+    _values: dict[str, Any]
+    _places: dict[str, dict[str, int]]
+
     def __init__(self, source: Source, context: Context, memory: Past | None = None) -> None:
         self.source = source
         self.memory = memory
@@ -79,16 +94,15 @@ class Instant:
         self.seq = source.seq
         self.context = context
         self._begun: Beginnings | None = None
-        self._born: dict[str, Mapping[str, int]] = {}
-        self._wanted: dict[tuple[str, str], set[str]] = {}
-        self._read: dict[tuple[str, str], set[str] | frozenset[str]] = {}
-        self._plain: dict[tuple[str, str], Mapping[str, Any]] = {}
-        self._columns: dict[tuple[str, str], Mapping[str, Any]] = {}
-        self._names: dict[str, tuple[str, ...]] = {}
-        self._refs: dict[str, tuple[Ref, ...]] = {}
         self._kept: tuple[tuple[Sequence[str], Sequence[str]], ...] = ()
-        self._values: dict[str, Any] = {}
-        self._places: dict[str, dict[str, int]] = {}
+
+    def __getattr__(self, name: str) -> dict[Any, Any]:
+        """What was read, empty until something is: at most calls nothing is, and there are many."""
+        if name not in _READ:
+            raise AttributeError(name)
+        found: dict[Any, Any] = {}
+        setattr(self, name, found)
+        return found
 
     # reading, all at once
 
@@ -101,6 +115,8 @@ class Instant:
 
     def fetch(self) -> None:
         """Read what is wanted and was not read yet; tensors with equal needs in one call."""
+        if not self._wanted:
+            return
         pending: dict[tuple[str, ...], list[_Column]] = {}
         for key, features in self._wanted.items():
             known = self._columns.get(key)

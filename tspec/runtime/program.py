@@ -74,3 +74,5 @@ class Program:
     """Columns of which rules read the first sample."""
     kinds: tuple[str, ...] = ()
     """Kinds of lasting subjects of rules across ranks."""
+    late: Mapping[str, Sequence[Pattern]] = field(default_factory=dict)
+    """Events of which nothing is read when a call begins, with the patterns of the windows that they are."""

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tspec.plan.build import Plan, RulePlan, fields_of, is_windows_call
+from tspec.plan.events import fields_of, is_windows_call
+from tspec.plan.model import Plan, RulePlan
 from tspec.plan.reads import feature_key, is_first_sample
 from tspec.plan.walk import is_collection, plain, walk
 from tspec.resolve import rules as r

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tspec.plan.build import Plan
+from tspec.plan.model import Plan
 from tspec.record.watch import entity_spec, event_specs
 from tspec.resolve.rules import Vocabulary
 from tspec.runtime.live.watch import GroupSpec, WatchSpec

@@ -291,9 +291,7 @@ class Job:
         stack = self.threads.stack
         self._calls += 1
         parent = stack[-1] if stack else None
-        return Call(
-            self._calls, parent, role.name, role.path, self._tick(), self._context, fields
-        )
+        return Call(self._calls, parent, role.name, role.path, self._tick(), self._context, fields)
 
     def _begin(self, call: Call) -> bool:
         """Tell that a call begins. True if a sink asks to leave it out."""
