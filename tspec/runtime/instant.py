@@ -282,6 +282,8 @@ class Instant:
 
     def matches(self, name: str, found: Any, wanted: Any) -> bool:
         """One filter: the field equals the value; `class` is an instance of it. Missing: no match."""
+        if found is wanted:
+            return found.__class__ in (bool, str) or equal(found, wanted) is True
         if found.__class__ is Missing or wanted.__class__ is Missing:
             return False
         if name == "class":
@@ -292,11 +294,9 @@ class Instant:
         """The elements of a collection of which the fields equal the values."""
         if not isinstance(collection, (tuple, frozenset)):
             return collection
-        kept = [
-            each
-            for each in collection
-            if all(self.matches(name, self.field(each, name), wanted) for name, wanted in filters)
-        ]
+        kept: Iterable[Any] = collection
+        for name, wanted in filters:
+            kept = [each for each in kept if self.matches(name, self.field(each, name), wanted)]
         return frozenset(kept) if isinstance(collection, frozenset) else tuple(kept)
 
     def listed(self, value: Any) -> Any:

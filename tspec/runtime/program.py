@@ -24,7 +24,6 @@ class Edge:
         "now",
         "opened",
         "places",
-        "rank",
         "span",
     )
 
@@ -37,11 +36,15 @@ class Edge:
         self.microbatches = 0
         self.next: Instant | None = None
         """At a boundary, the instant as what opens there sees it."""
-        self.rank = now.source.rank
         self.opened: Opening | None = None
         """The span that closes."""
         self.span = ""
         self.index = 0
+
+    @property
+    def rank(self) -> int:
+        """The rank whose edge it is."""
+        return self.now.source.rank
 
 
 @dataclass(frozen=True, slots=True)
