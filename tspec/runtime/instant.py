@@ -9,7 +9,7 @@ from tspec.runtime.calls import Watched
 from tspec.runtime.edges import Context, Missing, Ref, Source
 from tspec.runtime.functions import device_part, is_of_class
 from tspec.runtime.reading import read_features
-from tspec.runtime.tensors import PLAIN, Seen, handles, replaced
+from tspec.runtime.tensors import Seen, handles, replaced
 from tspec.runtime.values import ABSENT, NOT_RECORDED, as_float, equal, is_number
 
 _NONE: frozenset[str] = frozenset()
@@ -148,9 +148,7 @@ class Instant:
             found = None if held is None else held.get(key)
             if found is None:
                 raw = self.source.fields(*key)
-                found = {
-                    s: v if isinstance(v, PLAIN) else replaced(v, _unread) for s, v in raw.items()
-                }
+                found = {s: replaced(value, _unread) for s, value in raw.items()}
                 if held is not None:
                     held[key] = found
             self._plain[key] = found
