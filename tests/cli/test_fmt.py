@@ -81,3 +81,54 @@ def test_a_folder_without_specs_is_refused(tmp_path: Path) -> None:
     result = tspec("fmt", tmp_path)
     assert result.exit_code == 2
     assert "no .tspec file in" in result.stderr
+
+
+OLD = 'module a\n\nuse std.torch\n\ninvariant b {\n  for m in modules(class: "torch.nn.Linear")\n  each step\n  expect m.training\n}\n'
+
+
+def test_upgrading_writes_the_newest_edition(tmp_path: Path) -> None:
+    path = tmp_path / "old.tspec"
+    path.write_text(OLD)
+    assert tspec("fmt", path).exit_code == 2
+    result = tspec("fmt", "--upgrade", "--check", path)
+    assert result.exit_code == 1
+    assert f"would upgrade {path} (edition not named -> 2026, classes stand" in result.stdout
+    result = tspec("fmt", "--upgrade", "--diff", path)
+    assert "+edition 2026" in result.stdout
+    assert "+++ " in result.stdout and "(upgraded)" in result.stdout
+    assert path.read_text() == OLD
+    result = tspec("fmt", "--upgrade", path)
+    assert result.exit_code == 0
+    assert path.read_text().startswith("edition 2026\n\nmodule a\n")
+    assert "class: torch.nn.Linear)" in path.read_text()
+    assert path.read_text().endswith("  else warn\n}\n")
+    assert tspec("fmt", "--upgrade", "--check", path).exit_code == 0
+
+
+def test_the_configuration_names_files_and_excludes_some(
+    ugly: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ugly.parent)
+    (ugly.parent / "tspec.toml").write_text('[fmt]\nexclude = ["drafts/", "old*.tspec"]\n')
+    (ugly.parent / "drafts").mkdir()
+    for name in ("drafts/a.tspec", "old1.tspec"):
+        (ugly.parent / name).write_text(UGLY)
+    result = tspec("fmt", "--check", ".", "drafts/a.tspec")
+    assert result.stdout == "would reformat ugly.tspec\n"
+    assert "1 file would be reformatted, 2 files excluded" in result.stderr
+    assert "3 files would be reformatted" in tspec("fmt", "--check", "--no-config", ".").stderr
+    assert "name files or folders" in tspec("fmt", "--check").stderr
+    (ugly.parent / "tspec.toml").write_text('specs = ["old1.tspec", "std.hygiene"]\n')
+    assert tspec("fmt", "--check").stdout == "would reformat old1.tspec\n"
+
+
+def test_an_error_in_the_configuration_ends_the_command(
+    ugly: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ugly.parent)
+    (ugly.parent / "tspec.toml").write_text("[fmt]\nexcludes = []\n")
+    result = tspec("fmt", "--check", ".")
+    assert result.exit_code == 2
+    assert "error[TS0501]: there is no key `excludes` in `[fmt]`" in result.stderr
+    assert " --> tspec.toml:2:1" in result.stderr
+    assert tspec("fmt", "--check", "--no-config", ".").exit_code == 1

@@ -9,8 +9,10 @@ from rich.console import Console
 from tests.report import scenes
 from tests.report.scenes import BEFORE_UPDATE, decided, program, rule, verdicts
 from tspec.check.verdicts import Verdicts
-from tspec.report.as_json import as_json
 from tspec.report.build import report
+from tspec.report.findings import Report
+from tspec.report.formats import written
+from tspec.report.results import from_report
 from tspec.report.terminal import print_report
 from tspec.resolve.rules import Program, Rule
 
@@ -31,6 +33,10 @@ def printed(of: Program, found: Verdicts, width: int = 80) -> str:
     return out.getvalue()
 
 
+def as_json(of: Program, found: Report) -> str:
+    return written(from_report(found, of), "json")
+
+
 def test_json_is_a_list_of_objects_with_the_agreed_fields() -> None:
     found = report(
         program(CLEARED, SMALL),
@@ -39,7 +45,7 @@ def test_json_is_a_list_of_objects_with_the_agreed_fields() -> None:
             decided(SMALL, [9], subject="fc.weight", values={"norm(p.grad)": "180.5"}),
         ),
     )
-    [finding] = json.loads(as_json(found))
+    [finding] = json.loads(as_json(program(CLEARED, SMALL), found))
     assert {"rule", "file", "line", "step", "rank", "subject", "message"} <= set(finding)
     assert (finding["rule"], finding["file"], finding["line"]) == (
         "checks.gradients_are_cleared",
@@ -56,7 +62,10 @@ def test_json_is_a_list_of_objects_with_the_agreed_fields() -> None:
 
 def test_nothing_found_is_an_empty_list() -> None:
     assert (
-        as_json(report(program(CLEARED), verdicts(decided(CLEARED, [2], verdict="holds"))))
+        as_json(
+            program(CLEARED),
+            report(program(CLEARED), verdicts(decided(CLEARED, [2], verdict="holds"))),
+        )
         == "[]\n"
     )
 

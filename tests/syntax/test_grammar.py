@@ -34,7 +34,7 @@ def test_keywords_are_free_as_names(word):
 
 module {word}.{word}
 
-use std.{word} as {word}
+use std.{word} as {word} with {word}.{word}: off, {word}: stop
 
 let {word} = {word}({word}: {word}.{word}[{word}]) + {word}
 

@@ -131,6 +131,7 @@ often = st.one_of(
     st.none(), st.builds(n.Consecutive, small), st.builds(n.Frequent, small, quantities)
 )
 actions = st.sampled_from(["warn", "skip", "rollback", "stop", "raise"]).map(n.Word)
+rule_settings = st.builds(n.RuleSetting, dotted(), actions | st.just(n.Word("off")))
 invariants = st.builds(
     n.Invariant,
     words,
@@ -239,7 +240,7 @@ declarations = st.one_of(
 files = st.builds(
     n.File,
     st.just(n.Edition(2026)),
-    maybe(st.builds(n.Module, dotted())),
-    some(st.builds(n.Use, dotted(), maybe(words))),
+    maybe(st.builds(n.Module, dotted(), maybe(strings))),
+    some(st.builds(n.Use, dotted(), maybe(strings), maybe(words), some(rule_settings))),
     some(declarations, 0, 4),
 )

@@ -1,8 +1,8 @@
 """TrainCheck B2, B17, B18: activations are lost on their way between two pipeline stages.
 
-`copy` (PT-84803): the message is received into a contiguous copy of the buffer, which is then
+`copy` (PT-84803): below `dist.recv` the message lands in a copy of the buffer, which is then
 dropped, so that the stage reads zeros. `early` (PT-96600): the receive is not waited for, so that
-the stage reads what the last message left. `driver` (BC-86): the transport loses the tail.
+the stage reads what the last message left. `driver` (BC-86): below `dist.send` the tail is lost.
 """
 
 import argparse
@@ -19,31 +19,42 @@ from torch import nn
 WIDTH, BATCH = 32, 48
 
 
+def break_transport(bug: str | None) -> None:
+    """What lies below `dist.send` and `dist.recv`."""
+    send, recv = dist.ProcessGroup.send, dist.ProcessGroup.recv
+
+    def without_tail(group, tensors, *where):
+        wire = tensors[0].clone()
+        wire[len(wire) // 2 :] = 0
+        return send(group, [wire], *where)
+
+    def into_a_copy(group, tensors, *where):
+        return recv(group, [tensors[0].clone()], *where)
+
+    if bug == "driver":
+        dist.ProcessGroup.send = without_tail
+    if bug == "copy":
+        dist.ProcessGroup.recv = into_a_copy
+
+
 class Pipe:
     """The two ends of one connection."""
 
     def __init__(self, bug: str | None) -> None:
         self.bug = bug
-        self.buffer = torch.zeros(WIDTH, BATCH).t()
+        self.buffer = torch.zeros(BATCH, WIDTH)
 
     def send(self, tensor: torch.Tensor, peer: int) -> None:
-        wire = tensor.detach().clone(memory_format=torch.contiguous_format)
         if self.bug == "early":
             time.sleep(0.03)
-        if self.bug == "driver":
-            wire[len(wire) // 2 :] = 0
-        dist.send(wire, peer)
+        dist.send(tensor.detach().clone(), peer)
 
     def receive(self, peer: int) -> torch.Tensor:
         if self.bug == "early":
-            self.buffer = self.buffer.contiguous()
             self.pending = dist.irecv(self.buffer, peer)
-            return self.buffer.clone()
-        landing = self.buffer.contiguous()
-        dist.recv(landing, peer)
-        if self.bug != "copy":
-            self.buffer.copy_(landing)
-        return self.buffer.clone()
+        else:
+            dist.recv(self.buffer, peer)
+        return self.buffer.detach()
 
     def finish(self) -> None:
         if self.bug == "early":
@@ -89,6 +100,7 @@ def picks(args, count: int):
 def work(rank: int, port: int, args) -> None:
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     dist.init_process_group("gloo", rank=rank, world_size=2)
+    break_transport(args.bug)
     torch.manual_seed(args.seed)
     digits = load_digits()
     if rank == 0:

@@ -35,6 +35,15 @@ def reads(rule: Rule) -> tuple[Read, ...]:
     return tuple(found.values())
 
 
+def reads_of(condition: Expr) -> tuple[Read, ...]:
+    """The values on which one condition rests, without repeats."""
+    found: dict[str, Read] = {}
+    for expr, each_member in _reads(condition, False):
+        read = Read(text(expr), expr, each_member)
+        found.setdefault(read.text, read)
+    return tuple(found.values())
+
+
 def _claim_reads(claim: rules.Claim) -> Iterator[tuple[Expr, bool]]:
     if isinstance(claim, rules.Holds):
         yield from _reads(claim.condition, False)

@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 from tspec import __version__
-from tspec.cli import check, compile, explain, fmt, infer, record, run, trace
+from tspec.cli import (
+    check,
+    compile,
+    diff,
+    explain,
+    fmt,
+    infer,
+    lint,
+    mutate,
+    record,
+    run,
+    test,
+    trace,
+)
 from tspec.cli.script import StartsAScript
 
 app = typer.Typer(
@@ -27,7 +40,11 @@ app.command(cls=StartsAScript)(run.run)
 app.command()(infer.infer)
 app.command("compile")(compile.compile_specs)
 app.command()(check.check)
+app.command()(test.test)
+app.command()(mutate.mutate)
 app.command()(explain.explain)
+app.command()(lint.lint)
+app.command()(diff.diff)
 app.add_typer(trace.app, name="trace")
 
 

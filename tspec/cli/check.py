@@ -7,7 +7,13 @@ from typing import Annotated
 
 import typer
 
-from tspec.cli.output import AcceptedOnlyOption, Format, FormatOption, ReportOption, write
+from tspec.cli.options import spread
+from tspec.cli.output import (
+    AcceptedOnlyOption,
+    Output,
+    write,
+)
+from tspec.cli.project import Rules
 from tspec.cli.specs import SpecsArgument, load
 
 TraceOption = Annotated[
@@ -15,19 +21,20 @@ TraceOption = Annotated[
 ]
 
 
+@spread
 def check(
-    specs: SpecsArgument,
     trace: TraceOption,
-    output_format: FormatOption = Format.TEXT,
-    report: ReportOption = None,
+    output: Output,
+    rules: Rules,
+    specs: SpecsArgument = None,
     accepted_only: AcceptedOnlyOption = False,
 ) -> None:
     """Decide rules over a recording, and report what violates them."""
     from tspec.check import check as decide
     from tspec.report.build import report as build
 
-    program = load(specs)
+    program = load(specs, output.project, rules.settings(output.project))
     found = build(program, decide(program, trace))
     if accepted_only:
         found = found.without_drafts()
-    raise typer.Exit(write(found, program, output_format, report))
+    raise typer.Exit(write(found, program, output))

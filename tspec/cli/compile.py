@@ -8,23 +8,28 @@ from typing import Annotated
 import typer
 
 from tspec.cli.given import GivenOption, given_values, simplified
+from tspec.cli.options import spread
+from tspec.cli.project import Project, Rules
 from tspec.cli.specs import SpecsArgument, load
 
 
+@spread
 def compile_specs(
-    specs: SpecsArgument,
     output: Annotated[
         Path,
         typer.Option("--output", "-o", metavar="FILE", dir_okay=False, help="The Python file."),
     ],
+    project: Project,
+    rules: Rules,
     target: Annotated[str, typer.Option("--target", help="What the hooks are for.")] = "torch",
     given: GivenOption = None,
+    specs: SpecsArgument = None,
 ) -> None:
     """Compile rules to Python hooks for a training job."""
     from tspec.targets.compile import compile_program
 
     known = given_values(given)
-    program = simplified(load(specs), known)
+    program = simplified(load(specs, project.project, rules.settings(project.project)), known)
     text = compile_program(program, target=target, given=known)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(text, encoding="utf-8")

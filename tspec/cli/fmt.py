@@ -7,58 +7,119 @@ import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tspec.cli.options import spread
 from tspec.cli.output import FAULT, FOUND, FOUND_NOTHING
+from tspec.cli.project import Project
+from tspec.config.model import Config
+
+PathsArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="PATHS",
+        exists=True,
+        help="Spec files, or folders of them.",
+        show_default="`specs` of the configuration",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One file before and after; `after` is None if it has errors, which `errors` says."""
+    """One file before and after; `after` is None if it has errors, which `errors` says.
+
+    `done` is what a newer edition changed in it.
+    """
 
     path: Path
     before: str
     after: str | None
     errors: tuple[str, ...] = ()
+    done: tuple[str, ...] = ()
 
 
-def fmt(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(metavar="PATHS", exists=True, help="Spec files, or folders of them."),
-    ],
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is done with files that would change."""
+
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit 1 if a file would change.")
-    ] = False,
+    ] = False
     diff: Annotated[
         bool, typer.Option("--diff", help="Write nothing; print what would change.")
-    ] = False,
-) -> None:
+    ] = False
+    upgrade: Annotated[
+        bool, typer.Option("--upgrade", help="Write files in the newest edition of the language.")
+    ] = False
+
+    @property
+    def dry(self) -> bool:
+        """Nothing is to be written."""
+        return self.check or self.diff
+
+
+@spread
+def fmt(project: Project, wanted: Wanted, paths: PathsArgument = None) -> None:
     """Rewrite spec files in their one canonical form."""
-    files = list(spec_files(paths))
-    if not files:
-        raise typer.BadParameter(f"no .tspec file in {', '.join(map(str, paths))}")
+    given = paths or _of_project(project.project)
+    if not given:
+        raise typer.BadParameter("name files or folders, or set `specs` in the configuration")
+    found = list(spec_files(given))
+    if not found:
+        raise typer.BadParameter(f"no .tspec file in {', '.join(map(str, given))}")
+    files = [path for path in found if not excluded(path, project.project)]
     with uncollected():
-        outcomes = [format_one(path) for path in files]
+        outcomes = [format_one(path, wanted.upgrade) for path in files]
     changed = [o for o in outcomes if o.after is not None and o.after != o.before]
     for outcome in outcomes:
         for error in outcome.errors:
             typer.echo(f"{error}\n", err=True)
     for outcome in changed:
-        if diff:
-            typer.echo(unified(outcome), nl=False)
-        elif check:
-            typer.echo(f"would reformat {outcome.path}")
-        else:
-            outcome.path.write_bytes((outcome.after or "").encode())
+        _hand_over(outcome, wanted)
     broken = sum(outcome.after is None for outcome in outcomes)
-    typer.echo(summary(len(outcomes), len(changed), broken, dry=check or diff), err=True)
+    typer.echo(
+        summary(Counts(len(files), len(changed), broken, len(found) - len(files)), wanted.dry),
+        err=True,
+    )
     if broken:
         raise typer.Exit(FAULT)
-    raise typer.Exit(FOUND if changed and (check or diff) else FOUND_NOTHING)
+    raise typer.Exit(FOUND if changed and wanted.dry else FOUND_NOTHING)
+
+
+def _of_project(config: Config) -> list[Path]:
+    """The specs of a project that are files and folders of it, not modules or packs that ship."""
+    found = [config.inside(each) for each in config.specs]
+    return [path for path in found if path.exists()]
+
+
+def excluded(path: Path, config: Config) -> bool:
+    """Whether the configuration keeps a file, or a folder that it is in, out of formatting."""
+    root, file = config.root.resolve(), path.resolve()
+    if not config.fmt.exclude or not file.is_relative_to(root):
+        return False
+    inside = file.relative_to(root)
+    names = [each.as_posix() for each in (inside, *inside.parents)][:-1]
+    return any(
+        fnmatch(name, pattern.rstrip("/")) for name in names for pattern in config.fmt.exclude
+    )
+
+
+def _hand_over(outcome: Outcome, wanted: Wanted) -> None:
+    """Print or write what a file becomes."""
+    if wanted.diff:
+        typer.echo(unified(outcome, "upgraded" if wanted.upgrade else "formatted"), nl=False)
+    elif wanted.check:
+        done = f" ({', '.join(outcome.done)})" if outcome.done else ""
+        typer.echo(f"would {'upgrade' if outcome.done else 'reformat'} {outcome.path}{done}")
+    else:
+        outcome.path.write_bytes((outcome.after or "").encode())
+        if outcome.done:
+            typer.echo(f"upgraded {outcome.path} ({', '.join(outcome.done)})")
 
 
 @contextmanager
@@ -85,10 +146,11 @@ def spec_files(paths: Iterable[Path]) -> Iterable[Path]:
                 yield file
 
 
-def format_one(path: Path) -> Outcome:
-    """A file's text before and after formatting."""
+def format_one(path: Path, upgrading: bool = False) -> Outcome:
+    """A file's text before and after formatting, and after upgrading if that is asked for."""
     from tspec.diagnostics import render
     from tspec.source import Source
+    from tspec.syntax.editions import upgrade
     from tspec.syntax.format import format_file
     from tspec.syntax.parse import parse
 
@@ -98,32 +160,60 @@ def format_one(path: Path) -> Outcome:
         # Source.read would put U+FFFD for what is no UTF-8, and writing that back would lose it.
         return Outcome(path, "", None, (f"tspec: {path} is no UTF-8 text (byte {fault.start})",))
     parsed = parse(Source(str(path), text))
-    errors = tuple(render(d) for d in parsed.diagnostics if d.severity == "error")
-    return Outcome(path, text, None if errors else format_file(parsed.file), errors)
+    found = [d for d in parsed.diagnostics if d.severity == "error"]
+    if upgrading:
+        # In the first edition a file did not have to name it.
+        found = [d for d in found if d.code != "TS0010"]
+    errors = tuple(render(d) for d in found)
+    if errors:
+        return Outcome(path, text, None, errors)
+    if not upgrading:
+        return Outcome(path, text, format_file(parsed.file))
+    upgraded = upgrade(parsed.file)
+    before = parsed.file.edition.year if parsed.file.edition else None
+    after = upgraded.file.edition.year if upgraded.file.edition else None
+    done = (
+        (f"edition {before or 'not named'} -> {after}", *upgraded.done) if before != after else ()
+    )
+    return Outcome(path, text, format_file(upgraded.file), done=done)
 
 
-def unified(outcome: Outcome) -> str:
-    """The difference that formatting makes, as a patch."""
+def unified(outcome: Outcome, done: str = "formatted") -> str:
+    """The difference that formatting, or whatever was done, makes, as a patch."""
     lines = difflib.unified_diff(
         outcome.before.splitlines(keepends=True),
         (outcome.after or "").splitlines(keepends=True),
         f"{outcome.path}",
-        f"{outcome.path} (formatted)",
+        f"{outcome.path} ({done})",
     )
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
     )
 
 
-def summary(files: int, changed: int, broken: int, dry: bool) -> str:
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many files were looked at, changed, and not understood, and how many left out."""
+
+    files: int
+    changed: int
+    broken: int
+    excluded: int = 0
+
+
+def summary(counts: Counts, dry: bool) -> str:
     """One line: how many files were changed, left and not understood."""
     would = "would be " if dry else ""
     parts = [
         f"{_files(number)} {what}"
         for number, what in (
-            (changed, f"{would}reformatted"),
-            (files - changed - broken, "already formatted" if dry else "left unchanged"),
-            (broken, "with errors"),
+            (counts.changed, f"{would}reformatted"),
+            (
+                counts.files - counts.changed - counts.broken,
+                "already formatted" if dry else "left unchanged",
+            ),
+            (counts.broken, "with errors"),
+            (counts.excluded, "excluded"),
         )
         if number
     ]

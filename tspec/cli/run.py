@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import typer
 
 from tspec.cli.given import GivenOption, given_values, simplified
+from tspec.cli.options import spread
 from tspec.cli.output import (
     FAULT,
     FOUND_NOTHING,
     AcceptedOnlyOption,
-    Format,
-    FormatOption,
-    ReportOption,
+    Output,
     write,
 )
+from tspec.cli.project import Rules
 from tspec.cli.script import script
 from tspec.cli.specs import SpecsArgument, load
 
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from tspec.run.start import Ran
 
 
+@spread
 def run(
     ctx: typer.Context,
-    specs: SpecsArgument,
+    output: Output,
+    rules: Rules,
+    specs: SpecsArgument = None,
     given: GivenOption = None,
-    output_format: FormatOption = Format.TEXT,
-    report: ReportOption = None,
     accepted_only: AcceptedOnlyOption = False,
 ) -> None:
     """Run a script, unedited, with rules checked in it, and report what violates them.
@@ -46,14 +47,14 @@ def run(
     if not Path(path).is_file():
         raise typer.BadParameter(f"there is no script {path}", ctx=ctx)
     known = given_values(given)
-    program = load(specs)
+    program = load(specs, output.project, rules.settings(output.project))
     ran = run_script(simplified(program, known), path, arguments, known)
     if not ran.tells:
         raise typer.Exit(ran.status)
     found = built(program, ran)
     if accepted_only:
         found = found.without_drafts()
-    code = write(found, program, output_format, report)
+    code = write(found, program, output)
     if ran.status and not ran.stopped:
         raise typer.Exit(ran.status)
     if code == FOUND_NOTHING and found.faults:

@@ -2,32 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tspec.cli.output import FAULT
+from tspec.cli.project import NO_CONFIG
+from tspec.config.model import Config
+from tspec.config.settings import RuleSetting
 
 if TYPE_CHECKING:
+    from tspec.resolve import Loaded
     from tspec.resolve.rules import Program
 
 SpecsArgument = Annotated[
-    list[Path],
+    list[Path] | None,
     typer.Argument(
         metavar="SPECS",
         help="Spec files, folders of them, shipped modules (std.hygiene) or packs (specs/essentials).",
-        show_default=False,
+        show_default="`specs` of the configuration",
     ),
 ]
 
 
-def load(specs: list[Path]) -> Program:
-    """The program that SPECS say. What is wrong with them is printed; an error ends the command."""
-    from tspec.diagnostics import render
+def load(
+    specs: list[Path] | None, project: Config = NO_CONFIG, settings: Sequence[RuleSetting] = ()
+) -> Program:
+    """The program that SPECS say. What is wrong with them is printed; an error ends the command.
+
+    Without SPECS they are those of the project. `settings` say what single rules do.
+    """
     from tspec.resolve import load as load_paths
 
-    loaded = load_paths(specs)
+    wanted = specs_of(specs, project)
+    program = refuse(load_paths(wanted, settings=settings))
+    if not program.rules:
+        off = f"; {len(program.off)} are off" if program.off else ""
+        typer.echo(f"tspec: no rule in {', '.join(map(str, wanted))}{off}", err=True)
+        raise typer.Exit(FAULT)
+    return program
+
+
+def specs_of(specs: Sequence[Path] | None, project: Config) -> list[Path]:
+    """What was asked for, else what the configuration names. Raises BadParameter without either."""
+    found = list(specs or ()) or [project.path(each) for each in project.specs]
+    if not found:
+        raise typer.BadParameter(
+            "name spec files, folders, modules or packs, or set `specs` in the configuration",
+            param_hint="SPECS",
+        )
+    return found
+
+
+def refuse(loaded: Loaded) -> Program:
+    """What was loaded, after what is wrong with it was printed; an error ends the command."""
+    from tspec.diagnostics import render
+
     for diagnostic in loaded.diagnostics:
         typer.echo(f"{render(diagnostic)}\n", err=True)
     if loaded.program is None:
@@ -37,8 +69,5 @@ def load(specs: list[Path]) -> Program:
             f"{errors} error{'' if errors == 1 else 's'}; `tspec explain {code}` says more",
             err=True,
         )
-        raise typer.Exit(FAULT)
-    if not loaded.program.rules:
-        typer.echo(f"tspec: no rule in {', '.join(map(str, specs))}", err=True)
         raise typer.Exit(FAULT)
     return loaded.program

@@ -7,13 +7,15 @@ than in a job, so what z3 proves is true and what it does not prove is left alon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import z3
 
 from tspec.logic.numbers import Numbers
+from tspec.logic.over_time import longer_and_shorter
 from tspec.logic.sorts import Sorts
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Expr
@@ -49,10 +51,13 @@ class Encoded:
 class Encoder:
     """The conditions of one question, in one z3 context of its own, so that answers repeat."""
 
-    def __init__(self, given: Mapping[str, bool | int | str] | None = None) -> None:
+    def __init__(
+        self, given: Mapping[str, bool | int | str] | None = None, *, exact: bool = False
+    ) -> None:
+        """`exact`: float sums and products as IEEE computes them, which takes z3 far longer."""
         self.context = z3.Context()
         self.sorts = Sorts(self.context)
-        self.numbers = Numbers(self.sorts)
+        self.numbers = Numbers(self.sorts, exact)
         self.given = dict(given or {})
         self.leaves: dict[Leaf, Encoded] = {}
         self.reckoned: dict[Leaf, Encoded] = {}
@@ -61,6 +66,20 @@ class Encoder:
         self._axioms: list[z3.BoolRef] = []
         self._yes = z3.BoolVal(True, self.context)
         self._no = z3.BoolVal(False, self.context)
+        self._numbered: Iterator[int] = count()
+        self._beside: tuple[Encoder, Callable[[Leaf], bool]] | None = None
+
+    def beside(self, shared: Callable[[Leaf], bool]) -> Encoder:
+        """An encoder of the same question for another rank or rule.
+
+        Reads that are `shared` are the same unknown in both; all others are unknowns of its own.
+        """
+        other = Encoder.__new__(Encoder)
+        other.context, other.sorts, other.numbers = self.context, self.sorts, self.numbers
+        other.given, other.leaves, other.reckoned, other._encoded = self.given, {}, {}, {}
+        other._axioms, other._yes, other._no = self._axioms, self._yes, self._no
+        other._numbered, other._beside = self._numbered, (self, shared)
+        return other
 
     @property
     def axioms(self) -> Sequence[z3.BoolRef]:
@@ -68,8 +87,8 @@ class Encoder:
         return self._axioms
 
     def lemmas(self) -> Sequence[z3.BoolRef]:
-        """What is true of the sums and products so far."""
-        return self.numbers.lemmas()
+        """What is true of the sums, products and folds over time so far."""
+        return [*self.numbers.lemmas(), *longer_and_shorter(self.leaves, self.numbers)]
 
     def encode(self, expr: Expr, start: bool = False) -> Encoded:
         """The meaning of an expression, read at the window's end or start."""
@@ -85,14 +104,25 @@ class Encoder:
         """A new unknown, or the one that stands for the same read."""
         key = (expr, start and moves(expr))
         if key not in self.leaves:
-            number = len(self.leaves)
-            known, absent = (
-                z3.Bool(f"{what}{number}", self.context) for what in ("known", "absent")
-            )
-            sort = self.sorts.of(expr.type) if sort is None else sort
-            self.leaves[key] = Encoded(known, absent, z3.Const(f"value{number}", sort))
-            self._axioms.append(z3.Not(z3.And(known, absent)))
+            self.leaves[key] = self._known_beside(key, sort) or self._unknown(expr, sort)
         return self.leaves[key]
+
+    def _known_beside(self, key: Leaf, sort: z3.SortRef | None) -> Encoded | None:
+        if self._beside is None or not self._beside[1](key):
+            return None
+        return self._beside[0]._leaf(*key, sort)
+
+    def _unknown(self, expr: Expr, sort: z3.SortRef | None) -> Encoded:
+        number = next(self._numbered)
+        known, absent = (z3.Bool(f"{what}{number}", self.context) for what in ("known", "absent"))
+        sort = self.sorts.of(expr.type) if sort is None else sort
+        leaf = Encoded(known, absent, z3.Const(f"value{number}", sort))
+        self._axioms.append(z3.Not(z3.And(known, absent)))
+        kind = plain(expr.type)
+        if isinstance(kind, types.Enum) and leaf.value.sort() == self.sorts.text:
+            members = [z3.StringVal(each, self.context) for each in kind.members]
+            self._axioms.append(self._any([leaf.value == each for each in members]))
+        return leaf
 
     def _free(self, expr: Expr, start: bool) -> Encoded:
         return self._leaf(expr, start)
@@ -138,6 +168,9 @@ class Encoder:
         return leaf
 
     def _feature(self, expr: rules.Feature, start: bool) -> Encoded:
+        if expr.name == "finite" and plain(expr.tensor.type) in (types.INT, types.FLOAT):
+            inner = self.encode(expr.tensor, start)
+            return Encoded(inner.known, inner.absent, self.numbers.finite(inner.value))
         leaf = self._read_from(expr, start, expr.tensor)
         if expr.per is None and expr.dim is None:
             self._axioms += self.numbers.range_of(expr.name, leaf.known, leaf.value)
@@ -279,6 +312,11 @@ class Encoder:
             constant = self.numbers.constant(expr)
             if constant is not None:
                 return Encoded(self._yes, self._no, constant)
+        if expr.name in ("endswith", "startswith"):
+            found = [self.encode(argument, start) for argument in expr.arguments]
+            known, absent = self._missing_first(found)
+            holds = z3.SuffixOf if expr.name == "endswith" else z3.PrefixOf
+            return Encoded(known, absent, holds(found[1].value, found[0].value))
         if expr.name in ("abs", "divisible"):
             first = self.encode(expr.arguments[0], start)
             value = self.numbers.function(expr, first.value)

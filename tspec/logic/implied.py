@@ -16,7 +16,7 @@ from tspec.logic.overlap import both, may_be_decided, reads
 from tspec.logic.questions import Answered, Questions
 from tspec.logic.verdict import condition, conjuncts, same_truth, verdict
 from tspec.resolve import rules
-from tspec.resolve.rules import Contains, EventPattern, Expr, For, Holds, Rule, Window
+from tspec.resolve.rules import Claim, Contains, EventPattern, Expr, For, Holds, Rule, Window
 from tspec.resolve.walk import parts
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ def implies(stronger: Rule, weaker: Rule) -> Answered:
 
     Rules about other instances are not compared: then the answer is no, without a witness.
     """
-    stronger = _renamed(stronger, weaker)
+    stronger = renamed(stronger, weaker)
     if not _covers(stronger, weaker):
         return NO
     if _plainly(stronger, weaker):
@@ -40,7 +40,7 @@ def implies(stronger: Rule, weaker: Rule) -> Answered:
 
 def equivalent(first: Rule, second: Rule) -> Answered:
     """Whether two rules give every instance the same verdict; the witness is one in which not."""
-    first = _renamed(first, second)
+    first = renamed(first, second)
     if _frame(first) != _frame(second) or not _same_kind(first, second):
         return NO
     asked = Questions({})
@@ -74,7 +74,7 @@ def removes_implied(
             continue
         compared = Comparison()
         names = [f"v{n}" for n in range(len(found[members[0]].subjects))]
-        alike = {place: _with_names(found[place], names) for place in members}
+        alike = {place: with_names(found[place], names) for place in members}
         for weak in members:
             for strong in members:
                 if strong == weak or strong in by:
@@ -121,7 +121,7 @@ class Comparison:
                 return False
         if isinstance(stronger.expect, Holds):
             return bool(self._reads_of((stronger.expect.condition,)) & known)
-        return _claim_covers(stronger, weaker)
+        return claim_covers(stronger.expect, weaker.expect)
 
     def _reads_of(self, conditions: tuple[Expr, ...]) -> frozenset[Expr]:
         if conditions not in self._reads:
@@ -150,7 +150,7 @@ def _buckets(found: Sequence[Rule]) -> dict[Any, list[int]]:
     """The places of rules that may be about the same instances."""
     buckets: dict[Any, list[int]] = {}
     for place, rule in enumerate(found):
-        key = _frame(_with_names(rule, [f"v{n}" for n in range(len(rule.subjects))]))
+        key = _frame(with_names(rule, [f"v{n}" for n in range(len(rule.subjects))]))
         loose = (
             tuple(_unfiltered(each) for each in key[0]),
             key[1],
@@ -236,15 +236,14 @@ def _unfiltered(clause: For) -> For:
 
 def _plainly(stronger: Rule, weaker: Rule) -> bool:
     """The same claim under fewer conditions: no question is needed."""
-    if not _claim_covers(stronger, weaker):
+    if not claim_covers(stronger.expect, weaker.expect):
         return False
     strong, weak = set(conjuncts(stronger.when)), set(conjuncts(weaker.when))
     return strong == weak if stronger.across else strong <= weak
 
 
-def _claim_covers(stronger: Rule, weaker: Rule) -> bool:
+def claim_covers(strong: Claim, weak: Claim) -> bool:
     """The stronger claim is broken wherever the weaker one is, by what is written."""
-    strong, weak = stronger.expect, weaker.expect
     if isinstance(strong, Holds) and isinstance(weak, Holds):
         return set(conjuncts(weak.condition)) <= set(conjuncts(strong.condition))
     if isinstance(strong, Contains) and isinstance(weak, Contains):
@@ -268,7 +267,7 @@ def _violated_too(stronger: Rule, weaker: Rule, asked: Questions) -> z3.BoolRef:
         also_broken = encoder.encode(stronger.expect.condition).false
     else:
         broken = z3.BoolVal(True, encoder.context)
-        also_broken = z3.BoolVal(_claim_covers(stronger, weaker), encoder.context)
+        also_broken = z3.BoolVal(claim_covers(stronger.expect, weaker.expect), encoder.context)
     follows = z3.Implies(z3.And(due.true, broken), z3.And(also_due.true, also_broken))
     if stronger.across:
         return z3.And(same_truth(due, also_due), follows)
@@ -278,14 +277,14 @@ def _violated_too(stronger: Rule, weaker: Rule, asked: Questions) -> z3.BoolRef:
 # --- names --------------------------------------------------------------------------------------
 
 
-def _renamed(rule: Rule, like: Rule) -> Rule:
+def renamed(rule: Rule, like: Rule) -> Rule:
     """The rule with the variables of another one."""
     if len(rule.subjects) != len(like.subjects):
         return rule
-    return _with_names(rule, [clause.variable for clause in like.subjects])
+    return with_names(rule, [clause.variable for clause in like.subjects])
 
 
-def _with_names(rule: Rule, names: Sequence[str]) -> Rule:
+def with_names(rule: Rule, names: Sequence[str]) -> Rule:
     new = dict(zip((clause.variable for clause in rule.subjects), names, strict=True))
     return replace(
         rule,

@@ -7,25 +7,31 @@ is larger gives no smaller result.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
 
 import z3
 
-from tspec.logic.sorts import EXACT, Sorts, known_number
+from tspec.logic.sorts import Sorts, known_number
 from tspec.resolve import rules
 
 
 class Numbers:
     """Comparison and arithmetic in one context."""
 
-    def __init__(self, sorts: Sorts) -> None:
+    def __init__(self, sorts: Sorts, exact: bool = False) -> None:
         self.sorts = sorts
+        self.exact = exact
+        """Sums and products of floats as IEEE computes them, rounded to the nearest even."""
+        self.left_open = False
+        """Whether some sum or product of floats is an unknown function."""
         self._products: list[tuple[float, Any, Any]] = []
         """(constant factor, the other factor, the product), in floats."""
         self._sums: list[tuple[float, Any, Any]] = []
         self._nan: list[z3.BoolRef] = []
+        self._floats: list[tuple[Any, Any]] = []
+        """(an int, the float that it rounds to)"""
 
     def constant(self, expr: rules.Expr) -> z3.FPRef | None:
         """The float of an expression of constants."""
@@ -39,11 +45,25 @@ class Numbers:
             return self.sorts.number(_float(constant))
         if value.sort() == self.sorts.float:
             return value
-        return self._function("float of int", (value,), self.sorts.float)
+        found = self._function("float of int", (value,), self.sorts.float)
+        if not any(value.eq(known) for known, _ in self._floats):
+            self._nan.append(z3.Not(z3.fpIsNaN(found, self.sorts.context)))
+            for known, as_float in self._floats:
+                self._nan.append(z3.Implies(known <= value, self._at_most(as_float, found)))
+                self._nan.append(z3.Implies(value <= known, self._at_most(found, as_float)))
+            self._floats.append((value, found))
+        return found
 
     def _at_most(self, small: Any, large: Any) -> z3.BoolRef:
         found: z3.BoolRef = z3.fpLEQ(small, large, self.sorts.context)
         return found
+
+    def in_order(self, small: Any, large: Any) -> z3.BoolRef:
+        """`small <= large`, or one is NaN."""
+        if small.sort() == self.sorts.int:
+            return _in_ints("<=", small, large)
+        nan = [z3.fpIsNaN(each, self.sorts.context) for each in (small, large)]
+        return z3.Or(*nan, self._at_most(small, large))
 
     def _function(self, name: str, arguments: Sequence[Any], result: z3.SortRef) -> Any:
         kinds = [argument.sort() for argument in arguments]
@@ -61,25 +81,33 @@ class Numbers:
         ):
             constant = known_number(other)
             if int_side.sort() == self.sorts.int and constant is not None:
-                found = self._int_with_float(op, int_side, float(constant))
-                if found is not None:
-                    return found
+                return self._int_with_float(op, int_side, _float(constant))
         a, b = self.to_float(expr.left, left), self.to_float(expr.right, right)
         compared: z3.BoolRef = _IN_FLOATS[expr.op](a, b, self.sorts.context)
         return compared
 
-    def _int_with_float(self, op: str, value: Any, constant: float) -> z3.BoolRef | None:
-        """An int against a float constant, both as float64; below 2**53 that is exact."""
+    def _int_with_float(self, op: str, value: Any, constant: float) -> z3.BoolRef:
+        """An int against a float constant, both as float64: rounding keeps the order of ints."""
+        context = self.sorts.context
         if math.isnan(constant):
-            return z3.BoolVal(False, self.sorts.context)
-        if not abs(constant) < EXACT:
-            return None
-        below = math.floor(constant)
-        if below == constant:
-            return _in_ints(op, value, z3.IntVal(below, self.sorts.context))
-        if op == "==":
-            return z3.BoolVal(False, self.sorts.context)
-        return value <= below if op in ("<", "<=") else value > below
+            return z3.BoolVal(False, context)
+        at_least = _first_int(lambda number: _float(number) >= constant)
+        above = _first_int(lambda number: _float(number) > constant)
+        everything, nothing = z3.BoolVal(True, context), z3.BoolVal(False, context)
+
+        def reaches(bound: int | None) -> z3.BoolRef:
+            return (
+                nothing if bound is None else everything if bound == -_ENDLESS else value >= bound
+            )
+
+        found = {
+            "<": z3.Not(reaches(at_least)),
+            "<=": z3.Not(reaches(above)),
+            ">": reaches(above),
+            ">=": reaches(at_least),
+            "==": z3.And(reaches(at_least), z3.Not(reaches(above))),
+        }
+        return found[op]
 
     # --- arithmetic -----------------------------------------------------------------------------
 
@@ -103,8 +131,11 @@ class Numbers:
         if folded is not None:
             return self.sorts.number(_float(folded))
         a, b = self.to_float(expr.left, left), self.to_float(expr.right, right)
+        if self.exact:
+            return _IEEE[expr.op](z3.RNE(self.sorts.context), a, b, self.sorts.context)
         if expr.op in "+*" and (constants[0] is None, str(a)) > (constants[1] is None, str(b)):
             a, b, constants = b, a, (constants[1], constants[0])
+        self.left_open = True
         result = self._function(f"float {expr.op}", (a, b), self.sorts.float)
         nan = [z3.fpIsNaN(each, self.sorts.context) for each in (a, b, result)]
         self._nan.append(z3.Implies(z3.Or(nan[0], nan[1]), nan[2]))
@@ -122,6 +153,13 @@ class Numbers:
         """`-x` of a known number."""
         is_float = value.sort() == self.sorts.float
         return z3.fpNeg(value, self.sorts.context) if is_float else -value
+
+    def finite(self, value: Any) -> z3.BoolRef:
+        """Neither NaN nor infinite."""
+        context = self.sorts.context
+        if value.sort() == self.sorts.int:
+            return z3.BoolVal(True, context)
+        return z3.Not(z3.Or(z3.fpIsNaN(value, context), z3.fpIsInf(value, context)))
 
     def function(self, expr: rules.Function, value: Any) -> Any:
         """`abs(x)`, `divisible(x, by: 8)` of a known number; None where it is not looked into."""
@@ -182,6 +220,20 @@ def _float(value: int | float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
+_ENDLESS = 2**1025
+
+
+def _first_int(reached: Callable[[int], bool]) -> int | None:
+    """The smallest int that reaches a bound, which larger ones do too; -2**1025 if all do."""
+    low, high = -_ENDLESS, _ENDLESS
+    if not reached(high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle) else (middle + 1, high)
+    return low
+
+
 def _in_ints(op: str, left: Any, right: Any) -> z3.BoolRef:
     found: z3.BoolRef = {
         "==": left == right,
@@ -195,3 +247,4 @@ def _in_ints(op: str, left: Any, right: Any) -> z3.BoolRef:
 
 _TURNED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _IN_FLOATS = {"==": z3.fpEQ, "<": z3.fpLT, "<=": z3.fpLEQ, ">": z3.fpGT, ">=": z3.fpGEQ}
+_IEEE = {"+": z3.fpAdd, "-": z3.fpSub, "*": z3.fpMul, "/": z3.fpDiv}

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import z3
 
 from tspec.logic.encode import Encoder
+from tspec.logic.values import float_value
 from tspec.resolve.rules import Expr
 from tspec.resolve.text import text
 
@@ -89,20 +90,5 @@ def _value(value: Any) -> str:
     if z3.is_int_value(value):
         return str(value.as_long())
     if isinstance(value, z3.FPNumRef):
-        return _float(value)
+        return repr(float_value(value))
     return str(value)
-
-
-def _float(value: z3.FPNumRef) -> str:
-    if value.isNaN():
-        return "nan"
-    if value.isInf():
-        return "-inf" if value.isNegative() else "inf"
-    if value.isZero():
-        return "-0.0" if value.isNegative() else "0.0"
-    sign = -1.0 if value.sign() else 1.0
-    significand = float(value.significand_as_long()) / 2**52
-    exponent = value.exponent_as_long(biased=True)
-    if exponent == 0:
-        return repr(sign * significand * 2.0**-1022)
-    return repr(sign * (1.0 + significand) * 2.0 ** (exponent - 1023))

@@ -16,7 +16,7 @@ TENSORS: Mapping[str, tuple[str, ...]] = {
     "buffer": ("data",),
     "state": ("data",),
     "generator": ("state",),
-    "message": ("sent", "received", "buffer"),
+    "message": ("sent", "received", "read"),
 }
 """Fields that hold a tensor."""
 
@@ -66,6 +66,7 @@ class Instants:
         if event in UPDATES:
             yield from self._before_update(source)
         elif event == "backward":
+            yield from self._messages(source)
             yield from self._plain_of(source, "module", ("training",))
         elif event == "clip":
             yield from self._tensors_of(source, "parameter", ("grad", "main_grad"))
@@ -83,12 +84,20 @@ class Instants:
             return self._batches(source)
         return () if self._is_light(event) else self._after(event, source)
 
+    def _messages(self, source: Source) -> Iterator[Sample]:
+        """What was sent to this rank, and what became of it."""
+        if source.subjects("message"):
+            yield from self._plain_of(source, "message", ("source", "target"))
+            yield from self._tensors_of(source, "message")
+
     def _after_forward(self, source: Source) -> Iterator[Sample]:
+        yield from self._messages(source)
         yield from self._tensors_of(source, "generator")
         yield from self._tensors_of(source, "buffer")
 
     def _after(self, event: str, source: Source) -> Iterator[Sample]:
         if event in UPDATES:
+            yield from self._messages(source)
             yield from self._tensors_of(source, "parameter", ("data", "main"))
             yield from self._tensors_of(source, "state")
         elif event == "backward":
@@ -125,6 +134,7 @@ class Instants:
     # --- what is sampled -----------------------------------------------------------------------------
 
     def _before_forward(self, source: Source) -> Iterator[Sample]:
+        yield from self._messages(source)
         yield from self._new(source, "module")
         yield from self._new(source, "parameter")
         yield from self._new(source, "buffer")

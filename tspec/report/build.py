@@ -8,9 +8,10 @@ from tspec.check.verdicts import Verdicts
 from tspec.report import wording
 from tspec.report.aspects import aspects
 from tspec.report.collect import Symptom, symptoms, tallies
-from tspec.report.findings import Finding, Report, Severity, Tally
+from tspec.report.findings import Finding, Report, Tally
 from tspec.report.folding import fold
-from tspec.resolve.rules import Program, Rule, Vocabulary
+from tspec.report.results import severity
+from tspec.resolve.rules import Program, Vocabulary
 
 
 def report(
@@ -36,6 +37,7 @@ def report(
         ),
         tallies=tallies(program.rules, verdicts) if counted is None else counted,
         notes=verdicts.notes,
+        off=tuple((rule.qualified, rule.set_by) for rule in program.off),
     )
 
 
@@ -59,15 +61,9 @@ def _finding(
         last_step=symptom.last_step,
         violated=symptom.violated,
         decided=symptom.decided,
-        severity=_severity(rule),
+        severity=severity(rule),
         action=wording.action(rule),
         explanation=" ".join(rule.doc.split()),
         look=wording.look(symptom, aspects(rule, vocabulary)),
         consequences=consequences,
     )
-
-
-def _severity(rule: Rule) -> Severity:
-    if rule.draft:
-        return "draft"
-    return "error" if any(r.action != "warn" for r in rule.responses) else "warning"

@@ -85,6 +85,8 @@ class Report:
     notes: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     """Faults of tspec's own: what they concern was not looked at."""
+    off: tuple[tuple[str, str], ...] = ()
+    """Rules that are switched off, and by whom: `tspec.toml:7`."""
 
     def without_drafts(self) -> Report:
         """The report on accepted rules alone."""

@@ -44,6 +44,7 @@ def print_counts(report: Report, console: Console) -> None:
     for state, sentence in _STATES.items():
         if sentence and states[state]:
             _print_silent(states[state], sentence, SHOWN if state == "blind" else FEW, console)
+    _print_off(report.off, console)
     said = {t.rule for state, sentence in _STATES.items() if sentence for t in states[state]}
     for note in report.notes:
         if note.partition(": ")[0] not in said:
@@ -83,6 +84,17 @@ def _print_silent(tallies: list[Tally], sentence: str, shown: int, console: Cons
     listed = ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
     console.print(Text(f"{len(tallies)} {sentence}:"), highlight=False)
     _indented(listed, console, style="dim")
+
+
+def _print_off(off: tuple[tuple[str, str], ...], console: Console) -> None:
+    """Rules that are switched off, by the place that says so."""
+    by: dict[str, list[str]] = {}
+    for rule, who in off:
+        by.setdefault(who, []).append(rule.rpartition(".")[2])
+    for who, names in by.items():
+        console.print(Text(f"{len(names)} off by {_from_here(who)}:"), highlight=False)
+        more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+        _indented(", ".join(names[:FEW]) + more, console, style="dim")
 
 
 def _print_finding(finding: Finding, rule: Rule | None, console: Console) -> None:

@@ -66,10 +66,14 @@ def look(symptom: Symptom, about: frozenset[str]) -> str:
 
 
 def action(rule: rules.Rule) -> str:
-    """The rule's actions as its `else` says them; drafts only warn."""
+    """The rule's actions as its `else` says them; drafts only warn.
+
+    Where a user of the rule set its action, that is told too.
+    """
     if rule.draft or not rule.responses:
         return "warn"
-    return ", then ".join(map(_response, rule.responses))
+    said = ", then ".join(map(_response, rule.responses))
+    return f"{said} (set by {rule.set_by})" if rule.set_by else said
 
 
 def subject(symptom: Symptom) -> str:

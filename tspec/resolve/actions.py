@@ -63,17 +63,25 @@ def _action(word: nodes.Word, place: Place) -> rules.ActionName:
 def _check_possible(
     action: rules.ActionName, window: rules.Window, node: nodes.Response, place: Place
 ) -> None:
-    """`skip` needs an instant before the update; nothing can be stopped that has ended."""
-    if action == "skip":
-        late = _after_the_update(window)
-        if late:
-            hint = "write `before optimizer.step`, or another action"
-            place.refuse("TS0155", f"{late}, so nothing is left to skip", node.action, hint)
-    if action in ("stop", "rollback") and window.span == "run":
-        hint = "write `warn` or `raise`"
-        place.refuse(
-            "TS0155", f"the run is over, so there is nothing to {action}", node.action, hint
+    wrong = impossible(action, window)
+    if wrong is not None:
+        place.refuse("TS0155", wrong[0], node.action, wrong[1])
+
+
+def impossible(action: rules.ActionName, window: rules.Window) -> tuple[str, str] | None:
+    """Why an action cannot be taken any more, with what to write instead; None where it can.
+
+    `skip` needs an instant before the update; nothing can be stopped that has ended.
+    """
+    late = _after_the_update(window) if action == "skip" else None
+    if late:
+        return (
+            f"{late}, so nothing is left to skip",
+            "write `before optimizer.step`, or another action",
         )
+    if action in ("stop", "rollback") and window.span == "run":
+        return f"the run is over, so there is nothing to {action}", "write `warn` or `raise`"
+    return None
 
 
 def _after_the_update(window: rules.Window) -> str | None:

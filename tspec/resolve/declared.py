@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tspec.resolve.scripted import Script
 from tspec.resolve.types import Type
 from tspec.source import Source
 from tspec.syntax import nodes
@@ -186,10 +187,19 @@ class ReplayDeclaration:
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """`violates RULE ...` or `passes RULE`; `rule` is its qualified name, None for `all others`."""
+
+    rule: str | None
+    node: nodes.Violates | nodes.Passes = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class TestDeclaration:
     """What must be violated where in a recorded or scripted trace.
 
-    `rules` are the qualified names of the rules that it names, in their order.
+    `rules` are the qualified names of the rules that it names, in their order; `seen` of all that it
+    may name, which are `all others`.
     """
 
     __test__ = False  # pytest: this is no test class
@@ -199,3 +209,7 @@ class TestDeclaration:
     rules: tuple[str, ...]
     source: Source = field(compare=False, repr=False)
     node: nodes.Test = field(compare=False, repr=False)
+    script: Script | None = field(default=None, repr=False)
+    """What happens in it, or None for a test of a recording."""
+    outcomes: tuple[Outcome, ...] = ()
+    seen: tuple[str, ...] = field(default=(), repr=False)

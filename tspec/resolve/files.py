@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -14,6 +14,7 @@ from tspec.resolve.findings import Findings
 from tspec.resources import Folder, shipped
 from tspec.source import Source, Span
 from tspec.syntax import nodes
+from tspec.syntax.editions import upgrade
 from tspec.syntax.parse import parse
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
@@ -22,6 +23,8 @@ _NOT_SPECS = frozenset({"node_modules", "__pycache__", "site-packages", "build",
 _SHIPPED: tuple[Folder, ...] = ("stdlib", "specs")
 _MOST_FOLDERS = 5000
 """A file outside of any project may lie in a home folder, which is not searched to its end."""
+TESTS = ".test.tspec"
+"""What the names of files end with that hold the tests of the rules beside them."""
 _MARKS_OF_A_PROJECT = ("pyproject.toml", "tspec.toml", ".git")
 
 
@@ -38,6 +41,8 @@ class Unit:
     """Tells files apart that have no module line."""
     broken: frozenset[str] = frozenset()
     """Names of declarations that could not be read, in it or in what it uses."""
+    given: bool = False
+    """It was named itself, or lies in a folder that was: no pack or `use` brought it."""
 
 
 def is_pack(file: nodes.File) -> bool:
@@ -49,8 +54,17 @@ def is_pack(file: nodes.File) -> bool:
 class Reader:
     """Reads each file once, and finds the modules that files use."""
 
-    def __init__(self, project: Path | None, findings: Findings) -> None:
+    def __init__(
+        self,
+        project: Path | None,
+        findings: Findings,
+        texts: Mapping[Path, str] | None = None,
+        *,
+        tests: bool = False,
+    ) -> None:
         self._project = project
+        self._tests = tests
+        self._texts = {str(path.resolve()): text for path, text in (texts or {}).items()}
         self._findings = findings
         self._units: dict[str, Unit] = {}
         self._modules: dict[str, str] = {}
@@ -82,23 +96,44 @@ class Reader:
         return units
 
     def _open_packs(self) -> None:
-        """Who asks for a pack asks for the rules of the modules that it uses."""
-        pending = [unit for unit in self._units.values() if unit.asked and is_pack(unit.file)]
+        """Who asks for a pack asks for the rules of the modules that it uses.
+
+        So does, for one module, who says in its `use` line what the rules are to do.
+        """
+        pending = [unit for unit in self._units.values() if unit.asked]
         while pending:
-            for use in pending.pop().file.uses:
+            file = pending.pop().file
+            for use in file.uses:
                 key = self._modules.get(use.module.text)
-                if key is None or self._units[key].asked:
-                    continue
-                self._units[key] = replace(self._units[key], asked=True)
-                if is_pack(self._units[key].file):
+                wanted = is_pack(file) or bool(use.settings)
+                if key is not None and wanted and not self._units[key].asked:
+                    self._units[key] = replace(self._units[key], asked=True)
                     pending.append(self._units[key])
+
+    def rules_of(self, module: str) -> tuple[str, ...] | None:
+        """The names of the rules of a module that may not have been read, or None without it."""
+        path = self._find(module, self._near())
+        if path is None:
+            return None
+        file = parse(Source.read(path)).file
+        return tuple(n.name.text for n in file.declarations if isinstance(n, nodes.Invariant))
+
+    def names(self) -> list[str]:
+        """All modules that can be used."""
+        own = self._own_modules(self._near())
+        return [*self._shipped_modules(), *own, *self._modules]
+
+    def _near(self) -> Path:
+        """A file of the project: the first that was asked for, or one of the working folder."""
+        asked = (unit for unit in self._units.values() if unit.asked)
+        return next((Path(unit.source.path) for unit in asked), Path.cwd() / "x")
 
     def _files_of(self, path: Path) -> list[Path]:
         """The spec files that a path stands for: a file, a folder, a shipped module or pack."""
         if path.name in ("", ".."):
             path = path.resolve()
         if path.is_dir():
-            found = sorted(path.rglob("*.tspec"))
+            found = self._below(path)
             if not found:
                 self._complain("TS0103", f"the folder `{path}` holds no .tspec file", path)
             return found
@@ -106,7 +141,7 @@ class Reader:
             return [path]
         for candidate in _shipped_paths(path):
             if candidate.is_dir():
-                return sorted(candidate.rglob("*.tspec"))
+                return self._below(candidate)
             if candidate.is_file():
                 return [candidate]
         if _DOTTED.fullmatch(str(path)) and not str(path).endswith(".tspec"):
@@ -117,6 +152,11 @@ class Reader:
         self._complain("TS0103", f"there is no file, folder, module or pack `{path}`", path, hint)
         return []
 
+    def _below(self, folder: Path) -> list[Path]:
+        """The spec files of a folder; those that hold tests beside rules only if tests are wanted."""
+        found = sorted(folder.rglob("*.tspec"))
+        return [path for path in found if self._tests or not path.name.endswith(TESTS)]
+
     def _complain(self, code: str, message: str, path: Path, hint: str | None = None) -> None:
         self._findings.add(code, message, (Source(str(path), ""), Span(0, 0)), hint=hint)
 
@@ -125,7 +165,8 @@ class Reader:
         if key in self._units:
             return self._units[key]
         try:
-            source = Source.read(path)
+            text = self._texts.get(key)
+            source = Source.read(path) if text is None else Source(str(path), text)
         except OSError as problem:
             self._complain("TS0103", f"cannot read `{path}`: {problem.strerror}", path)
             return None
@@ -133,11 +174,13 @@ class Reader:
 
     def _add(self, source: Source, key: str, *, asked: bool) -> Unit:
         parsed = parse(source)
+        if parsed.file.edition is not None:
+            # What an older edition wrote otherwise is read as if it were written today.
+            parsed = replace(parsed, file=upgrade(parsed.file).file)
         self._findings.extend(parsed.diagnostics)
         module = parsed.file.module
-        unit = Unit(
-            source, parsed.file, module.name.text if module else "", asked, key, parsed.broken
-        )
+        name = module.name.text if module else ""
+        unit = Unit(source, parsed.file, name, asked, key, parsed.broken, given=asked)
         self._units[key] = unit
         if module:
             first = self._units.get(self._modules.setdefault(unit.name, key))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tspec.config.settings import RuleSetting
 from tspec.diagnostics import Diagnostic, Related
 from tspec.resolve import rules
 from tspec.resolve.expressions import lower
@@ -15,6 +16,8 @@ from tspec.resolve.invariants import lower_invariant
 from tspec.resolve.others import lower_others
 from tspec.resolve.place import Place, Refused
 from tspec.resolve.scope import Scope, scopes
+from tspec.resolve.settings import settle
+from tspec.resolve.versions import check_versions
 from tspec.resolve.vocabulary import bare_event, gather
 from tspec.resolve.walk import parts
 from tspec.source import Source, Span
@@ -32,33 +35,51 @@ class Loaded:
 
     program: rules.Program | None
     diagnostics: tuple[Diagnostic, ...]
+    units: tuple[Unit, ...] = ()
+    """All files that were read, those that others only use included."""
 
 
-def load(paths: Sequence[Path], *, project: Path | None = None) -> Loaded:
+def load(
+    paths: Sequence[Path],
+    *,
+    project: Path | None = None,
+    texts: Mapping[Path, str] | None = None,
+    tests: bool = False,
+    settings: Sequence[RuleSetting] = (),
+) -> Loaded:
     """Read spec files, and what they use, and resolve them.
 
     A folder stands for all `.tspec` files in it; a path that does not exist may be a shipped pack
     (`specs/essentials`) or a module (`std.hygiene`). `project` is where modules are looked for
     after the shipped ones; without it, the nearest folder above a file that holds a
-    pyproject.toml, a tspec.toml or a .git. Never raises: what is wrong is in the diagnostics.
+    pyproject.toml, a tspec.toml or a .git. `texts` are read instead of the files at those paths,
+    as an editor has them. `settings` are what a project says about single rules. `tests` are wanted too: the `.test.tspec` files of a folder. Never raises:
+    what is wrong is in the diagnostics.
     """
     findings = Findings()
-    units = Reader(project, findings).read([Path(path) for path in paths])
-    return _resolve(units, findings)
+    reader = Reader(project, findings, texts, tests=tests)
+    units = reader.read([Path(path) for path in paths])
+    return _resolve(units, findings, reader, settings)
 
 
 def load_text(text: str, name: str = "<text>", *, project: Path | None = None) -> Loaded:
     """Resolve a spec that stands in no file. `name` is how diagnostics call it."""
     findings = Findings()
-    units = Reader(project, findings).read_text(Source(name, text))
-    return _resolve(units, findings)
+    reader = Reader(project, findings)
+    return _resolve(reader.read_text(Source(name, text)), findings, reader)
 
 
-def _resolve(units: tuple[Unit, ...], findings: Findings) -> Loaded:
+def _resolve(
+    units: tuple[Unit, ...],
+    findings: Findings,
+    reader: Reader,
+    settings: Sequence[RuleSetting] = (),
+) -> Loaded:
     units = _with_broken(units)
     vocabulary, _ = gather(users_last(units), findings)
     by_unit = scopes(units, vocabulary, findings)
     lowered: list[rules.Rule] = []
+    only_used: list[rules.Rule] = []
     asked = {unit.key for unit in units if unit.asked}
     for unit in units:
         scope = by_unit[unit.key]
@@ -66,14 +87,18 @@ def _resolve(units: tuple[Unit, ...], findings: Findings) -> Loaded:
         found = _rules(scope, findings)
         if unit.key in asked:
             lowered += found
+        else:
+            only_used += found
     _refuse_doubles([by_unit[unit.key] for unit in units], findings)
+    settled = settle(units, lowered, settings, reader, findings)
+    versions = check_versions(units, findings)
     others = lower_others([by_unit[unit.key] for unit in units], findings)
     diagnostics = _without_consequences(findings.all(), units)
     if findings.failed:
-        return Loaded(None, diagnostics)
+        return Loaded(None, diagnostics, units)
     files = tuple(unit.file for unit in units if unit.asked)
     program = rules.Program(
-        tuple(lowered),
+        settled.kept,
         _with_bare(vocabulary, lowered),
         files,
         others.meshes,
@@ -82,8 +107,11 @@ def _resolve(units: tuple[Unit, ...], findings: Findings) -> Loaded:
         others.equivalences,
         others.replays,
         others.tests,
+        tuple(only_used),
+        settled.off,
+        versions,
     )
-    return Loaded(program, diagnostics)
+    return Loaded(program, diagnostics, units)
 
 
 def _without_consequences(

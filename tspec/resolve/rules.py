@@ -6,6 +6,7 @@ inference's emitter all read. It holds no syntax: what two spellings mean is one
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -19,6 +20,7 @@ from tspec.resolve.declared import FieldDeclaration as FieldDeclaration
 from tspec.resolve.declared import GroupDeclaration as GroupDeclaration
 from tspec.resolve.declared import LayoutDeclaration as LayoutDeclaration
 from tspec.resolve.declared import MeshDeclaration as MeshDeclaration
+from tspec.resolve.declared import Outcome as Outcome
 from tspec.resolve.declared import ReplayDeclaration as ReplayDeclaration
 from tspec.resolve.declared import TestDeclaration as TestDeclaration
 from tspec.resolve.declared import Vocabulary as Vocabulary
@@ -459,6 +461,8 @@ class Rule:
     expect: Claim
     responses: tuple[Response, ...]
     node: nodes.Invariant = field(compare=False, repr=False)
+    set_by: str = field(default="", compare=False)
+    """Who set another action than its `else` says, or switched it off: `tspec.toml:7`."""
 
     @property
     def qualified(self) -> str:
@@ -483,3 +487,9 @@ class Program:
     equivalences: tuple[EquivalenceDeclaration, ...] = ()
     replays: tuple[ReplayDeclaration, ...] = ()
     tests: tuple[TestDeclaration, ...] = ()
+    used: tuple[Rule, ...] = field(default=(), repr=False)
+    """Rules of modules that are only used, which tests may name."""
+    off: tuple[Rule, ...] = ()
+    """Rules that would be among `rules`, and are switched off, as `Rule.set_by` says."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Of the modules that say one (`module a.b version "1.2"`), by their names."""

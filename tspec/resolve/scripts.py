@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tspec.diagnostics import Related, did_you_mean
-from tspec.resolve import types
-from tspec.resolve.declared import MeshDeclaration, TestDeclaration
-from tspec.resolve.events import pattern
+from tspec.resolve.declared import MeshDeclaration, Outcome, TestDeclaration
 from tspec.resolve.expressions import lower
-from tspec.resolve.fields import fields_of
 from tspec.resolve.findings import Findings
 from tspec.resolve.meshes import Reporter
-from tspec.resolve.place import Place, Refused
+from tspec.resolve.place import Place
 from tspec.resolve.scope import Scope
-from tspec.resolve.tensors import RESULTS
-from tspec.resolve.type_names import plain
-from tspec.resolve.types import Entity, Type
+from tspec.resolve.scripted import Script, Steps
+from tspec.resolve.statements import Stage, statements
 from tspec.syntax import nodes
-
-Happenings = Sequence[nodes.Happening | nodes.Change | nodes.RankScript]
-_NUMBERS = ("nan", "inf")
 
 
 class _Test:
@@ -28,9 +21,8 @@ class _Test:
 
     def __init__(self, reporter: Reporter, findings: Findings, ranks: int) -> None:
         self.reporter = reporter
-        self.findings = findings
         self.ranks = ranks
-        self.place = Place(reporter.scope, findings, lower, "let", {})
+        self.stage = Stage(Place(reporter.scope, findings, lower, "let", {}), ranks)
 
 
 def lower_test(
@@ -48,12 +40,29 @@ def lower_test(
     script = next((each for each in node.clauses if isinstance(each, nodes.Events)), None)
     ranks = _ranks(script, meshes, reporter) if script else 0
     test = _Test(reporter, findings, ranks)
+    performed = None
     if script is not None:
-        _check_steps(script.steps, test)
+        mesh = meshes.get(script.mesh.text) if script.mesh else None
+        performed = Script(ranks, _axes(mesh, ranks), _steps(script.steps, test))
     used = _check_outcomes(node, names, script, test)
-    if reporter.failed:
+    if reporter.failed or test.stage.failed:
         return None
-    return TestDeclaration(node.title.value, scope.unit.name, tuple(used), scope.source, node)
+    outcomes = tuple(
+        Outcome(names[clause.rule.text] if clause.rule else None, clause)
+        for clause in node.clauses
+        if isinstance(clause, nodes.Violates | nodes.Passes)
+    )
+    seen = tuple(dict.fromkeys(names.values()))
+    return TestDeclaration(
+        node.title.value,
+        scope.unit.name,
+        tuple(used),
+        scope.source,
+        node,
+        performed,
+        outcomes,
+        seen,
+    )
 
 
 def _ranks(script: nodes.Events, meshes: Mapping[str, MeshDeclaration], reporter: Reporter) -> int:
@@ -116,9 +125,10 @@ def _check_place(clause: nodes.Violates, script: nodes.Events | None, test: _Tes
 # --- scripts ------------------------------------------------------------------------------------
 
 
-def _check_steps(steps: Sequence[nodes.StepScript], test: _Test) -> None:
-    last = 0
-    for step in steps:
+def _steps(given: Sequence[nodes.StepScript], test: _Test) -> tuple[Steps, ...]:
+    last = -1
+    found = []
+    for step in given:
         if step.last < step.first:
             message = f"{step.first}..{step.last} holds no step"
             test.reporter.report("TS0191", message, step)
@@ -126,82 +136,25 @@ def _check_steps(steps: Sequence[nodes.StepScript], test: _Test) -> None:
             message = f"step {step.first} does not come after step {last}"
             test.reporter.report("TS0191", message, step, "steps are counted from 1 and only grow")
         last = max(last, step.last)
-        _check_happenings(step.inside, test, None)
+        found.append(Steps(step.first, step.last, statements(step.inside, test.stage)))
+    return tuple(found)
 
 
-def _check_happenings(given: Happenings, test: _Test, on: nodes.RankScript | None) -> None:
-    for each in given:
-        match each:
-            case nodes.Happening(event=event, inside=inside):
-                try:
-                    pattern(event, test.place)
-                except Refused:
-                    test.reporter.failed = True
-                _check_happenings(inside, test, on)
-            case nodes.RankScript(ranks=ranks, inside=inside):
-                if on is not None:
-                    test.reporter.report("TS0191", "a rank holds no other ranks", each)
-                for rank in ranks:
-                    if rank >= test.ranks:
-                        has = f"it has {test.ranks}, counted from 0"
-                        hint = f"write `events on {rank + 1} ranks`"
-                        test.reporter.report(
-                            "TS0191", f"there is no rank {rank}: {has}", each, hint
-                        )
-                _check_happenings(inside, test, each)
-            case nodes.Change(target=target, value=value):
-                _check_change(target, value, test)
+def _axes(mesh: MeshDeclaration | None, ranks: int) -> Mapping[str, tuple[tuple[int, ...], ...]]:
+    """Each rank's peers on each axis: those of the mesh, or as under DDP, all ranks read different data."""
+    world = tuple(range(ranks))
+    if mesh is None:
+        return {"dp": (world,) * ranks} if ranks > 1 else {}
+    found: dict[str, tuple[tuple[int, ...], ...]] = {}
+    for axes in (mesh.axes, *(again for _, again in mesh.regroups)):
+        stride = 1
+        for axis, size in axes:
+            found.setdefault(axis, tuple(_peers(rank, stride, size) for rank in world))
+            stride *= size
+    return found
 
 
-def _check_change(target: nodes.Expr, value: nodes.Expr, test: _Test) -> None:
-    """`parameter("head.weight").grad.norm = nan`: a field of a subject, or a feature of one."""
-    place = test.place
-    try:
-        of = _target_type(target, test)
-    except Refused:
-        test.reporter.failed = True
-        return
-    words = (*_NUMBERS, "absent") if of in (types.FLOAT, types.INT) else ("absent",)
-    if isinstance(value, nodes.Name) and value.text in words:
-        return
-    if isinstance(value, nodes.Negative) and isinstance(value.value, nodes.Name):
-        value = value.value
-        if value.text == "inf" and of == types.FLOAT:
-            return
-    try:
-        found = place.lower(value, of)
-    except Refused:
-        test.reporter.failed = True
-        return
-    kind = place.there(found)
-    whole = of == types.FLOAT and kind == types.INT
-    if plain(of) != kind and not whole:
-        test.reporter.report("TS0133", f"this is {plain(of)}, and never {kind}", value)
-
-
-def _target_type(target: nodes.Expr, test: _Test) -> Type:
-    place, scope = test.place, test.reporter.scope
-    match target:
-        case nodes.Attribute(value=owner, name=name) if (
-            nodes.dotted_text(target) not in scope.ambient
-        ):
-            of = plain(_target_type(owner, test))
-            known = dict(fields_of(of, place) or {})
-            if of == types.TENSOR:
-                known |= {str(feature): kind for feature, kind in RESULTS.items()}
-            if name.text not in known:
-                message = f"a {of} has no field `{name.text}`"
-                place.refuse("TS0121", message, name, did_you_mean(name.text, known))
-            return known[name.text]
-        case nodes.Call(
-            function=nodes.Name(text=kind), arguments=(nodes.Argument(value=nodes.String()),)
-        ):
-            if kind in scope.entities:
-                return Entity(kind)
-            hint = did_you_mean(kind, scope.entities)
-            place.refuse("TS0120", f"there is no entity `{kind}`", target, hint)
-    text = nodes.dotted_text(target)
-    if text is not None and text in scope.ambient:
-        return scope.ambient[text].type
-    hint = 'write `parameter("head.weight").grad.norm = nan`, or a name of the context'
-    place.refuse("TS0193", "this is nothing that a script can set", target, hint)
+def _peers(rank: int, stride: int, size: int) -> tuple[int, ...]:
+    """The ranks that differ from a rank in one coordinate only."""
+    own = rank // stride % size
+    return tuple(rank + (place - own) * stride for place in range(size))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from tspec.runtime.actions import Checks, RuleViolated, Stopped, strongest
 from tspec.runtime.edges import Call, Context, SkipCall, Source
-from tspec.runtime.exchange import Broken, Exchange
+from tspec.runtime.exchange import Broken, Exchange, Round
 from tspec.runtime.findings import Findings
 from tspec.runtime.gathering import Gathering, Packet
 from tspec.runtime.instant import Instant
@@ -21,7 +20,9 @@ from tspec.runtime.job import Hooks
 from tspec.runtime.ledger import Outcome
 from tspec.runtime.meeting import Book, Entry, evidence, instances, settle, settle_one
 from tspec.runtime.memory import Memory
+from tspec.runtime.pace import Pace
 from tspec.runtime.program import Program
+from tspec.runtime.state import RuleState
 from tspec.runtime.windows import Window
 
 UPDATES = ("optimizer.step", "update")
@@ -58,15 +59,21 @@ class Checker(Hooks):
         self.found: list[Outcome] = []
         """What was violated since the last check of actions."""
         self.faults: list[str] = []
+        self._noted: set[str] = set()
+        self._told: set[tuple[int, int]] = set()
+        """(step, rule) of what was violated, as far as the others were told."""
         self.stopped = ""
         self._structure_of: tuple[int, dict[tuple[str, str], Any]] = (0, {})
         self.silent = False
         self._looked = -1
         """The step in which new subjects were looked for; until the first, every call is an occasion."""
-        self.skips = any(r.action == "skip" for one in program.rules for r in one.responses)
-        self.meets = any(
-            one.across or any(r.action != "warn" or r.conditional for r in one.responses)
-            for one in program.rules
+        responses = [r for one in program.rules if not one.draft for r in one.responses]
+        self.skips = any(r.action == "skip" for r in responses)
+        self.meets = any(one.across for one in program.rules) or any(
+            r.action != "warn" or r.conditional for r in responses
+        )
+        self.pace = Pace(
+            self.exchange, any(r.action != "warn" for r in responses), self._tell_person
         )
         for rule in self.rules:
             rule.on_violation = self.found.append
@@ -136,21 +143,23 @@ class Checker(Hooks):
             return
         self.rank = source.rank
         at = (self._last.step, self._last.epoch)
+        if self.program.passing:
+            self._guarded(span, lambda: self._look(source))
         self._guarded(span, lambda: super(Checker, self).boundary(span, index, source))
         if self.program.firsts or self.program.passing:
             self._guarded(span, lambda: self._look(source))
         if span == "step":
-            self._guarded(span, lambda: self._meet(source, at, ending=False))
-            self._check(at, source)
+            self._guarded(span, lambda: self._step_opens(source, at))
 
     def finish(self, source: Source) -> None:
         """The run ended normally."""
         if self.silent:
             return
         at = (self._last.step, self._last.epoch)
+        if self.program.passing:
+            self._guarded("finish", lambda: self._look(source))
         self._guarded("finish", lambda: super(Checker, self).finish(source))
-        self._guarded("finish", lambda: self._meet(source, at, ending=True))
-        self._check(at, source, ending=True)
+        self._guarded("finish", lambda: self._run_ends(source, at))
 
     def forked(self, source: Source, worker: int | None) -> None:
         """This process is a fork: a rank of its own, or a loader's worker, which checks nothing."""
@@ -207,6 +216,12 @@ class Checker(Hooks):
                 f" its hook failed: {_described(fault)} (the job goes on)"
             )
 
+    def _tell_person(self, message: str) -> None:
+        """Something to know that is no fault of tspec's: once."""
+        if message not in self._noted:
+            self._noted.add(message)
+            sys.stderr.write(f"tspec: {message}\n")
+
     def _say(self, message: str) -> None:
         if message not in self.faults:
             self.faults.append(message)
@@ -250,31 +265,60 @@ class Checker(Hooks):
         self.done.add(key)
         return new
 
-    def _meet(self, source: Source, at: tuple[int, int], ending: bool) -> None:
-        """Put together what all ranks read, and decide what can be decided."""
-        self._tell(source, at, ending)
-        for number, entries in self.gathering.due(None if ending else at):
+    def _step_opens(self, source: Source, at: tuple[int, int]) -> None:
+        """Put together what all ranks read, and decide and do what can be."""
+        packet = self._packet(source, at, ending=False)
+        if not self._has_others():
+            self._take({source.rank: [packet]}, source)
+            return
+        staggered = bool(getattr(source, "staggered", False))
+        self._taking(self.pace.step_opens(packet, staggered), source)
+
+    def _run_ends(self, source: Source, at: tuple[int, int]) -> None:
+        """Tell the others, and hear what they tell until all have ended. There is nothing left to stop."""
+        packet = self._packet(source, at, ending=True)
+        if not self._has_others():
+            self._take({source.rank: [packet]}, source, ending=True)
+            return
+        again = self._packet(source, at, ending=True)
+        self._taking(self.pace.run_ends(packet, again), source, ending=True)
+
+    def _has_others(self) -> bool:
+        return self.meets and self.exchange.ready()
+
+    def _taking(self, rounds: Iterable[Round], source: Source, ending: bool = False) -> None:
+        """Take rounds as they come. If a rank is gone, this one goes on alone."""
+        try:
+            for found in rounds:
+                self._take(dict(enumerate(found)), source, ending)
+                if ending and (self.gathering.finished or self.stopped):
+                    return
+        except Broken as broken:
+            step = source.context.step
+            self._tell_person(
+                f"rank {source.rank}: another rank did not come to step {step} ({broken});"
+                " rules across ranks are unknown from here on"
+            )
+            self.gathering.alone(source.rank)
+            self._take({source.rank: self.exchange.pending}, source, ending)
+
+    def _take(
+        self, told: Mapping[int, Sequence[Packet]], source: Source, ending: bool = False
+    ) -> None:
+        """Take what ranks told: decide what all have passed, and do what is due, on all ranks alike."""
+        for rank, packets in told.items():
+            for packet in packets:
+                self.gathering.take({rank: packet})
+                self.pace.at_least(packet.pace)
+        for number, entries in self.gathering.due():
             self._settle_together(number, entries, source.rank)
+        for at, failed, held in self.gathering.over():
+            self._check(at, failed, held, source, ending)
 
-    def _tell(self, source: Source, at: tuple[int, int], ending: bool) -> None:
-        """Exchange what each rank has to tell; alone, only take it in."""
-        mine = self._packet(source, ending)
-        packets = {source.rank: mine}
-        if self.meets and self.exchange.ready():
-            try:
-                rows = self.exchange.gather(pickle.dumps(mine, protocol=5))
-                packets = dict(enumerate(map(pickle.loads, rows)))
-            except Broken as broken:
-                self._say(
-                    f"rank {source.rank}: another rank did not come to step {at[0]} ({broken});"
-                    " rules across ranks are unknown from here on"
-                )
-                self.gathering.alone(source.rank)
-        self.gathering.take(packets)
-
-    def _packet(self, source: Source, ending: bool) -> Packet:
+    def _packet(self, source: Source, closed: tuple[int, int], ending: bool) -> Packet:
         across = [rule for rule in self.rules if rule.declared.across]
         born = [] if self.memory is None else self.memory.meet(source, self.program.kinds)
+        failed = {(outcome.step, outcome.rule) for outcome in self.found}
         packet = Packet(
             at=(source.context.step, source.context.epoch),
             finished=ending,
@@ -284,19 +328,23 @@ class Checker(Hooks):
             places={r.declared.number: r.places[:] for r in across if r.places},
             groups={r.declared.number: dict(r.groups) for r in across if r.groups},
             off=[r.declared.number for r in across if not r.on],
-            failed={outcome.rule for outcome in self.found},
-            held=[n for n, rule in enumerate(self.rules) if self._held(n, rule.counts["holds"])],
+            failed=failed - self._told,
+            held=[r.declared.number for r in self.rules if self._held(r)],
+            closed=closed,
+            pace=self.pace.pace,
         )
+        self._told |= failed
         for rule in across:
             for kept in (rule.entries, rule.windows, rule.places, rule.groups):
                 kept.clear()
         return packet
 
-    def _held(self, number: int, count: int) -> bool:
-        """Whether an instance held since the last packet."""
+    def _held(self, rule: RuleState) -> bool:
+        """Whether an instance of this rank alone held since the last packet."""
+        number, count = rule.declared.number, rule.counts["holds"]
         before = self.gathering.counted.get(number, 0)
         self.gathering.counted[number] = count
-        return count > before
+        return count > before and not rule.declared.across
 
     def _settle_together(self, number: int, entries: Sequence[Entry], rank: int) -> None:
         """Decide the instances of a rule on every rank alike; one rank tells of each."""
@@ -314,22 +362,29 @@ class Checker(Hooks):
 
     # acting
 
-    def _check(self, at: tuple[int, int], source: Source, ending: bool = False) -> None:
+    def _check(
+        self, at: tuple[int, int], failed: set[int], held: set[int], source: Source, ending: bool
+    ) -> None:
         """The checks of a step are over: take the strongest action that is due, on all ranks alike.
 
         Where the run ends anyway, there is nothing left to do but to tell.
         """
-        failed, held = self.gathering.over()
         actions = {n: self.checks[n].add(n in failed, n in held, at) for n in sorted(failed | held)}
-        self._report({number for number, action in actions.items() if action}, source.rank)
+        due = {number for number, action in actions.items() if action}
+        self._report(due, at[0], source.rank)
+        self._told = {one for one in self._told if one[0] > at[0]}
         if not ending:
             self._do(actions, at, source)
+        elif strongest(list(actions.values())) in ENDING and not self.gathering.finished:
+            self.stopped = f"stopped in step {at[0]}"
 
-    def _report(self, due: set[int], rank: int) -> None:
+    def _report(self, due: set[int], step: int, rank: int) -> None:
+        """Tell of what was violated up to a step, where something is due about it."""
+        waiting = [outcome for outcome in self.found if outcome.step > step]
         for outcome in self.found:
-            if outcome.rule in due:
+            if outcome.rule in due and outcome.step <= step:
                 self.findings.add(self.program.rules[outcome.rule], outcome, rank)
-        self.found.clear()
+        self.found[:] = waiting
 
     def _do(self, actions: dict[int, str], at: tuple[int, int], source: Source) -> None:
         action = strongest(list(actions.values()))
@@ -356,18 +411,22 @@ class Checker(Hooks):
         at = (source.context.step, source.context.epoch)
         actions = self._would_be({outcome.rule for outcome in self.found}, at)
         if strongest(list(actions.values())) in ENDING:
-            self._report(set(actions), source.rank)
+            self._report(set(actions), at[0], source.rank)
             self._do(actions, at, source)
 
     def _before_update(self, source: Source) -> None:
         """All ranks agree whether this update is made."""
         at = (source.context.step, source.context.epoch)
-        self._guarded("update", lambda: self._tell(source, at, ending=False))
+        packet = self._packet(source, at, ending=False)
+        if self._has_others():
+            self._guarded("update", lambda: self._taking(self.pace.before_update(packet), source))
+        else:
+            self.gathering.take({source.rank: packet})
         for number, entries in self.gathering.complete():
             self._settle_together(number, entries, source.rank)
-        actions = self._would_be(self.gathering.failed, at)
+        actions = self._would_be(self.gathering.failed.get(at[0], set()), at)
         if strongest(list(actions.values())) in ENDING:
-            self._report(set(actions), source.rank)
+            self._report(set(actions), at[0], source.rank)
             self._do(actions, at, source)
         if "skip" in actions.values():
             raise SkipCall

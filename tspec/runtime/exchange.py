@@ -1,88 +1,198 @@
-"""One exchange of bytes among all ranks, on a process group of tspec's own.
+"""Rounds in which every rank gives something to all others, without waiting unless it is asked to.
 
-The group is gloo on the CPU, beside whatever the job uses; it is built from the job's store when all
-ranks first come here, and it outlives `destroy_process_group`.
+The n-th round of each rank is the n-th of every other. A rank takes part when it has something to give
+and its round before is over; what it has to give meanwhile goes into the next round together. A thread
+carries the rounds, so that they go on while the job's own communication waits for another rank.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
+import threading
+from collections import deque
 from datetime import timedelta
 from typing import Any
+
+from tspec.runtime.link import Link
 
 TIMEOUT = "TSPEC_TIMEOUT"
 """Environment variable: how many seconds a rank waits for the others."""
 SLOT = 8192
-"""Bytes of each rank that travel in the first round; longer ones need a second."""
+"""Bytes of each rank that travel at once at first; where they are too few, more do from then on."""
+MOST = 1 << 20
 HEAD = 8
+SLICE = timedelta(seconds=0.2)
+"""Between two looks whether the job has ended meanwhile."""
+QUEUE = 10_000
+"""So many things that wait for the others' next round mean that they never come."""
+
+Round = list[list[Any]]
+"""What each rank gave, in order of rank."""
 
 
 class Broken(Exception):
-    """Some rank did not come: it died, or hangs. The message says what was seen."""
+    """Some rank is gone. The message says what was seen."""
 
 
 class Exchange:
-    """The process group, from its first use to the end of the job."""
+    """The rounds of one rank, from the first to the end of the job."""
 
     def __init__(self) -> None:
         self.timeout = float(os.environ.get(TIMEOUT, "60"))
-        self._group: Any = None
-        self._world = 1
         self.broken = ""
+        self.pending: list[Any] = []
+        """What was given and has not yet come back with what others gave."""
+        self._carrier: _Carrier | None = None
 
     def ready(self) -> bool:
-        """Whether there are other ranks to meet."""
-        if self._group is not None:
-            return not self.broken
-        import torch.distributed as dist
-
-        if self.broken or not (dist.is_available() and dist.is_initialized()):
+        """Whether there are other ranks to meet; the first time that there are, connecting begins."""
+        if self.broken:
             return False
-        self._world = dist.get_world_size()
-        return self._world > 1
+        if self._carrier is None:
+            import torch.distributed as dist
 
-    def gather(self, mine: bytes) -> list[bytes]:
-        """What every rank brought, in order of rank. All ranks call it equally often. Raises Broken."""
-        try:
-            if self._group is None:
-                self._group = self._connect()
-            return self._rounds(mine)
-        except RuntimeError as problem:
-            self.broken = str(problem).splitlines()[0]
-            raise Broken(self.broken) from problem
+            if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
+                return False
+            self._carrier = _Carrier(Link())
+            self._carrier.start()
+        return True
+
+    @property
+    def busy(self) -> bool:
+        """Something was given that has not come back."""
+        return bool(self.pending)
+
+    def give(self, thing: Any) -> None:
+        """Give something to all ranks, in this rank's next round. Raises Broken."""
+        self.pending.append(thing)
+        if len(self.pending) > QUEUE:
+            self._break("a rank tells nothing")
+        if self._carrier is not None:
+            self._carrier.give(thing)
+
+    def collect(self, patience: float) -> Round | None:
+        """The next round that is over; None if that takes longer than so many seconds. Raises Broken."""
+        if self._carrier is None:
+            return None
+        found = self._carrier.take(patience)
+        if isinstance(found, str):
+            self._break(found)
+        elif found is not None:
+            count, given = found
+            del self.pending[:count]
+            return given
+        return None
 
     def close(self) -> None:
-        """Let go of the group while its threads can still end; one that hangs is left to the process."""
-        if not self.broken:
+        """Let go of the group while its threads can still end."""
+        if self._carrier is not None:
+            self._carrier.close()
+
+    def _break(self, why: str) -> None:
+        self.broken = why.splitlines()[0] if why else "unknown"
+        raise Broken(self.broken)
+
+
+class _Carrier(threading.Thread):
+    """Makes this rank's rounds, one after another."""
+
+    def __init__(self, link: Link) -> None:
+        super().__init__(name="tspec", daemon=True)
+        self._link = link
+        self._group: Any = None
+        self._changed = threading.Condition()
+        self._given: list[Any] = []
+        self._over: deque[tuple[int, Round]] = deque()
+        self._failed = ""
+        self._leaves = threading.Event()
+        self._slot = SLOT
+
+    # on the job's side
+
+    def give(self, thing: Any) -> None:
+        """Something for the next round."""
+        with self._changed:
+            self._given.append(thing)
+            self._changed.notify_all()
+
+    def take(self, patience: float) -> tuple[int, Round] | str | None:
+        """A round that is over and how much was given in it; why there are none any more; None: not yet."""
+        with self._changed:
+            if patience > 0:
+                self._changed.wait_for(lambda: self._over or self._failed, patience)
+            if self._over:
+                return self._over.popleft()
+            return self._failed or None
+
+    def close(self) -> None:
+        """The job ends: leave what is under way."""
+        self._leaves.set()
+        with self._changed:
+            self._changed.notify_all()
+        self.join(2.0)
+
+    # on the thread
+
+    def run(self) -> None:
+        """Connect, then make rounds until the job ends or a rank is gone."""
+        try:
+            self._group = self._link.connected(self._leaves)
+            while self._group is not None and (given := self._next()) is not None:
+                found = self._round(pickle.dumps(given, protocol=5))
+                if found is None:
+                    return  # with a collective under way the group cannot be let go
+                with self._changed:
+                    self._over.append((len(given), found))
+                    self._changed.notify_all()
             self._group = None
+        except Exception as problem:  # told by the job's side
+            with self._changed:
+                self._failed = str(problem) or type(problem).__name__
+                self._changed.notify_all()
 
-    def _connect(self) -> Any:
-        import torch.distributed as dist
-        from torch.distributed import ProcessGroupGloo
-        from torch.distributed.distributed_c10d import PrefixStore, _get_default_store
+    def _next(self) -> list[Any] | None:
+        """What was given for the next round; None when the job ends."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._given or self._leaves.is_set())
+            if self._leaves.is_set():
+                return None
+            given, self._given = self._given, []
+            return given
 
-        store = PrefixStore("tspec", _get_default_store())
-        waiting = timedelta(seconds=self.timeout)
-        return ProcessGroupGloo(store, dist.get_rank(), self._world, waiting)
+    def _round(self, payload: bytes) -> Round | None:
+        """What all gave, in two parts where it does not fit into one; None if the job ended meanwhile."""
+        rows = self._gathered(payload, self._slot)
+        if rows is None:
+            return None
+        longest = max(length for length, _ in rows)
+        if longest > self._slot - HEAD:
+            needed, size = longest + HEAD, self._slot
+            while size < needed:
+                size *= 2
+            self._slot = min(MOST, size)
+            rows = self._gathered(payload, needed)
+        return None if rows is None else [pickle.loads(row[:length]) for length, row in rows]
 
-    def _rounds(self, mine: bytes) -> list[bytes]:
-        first = self._all_gather(mine[: SLOT - HEAD], len(mine), SLOT)
-        longest = max(length for length, _ in first)
-        if longest <= SLOT - HEAD:
-            return [found for _, found in first]
-        return [found for _, found in self._all_gather(mine, len(mine), longest + HEAD)]
-
-    def _all_gather(self, mine: bytes, length: int, size: int) -> list[tuple[int, bytes]]:
+    def _gathered(self, payload: bytes, size: int) -> list[tuple[int, bytes]] | None:
+        """Length and bytes of what each rank gave, as far as they fit."""
         import torch
 
-        packed = bytearray(length.to_bytes(HEAD, "little") + mine)
-        packed += bytes(size - len(packed))
-        tensor = torch.frombuffer(packed, dtype=torch.uint8)
-        gathered = [torch.empty(size, dtype=torch.uint8, device="cpu") for _ in range(self._world)]
-        self._group.allgather([gathered], [tensor]).wait()
-        rows = [bytes(row.numpy().tobytes()) for row in gathered]
-        lengths = [int.from_bytes(row[:HEAD], "little") for row in rows]
-        return [
-            (n, row[HEAD : HEAD + min(n, size - HEAD)])
-            for n, row in zip(lengths, rows, strict=True)
-        ]
+        packed = bytearray(size)
+        head = payload[: size - HEAD]
+        packed[:HEAD] = len(payload).to_bytes(HEAD, "little")
+        packed[HEAD : HEAD + len(head)] = head
+        mine = torch.frombuffer(packed, dtype=torch.uint8)
+        rows = [torch.empty(size, dtype=torch.uint8, device="cpu") for _ in range(self._link.world)]
+        work = self._group.allgather([rows], [mine])
+        while not work.is_completed():
+            if self._leaves.is_set():
+                return None
+            try:
+                work.wait(SLICE)
+            except RuntimeError:
+                if work.is_completed():
+                    raise
+        work.wait()
+        texts = [bytes(row.numpy().tobytes()) for row in rows]
+        return [(int.from_bytes(text[:HEAD], "little"), text[HEAD:]) for text in texts]

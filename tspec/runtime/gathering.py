@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tspec.runtime.ledger import Declared, Outcome
-from tspec.runtime.meeting import Entry, Others, View, others
+from tspec.runtime.meeting import Entry, Others, View, _unit, others
 from tspec.runtime.windows import At
 
 if TYPE_CHECKING:
@@ -29,8 +29,14 @@ class Packet:
     groups: Mapping[int, Mapping[tuple[int, int], tuple[int, ...]]]
     off: list[int]
     """Rules that a fault has switched off on it."""
-    failed: set[int]
+    failed: set[tuple[int, int]]
+    """(step, rule) of what was violated on it alone."""
     held: list[int]
+    """Rules of which an instance held on it, in the step that it closes."""
+    closed: tuple[int, int] = (0, 0)
+    """Step and epoch that it closes."""
+    pace: int = 0
+    """How it keeps together with others."""
 
 
 @dataclass(slots=True)
@@ -54,12 +60,18 @@ class Gathering:
         self.program = program
         self.waiting: dict[int, list[Entry]] = {}
         self.groups: dict[int, dict[tuple[int, int], tuple[int, ...]]] = {}
-        self.failed: set[int] = set()
-        self.held: set[int] = set()
+        self.failed: dict[int, set[int]] = {}
+        """Step -> rules of which the check fails."""
+        self.held: dict[int, set[int]] = {}
         self.counted: dict[int, int] = {}
         """How often each rule had held when the last packet was made."""
         self._ranks: dict[int, _Rank] = {}
-        self._last_step = 0
+        self._epochs: dict[int, int] = {}
+
+    @property
+    def finished(self) -> bool:
+        """Every rank's run has ended."""
+        return all(known.finished for known in self._ranks.values())
 
     def take(self, packets: Mapping[int, Packet]) -> None:
         """Add what the ranks told."""
@@ -77,20 +89,38 @@ class Gathering:
                 self.groups.setdefault(number, {}).update(groups)
             for entry in packet.entries:
                 self.waiting.setdefault(entry.rule, []).append(entry)
-            self.failed.update(packet.failed)
-            self.held.update(packet.held)
+            step, epoch = packet.closed
+            self._epochs[step] = max(epoch, self._epochs.get(step, 0))
+            for failing, rule in packet.failed:
+                self.failed.setdefault(failing, set()).add(rule)
+            if packet.held:
+                self.held.setdefault(step, set()).update(packet.held)
 
     def alone(self, rank: int) -> None:
         """The other ranks are gone."""
         self._ranks = {rank: self._ranks.get(rank, _Rank())}
 
-    def due(self, at: tuple[int, int] | None) -> Iterator[tuple[int, list[Entry]]]:
-        """Rules with entries, taken out: all that was gathered in a step that is over."""
+    def due(self) -> Iterator[tuple[int, list[Entry]]]:
+        """Rules with entries, taken out: all of what every rank has passed."""
         for number in sorted(self.waiting):
-            entries, self.waiting[number] = self.waiting[number], []
-            if entries:
-                yield number, entries
+            declared = self.program.rules[number]
+            passed: list[Entry] = []
+            waiting: list[Entry] = []
+            for entry in self.waiting[number]:
+                (passed if self._passed(declared, entry) else waiting).append(entry)
+            self.waiting[number] = waiting
+            if passed:
+                yield number, passed
         self._forget()
+
+    def _passed(self, declared: Declared, entry: Entry) -> bool:
+        """Nothing more can come of the window's step from any rank: it is over there, or the rank is."""
+        if len(self._ranks) == 1:
+            return True
+        return all(
+            known.finished or _unit(declared, known.reached) > entry.at[0]
+            for known in self._ranks.values()
+        )
 
     def complete(self) -> Iterator[tuple[int, list[Entry]]]:
         """Rules with entries of which every rank of the group has sent its own, taken out."""
@@ -124,18 +154,24 @@ class Gathering:
     def note(self, outcome: Outcome) -> None:
         """An instance was decided by all."""
         if outcome.verdict == "violated":
-            self.failed.add(outcome.rule)
+            self.failed.setdefault(outcome.step, set()).add(outcome.rule)
         elif outcome.verdict == "holds":
-            self.held.add(outcome.rule)
+            self.held.setdefault(outcome.step, set()).add(outcome.rule)
 
-    def over(self) -> tuple[set[int], set[int]]:
-        """The rules that failed and those that held in the step that is over, and begin anew."""
-        failed, held = self.failed, self.held
-        self.failed, self.held = set(), set()
-        return failed, held
+    def over(self) -> Iterator[tuple[tuple[int, int], set[int], set[int]]]:
+        """Of each step that is over on all ranks: itself and its epoch, the rules that failed, those that held."""
+        running = [known.reached[0] for known in self._ranks.values() if not known.finished]
+        alone = len(self._ranks) == 1
+        for step in sorted(self.failed.keys() | self.held.keys()):
+            if alone or not running or step < min(running):
+                failed, held = self.failed.pop(step, set()), self.held.pop(step, set())
+                yield (step, self._epochs.get(step, 0)), failed, held
 
     def _forget(self) -> None:
-        """Windows of steps long over are asked for no more."""
+        """What is long over is asked for no more."""
+        if self._epochs:
+            latest = max(self._epochs)
+            self._epochs = {s: e for s, e in self._epochs.items() if s >= latest - 1000}
         for known in self._ranks.values():
             for number, windows in known.windows.items():
                 known.windows[number] = [one for one in windows if one[0] >= known.reached[0] - 2]

@@ -37,10 +37,16 @@ class Memory:
     def _look_passing(self, now: Instant) -> None:
         for kind in {kind for kind, _, _ in self.passing}:
             born = self.births.setdefault(kind, {})
-            new = [name for name in now.source.subjects(kind) if name not in born]
+            known = getattr(now.source, "born", None)
+            since: Mapping[str, int] = {} if known is None else known(kind)
+            if since:  # what these are is learnt step by step: each look sees all of it
+                new = list(since)
+                born.update(since)
+            else:
+                new = [name for name in now.source.subjects(kind) if name not in born]
+                born.update(dict.fromkeys(new, now.seq))
             if not new:
                 continue
-            born.update(dict.fromkeys(new, now.seq))
             for _, name, features in (one for one in self.passing if one[0] == kind and one[1]):
                 column = now.live_column(kind, name, features)
                 kept = self.kept.setdefault((kind, name), {})

@@ -232,7 +232,8 @@ RULES: dict[str, Rule] = {
     # items
     "edition": lambda self, span, c: nodes.Edition(_number(self, c[0]), span=span),
     "module": _of(nodes.Module),
-    "use": _of(nodes.Use),
+    "use": lambda self, span, c: nodes.Use(c[0], c[1], c[2], _present(c[3:]), span=span),
+    "rule_setting": _of(nodes.RuleSetting),
     "let": _of(nodes.Let),
     "reject": _of(nodes.Reject),
     # vocabulary
@@ -358,5 +359,6 @@ RULES: dict[str, Rule] = {
     "kind": _word,
     "unit": _word,
     "action": _word,
+    "rule_action": _word,
     "coverage": _word,
 }

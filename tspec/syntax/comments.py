@@ -48,7 +48,7 @@ LISTED = (
 )
 """Nodes with a list that begins on their first line and may go on below."""
 
-HOSTS = (nodes.File, *BRACED, *BRACKETED, *CHAINS, *VALUES, *LISTED)
+HOSTS = (nodes.File, nodes.Use, *BRACED, *BRACKETED, *CHAINS, *VALUES, *LISTED)
 """Nodes between whose children a comment can stand."""
 
 LINES = (
@@ -267,6 +267,8 @@ def _is_head(host: nodes.Node, child: nodes.Node, above: bool) -> bool:
     if isinstance(host, LISTED):
         items = [each for each in _children(host) if each is not getattr(host, "key", None)]
         return child is getattr(host, "key", None) or (above and child is items[0])
+    if isinstance(host, nodes.Use):
+        return not isinstance(child, nodes.RuleSetting)
     if isinstance(host, nodes.Event):
         return child is host.name or child is host.callables[0 if above else -1]
     if isinstance(host, nodes.Call):

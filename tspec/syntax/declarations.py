@@ -25,17 +25,31 @@ class Edition(Node):
 
 @dataclass(frozen=True, slots=True)
 class Module(Node):
-    """`module a.b`; its `doc` documents the whole file."""
+    """`module a.b` or `module a.b version "1.2"`; its `doc` documents the whole file."""
 
     name: Dotted
+    version: String | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSetting(Node):
+    """`rule: off`, `rule: stop`: what a used rule does, said by who uses it."""
+
+    rule: Dotted
+    action: Word
 
 
 @dataclass(frozen=True, slots=True)
 class Use(Node):
-    """`use a.b` or `use a.b as c`."""
+    """`use a.b [version "1.2"] [as c] [with rule: off, ...]`.
+
+    With settings it takes the rules of the module along, and without them its names alone.
+    """
 
     module: Dotted
+    version: String | None = None
     alias: Word | None = None
+    settings: tuple[RuleSetting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

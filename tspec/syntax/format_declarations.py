@@ -25,10 +25,9 @@ def declaration(node: nodes.Node) -> Doc:
         case nodes.Edition():
             return f"edition {node.year}"
         case nodes.Module():
-            return f"module {node.name.text}"
+            return f"module {node.name.text}{_version(node.version)}"
         case nodes.Use():
-            alias = f" as {node.alias.text}" if node.alias else ""
-            return f"use {node.module.text}{alias}"
+            return _use(node)
         case nodes.Let():
             return value(f"let {node.name.text} =", node.value)
         case nodes.Reject():
@@ -59,6 +58,23 @@ def declaration(node: nodes.Node) -> Doc:
             return test(node)
         case _:
             raise TypeError(f"no way is known to write {type(node).__name__}")
+
+
+def _version(version: nodes.String | None) -> str:
+    return f" version {quote(version.value)}" if version else ""
+
+
+def _use(node: nodes.Use) -> Doc:
+    alias = f" as {node.alias.text}" if node.alias else ""
+    head = f"use {node.module.text}{_version(node.version)}{alias}"
+    if not node.settings:
+        return head
+    body: list[Doc] = []
+    for index, setting in enumerate(node.settings):
+        body += [",", LINE] if index else [LINE]
+        text = f"{setting.rule.text}: {setting.action.text}"
+        body += [*comments_above(setting), text, *trailing(setting)]
+    return group(f"{head} with", indent(*body))
 
 
 def _extend(extend: bool) -> str:

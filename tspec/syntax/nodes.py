@@ -100,6 +100,9 @@ from tspec.syntax.declarations import (
     Response as Response,
 )
 from tspec.syntax.declarations import (
+    RuleSetting as RuleSetting,
+)
+from tspec.syntax.declarations import (
     Thinning as Thinning,
 )
 from tspec.syntax.declarations import (

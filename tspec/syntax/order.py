@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from tspec.diagnostics import Diagnostic, Related
 from tspec.source import Source, Span
 from tspec.syntax import nodes
-
-EDITIONS = (2026,)
-"""The editions of the language that this tspec reads, oldest first."""
+from tspec.syntax.editions import EDITIONS
 
 
 def arrange(items: Sequence[nodes.Node]) -> nodes.File:

@@ -35,21 +35,39 @@ from tspec.trace.model import Trace
 
 def interpret(rules: Sequence[Rule], trace: Trace) -> Verdicts:
     """The verdict of every instance of the rules in a trace, by rule and then by instance."""
-    lines = {s.rank: Timeline(s) for s in trace.streams if s.worker is None and s.records}
-    job = Job(lines, trace.world)
+    job = job_of(trace)
     decided: list[Decided] = []
     without: list[str] = []
     for rule in rules:
-        found = instances(rule, job)
-        decided += [_decided(rule, instance) for instance in found]
+        found = [each for _, each in decide_rule(rule, job)]
+        decided += found
         if not found:
             without.append(rule.qualified)
     return Verdicts(tuple(decided), tuple(without), tuple(_notes(decided, trace)))
 
 
-def _decided(rule: Rule, instance: Grouped) -> Decided:
+def job_of(trace: Trace) -> Job:
+    """A trace arranged for being asked, once for all rules."""
+    lines = {s.rank: Timeline(s) for s in trace.streams if s.worker is None and s.records}
+    return Job(lines, trace.world)
+
+
+def decide_rule(rule: Rule, job: Job) -> list[tuple[Grouped, Decided]]:
+    """Every instance of a rule with its verdict, in order."""
+    return [(instance, _decided(rule, instance)) for instance in instances(rule, job)]
+
+
+def decide_again(
+    rule: Rule, found: Sequence[Grouped], *, values: bool = False
+) -> list[tuple[Grouped, Decided]]:
+    """The verdicts of a rule that has the instances of another: only `when` or `expect` differ."""
+    return [(instance, _decided(rule, instance, values)) for instance in found]
+
+
+def _decided(rule: Rule, instance: Grouped, with_values: bool = True) -> Decided:
     found = decide(rule, instance)
-    values = _values(rule, instance) if found.verdict == "violated" else {}
+    shown = with_values and found.verdict == "violated"
+    values = values_read(rule, instance) if shown else {}
     return Decided(instance.key, found.verdict, found.reason, values, _step(instance))
 
 
@@ -61,8 +79,8 @@ def _step(instance: Grouped) -> int:
     return local.window.close.context.step if local.window.close is not None else 0
 
 
-def _values(rule: Rule, instance: Grouped) -> Mapping[str, str]:
-    """What a violated instance read; what differs between members, for each of them."""
+def values_read(rule: Rule, instance: Grouped) -> Mapping[str, str]:
+    """What an instance read; what differs between members, for each of them."""
     return {read.text: _shown(read, instance) for read in reads(rule)}
 
 
@@ -75,6 +93,11 @@ def _shown(read: Read, instance: Grouped) -> str:
     if len(ranks) == 1:
         return shown[0]
     return ", ".join(f"rank {rank}: {text}" for rank, text in zip(ranks, shown, strict=True))
+
+
+def shown_in(read: Read, frame: Frame) -> str:
+    """What a part of a rule is on one rank, as text."""
+    return _show(evaluate(read.expr, frame))
 
 
 def _show(value: object) -> str:

@@ -128,4 +128,4 @@ class Frame:
     def on_rank(self, rank: int, instance: Grouped) -> Frame | None:
         """The same frame on another rank of an instance; None if that rank has it not."""
         local = instance.locals.get(rank)
-        return None if local is None else replace(self, local=local, instance=instance)
+        return None if local is None else Frame(local, instance, self.start, self.first)

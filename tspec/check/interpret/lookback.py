@@ -44,22 +44,18 @@ def over(frame: Frame, duration: Duration) -> tuple[list[Frame], bool]:
     instance = frame.instance
     if instance is None:
         return [], False
-    history = instance.book.history(frame.local.line.rank, instance)
-    moved = [at for at in map(frame.at_instance, history) if at is not None]
-    now = unit_index(frame.local, instance.key.at, duration.unit)
-    indices = [
-        unit_index(each.local, each.instance.key.at, duration.unit)
-        for each in moved
-        if each.instance is not None
+    rank = frame.local.line.rank
+    there = [
+        (each, unit_index(each.locals[rank], each.key.at, duration.unit))
+        for each in instance.book.history(rank, instance)
+        if rank in each.locals
     ]
+    now = unit_index(frame.local, instance.key.at, duration.unit)
     every = instance.book.every
     stride = every.count if every is not None and every.unit == duration.unit else 1
-    inside = [
-        each
-        for each, index in zip(moved, indices, strict=True)
-        if now - duration.count < index <= now
-    ]
-    return inside, indices[0] <= now - duration.count + stride
+    moved = (frame.at_instance(e) for e, index in there if now - duration.count < index <= now)
+    inside = [each for each in moved if each is not None]
+    return inside, there[0][1] <= now - duration.count + stride
 
 
 def unit_index(local: Local, at: tuple[int, int], unit: str) -> int:

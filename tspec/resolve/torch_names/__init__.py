@@ -69,6 +69,21 @@ def is_subclass(path: str, base: str) -> bool:
     return _canonical(base) in set(_ancestors(_canonical(path)))
 
 
+def spellings(path: str) -> str:
+    """A class as recordings hold it: its dotted paths along its bases, the most derived first.
+
+    Each in both spellings, where it is defined and where it is known; of a class that is none of
+    torch's, its path alone.
+    """
+    shorter: dict[str, list[str]] = {}
+    for alias, canonical in _names()["aliases"].items():
+        shorter.setdefault(canonical, []).append(alias)
+    found = [path]
+    for each in _ancestors(_canonical(path)):
+        found += [*shorter.get(each, ()), each]
+    return " ".join(dict.fromkeys(found))
+
+
 def bare_event_class(path: str) -> str | None:
     """The class of `torch.nn.ReLU.forward`, if the path is the forward of a torch module."""
     owner, _, method = path.rpartition(".")

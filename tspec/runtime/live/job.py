@@ -18,6 +18,7 @@ from tspec.runtime.edges import Call, Context, Missing, Ref, Sink, SkipCall
 from tspec.runtime.live import steps
 from tspec.runtime.live.ambient import Ambient
 from tspec.runtime.live.current import JOBS
+from tspec.runtime.live.entities.messages import FEATURES, Taken
 from tspec.runtime.live.features import features
 from tspec.runtime.live.fields import FieldReader
 from tspec.runtime.live.functions import Functions
@@ -172,7 +173,7 @@ class Job:
         """Features of many tensors at once; `name` is the canonical name of a parameter or buffer."""
         quiet, self.threads.quiet = self.threads.quiet, True
         try:
-            found = features(tensors, names)
+            found = self._features(tensors, names)
             if "name" in names:
                 for row, tensor in zip(found, tensors, strict=True):
                     row["name"] = (
@@ -181,6 +182,30 @@ class Job:
             return found
         finally:
             self.threads.quiet = quiet
+
+    def _features(self, tensors: Sequence[Any], names: tuple[str, ...]) -> list[dict[str, Any]]:
+        """Features of live tensors, and of those that were taken of what is gone or elsewhere."""
+        if not self.state.messages.seen:
+            return features(tensors, names)
+        live = iter(features([t for t in tensors if not isinstance(t, Taken)], names))
+        return [t.row(names) if isinstance(t, Taken) else next(live) for t in tensors]
+
+    @property
+    def staggered(self) -> bool:
+        """The job sends from rank to rank, as pipelines do: ranks open a step one after another."""
+        return self.state.messages.seen
+
+    def born(self, kind: str) -> Mapping[str, int]:
+        """The instants at which passing subjects came into being, where they are not when they are first seen."""
+        return self.state.messages.born() if kind == "message" else {}
+
+    def taken_up(self, tensors: Sequence[Any] = ()) -> None:
+        """Training goes on with what was received; a layer is about to read these tensors."""
+        messages = self.state.messages
+        if messages.seen:
+            messages.taken_up(self._seq)
+            for tensor in tensors:
+                messages.reading(tensor, lambda each: self.features((each,), FEATURES)[0])
 
     def ranks(self, axis: str) -> tuple[int, ...] | None:
         """This rank's group on the axis, itself included; None if the job has no such axis."""

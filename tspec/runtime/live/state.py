@@ -12,6 +12,7 @@ from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.live.convert import convert
 from tspec.runtime.live.entities.data import Batches, Loaders
 from tspec.runtime.live.entities.kind import UNKNOWN, Kind
+from tspec.runtime.live.entities.messages import Messages
 from tspec.runtime.live.entities.modules import Modules, state_names
 from tspec.runtime.live.entities.optimizers import Optimizers, ParamGroups, Schedulers, groups_of
 from tspec.runtime.live.entities.others import Generators, Scalers, Wrappers
@@ -39,6 +40,7 @@ class State:
         self.batches = Batches()
         self.scalers = Scalers()
         self.wrappers = Wrappers(self)
+        self.messages = Messages()
         self.functions: Mapping[str, Callable[..., Any]] = {"model_of": self._model_of}
         self._kinds: dict[str, Kind] = {
             "parameter": Parameters(self),
@@ -53,6 +55,7 @@ class State:
             "scaler": self.scalers,
             "generator": Generators(),
             "wrapper": self.wrappers,
+            "message": self.messages,
         }
         self._fields: dict[tuple[str, str], FieldSpec] = {
             (entity.kind, field.name): field for entity in spec.entities for field in entity.fields
@@ -129,6 +132,7 @@ class State:
     def step_opens(self) -> None:
         """A step opens: batches of the last one are gone, layers may have been replaced."""
         self.batches.step_opens()
+        self.messages.step_opens()
         self.models.refresh()
         self.find_models()
 

@@ -13,6 +13,7 @@ from tspec.runtime.live.mechanisms import (
     forks,
     forward,
     late,
+    messages,
     updates,
 )
 
@@ -27,6 +28,7 @@ MECHANISMS = (
     updates.install,
     fetches.install,
     events.install,
+    messages.install,
     late.install,
     forks.install,
 )

@@ -27,6 +27,7 @@ class Passes:
         if loss is not None:
             self._job.known.loss_is(loss)
         self._job.do(Backward())
+        self._job.taken_up()
 
     def after(
         self,

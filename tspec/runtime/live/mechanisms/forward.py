@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from tspec.runtime.live.convert import tensors_in
 from tspec.runtime.live.models import inner, unwrapped
 from tspec.runtime.live.steps import Forward
 from tspec.runtime.live.watched import Role
@@ -35,6 +36,8 @@ class Calls:
             if next(unwrapped(module).parameters(), None) is not None:
                 mode = bool(unwrapped(module).training)
                 self._job.do(Forward(torch.is_grad_enabled(), mode))
+            if self._job.staggered:
+                self._job.taken_up(tensors_in((args[1:], kwargs)))
         models.called.add(unwrapped(module))
         if _is_compiled(module):
             name = type(unwrapped(module)).__name__

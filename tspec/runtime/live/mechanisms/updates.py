@@ -34,6 +34,7 @@ class Steps:
         optimizers.name_parameters(args[0])
         self._job.do(Alive(optimizers.numbers()))
         self._job.do(Update(number))
+        self._job.taken_up()
         return number
 
     def after(

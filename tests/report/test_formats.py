@@ -1,0 +1,251 @@
+"""SARIF against its schema, JUnit as a parser reads it, GitHub's commands, and fingerprints."""
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from junitparser import JUnitXml
+
+from tests.report import scenes
+from tests.report.sarif_schema import schema
+from tests.report.scenes import BEFORE_UPDATE, decided, program, rule, verdicts
+from tspec.diagnostics import Diagnostic
+from tspec.report.build import report
+from tspec.report.formats import FORMATS, written
+from tspec.report.results import (
+    Case,
+    Region,
+    Result,
+    Results,
+    from_diagnostic,
+    from_finding,
+    from_report,
+)
+from tspec.resolve import load_text
+from tspec.source import Source, Span
+
+CLEARED = rule("gradients_are_cleared", scenes.contains("optimizer.zero_grad"))
+SMALL = rule(
+    "gradients_do_not_explode",
+    scenes.below(),
+    over="parameter",
+    window=BEFORE_UPDATE,
+    actions=("warn", "stop"),
+)
+VACUOUS = rule("vacuous_rule", scenes.contains("b"))
+BLIND = rule("blind_rule", scenes.contains("a"))
+HELD = rule("held_rule", scenes.contains("c"))
+ALL = program(CLEARED, SMALL, VACUOUS, BLIND, HELD)
+WRONG = """edition 2026
+
+module example
+
+use std.torch
+
+invariant a_typo {
+  before optimizer.stepp
+  expect count(parameters.grad) > 0
+  else warn
+}
+"""
+
+
+def a_run(step: int = 2) -> Results:
+    found = report(
+        ALL,
+        verdicts(
+            decided(CLEARED, [step, step + 1]),
+            decided(SMALL, [step + 7], subject="fc.weight", values={"norm(p.grad)": "180.5"}),
+            decided(VACUOUS, [1], verdict="idle", reason="no group dp"),
+            decided(BLIND, [1], verdict="unknown", reason="not recorded"),
+            decided(HELD, [1], verdict="holds"),
+        ),
+    )
+    return from_report(replace(found, faults=("internal error at forward",)), ALL)
+
+
+def a_spec(text: str = WRONG) -> Results:
+    found = load_text(text, name="example.tspec").diagnostics
+    return Results(tuple(map(from_diagnostic, found)), command="lint", files=("example.tspec",))
+
+
+def a_strange_one() -> Results:
+    region = Region("odd, name: 100%.tspec", 3, 5, 4, 1)
+    return Results(
+        (
+            Result("TS0110", "first: 100%\nsecond, \x1b[1m <&>", region, "warning"),
+            Result("no.such.rule", "of a whole file", Region("/elsewhere/a b.tspec"), "draft"),
+        )
+    )
+
+
+SCENES = {"run": a_run, "spec": a_spec, "strange": a_strange_one, "nothing": lambda: Results(())}
+each_scene = pytest.mark.parametrize("scene", SCENES.values(), ids=list(SCENES))
+
+
+@each_scene
+def test_sarif_is_valid(scene: Callable[[], Results]) -> None:
+    log = json.loads(written(scene(), "sarif"))
+    checker = jsonschema.Draft7Validator(schema(), format_checker=jsonschema.FormatChecker())
+    assert [error.message for error in checker.iter_errors(log)] == []
+
+
+def test_the_schema_is_not_lenient() -> None:
+    log = json.loads(written(a_run(), "sarif"))
+    log["runs"][0]["results"][0]["level"] = "draft"
+    assert not jsonschema.Draft7Validator(schema()).is_valid(log)
+
+
+def sarif_of(scene: Results) -> dict[str, Any]:
+    [run] = json.loads(written(scene, "sarif"))["runs"]
+    found: dict[str, Any] = run
+    return found
+
+
+def test_sarif_has_rules_regions_fingerprints_and_consequences() -> None:
+    run = sarif_of(a_run())
+    rules = run["tool"]["driver"]["rules"]
+    assert len(rules) == 5
+    [result] = run["results"]
+    described = rules[result["ruleIndex"]]
+    assert described["id"] == result["ruleId"] == "checks.gradients_are_cleared"
+    assert described["shortDescription"]["text"] == "What gradients_are_cleared is for."
+    [place] = result["locations"]
+    assert place["physicalLocation"] == {
+        "artifactLocation": {"uri": "checks.tspec"},
+        "region": {"startLine": 4, "startColumn": 11, "endLine": 4, "endColumn": 32},
+    }
+    [related] = result["relatedLocations"]
+    assert "checks.gradients_do_not_explode" in related["message"]["text"]
+    assert result["properties"]["step"] == 2
+    assert len(result["partialFingerprints"]["tspecFinding/v1"]) == 24
+    [invocation] = run["invocations"]
+    assert invocation["executionSuccessful"] is False
+
+
+def test_sarif_carries_the_page_of_a_code() -> None:
+    run = sarif_of(a_spec())
+    [result] = run["results"]
+    [described] = run["tool"]["driver"]["rules"]
+    assert described["id"] == result["ruleId"] == "TS0120" or described["id"].startswith("TS01")
+    assert "```tspec good" in described["help"]["markdown"]
+    assert "did you mean `optimizer.step`?" in result["message"]["text"]
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 8
+
+
+def junit_of(scene: Results) -> JUnitXml:
+    return JUnitXml.fromroot(JUnitXml.fromstring(written(scene, "junit").encode())._elem)
+
+
+def test_junit_has_a_suite_for_each_file_and_a_case_for_each_rule() -> None:
+    xml = junit_of(a_run())
+    assert [suite.name for suite in xml] == ["checks.tspec", "tspec"]
+    rules, faults = xml
+    assert (rules.tests, rules.failures, rules.skipped, rules.errors) == (5, 2, 2, 0)
+    assert (faults.tests, faults.errors) == (1, 1)
+    cases = {case.name: case for case in rules}
+    assert cases["held_rule"].is_passed
+    [failure] = cases["gradients_are_cleared"].result
+    assert failure.message == "no call of `optimizer.zero_grad` in step 2"
+    assert "step 2, rank 0" in failure.text
+    [skipped] = cases["vacuous_rule"].result
+    assert skipped.message.startswith("vacuous: ") and skipped.message.endswith(": no group dp")
+    [skipped] = cases["blind_rule"].result
+    assert skipped.message.startswith("blind: ")
+    assert cases["held_rule"].classname == "checks"
+    assert xml.tests == 6
+
+
+def test_junit_holds_what_is_found_without_cases() -> None:
+    [suite] = junit_of(a_spec())
+    [case] = suite
+    [failure] = case.result
+    assert failure.type == "error"
+    assert "8 |   before optimizer.stepp" in failure.text
+
+
+@each_scene
+def test_junit_is_read_by_a_parser(scene: Callable[[], Results], tmp_path: Path) -> None:
+    path = tmp_path / "report.xml"
+    path.write_text(written(scene(), "junit"), encoding="utf-8")
+    JUnitXml.fromfile(str(path))
+
+
+def test_a_case_of_its_own_state_is_kept() -> None:
+    results = Results((), (Case("t.off", "t.tspec", "skipped", "off by tspec.toml:7"),))
+    [suite] = junit_of(results)
+    [case] = suite
+    assert case.result[0].message == "off by tspec.toml:7"
+
+
+def unescaped(text: str) -> str:
+    """As GitHub's runner reads a message."""
+    return text.replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%")
+
+
+def test_github_commands_are_escaped() -> None:
+    first, second = written(a_strange_one(), "github").splitlines()
+    head, _, message = first.removeprefix("::").partition("::")
+    level, _, properties = head.partition(" ")
+    assert level == "warning"
+    read = {
+        key: unescaped(value.replace("%3A", ":").replace("%2C", ","))
+        for key, value in (each.split("=", 1) for each in properties.split(","))
+    }
+    assert read == {
+        "file": "odd, name: 100%.tspec",
+        "line": "3",
+        "endLine": "4",
+        "title": "TS0110",
+    }
+    assert unescaped(message) == "first: 100%\nsecond, \x1b[1m <&>"
+    assert second == "::notice file=/elsewhere/a b.tspec,title=no.such.rule::of a whole file"
+
+
+def test_github_shows_the_place_in_a_run() -> None:
+    lines = written(a_run(), "github").splitlines()
+    assert lines[0].startswith(
+        "::warning file=checks.tspec,line=4,endLine=4,col=11,endColumn=32,"
+        "title=checks.gradients_are_cleared::no call of `optimizer.zero_grad` in step 2%0A"
+        "step 2, rank 0%0A"
+    )
+    assert lines[1].startswith("::error file=checks.tspec,")
+    assert lines[-1] == "::error title=tspec failed::internal error at forward"
+
+
+@each_scene
+@pytest.mark.parametrize("name", FORMATS)
+def test_each_format_is_the_same_every_time(name: str, scene: Callable[[], Results]) -> None:
+    assert written(scene(), name) == written(scene(), name)
+
+
+def test_text_shows_the_excerpt_of_a_diagnostic() -> None:
+    text = written(a_spec(), "text")
+    assert "8 |   before optimizer.stepp" in text
+    assert io.StringIO(text).readline().startswith("error[TS01")
+
+
+def test_a_fingerprint_survives_other_steps_and_lines() -> None:
+    [first], [later] = a_run().results, a_run(step=40).results
+    assert first.fingerprint == later.fingerprint
+    assert first.consequences[0].fingerprint == later.consequences[0].fingerprint
+    assert first.fingerprint != first.consequences[0].fingerprint
+    [before] = a_spec().results
+    [moved] = a_spec(WRONG.replace("module example\n", "module example\n\n// Moved.\n")).results
+    assert before.line != moved.line
+    assert before.fingerprint == moved.fingerprint
+
+
+def test_a_finding_alone_is_the_same_as_in_its_report() -> None:
+    found = report(ALL, verdicts(decided(CLEARED, [2, 3])))
+    assert (from_finding(found.findings[0], ALL),) == from_report(found, ALL).results
+
+
+def test_a_file_that_is_not_there_has_no_line() -> None:
+    diagnostic = Diagnostic("TS0103", "there is no file", Span(0, 0), Source("nowhere.tspec", ""))
+    assert from_diagnostic(diagnostic).region == Region("nowhere.tspec")

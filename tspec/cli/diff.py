@@ -1,0 +1,121 @@
+"""`tspec diff OLD NEW`: what changed between two versions of a set of rules, and which way."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tspec.cli.output import FAULT, FOUND, FOUND_NOTHING
+
+if TYPE_CHECKING:
+    from tspec.diff import Changes
+
+
+class Format(StrEnum):
+    """How changes are written."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+DEFAULT = "loosened,removed"
+
+
+def diff(
+    versions: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="OLD NEW | A..B [PATHS] | REV [PATHS]",
+            help="Two files, folders or modules; two git revisions; or a revision and what lies "
+            "in the folder.",
+            show_default=False,
+        ),
+    ],
+    output_format: Annotated[
+        Format, typer.Option("--output-format", help="How changes are written.")
+    ] = Format.TEXT,
+    fail_on: Annotated[
+        str,
+        typer.Option(
+            "--fail-on",
+            metavar="KINDS",
+            help="Exit with 1 if there is a change of these kinds, or `none`. `milder`: less is "
+            "done about a violation.",
+        ),
+    ] = DEFAULT,
+) -> None:
+    """Say rule by rule what was added, removed, tightened or loosened, with an example."""
+    from tspec.diff import Unreadable, compare
+    from tspec.diff.asked import WrongCall, asked, is_drivers_call
+    from tspec.diff.revisions import NoRevision
+
+    kinds = chosen(fail_on)
+    if is_drivers_call(versions):
+        for_git(versions)
+        return
+    try:
+        both = asked(versions)
+    except (WrongCall, NoRevision) as problem:
+        typer.echo(f"tspec: {problem}", err=True)
+        raise typer.Exit(FAULT) from None
+    except Unreadable as problem:
+        typer.echo(problem.rendered, err=True)
+        raise typer.Exit(FAULT) from None
+    for file in both.left_out:
+        typer.echo(f"tspec: {file} is left out: it is wrong, and the same on both sides", err=True)
+    found = compare(both.old, both.new)
+    write(found, output_format)
+    raise typer.Exit(FOUND if found.of(kinds) else FOUND_NOTHING)
+
+
+def chosen(fail_on: str) -> tuple[str, ...]:
+    """The kinds of change that `--fail-on` names."""
+    from tspec.diff import KINDS
+
+    known = (*KINDS, "milder", "none")
+    kinds = tuple(each.strip().replace("-", " ") for each in fail_on.split(",") if each.strip())
+    for kind in kinds:
+        if kind not in known:
+            raise typer.BadParameter(
+                f"there is no kind of change `{kind}`; there are {', '.join(known)}",
+                param_hint="--fail-on",
+            )
+    return kinds
+
+
+def write(found: Changes, output_format: Format) -> None:
+    """Write changes to standard output."""
+    if output_format is Format.JSON:
+        from tspec.diff.as_json import as_json
+
+        sys.stdout.write(as_json(found))
+        return
+    if output_format is Format.MARKDOWN:
+        from tspec.diff.markdown import as_markdown
+
+        sys.stdout.write(as_markdown(found))
+        return
+    from rich.console import Console
+
+    from tspec.diff.terminal import print_changes
+
+    print_changes(found, Console())
+
+
+def for_git(arguments: Sequence[str]) -> None:
+    """What git asks its driver for: the changes of one file. Any status but 0 would end git's diff."""
+    from tspec.diff import Unreadable, compare
+    from tspec.diff.asked import from_driver
+
+    typer.echo(f"tspec diff {arguments[0]}")
+    try:
+        both = from_driver(arguments)
+    except Unreadable as problem:
+        typer.echo(problem.rendered)
+        return
+    write(compare(both.old, both.new), Format.TEXT)

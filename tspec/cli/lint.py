@@ -1,0 +1,205 @@
+"""`tspec lint PATHS…`: what is likely wrong in specs that resolve, and how to mend it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tspec.cli.options import spread
+from tspec.cli.output import (
+    FAULT,
+    FOUND,
+    FOUND_NOTHING,
+    Format,
+    Output,
+    accepted,
+    write_file,
+    write_out,
+)
+from tspec.cli.specs import specs_of
+from tspec.config.model import Lint
+
+if TYPE_CHECKING:
+    from tspec.lint import Finding, Mended, Settings
+    from tspec.report.results import Results
+    from tspec.resolve import Loaded
+
+PathsArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="PATHS",
+        help="Spec files, folders of them, shipped modules (std.hygiene) or packs (specs/essentials).",
+        show_default="`specs` of the configuration",
+    ),
+]
+SelectOption = Annotated[
+    list[str] | None,
+    typer.Option("--select", metavar="CODES", help="Look for these only (TS0402,TS044)."),
+]
+IgnoreOption = Annotated[
+    list[str] | None,
+    typer.Option("--ignore", metavar="CODES", help="Do not look for these."),
+]
+FixOption = Annotated[
+    bool, typer.Option("--fix", help="Mend what can be mended without changing what a rule means.")
+]
+UnsafeOption = Annotated[
+    bool, typer.Option("--unsafe-fixes", help="Mend also what may change what a rule means.")
+]
+DiffOption = Annotated[
+    bool, typer.Option("--diff", help="Write nothing; print what --fix would change.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Mending:
+    """Whether and how findings are mended."""
+
+    fix: FixOption = False
+    unsafe_fixes: UnsafeOption = False
+    diff: DiffOption = False
+
+    @property
+    def wanted(self) -> bool:
+        """Any of the options was given."""
+        return self.fix or self.unsafe_fixes or self.diff
+
+
+@spread
+def lint(
+    output: Output,
+    mending: Mending,
+    paths: PathsArgument = None,
+    select: SelectOption = None,
+    ignore: IgnoreOption = None,
+) -> None:
+    """Look for what is likely wrong in specs that resolve: rules that never fire, say nothing, cost much."""
+    from tspec.cli.fmt import uncollected
+    from tspec.lint import lint as look
+
+    settings = _settings(_codes(select), _codes(ignore), output.project.lint)
+    wanted = specs_of(paths, output.project)
+    with uncollected():
+        loaded = _loaded(wanted)
+        if mending.wanted:
+            done = _mended(wanted, settings, mending)
+            if mending.diff:
+                raise typer.Exit(FOUND if done.changed else FOUND_NOTHING)
+            findings, loaded = done.left, _loaded(wanted)
+        else:
+            findings = look(loaded, settings)
+    results = accepted(_results(findings, loaded), output).results
+    write_file(results, output)
+    write_out(results, output)
+    if output.output_format is Format.TEXT:
+        kept = [each for each in findings if each.fix is not None]
+        safe = sum(each.fix.safe for each in kept if each.fix is not None)
+        typer.echo(_summary(results, safe, len(kept) - safe, mending), err=True)
+    raise typer.Exit(FOUND if results.results else FOUND_NOTHING)
+
+
+def _codes(given: list[str] | None) -> tuple[str, ...]:
+    """Codes of a repeated option, of which each may hold several with commas."""
+    from tspec.lint.registry import known
+
+    found = [code.strip().upper() for each in given or () for code in each.split(",")]
+    found = [code for code in found if code]
+    for code in found:
+        if not any(each.startswith(code) for each in known()):
+            raise typer.BadParameter(f"no code of lint begins with `{code}`")
+    return tuple(found)
+
+
+def _settings(select: tuple[str, ...], ignore: tuple[str, ...], project: Lint) -> Settings:
+    """What the command line says, and for the rest the project: `select` replaces, `ignore` adds."""
+    from tspec.lint import Settings
+
+    found = Settings(
+        select=select or project.select,
+        ignore=(*ignore, *project.ignore),
+        ignored_in=project.per_file_ignores,
+    )
+    if project.passes is not None:
+        found = replace(found, passes=project.passes)
+    if project.collectives is not None:
+        found = replace(found, collectives=project.collectives)
+    return found
+
+
+def _loaded(paths: list[Path]) -> Loaded:
+    """The files without errors; with errors the command ends."""
+    from tspec.diagnostics import render
+    from tspec.resolve import load
+
+    loaded = load(paths)
+    if loaded.program is None:
+        errors = [each for each in loaded.diagnostics if each.severity == "error"]
+        for each in errors:
+            typer.echo(f"{render(each)}\n", err=True)
+        ending = "" if len(errors) == 1 else "s"
+        typer.echo(
+            f"{len(errors)} error{ending}; `tspec explain {errors[0].code}` says more", err=True
+        )
+        raise typer.Exit(FAULT)
+    return loaded
+
+
+def _results(findings: tuple[Finding, ...], loaded: Loaded) -> Results:
+    from tspec.report.results import Results, from_diagnostic
+
+    given = {unit.source.path for unit in loaded.units if unit.given}
+    warnings = [from_diagnostic(d) for d in loaded.diagnostics if d.source.path in given]
+    found = [
+        from_diagnostic(
+            each.diagnostic,
+            {
+                "name": each.name,
+                "fix": each.fix.what if each.fix else None,
+                "fix_is_safe": each.fix.safe if each.fix else None,
+            },
+        )
+        for each in findings
+    ]
+    return Results((*warnings, *found), command="lint", files=tuple(sorted(given)))
+
+
+# --- mending ------------------------------------------------------------------------------------
+
+
+def _mended(paths: list[Path], settings: Settings, mending: Mending) -> Mended:
+    """Mend what can be mended; with `--diff` print it, else write the files."""
+    from tspec.cli.fmt import Outcome, unified
+    from tspec.lint import mend
+    from tspec.resolve import load
+
+    done = mend(lambda texts: load(paths, texts=texts), settings, mending.unsafe_fixes)
+    for path, (before, after) in done.changed.items():
+        if mending.diff:
+            typer.echo(unified(Outcome(path, before, after), "mended"), nl=False)
+        else:
+            path.write_bytes(after.encode())
+    would = "would be " if mending.diff else ""
+    if done.mended:
+        typer.echo(f"{_counted(done.mended, 'finding')} {would}mended", err=True)
+    return done
+
+
+def _summary(results: Results, safe: int, unsafe: int, mending: Mending) -> str:
+    number = len(results.results)
+    if not number:
+        return "no findings"
+    files = len({each.file for each in results.results})
+    parts = [f"{_counted(number, 'finding')} in {_counted(files, 'file')}"]
+    if safe and not mending.wanted:
+        parts.append(f"--fix mends {safe}")
+    if unsafe and not mending.unsafe_fixes:
+        parts.append(f"--unsafe-fixes {unsafe}" if safe else f"--unsafe-fixes mends {unsafe}")
+    first = results.results[0].rule
+    return f"{', '.join(parts)}; `tspec explain {first}` says more"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

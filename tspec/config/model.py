@@ -1,0 +1,72 @@
+"""What a configuration says, after it was read: every value of its right type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from tspec.config.settings import RuleSetting
+
+FormatName = Literal["text", "json", "sarif", "junit", "github"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lint:
+    """`[lint]`: which codes count where, and how much a rule may cost."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    passes: float | None = None
+    """How often a rule may read all parameters in one step."""
+    collectives: float | None = None
+    """How many collectives a rule may need in one step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fmt:
+    """`[fmt]`."""
+
+    exclude: tuple[str, ...] = ()
+    """Patterns of paths, from the folder of the configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """`[test]`."""
+
+    paths: tuple[str, ...] = ()
+    fail_under: float | None = None
+    """Percent of what could be covered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All that a project says. Paths in it are read from `root`, the folder that holds it."""
+
+    file: Path | None = None
+    """None where no configuration was found."""
+    specs: tuple[str, ...] = ()
+    rules: tuple[RuleSetting, ...] = ()
+    output_format: FormatName = "text"
+    baseline: str | None = None
+    lint: Lint = Lint()
+    fmt: Fmt = Fmt()
+    test: Test = Test()
+
+    @property
+    def root(self) -> Path:
+        """The folder of the configuration; the working folder without one."""
+        return self.file.parent if self.file is not None else Path()
+
+    def path(self, said: str) -> Path:
+        """A path, or the name of a module or pack, which stays as it is where no such file is."""
+        here = self.inside(said)
+        return here if here.exists() else Path(said)
+
+    def inside(self, said: str) -> Path:
+        """A path of the project as one would type it: below the working folder without that."""
+        path, here = self.root / said, Path.cwd()
+        return path.relative_to(here) if path.is_relative_to(here) else path

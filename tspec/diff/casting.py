@@ -1,0 +1,317 @@
+"""From a situation to a stage: every read put where it is read, folds by what they fold.
+
+What cannot be put is named, so that it can be taken as given instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import ceil
+from typing import Any
+
+from tspec.diff.stage import At, CannotStage, Draft, Put, Stage, numbers_for
+from tspec.diff.standing_in import name_of
+from tspec.logic.sorts import known_number
+from tspec.logic.values import Thing
+from tspec.logic.violations import Known, Read, Side, Situation
+from tspec.resolve import rules, types
+from tspec.resolve.rules import Claim, Expr, Fold
+from tspec.resolve.type_names import plain
+from tspec.resolve.types import CallOf, Entity, Enum, Type
+from tspec.trace.model import Missing, Ref
+
+WORKED_OUT = frozenset(
+    {"abs", "sqrt", "log", "exp", "ceil", "floor", "round", "ulp", "divisible", "matches"}
+)
+"""Functions of which the interpreter finds the value from what they are given."""
+
+
+class Casting:
+    """Puts a situation on a stage."""
+
+    def __init__(
+        self, stage: Stage, situation: Situation, counts: Mapping[Side | None, int]
+    ) -> None:
+        """`counts`: in how many of the stage's strides each rule's next window comes."""
+        self.stage = stage
+        self.counts = counts
+        self._side: Side | None = None
+        self.situation = situation
+        self._done: set[tuple[Expr, At]] = set()
+
+    def put_all(self) -> list[Read]:
+        """Put every read and claim; those that cannot be are given back."""
+        reads = self.situation.reads
+        things = {r: v for r, v in reads.items() if isinstance(v, Thing)}
+        self._put_things(things)
+        left: list[Read] = []
+        later = []
+        for read, value in reads.items():
+            if isinstance(value, Thing) or isinstance(read.expr, rules.Variable | rules.WindowCall):
+                continue
+            if _is_worked_out(read.expr):
+                continue
+            if isinstance(_bare(read.expr), Fold):
+                later.append((read, value))
+                continue
+            left += [] if self._try(read, value) else [read]
+        for read, value in later:
+            left += [] if self._try(read, value) else [read]
+        # What has nothing before it comes first.
+        for claim, met in sorted(self.situation.claims.items(), key=lambda each: each[1] is True):
+            for rank in range(self.stage.members):
+                self._claim(claim, met, At(rank))
+        return left
+
+    def stand_in(self, read: Read) -> None:
+        """Let a name of the context be what a read is taken to be."""
+        value = self.situation.reads[read]
+        if isinstance(value, Thing):
+            return
+        at = At(read.member, 0, read.start)
+        self.stage.context.setdefault(at, {})[name_of(read.expr)] = value
+
+    def _try(self, read: Read, value: Known) -> bool:
+        at = At(read.member, 0, read.start)
+        self._side = read.side
+        try:
+            self._put(read.expr, value, at)
+        except CannotStage:
+            return False
+        return True
+
+    @property
+    def _step(self) -> int:
+        """How many of the stage's windows lie from one of the rule's to its next."""
+        return self.counts.get(self._side, 1)
+
+    def _put_things(self, things: dict[Read, Thing]) -> None:
+        """Subjects that are fields of others: the same one where they are the same."""
+        refs: dict[tuple[str, Thing], Ref] = {}
+        for read, thing in things.items():
+            if isinstance(read.expr, rules.Variable):
+                bound = self.stage.bound.get(read.expr.name)
+                if isinstance(bound, Ref):
+                    refs[bound.kind, thing] = bound
+        for read, thing in things.items():
+            kind = plain(read.expr.type)
+            if isinstance(read.expr, rules.Variable) or not isinstance(kind, Entity):
+                continue
+            key = (kind.kind, thing)
+            if key not in refs:
+                refs[key] = self.stage.new_subject(kind.kind, f"{kind.kind}{thing.number}")
+            try:
+                self._put(read.expr, refs[key], At(read.member, 0, read.start))
+            except CannotStage:
+                continue
+
+    def _put(self, expr: Expr, value: Any, at: At) -> None:
+        inner, where = _moved(expr, at, self.stage.earlier, self._step)
+        if isinstance(inner, Fold):
+            if isinstance(value, Missing):
+                self._miss(inner, value, where)
+            else:
+                self._fold(inner, value, where)
+            return
+        self.stage.put(inner, value, where)
+        self._done.add((inner, where))
+
+    def _offer(self, expr: Expr, value: Put, at: At) -> None:
+        """Put a value where nothing stands yet; a condition by what it compares."""
+        if (expr, at) in self._done:
+            return
+        if plain(expr.type) == types.BOOL and isinstance(value, bool):
+            self._condition(expr, value, at)
+            return
+        self._put(expr, value, at)
+
+    # --- folds ----------------------------------------------------------------------------------
+
+    def _miss(self, fold: Fold, why: Missing, at: At) -> None:
+        if why is Missing.ABSENT:
+            raise CannotStage
+        # What a fold lacks is one of its values: not recorded.
+        if fold.scope == "time" and self.stage.earlier == 0:
+            return
+        if fold.scope != "list":
+            self._put(fold.value, Missing.NOT_RECORDED, at)
+
+    def _fold(self, fold: Fold, value: Any, at: At) -> None:
+        if fold.scope == "group":
+            places = [replace(at, rank=rank) for rank in range(self.stage.members)]
+        elif fold.scope == "time" and fold.over is not None:
+            step = self._step
+            places = [replace(at, window=at.window - n * step) for n in range(self._windows(fold))]
+            if places[-1].window < -self.stage.earlier:
+                raise CannotStage
+        else:
+            self._list(fold, value, at)
+            return
+        for place, item in zip(places, self._items(fold, value, len(places)), strict=True):
+            self._offer(fold.value, item, place)
+
+    def _windows(self, fold: Fold) -> int:
+        assert fold.over is not None
+        every = self.stage.rule.window.every
+        alike = every is not None and every.unit == fold.over.unit
+        return ceil(fold.over.count / (self.stage.stride * self._step if alike else 1))
+
+    def _items(self, fold: Fold, value: Any, count: int) -> Sequence[Any]:
+        """Values of which the fold is this."""
+        kind = plain(fold.value.type)
+        if fold.name == "count":
+            if kind == types.BOOL:
+                return [place < value for place in range(count)]
+            raise CannotStage
+        if fold.name in ("any", "all"):
+            return [bool(value)] * count
+        if fold.name in ("same", "distinct"):
+            alike = (fold.name == "same") == bool(value)
+            return [self._sample(kind, 0 if alike else place) for place in range(count)]
+        return numbers_for(fold.name, value, count)
+
+    def _sample(self, kind: Type, place: int) -> Put:
+        """Some value of a type: another one for another place."""
+        if kind == types.TENSOR:
+            return Draft({"digest": place})
+        if kind == types.BOOL:
+            return place == 0
+        if kind == types.INT:
+            return place
+        if kind == types.FLOAT:
+            return float(place)
+        if kind == types.DTYPE:
+            return ("float32", "float64", "float16")[place % 3]
+        if isinstance(kind, Enum):
+            return kind.members[place % len(kind.members)]
+        if kind == types.STRING:
+            return "abc"[place % 3]
+        raise CannotStage
+
+    def _list(self, fold: Fold, value: Any, at: At) -> None:
+        """Fold a list: as many subjects, calls or elements as it takes."""
+        source = fold.value
+        if isinstance(source, rules.Subjects) and fold.name == "count" and not source.filters:
+            there = sum(kind == source.kind for kind, _ in self.stage.subjects)
+            if value < there or value > 40:
+                raise CannotStage
+            for _ in range(value - there):
+                self.stage.new_subject(source.kind, source.kind)
+            return
+        if isinstance(source, rules.Calls) and fold.name == "count":
+            there = sum(
+                call.event in source.event.events
+                for call in self.stage.inner.get((at.rank, at.window), [])
+            )
+            if at.start or value < there or value > 40:
+                raise CannotStage
+            for _ in range(value - there):
+                self.stage.add_call(source.event, at)
+            return
+        if not isinstance(source, rules.Field):
+            raise CannotStage
+        of = plain(source.type)
+        kind = plain(of.item) if isinstance(of, types.ListOf | types.SetOf) else types.SCALAR
+        if fold.name == "count":
+            items: Sequence[Any] = [self._sample(kind, n) for n in range(value)]
+        else:
+            items = self._items(replace(fold, value=replace(source, type=kind)), value, 2)
+        self._elements(source, items, at)
+
+    def _elements(self, source: rules.Field, items: Sequence[Any], at: At) -> None:
+        base = source.base
+        if isinstance(base, rules.Subjects) and not base.filters:
+            there = [Ref(*each) for each in self.stage.subjects if each[0] == base.kind]
+            while len(there) < len(items):
+                there.append(self.stage.new_subject(base.kind, base.kind))
+            holders = [
+                self.stage.state.setdefault(at, {}).setdefault((ref.kind, ref.name), {})
+                for ref in there
+            ]
+            for holder, item in zip(holders, items, strict=False):
+                holder.setdefault(source.name, item)
+            return
+        if isinstance(base, rules.Calls):
+            for item in items:
+                self.stage.add_call(base.event, at)
+                self.stage.inner[at.rank, at.window][-1].fields[source.name] = item
+            return
+        if isinstance(plain(base.type), Entity | CallOf):
+            self.stage.put(source, tuple(items), at)
+            return
+        raise CannotStage
+
+    # --- conditions and claims ------------------------------------------------------------------
+
+    def _condition(self, expr: Expr, truth: bool, at: At) -> None:
+        """Let a condition be true or false there, by the plainest way."""
+        match expr:
+            case rules.Not(value=inner):
+                self._condition(inner, not truth, at)
+            case rules.And(items=items):
+                for item in items if truth else items[:1]:
+                    self._condition(item, truth, at)
+            case rules.Or(items=items):
+                for item in items[:1] if truth else items:
+                    self._condition(item, truth, at)
+            case rules.Compare(op=op, left=left, right=right):
+                self._compare(op, left, right, truth, at)
+            case rules.Present(value=inner) if not truth:
+                self._offer(inner, Missing.ABSENT, at)
+            case rules.Ambient() | rules.Field() | rules.Feature():
+                self._put(expr, truth, at)
+            case _:
+                raise CannotStage
+
+    def _compare(self, op: str, left: Expr, right: Expr, truth: bool, at: At) -> None:
+        bound = known_number(right)
+        if bound is None or plain(left.type) not in (types.INT, types.FLOAT):
+            if isinstance(right, rules.Constant) and op == "==" and truth:
+                self._offer(left, right.value, at)
+                return
+            raise CannotStage
+        above, below, equal = bound + 1, bound - 1, bound
+        chosen = {
+            "<": (below, above), "<=": (below, above), ">": (above, below), ">=": (above, below),
+            "==": (equal, above), "!=": (above, equal),
+        }[op][0 if truth else 1]  # fmt: skip
+        number = float(chosen) if plain(left.type) == types.FLOAT else int(chosen)
+        self._offer(left, number, at)
+
+    def _claim(self, claim: Claim, met: bool | None, at: At) -> None:
+        match claim:
+            case rules.Contains(event=event) if met:
+                self.stage.add_call(event, at)
+            case rules.Ordered(events=events, edge=edge) if met is not None:
+                ordered = events if edge == "before" else tuple(reversed(events))
+                for event in ordered if met else ordered[-1:]:
+                    self.stage.add_call(event, at)
+            case rules.OnlyDuring(subject=subject, change=True) if met is not None:
+                for start in (True, False):
+                    draft = Draft({"digest": int(not (met or start))})
+                    self.stage.put(subject, draft, replace(at, start=start))
+            case _:
+                return
+
+
+def _bare(expr: Expr) -> Expr:
+    return _moved(expr, At(), 1, 1)[0]
+
+
+def _moved(expr: Expr, at: At, earlier: int, step: int) -> tuple[Expr, At]:
+    """What is read, and where, under `old`, `previous` and `first`."""
+    while True:
+        match expr:
+            case rules.Old(value=inner):
+                expr, at = inner, replace(at, start=True)
+            case rules.Previous(value=inner) if at.window - step >= -earlier:
+                expr, at = inner, replace(at, window=at.window - step)
+            case rules.First(value=inner) if earlier:
+                expr, at = inner, replace(at, window=-earlier)
+            case _:
+                return expr, at
+
+
+def _is_worked_out(expr: Expr) -> bool:
+    return isinstance(expr, rules.Function) and expr.name in WORKED_OUT

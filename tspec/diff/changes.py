@@ -1,0 +1,92 @@
+"""What changed between two sets of rules, as values: one change for each rule or other declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from tspec.diff.witness import Witness
+
+ChangeKind = Literal[
+    "removed", "loosened", "incomparable", "unknown", "tightened", "added", "renamed",
+    "draft accepted", "equivalent", "changed",
+]  # fmt: skip
+"""In the order in which a reviewer wants them. `changed`: of what is no rule."""
+
+KINDS: Sequence[str] = get_args(ChangeKind)
+
+PartName = Literal[
+    "subjects", "group", "window", "thinning", "when", "expect", "action", "draft", "vocabulary",
+    "place", "mesh", "sizes",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A declaration as it is written: canonical text, and where it stands."""
+
+    text: str
+    file: str
+    line: int
+
+    @property
+    def where(self) -> str:
+        """`rules/a.tspec:12`."""
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a declaration that changed, and which way that alone goes.
+
+    `change` is a relation, or `stricter`, `milder`, `changed` of actions, `accepted`, `withdrawn`
+    of drafts, `added`, `removed` of places. A text is empty where there is none.
+    """
+
+    part: PartName
+    change: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One declaration that changed. `name` is the new one's, of one that was removed the old one's."""
+
+    what: Literal["rule", "layout", "mesh", "dims", "equivalence", "replay", "test"]
+    name: str
+    change: ChangeKind
+    old: Written | None
+    new: Written | None
+    old_name: str = ""
+    """What it was called before, if it was called otherwise."""
+    parts: tuple[Part, ...] = ()
+    witnesses: tuple[Witness, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def milder_action(self) -> bool:
+        """Whether what is done about a violation is less than it was."""
+        return any(part.part == "action" and part.change == "milder" for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """All changes, worst first, and how many declarations say what they said."""
+
+    changes: tuple[Change, ...]
+    hidden: int
+
+    def of(self, kinds: Sequence[str]) -> tuple[Change, ...]:
+        """The changes of some kinds; `milder` are those that do less about a violation."""
+        return tuple(
+            each
+            for each in self.changes
+            if each.change in kinds or ("milder" in kinds and each.milder_action)
+        )
+
+
+def in_order(found: Sequence[Change]) -> tuple[Change, ...]:
+    """Worst first, then by name."""
+    return tuple(sorted(found, key=lambda each: (KINDS.index(each.change), each.what, each.name)))

@@ -1,0 +1,80 @@
+"""`compare`: all changes between two sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tspec.diff.changes import Change, ChangeKind, Changes, in_order
+from tspec.diff.declared_otherwise import Otherwise, declared_otherwise
+from tspec.diff.other_declarations import other_changes
+from tspec.diff.pairing import body, paired
+from tspec.diff.parts import changed_parts
+from tspec.diff.relation import Related, relate
+from tspec.diff.sides import Side
+from tspec.resolve.rules import Rule
+
+
+def compare(old: Side, new: Side) -> Changes:
+    """What changed from one side to the other, worst first; what says the same is counted."""
+    found: list[Change] = []
+    hidden = 0
+    before, after = _once(old.program.rules), _once(new.program.rules)
+    matched = paired(before, after)
+    otherwise = declared_otherwise(old.program.vocabulary, new.program.vocabulary)
+    for first, second in matched.pairs:
+        change = _of_pair(first, second, (old, new), otherwise)
+        if change is None:
+            hidden += 1
+        else:
+            found.append(change)
+    off = {rule.qualified for rule in new.program.off}
+    for rule in matched.removed:
+        written = old.written(rule.node, rule.source, rule.span)
+        notes = ("it is switched off",) if rule.qualified in off else ()
+        found.append(Change("rule", rule.qualified, "removed", written, None, notes=notes))
+    for rule in matched.added:
+        written = new.written(rule.node, rule.source, rule.span)
+        found.append(Change("rule", rule.qualified, "added", None, written))
+    others, same = other_changes(old, new)
+    return Changes(in_order([*found, *others]), hidden + same)
+
+
+def _once(rules: Sequence[Rule]) -> list[Rule]:
+    """Each rule once, also where two packs name it."""
+    return list({(rule.qualified, rule.source.path, rule.span): rule for rule in rules}.values())
+
+
+def _of_pair(old: Rule, new: Rule, sides: tuple[Side, Side], otherwise: Otherwise) -> Change | None:
+    """How a rule changed; None where it says what it said, wherever it stands now."""
+    renamed = old.name != new.name
+    declared = otherwise.used_by(new)
+    same = body(old) == body(new)
+    alike = same and old.responses == new.responses and old.draft == new.draft
+    if alike and not renamed and not declared:
+        return None
+    related = Related("equivalent")
+    if declared:
+        names = ", ".join(f"`{name}`" for name in declared)
+        related = Related("unknown", bound=f"declared differently: {names}")
+    elif not same:
+        related = relate(old, new, sides[1].program.vocabulary)
+    parts = tuple(changed_parts(old, new, sides[1].program.vocabulary))
+    return Change(
+        "rule",
+        new.qualified,
+        _kind(old, new, related, renamed and same),
+        sides[0].written(old.node, old.source, old.span),
+        sides[1].written(new.node, new.source, new.span),
+        old.qualified if old.qualified != new.qualified else "",
+        parts,
+        related.witnesses,
+        (related.bound,) if related.bound else (),
+    )
+
+
+def _kind(old: Rule, new: Rule, related: Related, renamed: bool) -> ChangeKind:
+    if related.relation != "equivalent":
+        return related.relation
+    if old.draft and not new.draft:
+        return "draft accepted"
+    return "renamed" if renamed else "equivalent"

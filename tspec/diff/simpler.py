@@ -1,0 +1,111 @@
+"""Rounder numbers for a situation: those that a person would have chosen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import islice, pairwise, product
+
+from tspec.logic.sorts import known_number
+from tspec.logic.violations import Known, Pair, Read, Situation
+from tspec.resolve import rules, types
+from tspec.resolve.type_names import plain
+from tspec.resolve.walk import parts
+from tspec.trace.model import Missing
+
+Change = Callable[[Situation], Situation | None]
+
+PLAIN = (1.0, 2.0, -1.0, 3.0, 5.0, 0.0, -3.0, -5.0)
+MOST = 40
+"""Changes that are tried; each is a run of the interpreter on a few records."""
+
+
+def simpler_situations(pair: Pair, situation: Situation) -> Iterator[Change]:
+    """One change after the other: of one read, on all members that read the same."""
+    constants, texts = _constants(pair), _texts(pair)
+    groups = _alike(situation)
+    for reads in groups:
+        candidates = _candidates(reads[0], situation.reads[reads[0]], constants, texts)
+        for candidate in islice(candidates, max(12, MOST // len(groups))):
+            yield _setter(reads, candidate)
+
+
+def plain_situations(situation: Situation) -> Iterator[Situation]:
+    """The same with small numbers for its floats, if those are few."""
+    floats = [reads for reads in _alike(situation) if plain(reads[0].expr.type) == types.FLOAT]
+    if not 1 <= len(floats) <= 3:
+        return
+    for numbers in product(PLAIN if len(floats) < 3 else PLAIN[:5], repeat=len(floats)):
+        chosen = zip(floats, numbers, strict=True)
+        new = {read: number for reads, number in chosen for read in reads}
+        yield replace(situation, reads={**situation.reads, **new})
+
+
+def _alike(situation: Situation) -> list[tuple[Read, ...]]:
+    """Reads that are the same for all members, together; the others one by one."""
+    groups: dict[tuple[object, ...], list[Read]] = {}
+    for read, value in situation.reads.items():
+        if not isinstance(read.expr, rules.Variable | rules.WindowCall):
+            groups.setdefault((read.expr, read.start, read.side, str(value)), []).append(read)
+    return [tuple(reads) for reads in groups.values()]
+
+
+def _setter(reads: tuple[Read, ...], candidate: Known) -> Change:
+    def change(situation: Situation) -> Situation | None:
+        if _rank(situation.reads[reads[0]]) <= _rank(candidate):
+            return None
+        new = dict.fromkeys(reads, candidate)
+        return replace(situation, reads={**situation.reads, **new})
+
+    return change
+
+
+def _rank(value: Known) -> tuple[bool, int, float]:
+    """How hard a value is to read: things missing and odd numbers last."""
+    if isinstance(value, Missing):
+        return (True, 0, 0.0)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return (False, len(str(value)), 0.0)
+    if isinstance(value, float) and not math.isfinite(value):
+        return (True, 1, 0.0)
+    return (False, len(f"{value}"), abs(value))
+
+
+def _candidates(
+    read: Read, value: Known, constants: list[float], texts: list[str]
+) -> Iterator[Known]:
+    kind = plain(read.expr.type)
+    if kind == types.INT:
+        yield from dict.fromkeys(int(each) for each in constants if math.isfinite(each))
+    elif kind == types.FLOAT:
+        if isinstance(value, float) and math.isfinite(value):
+            yield from dict.fromkeys(float(f"{value:.{digits}g}") for digits in (1, 2, 3, 4))
+        yield from constants
+    elif kind in (types.STRING, types.DTYPE, types.DEVICE):
+        yield from texts
+
+
+def _constants(pair: Pair) -> list[float]:
+    """The numbers of both rules, those next to them and between them, and the plainest ones."""
+    found = set()
+    for rule in pair.rules.values():
+        for part in parts(rule):
+            if not isinstance(part, rules.EventPattern):
+                number = known_number(part)
+                if number is not None and math.isfinite(number):
+                    found.add(float(number))
+    ordered = sorted(found)
+    between = [(a + b) / 2 for a, b in pairwise(ordered)]
+    near = [n + d for n in ordered for d in (1.0, -1.0)]
+    every = [1.0, 2.0, 0.0, 3.0, *ordered, *between, *near, 0.5, -1.0, 10.0]
+    return list(dict.fromkeys(round(each, 12) if each else 0.0 for each in every))[:24]
+
+
+def _texts(pair: Pair) -> list[str]:
+    found = ["a"]
+    for rule in pair.rules.values():
+        for part in parts(rule):
+            if isinstance(part, rules.Constant) and isinstance(part.value, str):
+                found.append(part.value)
+    return list(dict.fromkeys(found))[:8]

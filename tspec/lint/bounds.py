@@ -1,0 +1,98 @@
+"""Between which numbers a read always is, whatever the job does: norms are not negative, counts are whole."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from tspec.resolve import rules, types
+from tspec.resolve.rules import Compare, Expr
+from tspec.resolve.type_names import plain
+
+INFINITY = math.inf
+_SIZES = frozenset({"norm", "std"})
+_WHOLE_CONTEXT = frozenset({"step", "epoch", "microbatch", "rank"})
+_KEEP = frozenset({"min", "max", "mean"})
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and the greatest number that a value can be; `nan`: it can be no number too."""
+
+    least: float
+    most: float
+    nan: bool = False
+
+
+def bounds(expr: Expr) -> Bounds | None:
+    """What is known of a number before the run, or None."""
+    match expr:
+        case rules.Constant(value=bool()) | rules.Constant(value=str()):
+            return None
+        case rules.Constant(value=value):
+            assert not isinstance(value, str)
+            return Bounds(float(value), float(value))
+        case rules.Feature(name=name, per=None, dim=None) if name in _SIZES:
+            return Bounds(0, INFINITY, nan=True)
+        case rules.Feature(name="zeros", per=None, dim=None):
+            return Bounds(0, 1)
+        case rules.Feature(name="numel") | rules.Fold(name="count"):
+            return Bounds(0, INFINITY)
+        case rules.Fold(name="std" | "spread"):
+            return Bounds(0, INFINITY, nan=True)
+        case rules.Fold(name=name, value=value) if name in _KEEP:
+            return bounds(value)
+        case rules.Ambient(name=name) if name in _WHOLE_CONTEXT:
+            return Bounds(0, INFINITY)
+        case rules.Function(name="abs" | "sqrt", arguments=(value,)):
+            return Bounds(0, INFINITY, nan=plain(value.type) != types.INT)
+        case rules.Old(value=value) | rules.Previous(value=value) | rules.First(value=value):
+            return bounds(value)
+        case rules.Negate(value=value):
+            found = bounds(value)
+            return found and Bounds(-found.most, -found.least, found.nan)
+    return None
+
+
+Truth = Literal["always", "never", "but for nan"]
+
+
+def truth(compare: Compare) -> Truth | None:
+    """What a comparison comes to in every situation, or None where it may be either.
+
+    `but for nan`: it is true unless a value is no number.
+    """
+    left, right = bounds(compare.left), bounds(compare.right)
+    if left is None or right is None:
+        return None
+    if isinstance(compare.left, rules.Constant) and isinstance(compare.right, rules.Constant):
+        return None  # Nothing is read: somebody switches a part on and off.
+    nan = left.nan or right.nan
+    if _surely(compare.op, left, right):
+        return "but for nan" if nan and compare.op != "!=" else "always"
+    opposite = _OPPOSITE[compare.op]
+    if _surely(opposite, left, right) and not (nan and compare.op == "!="):
+        return "never"
+    return None
+
+
+_OPPOSITE: dict[str, str] = {
+    "<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "==",
+}  # fmt: skip
+
+
+def _surely(op: str, left: Bounds, right: Bounds) -> bool:
+    """Whether all numbers within the bounds compare so."""
+    match op:
+        case "<":
+            return left.most < right.least
+        case "<=":
+            return left.most <= right.least
+        case ">":
+            return left.least > right.most
+        case ">=":
+            return left.least >= right.most
+        case "!=":
+            return left.most < right.least or left.least > right.most
+    return left.least == left.most == right.least == right.most

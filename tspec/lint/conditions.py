@@ -1,0 +1,103 @@
+"""Conditions as written: where a part stands, and how it is left out or written in another way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tspec.lint.finding import Edit
+from tspec.resolve.rules import And, Expr, Holds, Or, Rule
+from tspec.resolve.walk import walk
+from tspec.source import Source, Span
+from tspec.syntax import nodes
+
+
+def conditions(rule: Rule) -> tuple[Expr, ...]:
+    """`when` and, if it is a condition, `expect`."""
+    found = () if rule.when is None else (rule.when,)
+    return (*found, rule.expect.condition) if isinstance(rule.expect, Holds) else found
+
+
+def expressions(rule: Rule) -> Iterator[Expr]:
+    """All expressions in `when` and `expect`, patterns of events left out."""
+    for condition in conditions(rule):
+        for part in walk(condition):
+            if isinstance(part, Expr):
+                yield part
+
+
+def written(rule: Rule) -> Iterator[nodes.Node]:
+    """The same as syntax."""
+    if rule.node.when is not None:
+        yield from rule.node.when.condition.walk()
+    if rule.node.expect is not None:
+        yield from rule.node.expect.claim.walk()
+
+
+def parts_of(rule: Rule) -> tuple[Expr, ...]:
+    """What `and` joins in `when`."""
+    if rule.when is None:
+        return ()
+    return rule.when.items if isinstance(rule.when, And) else (rule.when,)
+
+
+def joined(rule: Rule) -> Iterator[tuple[Expr, Expr]]:
+    """Each operand of an `and` or `or`, with the whole."""
+    for part in expressions(rule):
+        if isinstance(part, And | Or):
+            for item in part.items:
+                yield part, item
+
+
+def left_out(rule: Rule, span: Span) -> tuple[Edit, ...]:
+    """Edits that leave out the part of a condition that stands there; none if that is not clear."""
+    when = rule.node.when
+    if when is not None and bare(rule.source, when.condition.span) == bare(rule.source, span):
+        return _deletion(rule.source, Span(_line_start(rule.source, when.span), when.span.end))
+    for node in written(rule):
+        if isinstance(node, nodes.And | nodes.Or):
+            places = [each.span for each in node.operands]
+            if span in places:
+                return _operand(rule.source, [bare(rule.source, each) for each in places], span)
+    return ()
+
+
+def _line_start(source: Source, span: Span) -> int:
+    start = source.text.rfind("\n", 0, span.start)
+    between = source.text[start + 1 : span.start]
+    return start if start >= 0 and not between.strip() else span.start
+
+
+def _operand(source: Source, places: list[Span], span: Span) -> tuple[Edit, ...]:
+    place = places.index(bare(source, span))
+    if place:
+        return _deletion(source, Span(places[place - 1].end, places[place].end))
+    return _deletion(source, Span(places[0].start, places[1].start))
+
+
+def _deletion(source: Source, span: Span) -> tuple[Edit, ...]:
+    """No comment is lost without a word."""
+    return () if "//" in source.slice(span) else (Edit(span, ""),)
+
+
+def bare(source: Source, span: Span) -> Span:
+    """A span with the parentheses around it that belong to it alone."""
+    text = source.text
+    start, end = span.start, span.end
+    while True:
+        left = len(text[:start].rstrip())
+        right = end + len(text[end:]) - len(text[end:].lstrip())
+        opens = left > 0 and text[left - 1] == "(" and not _calls(text, left - 1)
+        if not (opens and right < len(text) and text[right] == ")"):
+            return Span(start, end)
+        start, end = left - 1, right + 1
+
+
+def _calls(text: str, place: int) -> bool:
+    """Whether the parenthesis there holds the arguments of a call."""
+    before = text[:place].rstrip()
+    word = before.rsplit(maxsplit=1)[-1] if before.strip() else ""
+    last = before[-1:] if before else ""
+    return (last.isalnum() or last in "_])") and word not in _BEFORE_A_PARENTHESIS
+
+
+_BEFORE_A_PARENTHESIS = frozenset({"when", "expect", "and", "or", "not", "implies", "in", "is"})

@@ -1,0 +1,80 @@
+"""What a lint rule finds: a place, what is wrong there, and, where there is one way, how to mend it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tspec.diagnostics import Diagnostic, Related
+from tspec.resolve.rules import Rule
+from tspec.source import Source, Span
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edit:
+    """A stretch of a file, and the text that takes its place."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Edits of one file that mend a finding.
+
+    `safe`: every rule of the file means what it meant. `what` says in a few words what is done.
+    """
+
+    what: str
+    edits: tuple[Edit, ...]
+    safe: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A finding as a lint rule gives it; its code is the lint rule's.
+
+    `message` is one sentence without a full stop, names in backticks; `hint` says what to do.
+    `invariant` is the qualified name of the rule that it is about, or nothing.
+    """
+
+    message: str
+    source: Source
+    span: Span
+    hint: str | None = None
+    related: tuple[Related, ...] = ()
+    fix: Fix | None = None
+    invariant: str = ""
+
+
+def about(
+    rule: Rule,
+    message: str,
+    span: Span | None = None,
+    hint: str | None = None,
+    fix: Fix | None = None,
+    related: tuple[Related, ...] = (),
+) -> Found:
+    """A finding about one rule, at its name or at a place in it."""
+    place = rule.span if span is None else span
+    return Found(message, rule.source, place, hint, related, fix, rule.qualified)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A diagnostic of a lint rule, the rule's name, and how it can be mended."""
+
+    diagnostic: Diagnostic
+    name: str
+    fix: Fix | None = None
+    invariant: str = ""
+
+    @property
+    def code(self) -> str:
+        """`TS04nn`."""
+        return self.diagnostic.code
+
+    @property
+    def key(self) -> tuple[str, Span, str, str]:
+        """By which findings are ordered: file, place, code."""
+        found = self.diagnostic
+        return (found.source.path, found.span, found.code, found.message)

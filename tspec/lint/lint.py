@@ -1,0 +1,41 @@
+"""Lint: every rule over what was loaded, without what the source allows or the project ignores."""
+
+from __future__ import annotations
+
+from tspec.diagnostics import Diagnostic
+from tspec.lint.checked import Checked
+from tspec.lint.finding import Finding, Found
+from tspec.lint.registry import RULES
+from tspec.lint.rule import LintRule
+from tspec.lint.settings import DEFAULT, Settings
+from tspec.lint.suppression import sift
+from tspec.resolve.load import Loaded
+
+
+def lint(loaded: Loaded, settings: Settings = DEFAULT) -> tuple[Finding, ...]:
+    """What lint finds in the files that were asked for by name, by file and place.
+
+    `loaded` has to be without errors. Warnings of loading itself are not among the findings.
+    """
+    checked = Checked(loaded, settings)
+    found = [
+        _finding(rule, each)
+        for rule in RULES
+        if settings.selects(rule.code)
+        for each in rule.check(checked)
+        if not settings.ignores(rule.code, each.source.path)
+    ]
+    return tuple(sorted(sift(found, checked), key=lambda each: each.key))
+
+
+def _finding(rule: LintRule, found: Found) -> Finding:
+    diagnostic = Diagnostic(
+        rule.code,
+        found.message,
+        found.span,
+        found.source,
+        found.related,
+        found.hint,
+        rule.severity,
+    )
+    return Finding(diagnostic, rule.name, found.fix, found.invariant)

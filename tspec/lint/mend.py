@@ -1,0 +1,145 @@
+"""Mending findings: round after round of fixes until none is left, each round proved to be harmless."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tspec.lint.edits import applied, compatible
+from tspec.lint.finding import Finding
+from tspec.lint.lint import lint
+from tspec.lint.settings import Settings
+from tspec.resolve.load import Loaded
+from tspec.resolve.rules import Rule
+from tspec.source import Source
+from tspec.syntax.format import format_file
+from tspec.syntax.parse import parse
+
+ROUNDS = 20
+"""A fix may uncover another finding; no spec needs so many rounds."""
+
+Texts = Mapping[Path, str]
+Load = Callable[[Texts], Loaded]
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """Files after mending: those that changed, with their texts before and after in canonical form.
+
+    `left` are the findings that remain, `mended` how many are gone.
+    """
+
+    changed: Mapping[Path, tuple[str, str]]
+    left: tuple[Finding, ...]
+    mended: int
+
+
+@dataclass(slots=True)
+class _State:
+    texts: dict[Path, str] = field(default_factory=dict)
+    refused: set[tuple[str, str, str]] = field(default_factory=set)
+    """Fixes that would change what a rule means: path, code and message of their findings."""
+    mended: int = 0
+
+
+def mend(load: Load, settings: Settings, unsafe: bool = False) -> Mended:
+    """Apply safe fixes, or all, until nothing changes. `load` reads the files with given texts.
+
+    A safe fix after which a rule would not be proved to mean the same is not applied.
+    """
+    loaded = load({})
+    before = {Path(unit.source.path): unit.source.text for unit in loaded.units if unit.given}
+    state = _State()
+    findings = lint(loaded, settings)
+    for _ in range(ROUNDS):
+        chosen = _chosen(findings, unsafe, state)
+        if not chosen:
+            break
+        attempt = {**state.texts, **_texts_after(chosen, loaded)}
+        after = load(attempt)
+        harmful = _harmful(chosen, loaded, after)
+        if harmful:
+            state.refused.update(map(_key, harmful))
+            continue
+        state.texts, loaded = attempt, after
+        state.mended += len(chosen)
+        findings = lint(loaded, settings)
+    changed = {
+        path: (before[path], text)
+        for path, text in ((path, _canonical(path, text)) for path, text in state.texts.items())
+        if text != before[path]
+    }
+    if changed:
+        loaded = load({path: after_ for path, (_, after_) in changed.items()})
+        findings = lint(loaded, settings)
+    return Mended(changed, findings, state.mended)
+
+
+def _canonical(path: Path, text: str) -> str:
+    return format_file(parse(Source(str(path), text)).file)
+
+
+def _key(finding: Finding) -> tuple[str, str, str]:
+    return (finding.diagnostic.source.path, finding.code, finding.diagnostic.message)
+
+
+def _chosen(findings: Sequence[Finding], unsafe: bool, state: _State) -> tuple[Finding, ...]:
+    by_file: dict[str, list[Finding]] = {}
+    for finding in findings:
+        wanted = finding.fix is not None and (finding.fix.safe or unsafe)
+        if wanted and _key(finding) not in state.refused:
+            by_file.setdefault(finding.diagnostic.source.path, []).append(finding)
+    return tuple(each for found in by_file.values() for each in compatible(found))
+
+
+def _texts_after(chosen: Iterable[Finding], loaded: Loaded) -> dict[Path, str]:
+    edits: dict[str, list[Finding]] = {}
+    for finding in chosen:
+        edits.setdefault(finding.diagnostic.source.path, []).append(finding)
+    sources = {unit.source.path: unit.source for unit in loaded.units}
+    return {
+        Path(path): applied(
+            sources[path].text, [e for f in found if f.fix is not None for e in f.fix.edits]
+        )
+        for path, found in edits.items()
+    }
+
+
+# --- what must stay as it is --------------------------------------------------------------------
+
+
+def _harmful(chosen: Sequence[Finding], before: Loaded, after: Loaded) -> tuple[Finding, ...]:
+    """The fixes after which a file has errors, or a rule is not proved to mean what it meant."""
+    safe = [each for each in chosen if each.fix is not None and each.fix.safe]
+    if after.program is None:
+        broken = {each.source.path for each in after.diagnostics if each.severity == "error"}
+        touching = tuple(each for each in chosen if each.diagnostic.source.path in broken)
+        return touching or tuple(chosen)
+    if len(safe) < len(chosen):
+        # What an unsafe fix does to a rule is what was asked for.
+        return ()
+    assert before.program is not None
+    changed = _changed(before.program.rules, after.program.rules)
+    return (
+        tuple(each for each in safe if not each.invariant or each.invariant in changed)
+        if changed
+        else ()
+    )
+
+
+def _changed(before: Sequence[Rule], after: Sequence[Rule]) -> set[str]:
+    """Names of rules that are gone, new, or not proved to mean the same."""
+    old = {rule.qualified: rule for rule in before}
+    new = {rule.qualified: rule for rule in after}
+    found = set(old.keys() ^ new.keys())
+    for name in old.keys() & new.keys():
+        if old[name] != new[name] and not _same(old[name], new[name]):
+            found.add(name)
+    return found
+
+
+def _same(old: Rule, new: Rule) -> bool:
+    from tspec.logic import equivalent  # z3 is for rules that changed.
+
+    return old.responses == new.responses and old.draft == new.draft and equivalent(old, new).yes

@@ -1,0 +1,20 @@
+"""What a lint rule is: a code, a name, and one function from what was loaded to what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tspec.diagnostics import Severity
+from tspec.lint.checked import Checked
+from tspec.lint.finding import Found
+
+
+@dataclass(frozen=True, slots=True)
+class LintRule:
+    """One lint rule. `name` is in kebab case and says what is wrong; `code` has a page."""
+
+    code: str
+    name: str
+    check: Callable[[Checked], Iterator[Found]]
+    severity: Severity = "warning"

@@ -1,0 +1,1 @@
+"""One lint rule a file. `tspec.lint.registry` lists them."""

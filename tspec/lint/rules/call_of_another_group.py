@@ -1,0 +1,40 @@
+"""TS0431: calls that belong to a group of their own, looked at across another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tspec.lint.checked import Checked
+from tspec.lint.finding import Found, about
+from tspec.lint.rule import LintRule
+from tspec.resolve import types
+from tspec.resolve.rules import Axis, Calls
+from tspec.resolve.type_names import plain
+
+
+def check(checked: Checked) -> Iterator[Found]:
+    for rule in checked.rules:
+        axis = next((each for each in rule.across if isinstance(each, Axis)), None)
+        if axis is None or rule.node.across is None:
+            continue
+        for clause in rule.subjects:
+            if isinstance(clause.collection, Calls) and _have_groups(clause.collection, checked):
+                name = clause.variable
+                message = (
+                    f"each of these calls is made by the ranks of its own group, `{name}.group`, "
+                    f"and not by those of `{axis.name}`"
+                )
+                hint = f"write `across {name}.group`"
+                yield about(rule, message, rule.node.across.span, hint)
+                break
+
+
+def _have_groups(calls: Calls, checked: Checked) -> bool:
+    events = [checked.program.vocabulary.event(name) for name in calls.event.events]
+    fields = [event.field("group") if event else None for event in events]
+    return all(field is not None and plain(field.type) == types.GROUP for field in fields) and not (
+        any(each.field == "group" for each in calls.event.filters)
+    )
+
+
+RULE = LintRule("TS0431", "call-of-another-group", check)

@@ -1,0 +1,33 @@
+"""TS0425: a `before` on a line of its own below `expect`, where it is a part of the claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tspec.lint.checked import Checked
+from tspec.lint.finding import Edit, Fix, Found, about
+from tspec.lint.rule import LintRule
+from tspec.source import Span
+from tspec.syntax import nodes
+from tspec.syntax.format import WIDTH
+
+INDENT = 2
+
+
+def check(checked: Checked) -> Iterator[Found]:
+    for rule in checked.rules:
+        expect = rule.node.expect
+        if expect is None or not isinstance(expect.claim, nodes.Ordered):
+            continue
+        text = rule.source.slice(expect.span)
+        joined = " ".join(text.split())
+        if "\n" not in text or "//" in text or len(joined) + INDENT > WIDTH:
+            continue  # The formatter breaks what is too long for a line.
+        word = expect.span.start + text.index("before", text.index("\n"))
+        message = "this reads like a window, and is the claim that one call comes before another"
+        hint = "write it on one line, or put the window above `expect`"
+        fix = Fix("write it on one line", (Edit(expect.span, joined),))
+        yield about(rule, message, Span(word, word + len("before")), hint, fix)
+
+
+RULE = LintRule("TS0425", "claim-on-next-line", check)

@@ -1,0 +1,52 @@
+"""TS0407: a comparison that is true, or false, whatever the job does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tspec.lint.bounds import INFINITY, Truth, bounds, truth
+from tspec.lint.checked import Checked
+from tspec.lint.conditions import conditions
+from tspec.lint.finding import Found, about
+from tspec.lint.rule import LintRule
+from tspec.resolve.rules import Compare, Constant, Expr, Rule
+from tspec.resolve.walk import walk
+
+
+def compared(condition: Expr) -> Iterator[tuple[Compare, Truth]]:
+    """The comparisons below a condition that come to the same in every situation."""
+    for part in walk(condition):
+        if isinstance(part, Compare):
+            found = truth(part)
+            if found is not None:
+                yield part, found
+
+
+def check(checked: Checked) -> Iterator[Found]:
+    for rule in checked.rules:
+        for condition in conditions(rule):
+            for part, found in compared(condition):
+                if found == "but for nan":
+                    continue
+                shown = rule.source.slice(part.span)
+                word = "true" if found == "always" else "false"
+                message = f"`{shown}` is always {word}"
+                yield about(rule, message, part.span, _hint(rule, part))
+
+
+def _hint(rule: Rule, part: Compare) -> str | None:
+    """Between which numbers the side is that is no constant."""
+    for side in (part.left, part.right):
+        found = bounds(side)
+        if found is None or isinstance(side, Constant):
+            continue
+        shown = rule.source.slice(side.span)
+        if found.most == INFINITY:
+            return f"`{shown}` is never below {found.least:g}"
+        if found.least == -INFINITY:
+            return f"`{shown}` is never above {found.most:g}"
+        return f"`{shown}` is between {found.least:g} and {found.most:g}"
+    return None
+
+
+RULE = LintRule("TS0407", "constant-comparison", check)

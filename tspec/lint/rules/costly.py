@@ -1,0 +1,43 @@
+"""TS0445: a rule that makes the job read much memory, or talk often, in every step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tspec.lint.checked import Checked
+from tspec.lint.cost import Cost, cost_of
+from tspec.lint.finding import Found, about
+from tspec.lint.rule import LintRule
+from tspec.plan.reads import Column
+
+
+def check(checked: Checked) -> Iterator[Found]:
+    for rule in checked.rules:
+        cost = cost_of(rule)
+        settings = checked.settings
+        hint = "thin it, `every 10 steps`; or read `norm` or `finite` in place of contents"
+        if cost.passes > settings.passes:
+            message = (
+                f"`{rule.name}` reads the memory of all parameters {cost.passes:.3g} times in each "
+                f"step ({_read(cost)}): {cost.bytes / 1e9:.3g} GB a step for a billion parameters "
+                "in float32"
+            )
+            yield about(rule, message, rule.span, hint)
+        elif cost.collectives > settings.collectives:
+            message = (
+                f"`{rule.name}` needs {cost.collectives:.3g} collectives in each step, on average"
+            )
+            yield about(rule, message, rule.span, hint)
+
+
+def _read(cost: Cost) -> str:
+    return ", ".join(dict.fromkeys(map(_column, cost.reads)))
+
+
+def _column(column: Column) -> str:
+    features = ", ".join(each for each in column.features if not each.startswith("@"))
+    moment = " before and after" if column.frame == "was" else ""
+    return f"{features} of {column.name}{moment}" if features else f"{column.name}{moment}"
+
+
+RULE = LintRule("TS0445", "costly", check)

@@ -1,0 +1,24 @@
+"""TS0441: a draft that names an action it does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tspec.lint.checked import Checked
+from tspec.lint.finding import Found, about
+from tspec.lint.rule import LintRule
+
+
+def check(checked: Checked) -> Iterator[Found]:
+    for rule in checked.rules:
+        if not rule.draft or rule.node.otherwise is None:
+            continue
+        for response in rule.node.otherwise.responses:
+            if response.action.text != "warn":
+                message = f"a draft only warns: it does not {response.action.text}"
+                hint = "accept the rule by deleting `draft`, or write `warn`"
+                yield about(rule, message, response.action.span, hint)
+                break
+
+
+RULE = LintRule("TS0441", "draft-that-acts", check)

@@ -1,0 +1,36 @@
+"""TS0454: a rule that does not fit the eye."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tspec.lint.checked import Checked
+from tspec.lint.finding import Found, about
+from tspec.lint.rule import LintRule
+from tspec.resolve.rules import Rule
+
+MOST_LINES = 10
+"""Between the braces, without comments and without where a draft comes from."""
+
+
+def check(checked: Checked) -> Iterator[Found]:
+    for rule in checked.rules:
+        lines = _lines(rule)
+        if lines > MOST_LINES:
+            message = f"`{rule.name}` has {lines} lines, which is more than {MOST_LINES}"
+            hint = "name a part of it with `let`, or make it two rules"
+            yield about(rule, message, rule.span, hint)
+
+
+def _lines(rule: Rule) -> int:
+    node = rule.node
+    clauses = (*node.subjects, node.across, node.window, node.when, node.expect, node.otherwise)
+    texts = (rule.source.slice(clause.span) for clause in clauses if clause is not None)
+    return sum(
+        bool(line.strip()) and not line.strip().startswith("//")
+        for text in texts
+        for line in text.splitlines()
+    )
+
+
+RULE = LintRule("TS0454", "long-rule", check)

@@ -1,0 +1,32 @@
+"""TS0443: a rule that does not say what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tspec.lint.checked import Checked
+from tspec.lint.finding import Edit, Fix, Found, about
+from tspec.lint.rule import LintRule
+from tspec.source import Span
+
+
+def check(checked: Checked) -> Iterator[Found]:
+    for rule in checked.rules:
+        node = rule.node
+        if rule.draft or node.otherwise is not None or node.expect is None:
+            continue
+        end = _end_of_line(rule.source.text, node.expect.span.end)
+        fix = Fix("add `else warn`", (Edit(Span(end, end), "\n  else warn"),))
+        message = f"`{rule.name}` does not say what it does when it is violated"
+        yield about(rule, message, rule.span, "it warns: write `else warn`", fix)
+
+
+def _end_of_line(text: str, offset: int) -> int:
+    """Behind a comment at the end of the line, but before a brace on it."""
+    end = text.find("\n", offset)
+    end = len(text) if end < 0 else end
+    rest = text[offset:end]
+    return end if rest.lstrip().startswith("//") else offset
+
+
+RULE = LintRule("TS0443", "missing-else", check)

@@ -1,0 +1,44 @@
+"""TS0401: a `when` that no situation makes true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from tspec.diagnostics import Related
+from tspec.lint.checked import Checked
+from tspec.lint.conditions import parts_of
+from tspec.lint.finding import Found, about
+from tspec.lint.rule import LintRule
+from tspec.lint.rules.constant_comparison import compared
+from tspec.resolve import types
+from tspec.resolve.rules import And, Rule
+
+MOST_PARTS = 8
+
+
+def check(checked: Checked) -> Iterator[Found]:
+    for rule in checked.rules:
+        if rule.when is None or not checked.proofs.notes(rule, "never due"):
+            continue
+        if any(truth == "never" for _, truth in compared(rule.when)):
+            continue  # The comparison itself is a finding.
+        message = f"`{rule.name}` is never due: its `when` cannot be true"
+        related = _conflict(rule, checked)
+        hint = "one of them is meant otherwise" if related else None
+        span = rule.node.when.condition.span if rule.node.when else rule.span
+        yield about(rule, message, span, hint, related=related)
+
+
+def _conflict(rule: Rule, checked: Checked) -> tuple[Related, ...]:
+    """Two parts that exclude each other."""
+    parts = parts_of(rule)
+    if len(parts) > MOST_PARTS:
+        return ()
+    for one, other in combinations(parts, 2):
+        if checked.proofs.never(rule, And(types.BOOL, one.span, (one, other))):
+            return (Related(one.span, "this"), Related(other.span, "excludes this"))
+    return ()
+
+
+RULE = LintRule("TS0401", "never-due", check)

@@ -1,0 +1,35 @@
+"""TS0422: a look at earlier instances where there is only one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tspec.lint.checked import Checked
+from tspec.lint.conditions import expressions
+from tspec.lint.finding import Found, about
+from tspec.lint.rule import LintRule
+from tspec.resolve.rules import Expr, Fold, Previous
+
+
+def check(checked: Checked) -> Iterator[Found]:
+    for rule in checked.rules:
+        if not rule.window.once and rule.window.span != "run":
+            continue
+        for part in expressions(rule):
+            if _needs_history(part):
+                message = (
+                    f"`{rule.source.slice(part.span)}` looks back, and `{rule.name}` is looked at "
+                    "once: it is always unknown"
+                )
+                hint = "`first(...)` is the subject's beginning, `old(...)` the window's"
+                yield about(rule, message, part.span, hint)
+                break
+
+
+def _needs_history(part: Expr) -> bool:
+    if isinstance(part, Fold) and part.scope == "time":
+        return part.name not in ("any", "all") and part.over is not None and part.over.count > 1
+    return isinstance(part, Previous)
+
+
+RULE = LintRule("TS0422", "no-history", check)

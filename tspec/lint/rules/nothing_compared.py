@@ -1,0 +1,28 @@
+"""TS0433: a rule across ranks that compares no rank with another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tspec.lint.checked import Checked
+from tspec.lint.finding import Found, about
+from tspec.lint.rule import LintRule
+from tspec.resolve.rules import Fold, Transpose
+from tspec.resolve.walk import parts
+
+
+def check(checked: Checked) -> Iterator[Found]:
+    for rule in checked.rules:
+        if not rule.across or rule.node.across is None:
+            continue
+        folds = any(
+            isinstance(part, Transpose) or (isinstance(part, Fold) and part.scope == "group")
+            for part in parts(rule)
+        )
+        if not folds:
+            message = "no value of one rank is compared with that of another"
+            hint = "leave out `across`: each rank looks by itself; or write `same(...)`"
+            yield about(rule, message, rule.node.across.span, hint)
+
+
+RULE = LintRule("TS0433", "nothing-compared", check)

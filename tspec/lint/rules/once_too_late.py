@@ -1,0 +1,31 @@
+"""TS0421: a rule that is looked at once, when its `when` is not yet true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tspec.lint.checked import Checked
+from tspec.lint.finding import Found, about
+from tspec.lint.rule import LintRule
+from tspec.lint.steps import begins_in_the_first_step, read_step
+from tspec.resolve import types
+from tspec.resolve.rules import And, Compare, Constant
+
+
+def check(checked: Checked) -> Iterator[Found]:
+    for rule in checked.rules:
+        step = read_step(rule)
+        if not rule.window.once or rule.when is None or step is None:
+            continue
+        if not begins_in_the_first_step(rule) or checked.proofs.notes(rule, "never due"):
+            continue
+        one = Constant(types.INT, step.span, 1)
+        first = Compare(types.BOOL, step.span, "<=", step, one)
+        if checked.proofs.never(rule, And(types.BOOL, rule.when.span, (rule.when, first))):
+            thinning = rule.node.window.thinning if rule.node.window else None
+            message = "`once` is the first time, in step 1, and there `when` is false"
+            hint = "write `when step == N` without `once`, for the step that is meant"
+            yield about(rule, message, thinning.span if thinning else None, hint)
+
+
+RULE = LintRule("TS0421", "once-too-late", check)

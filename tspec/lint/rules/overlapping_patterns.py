@@ -1,0 +1,72 @@
+"""TS0470: two places of a layout that both say how one tensor is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import combinations
+
+from tspec.diagnostics import Related
+from tspec.lint.checked import Checked
+from tspec.lint.finding import Found
+from tspec.lint.rule import LintRule
+from tspec.syntax import nodes
+
+
+def check(checked: Checked) -> Iterator[Found]:
+    for unit, node in checked.declarations():
+        if not isinstance(node, nodes.Layout):
+            continue
+        places = [each for each in node.clauses if isinstance(each, nodes.Place)]
+        for first, second in combinations(places, 2):
+            if first.kind.text != second.kind.text or _exclude(first, second):
+                continue
+            name = common(first.pattern.value, second.pattern.value)
+            if name is None or first.pattern.value == second.pattern.value:
+                continue
+            message = f"`{name}` fits two places of the layout"
+            hint = "make one pattern narrower, or say when each applies"
+            there = Related(first.pattern.span, "the other one")
+            yield Found(message, unit.source, second.pattern.span, hint, (there,))
+
+
+def _exclude(first: nodes.Place, second: nodes.Place) -> bool:
+    """Conditions of which the one is not the other; others may exclude each other too."""
+    if first.when is None or second.when is None:
+        return first.when is not second.when
+    return first.when.condition != second.when.condition
+
+
+def common(one: str, other: str) -> str | None:
+    """A name that fits both of two patterns with `*`, or None if there is none."""
+
+    @cache
+    def fit(left: int, right: int) -> str | None:
+        if left == len(one) and right == len(other):
+            return ""
+        a, b = one[left : left + 1], other[right : right + 1]
+        if a == "*" or b == "*":
+            return star(left, right, a, b)
+        if not a or a != b:
+            return None
+        rest = fit(left + 1, right + 1)
+        return None if rest is None else a + rest
+
+    def star(left: int, right: int, a: str, b: str) -> str | None:
+        if a == "*" and b == "*":
+            rest = fit(left + 1, right + 1)
+            if rest is not None:
+                return "x" + rest
+        ended = fit(left + 1, right) if a == "*" else fit(left, right + 1)
+        if ended is not None:
+            return ended
+        taken = b if a == "*" else a
+        if not taken or taken == "*":
+            return None
+        rest = fit(left, right + 1) if a == "*" else fit(left + 1, right)
+        return None if rest is None else taken + rest
+
+    return fit(0, 0)
+
+
+RULE = LintRule("TS0470", "overlapping-patterns", check)

@@ -1,0 +1,21 @@
+"""TS0480: a draft in a module that others use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tspec.lint.checked import Checked
+from tspec.lint.finding import Found, about
+from tspec.lint.rule import LintRule
+
+
+def check(checked: Checked) -> Iterator[Found]:
+    shared = {unit.source.path for unit in checked.files if unit.key in checked.shared}
+    for rule in checked.rules:
+        if rule.draft and rule.source.path in shared:
+            message = f"others use `{rule.name}`, which nobody has accepted"
+            hint = "accept it by deleting `draft`, or write `reject NAME because ...`"
+            yield about(rule, message, rule.span, hint)
+
+
+RULE = LintRule("TS0480", "shared-draft", check)

@@ -1,0 +1,49 @@
+"""TS0442: an action that is never taken, because a stronger one is due by then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tspec.lint.checked import Checked
+from tspec.lint.finding import Found, about
+from tspec.lint.responses import strength
+from tspec.lint.rule import LintRule
+from tspec.resolve.rules import Response
+
+
+def check(checked: Checked) -> Iterator[Found]:
+    for rule in checked.rules:
+        node = rule.node.otherwise
+        if node is None or len(node.responses) != len(rule.responses) or rule.draft:
+            continue  # Somebody sets elsewhere what the rule does.
+        for place, response in enumerate(rule.responses):
+            others = rule.responses[:place] + rule.responses[place + 1 :]
+            over = next((each for each in others if _hides(each, response)), None)
+            if over is None or (over == response and place == 0):
+                continue
+            message = (
+                f"`{response.action}` is never taken: whenever it is due, `{over.action}` is too"
+            )
+            hint = "a list goes from the weaker action to the stronger, which needs more failures"
+            yield about(rule, message, node.responses[place].span, hint)
+
+
+def _hides(strong: Response, weak: Response) -> bool:
+    """A stronger action, or the same, is due at least whenever the weaker one is."""
+    if strength(strong) < strength(weak):
+        return False
+    if strong.consecutive is None and strong.frequent is None:
+        return True
+    if strong.consecutive is not None and weak.consecutive is not None:
+        return strong.consecutive <= weak.consecutive
+    if strong.frequent is None or weak.frequent is None or strong.among is None:
+        return False
+    return (
+        weak.among is not None
+        and strong.among.unit == weak.among.unit
+        and strong.frequent <= weak.frequent
+        and strong.among.count >= weak.among.count
+    )
+
+
+RULE = LintRule("TS0442", "weaker-escalation", check)

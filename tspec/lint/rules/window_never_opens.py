@@ -1,0 +1,37 @@
+"""TS0420: a window thinned to steps at which `when` is never true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tspec.lint.checked import Checked
+from tspec.lint.finding import Found, about
+from tspec.lint.rule import LintRule
+from tspec.lint.steps import read_step
+from tspec.resolve import types
+from tspec.resolve.rules import And, Constant, Function
+from tspec.source import Span
+from tspec.syntax import nodes
+
+
+def check(checked: Checked) -> Iterator[Found]:
+    for rule in checked.rules:
+        every, when, thinning = rule.window.every, rule.when, _thinning(rule.node.window)
+        step = read_step(rule)
+        if every is None or every.unit != "step" or when is None or step is None:
+            continue
+        if checked.proofs.notes(rule, "never due"):
+            continue
+        count = Constant(types.INT, step.span, every.count)
+        opens = Function(types.BOOL, step.span, "divisible", (step, count))
+        if checked.proofs.never(rule, And(types.BOOL, when.span, (when, opens))):
+            message = f"`{rule.name}` is looked at in every {every.count}th step, and due in none"
+            hint = f"`when` is false in all steps that {every.count} divides"
+            yield about(rule, message, thinning, hint)
+
+
+def _thinning(window: nodes.Window | None) -> Span | None:
+    return None if window is None or window.thinning is None else window.thinning.span
+
+
+RULE = LintRule("TS0420", "window-never-opens", check)

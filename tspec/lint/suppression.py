@@ -1,0 +1,162 @@
+"""`// tspec: allow TS0402 because …`: findings that somebody has looked at and wants to keep.
+
+Above a rule it is for the whole rule, above a clause or at the end of a line for what stands
+there. Without a reason it allows nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from tspec.diagnostics import Diagnostic, did_you_mean
+from tspec.lint.checked import Checked
+from tspec.lint.finding import Edit, Finding, Fix
+from tspec.lint.registry import ALLOWANCES, RULES
+from tspec.source import Source, Span
+from tspec.syntax import nodes
+
+UNUSED, REASONLESS, UNKNOWN = ALLOWANCES
+
+_COMMENT = re.compile(r"//\s*tspec:\s*(.*)$")
+_ALLOW = re.compile(r"allow\s+(?P<codes>[\w\s,]*?)\s*(?:\bbecause\b\s*(?P<reason>.*))?$")
+_CODE = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """One comment that allows findings: which, and on which lines of its file."""
+
+    source: Source
+    span: Span
+    codes: tuple[tuple[str, Span], ...]
+    reason: str
+    first: int
+    last: int
+    wrong: str = ""
+    """Why it is no allowance at all, if it is none."""
+
+    def covers(self, finding: Finding) -> bool:
+        """Whether a finding is one of those that it is for."""
+        found = finding.diagnostic
+        if found.source.path != self.source.path or found.code not in dict(self.codes):
+            return False
+        return self.first <= found.source.position(found.span.start).line <= self.last
+
+
+def sift(found: Iterable[Finding], checked: Checked) -> Iterator[Finding]:
+    """The findings that nobody allows, and what is wrong with allowances."""
+    settings = checked.settings
+    allowances = [each for unit in checked.files for each in _of(unit.source, unit.file)]
+    known = {rule.code for rule in RULES}
+    used: set[tuple[Span, str, str]] = set()
+    for finding in found:
+        covering = [each for each in allowances if each.reason and each.covers(finding)]
+        used.update((each.span, each.source.path, finding.code) for each in covering)
+        if not covering:
+            yield finding
+    for each in allowances:
+        for finding in _about(each, known, used, settings.selects):
+            if settings.selects(finding.code) and not settings.ignores(
+                finding.code, each.source.path
+            ):
+                yield finding
+
+
+def _about(
+    each: Allowance,
+    known: set[str],
+    used: set[tuple[Span, str, str]],
+    looked_for: Callable[[str], bool],
+) -> Iterator[Finding]:
+    if each.wrong:
+        hint = "write `// tspec: allow TS0402 because …`"
+        yield _finding(UNKNOWN, each.wrong, each, each.span, hint)
+        return
+    for code, span in each.codes:
+        if code not in known:
+            hint = did_you_mean(code, known) or "`tspec explain` knows what can be allowed"
+            yield _finding(UNKNOWN, f"no finding of lint has the code `{code}`", each, span, hint)
+    if not each.reason:
+        message = "it is not said why this is allowed, so it is not"
+        yield _finding(REASONLESS, message, each, each.span, "go on with `because …`")
+        return
+    stale = [
+        (code, span)
+        for code, span in each.codes
+        if code in known and looked_for(code) and (each.span, each.source.path, code) not in used
+    ]
+    for code, span in stale:
+        fix = _without(each, [code for code, _ in stale])
+        yield _finding(
+            UNUSED, f"`{code}` is allowed and not found here", each, span, "delete it", fix
+        )
+
+
+def _without(each: Allowance, stale: list[str]) -> Fix:
+    """The comment without what it no longer allows; whole, if nothing is left."""
+    left = [code for code, _ in each.codes if code not in stale]
+    if left:
+        text = f"// tspec: allow {', '.join(left)} because {each.reason}"
+        return Fix("shorten the comment", (Edit(each.span, text),))
+    start = each.span.start
+    text = each.source.text
+    before = text.rfind("\n", 0, start) + 1
+    if text[before:start].strip():
+        kept = len(text[before:start].rstrip())
+        return Fix("delete the comment", (Edit(Span(before + kept, each.span.end), ""),))
+    end = each.span.end + 1 if text[each.span.end : each.span.end + 1] == "\n" else each.span.end
+    return Fix("delete the comment", (Edit(Span(before, end), ""),))
+
+
+def _finding(
+    what: tuple[str, str],
+    message: str,
+    each: Allowance,
+    span: Span,
+    hint: str | None,
+    fix: Fix | None = None,
+) -> Finding:
+    code, name = what
+    diagnostic = Diagnostic(code, message, span, each.source, (), hint, "warning")
+    return Finding(diagnostic, name, fix)
+
+
+# --- reading comments ---------------------------------------------------------------------------
+
+
+def _of(source: Source, file: nodes.File) -> Iterator[Allowance]:
+    """The allowances of a file, in the order of its tree."""
+    if "tspec:" not in source.text:
+        return
+    for node in file.walk():
+        for comment in node.trivia.leading:
+            yield from _read(comment, source, node.span)
+        for comment in node.trivia.trailing:
+            yield from _read(comment, source, node.span.to(comment.span))
+        for comment in (*node.trivia.opening, *node.trivia.inner):
+            yield from _read(comment, source, comment.span)
+
+
+def _read(comment: nodes.Comment, source: Source, covered: Span) -> Iterator[Allowance]:
+    match = _COMMENT.match(comment.text)
+    if match is None or comment.is_doc:
+        return
+    first = source.position(covered.start).line
+    last = source.position(max(covered.end - 1, covered.start)).line
+    span = Span(comment.span.start, comment.span.start + len(comment.text))
+    allowed = _ALLOW.match(match[1])
+    if allowed is None or not allowed["codes"]:
+        wrong = f"`{match[1]}` is nothing that tspec is told in a comment"
+        yield Allowance(source, span, (), "", first, last, wrong)
+        return
+    begin = span.start + match.start(1) + allowed.start("codes")
+    codes = tuple(
+        (code[0].upper(), Span(begin + code.start(), begin + code.end()))
+        for code in _CODE.finditer(allowed["codes"])
+    )
+    reason = (allowed["reason"] or "").strip(" .…")
+    yield Allowance(
+        source, span, codes, (allowed["reason"] or "").strip() if reason else "", first, last
+    )

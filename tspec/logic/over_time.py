@@ -1,0 +1,52 @@
+"""What a fold over a longer time says of the same fold over a shorter one.
+
+The shorter span lies in the longer one, and is complete where that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import z3
+
+from tspec.logic.numbers import Numbers
+from tspec.resolve import rules
+from tspec.resolve.rules import Expr
+
+if TYPE_CHECKING:
+    from tspec.logic.encode import Encoded
+
+ALL_OF_THEM = frozenset({"all", "same", "distinct"})
+"""Folds that are true of the shorter span where they are of the longer one."""
+
+
+def longer_and_shorter(
+    leaves: Mapping[tuple[Expr, bool], Encoded], numbers: Numbers
+) -> Iterator[z3.BoolRef]:
+    """For each two folds of one value over times of one unit: what follows."""
+    spans: dict[tuple[object, ...], list[tuple[int, Encoded]]] = {}
+    for (expr, start), leaf in leaves.items():
+        if isinstance(expr, rules.Fold) and expr.over is not None:
+            key: tuple[object, ...] = (expr.name, expr.value, expr.over.unit, start)
+            spans.setdefault(key, []).append((expr.over.count, leaf))
+    for key, found in spans.items():
+        ordered = sorted(found, key=lambda each: each[0])
+        for (_, short), (_, long) in combinations(ordered, 2):
+            yield from _related(str(key[0]), short, long, numbers)
+
+
+def _related(name: str, short: Encoded, long: Encoded, numbers: Numbers) -> Iterator[z3.BoolRef]:
+    if name in ALL_OF_THEM:
+        yield z3.Implies(long.true, short.true)
+        yield z3.Implies(short.false, long.false)
+        return
+    if name == "any":
+        yield z3.Implies(short.true, long.true)
+        yield z3.Implies(long.false, short.false)
+        return
+    yield z3.Implies(long.known, short.known)
+    if name in ("min", "max", "spread", "count"):
+        small, large = (long, short) if name == "min" else (short, long)
+        yield z3.Implies(long.known, numbers.in_order(small.value, large.value))

@@ -1,0 +1,147 @@
+"""Baselines: findings that a team has accepted for now, which are not reported until they are gone.
+
+A baseline is JSON in one canonical form, so that its changes can be reviewed. An entry names a finding
+by its fingerprint, in which there is no line and no step, and says in words what it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tspec.report.findings import Finding, Report
+from tspec.report.results import Result, Results, finding_fingerprint, portable, subject_of
+
+VERSION = 1
+"""Of the form of baselines."""
+
+
+class BaselineError(ValueError):
+    """A file is no baseline; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Entry:
+    """One accepted finding: where it is, what it is, and its fingerprint."""
+
+    command: str
+    file: str
+    rule: str
+    subject: str
+    """Of a finding about a run; of others their message."""
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """Results without what a baseline holds."""
+
+    results: Results
+    hidden: frozenset[str]
+    """Keys of what was left out."""
+    stale: tuple[Entry, ...]
+    """Entries of which nothing was found though their file was looked at, or is gone."""
+    hid: int = 0
+    """How many results were left out, consequences included."""
+
+
+def read(file: Path) -> tuple[Entry, ...]:
+    """The entries of a baseline. Raises BaselineError, and OSError if there is no such file."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if content["version"] != VERSION:
+            raise BaselineError(
+                f"{file} is a baseline of version {content['version']}, and this tspec knows {VERSION}"
+            )
+        return tuple(Entry(**each) for each in content["findings"])
+    except (ValueError, TypeError, KeyError) as problem:
+        if isinstance(problem, BaselineError):
+            raise
+        raise BaselineError(
+            f"{file} is no baseline ({problem}); `--update-baseline` writes one"
+        ) from None
+
+
+def text(entries: Iterable[Entry]) -> str:
+    """A baseline as it is written: sorted, each entry once, with a newline at its end."""
+    content: dict[str, Any] = {
+        "version": VERSION,
+        "findings": [asdict(entry) for entry in sorted(set(entries))],
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def updated(before: Iterable[Entry], results: Results) -> tuple[Entry, ...]:
+    """The entries of all results, and those before that this command did not look at."""
+    found = [_entry(key, result, results.command) for key, result in keyed(results)]
+    kept = [entry for entry in before if not _looked_at(entry, results)]
+    return tuple(sorted({*kept, *found}))
+
+
+def apply(results: Results, entries: Iterable[Entry]) -> Applied:
+    """Results without those that entries name; what follows from a hidden one takes its place."""
+    mine = [entry for entry in entries if entry.command == results.command]
+    known = {entry.fingerprint for entry in mine}
+    keys = [key for key, _ in keyed(results)]
+    hidden = frozenset(known & set(keys))
+    stale = [e for e in mine if e.fingerprint not in hidden and _looked_at(e, results)]
+    place = iter(keys)
+    kept: list[Result] = []
+    for result in results.results:
+        here = next(place)
+        inner = tuple(each for each in result.consequences if next(place) not in hidden)
+        if here not in hidden:
+            kept.append(replace(result, consequences=inner))
+        elif inner:
+            kept.append(replace(inner[0], consequences=inner[1:]))
+    count = sum(key in hidden for key in keys)
+    return Applied(replace(results, results=tuple(kept)), hidden, tuple(sorted(stale)), count)
+
+
+def without(report: Report, hidden: frozenset[str]) -> Report:
+    """A report on a run without findings of hidden fingerprints, as `apply` leaves them out."""
+    kept: list[Finding] = []
+    for finding in report.findings:
+        inner = tuple(f for f in finding.consequences if finding_fingerprint(f) not in hidden)
+        if finding_fingerprint(finding) not in hidden:
+            kept.append(replace(finding, consequences=inner))
+        elif inner:
+            kept.append(replace(inner[0], consequences=inner[1:]))
+    return replace(report, findings=tuple(kept))
+
+
+def keyed(results: Results) -> Iterator[tuple[str, Result]]:
+    """All results with their keys: of a run the fingerprint; of a spec the second of two that are
+    alike is told from the first, so that copying a faulty line is a new finding.
+    """  # fmt: skip
+    seen: dict[str, int] = {}
+    for result in results.flat():
+        number = seen[result.fingerprint] = seen.get(result.fingerprint, 0) + 1
+        alike = number > 1 and "step" not in result.properties
+        yield f"{result.fingerprint}-{number}" if alike else result.fingerprint, result
+
+
+def _entry(key: str, result: Result, command: str) -> Entry:
+    about_a_run = "step" in result.properties
+    subject = subject_of(str(result.properties.get("subject", ""))) if about_a_run else None
+    return Entry(
+        command,
+        portable(result.file),
+        result.rule,
+        result.message if subject is None else subject,
+        key,
+    )
+
+
+def _looked_at(entry: Entry, results: Results) -> bool:
+    """Whether the command would have found it: its file was looked at, or there is none any more."""
+    if entry.command != results.command:
+        return False
+    files = {portable(each) for each in results.files}
+    files |= {portable(case.file) for case in results.cases}
+    files |= {portable(result.file) for result in results.flat()}
+    gone = not entry.file.startswith("tspec:") and not Path(entry.file).exists()
+    return entry.file in files or gone

@@ -1,0 +1,25 @@
+"""How results are written: one file per format, each with a function from `Results` to text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+from tspec.report.results import Results
+
+FORMATS = ("text", "json", "sarif", "junit", "github")
+"""The formats by the names of their files here; each has a function `write`."""
+
+SUFFIXES: Mapping[str, str] = {
+    ".json": "json",
+    ".sarif": "sarif",
+    ".xml": "junit",
+    ".txt": "text",
+}
+"""Which format the name of a file asks for, by its end."""
+
+
+def written(results: Results, output_format: str) -> str:
+    """The results in a format, as text with a newline at its end (or nothing, where nothing is said)."""
+    write: Callable[[Results], str] = import_module(f"{__name__}.{output_format}").write
+    return write(results)

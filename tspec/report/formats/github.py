@@ -1,0 +1,48 @@
+"""Results as GitHub's workflow commands, which it shows beside the lines of a pull request."""
+
+from __future__ import annotations
+
+from tspec.report.results import Result, Results, shown
+
+LEVELS = {"error": "error", "warning": "warning", "draft": "notice"}
+
+
+def write(results: Results) -> str:
+    """A line for each result and consequence: `::error file=a.tspec,line=4,...,title=...::message`."""
+    lines = [command(result) for result in results.flat()]
+    lines += [f"::error title=tspec failed::{escaped(fault)}" for fault in results.faults]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def command(result: Result) -> str:
+    """One workflow command. Columns are given only for what lies on one line, as GitHub wants it."""
+    properties: dict[str, str | int] = {"file": shown(result.file)}
+    if result.line:
+        properties["line"] = result.line
+        properties["endLine"] = result.end_line or result.line
+        if result.column and result.end_line == result.line:
+            properties["col"] = result.column
+            properties["endColumn"] = result.end_column
+    properties["title"] = result.rule
+    said = ",".join(f"{key}={escaped_property(str(value))}" for key, value in properties.items())
+    message = "\n".join(part for part in (result.message, place(result), result.help) if part)
+    return f"::{LEVELS[result.severity]} {said}::{escaped(message)}"
+
+
+def place(result: Result) -> str:
+    """Where in a run it was found, or nothing for a finding about a spec."""
+    if "step" not in result.properties:
+        return ""
+    subject = result.properties.get("subject")
+    where = f"step {result.properties['step']}, rank {result.properties.get('rank', 0)}"
+    return f"{where}: {subject}" if subject else where
+
+
+def escaped(text: str) -> str:
+    """A command's message: percent signs and ends of lines are written as their codes."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def escaped_property(text: str) -> str:
+    """A command's property, which a colon or comma would end."""
+    return escaped(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,132 @@
+"""Results as SARIF 2.1.0 (OASIS), which code scanning services read.
+
+Rules carry their help: a code its page, a rule what its `///` says.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tspec import __version__
+from tspec.explain import codes, explain
+from tspec.report.results import About, Region, Result, Results, is_code, shown
+
+LEVELS = {"error": "error", "warning": "warning", "draft": "note"}
+
+SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+"""The identifier that the standard gives its schema; readers want it in each log."""
+
+FINGERPRINT = "tspecFinding/v1"
+"""The name of our fingerprints, with the version of how they are made."""
+
+
+def write(results: Results) -> str:
+    """A SARIF log of one run, with a newline at its end."""
+    abouts = _abouts(results)
+    index = {about.rule: place for place, about in enumerate(abouts)}
+    run: dict[str, Any] = {
+        "tool": {
+            "driver": {
+                "name": "tspec",
+                "semanticVersion": __version__,
+                "rules": [_descriptor(about) for about in abouts],
+            }
+        },
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(result, index) for result in results.results],
+        "invocations": [
+            {
+                "executionSuccessful": not results.faults,
+                "toolExecutionNotifications": [
+                    {"level": "error", "message": {"text": fault}} for fault in results.faults
+                ],
+            }
+        ],
+    }
+    log = {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [run],
+    }
+    return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
+
+
+def _abouts(results: Results) -> list[About]:
+    """Of all rules that the results name or that the command looked at, each once, by name."""
+    found = dict(results.about)
+    pages = set(codes())
+    for result in results.flat():
+        if result.rule not in found:
+            page = explain(result.rule) if result.rule in pages else ""
+            found[result.rule] = _of_page(result, page)
+    return [found[rule] for rule in sorted(found)]
+
+
+def _of_page(result: Result, page: str) -> About:
+    title, _, body = page.partition("\n")
+    summary = title.partition(": ")[2] or result.explanation or result.rule
+    return About(result.rule, summary, body.strip() or result.explanation, result.severity)
+
+
+def _descriptor(about: About) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "id": about.rule,
+        "shortDescription": {"text": about.summary or about.rule},
+        "defaultConfiguration": {"level": LEVELS[about.severity]},
+    }
+    if not is_code(about.rule):
+        found["name"] = about.rule.rpartition(".")[2]
+    if about.help:
+        found["help"] = {"text": about.help, "markdown": about.help}
+    if about.properties:
+        found["properties"] = dict(about.properties)
+    return found
+
+
+def _result(result: Result, index: dict[str, int]) -> dict[str, Any]:
+    message = f"{result.message}\n{result.help}" if result.help else result.message
+    found: dict[str, Any] = {
+        "ruleId": result.rule,
+        "ruleIndex": index[result.rule],
+        "level": LEVELS[result.severity],
+        "message": {"text": message},
+        "locations": [_location(result.region)],
+        "partialFingerprints": {FINGERPRINT: result.fingerprint},
+    }
+    related = [_location(each) for each in result.related]
+    related += [
+        _location(each.region, f"what follows from it: {each.rule}: {each.message}")
+        for each in result.consequences
+    ]
+    if related:
+        found["relatedLocations"] = [{"id": n, **each} for n, each in enumerate(related, 1)]
+    if result.properties:
+        found["properties"] = dict(result.properties)
+    return found
+
+
+def _location(region: Region, message: str = "") -> dict[str, Any]:
+    physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(region.file)}}
+    if region.line:
+        place = {"startLine": region.line}
+        if region.column:
+            place["startColumn"] = region.column
+        if region.end_line:
+            place["endLine"] = region.end_line
+        if region.end_column:
+            place["endColumn"] = region.end_column
+        physical["region"] = place
+    said = message or region.message
+    return {"physicalLocation": physical, **({"message": {"text": said}} if said else {})}
+
+
+def _uri(file: str) -> str:
+    """A path below the working folder is relative, which lets the log be read elsewhere."""
+    from urllib.parse import quote
+
+    path = Path(shown(file))
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix())

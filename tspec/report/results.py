@@ -1,0 +1,332 @@
+"""What any command found, in one shape that all output formats write: SARIF, JUnit, GitHub, JSON, text.
+
+A `Result` is one finding, of a rule over a run or of a code over a spec; `Results` are those of one
+command with what the formats need beside them. Commands build them here (`from_diagnostic`,
+`from_finding`) or by hand, and `tspec.report.formats` writes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tspec.diagnostics import Diagnostic, render
+from tspec.report.findings import Finding, Report, Severity, Tally
+from tspec.resolve.rules import Program, Rule
+from tspec.resources import Folder, shipped
+from tspec.source import NOWHERE, Source, Span
+
+State = Literal["passed", "failed", "skipped", "error"]
+"""Of a case: `skipped` is vacuous, blind, absent or off; `error` is a fault of tspec's own."""
+
+_SHIPPED: tuple[Folder, ...] = ("stdlib", "specs")
+_NUMBER_OF_A_CALL = re.compile(r"#\d+")
+_CODE = re.compile(r"TS\d{4}")
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A stretch of a file as people count it: lines and columns begin at 1, `end_column` is behind it.
+
+    `line` 0 is a file as a whole.
+    """
+
+    file: str
+    line: int = 0
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
+    message: str = ""
+    """What this place has to do with a finding, where it is a related one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One finding.
+
+    `rule` is a rule's qualified name or a code (`TS0402`). `explanation` is what the rule says for
+    itself, `help` what to do next. `properties` are further values that JSON and SARIF carry
+    (`step`, `rank`, `subject`). `fingerprint` is the same after the rule moved within its file, or
+    the finding to another step; two findings may share one.
+    """
+
+    rule: str
+    message: str
+    region: Region
+    severity: Severity = "error"
+    explanation: str = ""
+    help: str = ""
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    fingerprint: str = ""
+    related: tuple[Region, ...] = ()
+    consequences: tuple[Result, ...] = ()
+    """What follows from the same cause."""
+    text: str = ""
+    """The finding as the terminal shows it; empty where a command prints findings itself."""
+
+    @property
+    def file(self) -> str:
+        """The path of its file."""
+        return self.region.file
+
+    @property
+    def line(self) -> int:
+        """Its first line, counted from 1; 0 for a file as a whole."""
+        return self.region.line
+
+    @property
+    def column(self) -> int:
+        """Its first column, counted from 1; 0 if it has none."""
+        return self.region.column
+
+    @property
+    def end_line(self) -> int:
+        """Its last line."""
+        return self.region.end_line
+
+    @property
+    def end_column(self) -> int:
+        """The column behind its last character."""
+        return self.region.end_column
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One thing that was looked at and has an outcome, found or not: a rule in a run, a test.
+
+    Results with its `file` and `rule` belong to it. `message` says why it was skipped or failed.
+    """
+
+    rule: str
+    file: str
+    state: State
+    message: str = ""
+    line: int = 0
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What is to be known of a rule or code: one sentence, and all of its help as Markdown."""
+
+    rule: str
+    summary: str
+    help: str = ""
+    severity: Severity = "warning"
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    """Such as the `pack` that the rule comes from and its `version`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All that one command found, and what it looked at."""
+
+    results: tuple[Result, ...]
+    cases: tuple[Case, ...] = ()
+    faults: tuple[str, ...] = ()
+    """Faults of tspec's own: what they concern was not looked at."""
+    command: str = ""
+    """Whose findings these are (`lint`), so that a baseline of several commands keeps them apart."""
+    files: tuple[str, ...] = ()
+    """Files that were looked at, whether or not anything was found; those of cases are known."""
+    about: Mapping[str, About] = field(default_factory=dict)
+    """By rule or code; of what it lacks, formats write the code's page."""
+
+    def flat(self) -> tuple[Result, ...]:
+        """The findings, each followed by its consequences."""
+        return tuple(each for result in self.results for each in (result, *result.consequences))
+
+
+def from_diagnostic(diagnostic: Diagnostic, properties: Mapping[str, Any] | None = None) -> Result:
+    """A finding about a spec. `properties` are further values, such as whether it can be mended."""
+    source, span = diagnostic.source, diagnostic.span
+    line = source.line(source.position(span.start).line) if source.text else ""
+    return Result(
+        rule=diagnostic.code,
+        message=diagnostic.message,
+        region=region(source, span),
+        severity=diagnostic.severity,
+        help=diagnostic.hint or "",
+        properties=dict(properties or {}),
+        fingerprint=fingerprint(
+            diagnostic.code, portable(source.path), diagnostic.message, " ".join(line.split())
+        ),
+        related=tuple(
+            region(other.source or source, other.span, other.message)
+            for other in diagnostic.related
+        ),
+        text=render(diagnostic),
+    )
+
+
+def from_finding(finding: Finding, program: Program) -> Result:
+    """A finding about a run, at the name of its rule."""
+    by_name = {rule.qualified: rule for rule in program.rules}
+    return _from_finding(finding, by_name)
+
+
+def from_findings(findings: Iterable[Finding], program: Program) -> tuple[Result, ...]:
+    """Findings about a run, each at the name of its rule."""
+    by_name = {rule.qualified: rule for rule in program.rules}
+    return tuple(_from_finding(finding, by_name) for finding in findings)
+
+
+def _from_finding(finding: Finding, by_name: Mapping[str, Rule]) -> Result:
+    rule = by_name.get(finding.rule)
+    if rule is not None and rule.span != NOWHERE:
+        place = region(rule.source, rule.span)
+    else:
+        place = Region(finding.file, finding.line, 0, finding.line, 0)
+    return Result(
+        rule=finding.rule,
+        message=finding.message,
+        region=place,
+        severity=finding.severity,
+        explanation=finding.explanation,
+        help=finding.look,
+        properties={
+            "step": finding.step,
+            "rank": finding.rank,
+            "subject": finding.subject,
+            "values": dict(finding.values),
+            "ranks": list(finding.ranks),
+            "subjects": list(finding.subjects),
+            "last_step": finding.last_step,
+            "violated": finding.violated,
+            "decided": finding.decided,
+            "action": finding.action,
+        },
+        fingerprint=finding_fingerprint(finding),
+        consequences=tuple(_from_finding(each, by_name) for each in finding.consequences),
+    )
+
+
+def from_report(report: Report, program: Program) -> Results:
+    """A report on a run: its findings, and each rule as a case with what came of it."""
+    tallies = {tally.rule: tally for tally in report.tallies}
+    messages: dict[str, str] = {}
+    for finding in report.findings:
+        for each in (finding, *finding.consequences):
+            messages.setdefault(each.rule, each.message)
+    abouts = {
+        rule.qualified: about(rule, program.versions.get(rule.module, ""))
+        for rule in (*program.rules, *program.off)
+    }
+    cases = [
+        _case(
+            rule,
+            tallies.get(rule.qualified, Tally(rule.qualified)),
+            messages,
+            abouts[rule.qualified],
+        )
+        for rule in program.rules
+    ]
+    return Results(
+        results=from_findings(report.findings, program),
+        cases=(*cases, *map(_off, program.off)),
+        faults=report.faults,
+        command="check",
+        about=abouts,
+    )
+
+
+def about(rule: Rule, version: str = "") -> About:
+    """What a rule says for itself: its first sentence, and all of its `///` with its text.
+
+    `version` is that of its module, if it has one.
+    """
+    sentence = " ".join(rule.doc.split("\n\n")[0].split())
+    text = rule.source.text[rule.node.span.start : rule.node.span.end] if rule.node else ""
+    parts = [rule.doc.strip(), f"```tspec\n{text}\n```" if text else ""]
+    return About(
+        rule.qualified,
+        sentence or rule.name.replace("_", " "),
+        "\n\n".join(part for part in parts if part),
+        severity(rule),
+        {"pack": rule.module, "version": version} if version else {},
+    )
+
+
+def severity(rule: Rule) -> Severity:
+    """How grave a violation is: an error if the rule may do more than warn."""
+    if rule.draft:
+        return "draft"
+    return "error" if any(r.action != "warn" for r in rule.responses) else "warning"
+
+
+def _case(rule: Rule, tally: Tally, messages: Mapping[str, str], about: About) -> Case:
+    state: State = "skipped"
+    message = ""
+    if rule.qualified in messages:
+        state, message = "failed", messages[rule.qualified]
+    elif tally.state == "held":
+        state = "passed"
+    else:
+        reason = f": {tally.reasons[0][0]}" if tally.reasons else ""
+        message = f"{_SILENT[tally.state]}{reason}"
+    line = rule.source.position(rule.span.start).line
+    return Case(rule.qualified, rule.source.path, state, message, line, about.properties)
+
+
+def _off(rule: Rule) -> Case:
+    line = rule.source.position(rule.span.start).line
+    by = rule.set_by if rule.set_by == "command line" else shown(rule.set_by)
+    return Case(rule.qualified, rule.source.path, "skipped", f"off by {by}", line)
+
+
+_SILENT = {
+    "violated": "violated, and left out of the report",
+    "vacuous": "vacuous: each instance was idle, so nothing was tested",
+    "blind": "blind: what it reads was not there",
+    "absent": "no instance: nothing that it speaks of happened",
+}
+
+
+def region(source: Source, span: Span, message: str = "") -> Region:
+    """Where a span lies; a file that has no text, such as one that is not there, is a whole."""
+    if not source.text:
+        return Region(source.path, message=message)
+    start, end = source.position(span.start), source.position(max(span.end, span.start))
+    return Region(source.path, start.line, start.column, end.line, end.column, message)
+
+
+def finding_fingerprint(finding: Finding) -> str:
+    """Of a finding about a run: its rule and subject, not the step, the rank or the number of a call."""
+    return fingerprint(finding.rule, subject_of(finding.subject))
+
+
+def subject_of(subject: str) -> str:
+    """A subject without the numbers of calls, which differ from run to run."""
+    return _NUMBER_OF_A_CALL.sub("#", subject)
+
+
+def fingerprint(*parts: str) -> str:
+    """24 hexadecimal digits that name a finding by its parts."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+
+
+def shown(file: str) -> str:
+    """A path below the working folder relative to it, others as they are; with `/` on any system."""
+    path = Path(os.path.abspath(file))
+    here = Path.cwd()
+    return path.relative_to(here).as_posix() if path.is_relative_to(here) else file
+
+
+def portable(file: str) -> str:
+    """A path that is the same on every machine: of files that ship with tspec `tspec:stdlib/a.tspec`."""
+    path = Path(os.path.abspath(file))
+    for folder in _SHIPPED:
+        root = shipped(folder)
+        if path.is_relative_to(root):
+            return f"tspec:{folder}/{path.relative_to(root).as_posix()}"
+    return shown(file)
+
+
+def is_code(rule: str) -> bool:
+    """Whether a name is a code (`TS0402`), not a rule of a spec."""
+    return bool(_CODE.fullmatch(rule))

@@ -1,0 +1,265 @@
+"""What users of rules say about them: which are off, and what the others do instead of their `else`.
+
+Said in a spec (`use a.b with rule: off`), in the project's configuration and on the command line, of
+which the later ones count more. Of two specs, the one that uses the other counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from tspec.config.settings import RuleAction, RuleSetting
+from tspec.diagnostics import Related, did_you_mean
+from tspec.resolve import rules
+from tspec.resolve.actions import impossible
+from tspec.resolve.files import Unit, is_pack
+from tspec.resolve.findings import Findings
+from tspec.source import Source, Span
+from tspec.syntax import nodes
+
+
+class Modules(Protocol):
+    """Where rules are looked for that no loaded file has."""
+
+    def rules_of(self, module: str) -> tuple[str, ...] | None:
+        """The names of a module's rules, or None if there is no such module."""
+        ...
+
+    def names(self) -> list[str]:
+        """All modules that can be used."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One setting of one rule. `unit` is the file that says it, None where it is no spec."""
+
+    rule: str
+    action: RuleAction
+    source: Source
+    span: Span
+    where: str
+    unit: Unit | None = None
+    alone: bool = True
+    """Whether it is about this rule and no other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Rules as they are to be executed, and those that are off."""
+
+    kept: tuple[rules.Rule, ...]
+    off: tuple[rules.Rule, ...] = ()
+
+
+def settle(
+    units: Sequence[Unit],
+    found: Sequence[rules.Rule],
+    settings: Sequence[RuleSetting],
+    modules: Modules,
+    findings: Findings,
+) -> Settled:
+    """Rules after all that is said about them; what is wrong with a setting is reported."""
+    by_spec: dict[str, list[Said]] = {}
+    for said in _in_specs(units, findings):
+        by_spec.setdefault(said.rule, []).append(said)
+    known = {_qualified(unit, node) for unit in units for node in _invariants(unit)}
+    known |= {f"{unit.name}.{name}" for unit in units for name in unit.broken}
+    for setting in settings:
+        _check_name(setting, known, modules, findings)
+    uses = _reach(units)
+    kept: list[rules.Rule] = []
+    off: list[rules.Rule] = []
+    for rule in found:
+        chain = _winner(by_spec.get(rule.qualified, []), uses, findings)
+        chain += _of_project(rule.qualified, settings)
+        rule, last = _decided(rule, chain, findings)
+        if last is not None and last.action == "off":
+            off.append(replace(rule, set_by=last.where))
+        else:
+            kept.append(rule)
+    return Settled(tuple(kept), tuple(off))
+
+
+# --- what is said --------------------------------------------------------------------------------
+
+
+def _in_specs(units: Sequence[Unit], findings: Findings) -> Iterator[Said]:
+    by_name = {unit.name: unit for unit in units if unit.name}
+    for unit in units:
+        for use in unit.file.uses:
+            offered = _offered(by_name.get(use.module.text), by_name)
+            if offered is None or not unit.asked:
+                continue
+            for setting in use.settings:
+                yield from _one(unit, use, setting, offered, findings)
+
+
+def _one(
+    unit: Unit,
+    use: nodes.Use,
+    setting: nodes.RuleSetting,
+    offered: Mapping[str, bool],
+    findings: Findings,
+) -> Iterator[Said]:
+    text = setting.rule.text
+    matches = sorted(name for name in offered if name == text or name.endswith(f".{text}"))
+    place = (unit.source, setting.rule.span)
+    if len(matches) > 1:
+        message = f"two rules of `{use.module.text}` are called `{text}`"
+        findings.add(
+            "TS0195", message, place, hint=f"write {' or '.join(f'`{m}`' for m in matches)}"
+        )
+    elif matches:
+        action: RuleAction = setting.action.text  # type: ignore[assignment]  # the grammar's words
+        line = unit.source.position(setting.span.start).line
+        where = f"{unit.source.path}:{line}"
+        yield Said(matches[0], action, unit.source, setting.rule.span, where, unit)
+    elif not any(name.rpartition(".")[2] == text.rpartition(".")[2] for name in unit.broken):
+        short = {name.rpartition(".")[2]: name for name in offered}
+        hint = did_you_mean(text, [*short, *offered])
+        if not offered:
+            hint = "it has names for rules, and no rules"
+        findings.add("TS0194", f"`{use.module.text}` has no rule `{text}`", place, hint=hint)
+
+
+def _offered(unit: Unit | None, by_name: Mapping[str, Unit]) -> dict[str, bool] | None:
+    """The rules that come with a module, those that it brings included; None without a module."""
+    if unit is None:
+        return None
+    found: dict[str, bool] = {}
+    pending, seen = [unit], {unit.key}
+    while pending:
+        each = pending.pop()
+        found.update({_qualified(each, node): True for node in _invariants(each)})
+        for use in each.file.uses:
+            brings = is_pack(each.file) or use.settings
+            below = by_name.get(use.module.text) if brings else None
+            if below is not None and below.key not in seen:
+                seen.add(below.key)
+                pending.append(below)
+    return found
+
+
+def _invariants(unit: Unit) -> Iterator[nodes.Invariant]:
+    return (node for node in unit.file.declarations if isinstance(node, nodes.Invariant))
+
+
+def _qualified(unit: Unit, node: nodes.Invariant) -> str:
+    return f"{unit.name}.{node.name.text}" if unit.name else node.name.text
+
+
+def _of_project(rule: str, settings: Sequence[RuleSetting]) -> list[Said]:
+    """The most exact setting of the configuration, then that of the command line."""
+    chain = []
+    for of_command_line in (False, True):
+        mine = [s for s in settings if bool(s.by) == of_command_line and s.covers(rule)]
+        if mine:
+            # A name is more exact than `a.b.*`, and that than `a.*`.
+            best = max(mine, key=lambda s: (not s.rule.endswith("*"), len(s.rule)))
+            alone = not (of_command_line or best.rule.endswith("*"))
+            place = best.source, best.span
+            chain.append(Said(rule, best.action, *place, best.where, alone=alone))
+    return chain
+
+
+def _check_name(
+    setting: RuleSetting, known: Iterable[str], modules: Modules, findings: Findings
+) -> None:
+    """A setting of a rule that this command does not load is let be, one of a rule that is nowhere not."""
+    if any(setting.covers(name) for name in known):
+        return
+    module, _, name = setting.rule.rpartition(".")
+    names = modules.rules_of(module) if module else None
+    place = (setting.source, setting.span)
+    if names is None:
+        if name == "*" and any(each.startswith(f"{module}.") for each in modules.names()):
+            return
+        hint = did_you_mean(setting.rule, known) or did_you_mean(module, modules.names())
+        what = f"module `{module}`" if module else f"rule `{name}`"
+        findings.add("TS0194", f"there is no {what}", place, hint=hint)
+    elif name != "*" and name not in names:
+        near = did_you_mean(name, names)
+        findings.add("TS0194", f"`{module}` has no rule `{name}`", place, hint=near)
+
+
+# --- which counts --------------------------------------------------------------------------------
+
+
+def _reach(units: Sequence[Unit]) -> dict[str, set[str]]:
+    """For each file the files that it uses, over as many others as there are in between, by key."""
+    by_name = {unit.name: unit for unit in units if unit.name}
+    reach: dict[str, set[str]] = {}
+    for unit in units:
+        seen: set[str] = set()
+        pending = [unit]
+        while pending:
+            for use in pending.pop().file.uses:
+                below = by_name.get(use.module.text)
+                if below is not None and below.key not in seen:
+                    seen.add(below.key)
+                    pending.append(below)
+        reach[unit.key] = seen
+    return reach
+
+
+def _winner(said: list[Said], uses: Mapping[str, set[str]], findings: Findings) -> list[Said]:
+    """The setting that counts of those in specs, as a list of one or none."""
+
+    def above(one: Said, other: Said) -> bool:
+        assert one.unit is not None and other.unit is not None
+        return other.unit.key in uses[one.unit.key]
+
+    top = [one for one in said if not any(above(other, one) for other in said)]
+    for one in top[1:]:
+        first = (Related(top[0].span, "the other one", top[0].source),)
+        place = (one.source, one.span)
+        name = one.rule.rpartition(".")[2]
+        if one.action != top[0].action:
+            message = f"`{name}` is set to `{one.action}` here and to `{top[0].action}` elsewhere"
+            hint = "leave one out; a file that uses both may decide between them"
+            findings.add("TS0196", message, place, related=first, hint=hint)
+        elif one.unit is top[0].unit:
+            message = f"`{name}` is set twice"
+            findings.add("TS0197", message, place, related=first, severity="warning")
+    return top[:1]
+
+
+def _decided(
+    rule: rules.Rule, chain: list[Said], findings: Findings
+) -> tuple[rules.Rule, Said | None]:
+    """The rule after one setting after the other, and the last of them."""
+    last: Said | None = None
+    for said in chain:
+        if said.action == "off":
+            last = said
+            continue
+        _check_change(rule, said, last, findings)
+        if not rule.draft:
+            wrong = impossible(said.action, rule.window)
+            if wrong is not None:
+                findings.add("TS0155", wrong[0], (said.source, said.span), hint=wrong[1])
+                continue
+            responses = (rules.Response(said.action),)
+            if responses != rule.responses:
+                rule = replace(rule, responses=responses, set_by=said.where)
+        last = said
+    return rule, last
+
+
+def _check_change(rule: rules.Rule, said: Said, last: Said | None, findings: Findings) -> None:
+    """A setting without effect is told, but not one of the command line or of many rules."""
+    if not said.alone:
+        return
+    place = (said.source, said.span)
+    if rule.draft and said.action != "warn":
+        message = f"`{rule.name}` is a draft, which only warns"
+        hint = "accept it first: delete the word `draft`"
+        findings.add("TS0197", message, place, hint=hint, severity="warning")
+    elif (last is None or last.action != "off") and rule.responses == (
+        rules.Response(said.action),  # type: ignore[arg-type]  # `off` was handled before
+    ):
+        message = f"this changes nothing: `{rule.name}` does `{said.action}` anyway"
+        findings.add("TS0197", message, place, severity="warning")

@@ -1,0 +1,84 @@
+"""A process group of tspec's own, connected beside the job without holding it up.
+
+It is gloo on the CPU whatever the job uses, with a store of its own, so that the job's can end and be
+set up anew. Ranks come here at different times, and perhaps one while another waits for it in the job's
+own communication: so the connecting is done on a thread, that waits until all are here.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+from typing import Any
+
+PAUSE = 0.01
+"""Seconds between two looks whether all ranks are here."""
+NEVER = timedelta(days=10)
+"""Gloo itself is to give up on nobody: whoever waits says for how long."""
+
+
+class Link:
+    """How this rank finds the others; it is made where the job's own group is there."""
+
+    def __init__(self) -> None:
+        import torch.distributed as dist
+        from torch.distributed.distributed_c10d import _get_default_store
+
+        self.rank = dist.get_rank()
+        self.world = dist.get_world_size()
+        self._store = _own_connection(_get_default_store())
+
+    def connected(self, leaves: threading.Event) -> Any:
+        """The group, once all ranks ask for it; None if the job ends before. On a thread of its own."""
+        from torch._C._distributed_c10d import PrefixStore, ProcessGroupGloo
+
+        store, self._store = self._store, None
+        # Every rank's first group meets the others' first, its second their second.
+        number = store.add(f"tspec/rank/{self.rank}", 1)
+        names = PrefixStore(f"tspec/{number}", store)
+        names.add("here", 1)
+        while names.add("here", 0) < self.world:
+            if leaves.wait(PAUSE):
+                return None
+        meeting = self._meeting_place(names, leaves)
+        return None if meeting is None else ProcessGroupGloo(meeting, self.rank, self.world, NEVER)
+
+    def _meeting_place(self, names: Any, leaves: threading.Event) -> Any:
+        """A store of tspec's own on the first rank's machine; the job's where that has no address."""
+        from torch._C._distributed_c10d import TCPStore
+
+        host = _host(names)
+        if host is None:
+            return names
+        if self.rank == 0:
+            own = TCPStore(host, 0, is_master=True, wait_for_workers=False)
+            names.set("port", str(own.port))
+            return own
+        while not names.check(["port"]):
+            if leaves.wait(PAUSE):
+                return None
+        port = int(names.get("port"))
+        until = time.monotonic() + 10
+        while True:
+            try:
+                return TCPStore(host, port, is_master=False, timeout=timedelta(seconds=10))
+            except RuntimeError:
+                if time.monotonic() > until:
+                    raise
+
+
+def _own_connection(store: Any) -> Any:
+    """The same store by another connection: one that waits here would hold up the job's own."""
+    try:
+        return store.clone()
+    except (AttributeError, RuntimeError, NotImplementedError):
+        return store
+
+
+def _host(store: Any) -> str | None:
+    """The machine on which the job's store is, if it is one that has an address."""
+    while (inner := getattr(store, "underlying_store", None)) is not None:
+        store = inner
+    host = getattr(store, "host", None)
+    return host if isinstance(host, str) else None

@@ -1,0 +1,205 @@
+"""Messages: the n-th tensor that one rank sent another, as this rank received it.
+
+What was sent is told by the sender beside the message, through the job's store: features, not tensors.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from tspec.runtime.edges import Missing
+from tspec.runtime.live.entities.kind import ABSENT, NOT_RECORDED
+
+FEATURES = (
+    "digest", "norm", "finite", "zeros", "sum", "mean", "min", "max",
+    "shape", "dtype", "device", "numel", "requires_grad",
+)  # fmt: skip
+"""What is read of a message where it is sent, where it arrives, and where a layer reads it."""
+
+
+class Taken:
+    """Features of a tensor as they were at some instant: a handle that needs no tensor."""
+
+    __slots__ = ("features",)
+
+    def __init__(self, features: Mapping[str, Any]) -> None:
+        self.features = features
+
+    def row(self, names: tuple[str, ...]) -> dict[str, Any]:
+        """Those of the names; what was not taken is not recorded."""
+        return {name: self.features.get(name, NOT_RECORDED) for name in names}
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """One message on the rank that receives it."""
+
+    name: str
+    source: int
+    target: int
+    key: str
+    """Where the sender tells of it; empty if that cannot be known."""
+    buffer: torch.Tensor | None
+    work: Any
+    place: tuple[int, tuple[int, ...]]
+    """Where in memory it is received, and its shape."""
+    sent: Any = None
+    received: Any = ABSENT
+    read: Any = ABSENT
+    born: int = -1
+
+
+@dataclass(slots=True)
+class _Counts:
+    sent: dict[tuple[int, int], int] = field(default_factory=dict)
+    received: dict[tuple[int, int], int] = field(default_factory=dict)
+
+
+class Messages:
+    """Kind `message`: `message.1.0.4` is the fourth from rank 1 to rank 0."""
+
+    def __init__(self) -> None:
+        self.seen = False
+        """Some rank sends or receives from point to point."""
+        self.anyone = False
+        """Something was received from anyone: from then on it is not known which message is which."""
+        self.waiting: list[Message] = []
+        """Received, or to be received, and taken up by nobody yet."""
+        self._now: dict[str, Message] = {}
+        self._before: dict[str, Message] = {}
+        self._counts = _Counts()
+
+    # what happens
+
+    def sending(self, source: int, target: int, tag: int, row: Mapping[str, Any]) -> None:
+        """Tell the receiver what is about to be sent."""
+        pair = (target, tag)
+        number = self._counts.sent[pair] = self._counts.sent.get(pair, 0) + 1
+        _put(_key(source, target, tag, number), row)
+
+    def receiving(
+        self, source: int | None, target: int, tag: int, buffer: torch.Tensor, work: Any
+    ) -> None:
+        """A receive was issued."""
+        if source is None:
+            self.anyone = True
+        known = -1 if source is None else source
+        pair = (known, tag)
+        number = self._counts.received[pair] = self._counts.received.get(pair, 0) + 1
+        name = f"message.{known}.{target}.{number}" + (f".{tag}" if tag else "")
+        key = "" if self.anyone else _key(known, target, tag, number)
+        self.waiting.append(Message(name, known, target, key, buffer, work, _place(buffer)))
+
+    def awaits(self, work: Any) -> bool:
+        """Whether something is to be received by this work."""
+        return any(each.work is work for each in (*self.waiting, *self._now.values()))
+
+    def arrived(self, work: Any, read: Callable[[torch.Tensor], Mapping[str, Any]]) -> None:
+        """A receive has been waited for: what is in its buffer now has arrived."""
+        for message in (*self.waiting, *self._now.values()):
+            if message.work is work and message.received is ABSENT and message.buffer is not None:
+                message.received = Taken(read(message.buffer))
+                self._learn(message)
+
+    def arrived_in(
+        self, buffer: torch.Tensor, read: Callable[[torch.Tensor], Mapping[str, Any]]
+    ) -> None:
+        """A receive into a buffer has returned."""
+        for message in reversed(self.waiting):
+            if message.buffer is buffer:
+                self.arrived(message.work, read)
+                return
+
+    def taken_up(self, seq: int) -> None:
+        """Training goes on with what was received: from here on the messages are subjects."""
+        for message in self.waiting:
+            message.born = seq
+            self._now[message.name] = message
+            self._learn(message)
+        self.waiting.clear()
+
+    def reading(
+        self, tensor: torch.Tensor, read: Callable[[torch.Tensor], Mapping[str, Any]]
+    ) -> None:
+        """A layer is about to read a tensor: it may be what was received."""
+        for message in self._now.values():
+            if message.read is ABSENT and message.buffer is not None:
+                same = message.buffer is tensor or message.place == _place(tensor)
+                if same:
+                    message.read = Taken(read(tensor))
+
+    def step_opens(self) -> None:
+        """Messages last for the step in which they were taken up, and for the look at its end."""
+        for message in self._before.values():
+            message.buffer = message.work = None
+        self._before, self._now = self._now, {}
+
+    def _learn(self, message: Message) -> None:
+        """What the sender has told by now."""
+        if message.sent is None and message.key:
+            row = _get(message.key)
+            message.sent = None if row is None else Taken(row)
+
+    # the kind
+
+    def things(self) -> Mapping[str, Message]:
+        return self._now if not self._before else {**self._before, **self._now}
+
+    def born(self) -> dict[str, int]:
+        """When each became a subject."""
+        return {name: message.born for name, message in self.things().items()}
+
+    def name_of(self, thing: Any) -> str | None:
+        return None
+
+    def field(self, name: str, subject: str, thing: Message) -> Any:
+        if name == "sent":
+            self._learn(thing)
+            return NOT_RECORDED if thing.sent is None else thing.sent
+        if name == "received":
+            return thing.received
+        if name == "read":
+            return thing.read
+        if name == "buffer":
+            return ABSENT if thing.buffer is None else thing.buffer
+        if name == "source":
+            return thing.source if thing.source >= 0 else NOT_RECORDED
+        return thing.target if name == "target" else ABSENT
+
+
+def _place(tensor: torch.Tensor) -> tuple[int, tuple[int, ...]]:
+    try:
+        return tensor.data_ptr(), tuple(tensor.shape)
+    except RuntimeError:  # fake and other tensors without memory
+        return id(tensor), tuple(tensor.shape)
+
+
+def _key(source: int, target: int, tag: int, number: int) -> str:
+    return f"tspec/message/{source}/{target}/{tag}/{number}"
+
+
+def _put(key: str, row: Mapping[str, Any]) -> None:
+    from torch.distributed.distributed_c10d import _get_default_store
+
+    plain = {name: value for name, value in row.items() if not isinstance(value, Missing)}
+    _get_default_store().set(key, json.dumps(plain))
+
+
+def _get(key: str) -> Mapping[str, Any] | None:
+    """What the sender told, if it has; it is asked for once."""
+    import torch.distributed as dist
+    from torch.distributed.distributed_c10d import _get_default_store
+
+    if not dist.is_initialized():
+        return None
+    store = _get_default_store()
+    if not store.check([key]):
+        return None
+    found: dict[str, Any] = json.loads(store.get(key))
+    store.delete_key(key)
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in found.items()}

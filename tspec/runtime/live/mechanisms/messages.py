@@ -1,0 +1,144 @@
+"""Messages from point to point: that the job sends any, and what becomes of each on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+
+from tspec.runtime.live.entities.messages import FEATURES, Messages
+from tspec.runtime.live.watched import Role
+
+if TYPE_CHECKING:
+    from tspec.runtime.live.job import Job
+
+MODULE = "torch.distributed.distributed_c10d"
+Keywords = Mapping[str, Any]
+
+
+class _Follows:
+    """Follows calls of one function. `wanted`: messages are read, not only noticed."""
+
+    def __init__(self, job: Job, wanted: bool) -> None:
+        self._job = job
+        self._wanted = wanted
+
+    @property
+    def _messages(self) -> Messages:
+        return self._job.state.messages
+
+    def before(self, args: tuple[Any, ...], kwargs: Keywords) -> None:
+        """The call begins."""
+
+    def after(
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Keywords,
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        """The call returned."""
+
+    def _row(self, tensor: torch.Tensor) -> Mapping[str, Any]:
+        return self._job.features((tensor,), FEATURES)[0]
+
+
+class Sends(_Follows):
+    """`isend`, through which `send` goes too."""
+
+    def before(self, args: tuple[Any, ...], kwargs: Keywords) -> None:
+        """What is sent is told before it is sent, so that the receiver knows it on arrival."""
+        self._messages.seen = True
+        tensor = args[0] if args else kwargs.get("tensor")
+        peer = _peer(args, kwargs, "dst")
+        if self._wanted and peer is not None and isinstance(tensor, torch.Tensor):
+            self._messages.sending(self._job.rank, peer, _tag(args, kwargs), self._row(tensor))
+
+
+class Receives(_Follows):
+    """`irecv`, through which `recv` goes too."""
+
+    def after(
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Keywords,
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        """The receive is issued."""
+        self._messages.seen = True
+        tensor = args[0] if args else kwargs.get("tensor")
+        if self._wanted and error is None and isinstance(tensor, torch.Tensor):
+            peer = _peer(args, kwargs, "src")
+            self._messages.receiving(peer, self._job.rank, _tag(args, kwargs), tensor, result)
+
+
+class Returns(_Follows):
+    """`recv` returns when the message is there."""
+
+    def after(
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Keywords,
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        """It is there."""
+        tensor = args[0] if args else kwargs.get("tensor")
+        if error is None and isinstance(tensor, torch.Tensor):
+            self._messages.arrived_in(tensor, self._row)
+
+
+class Waits(_Follows):
+    """`Work.wait`: after it, what was to be received is there."""
+
+    def after(
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Keywords,
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        """Something has been waited for."""
+        if error is None and args:
+            self._messages.arrived(args[0], self._row)
+
+
+def _peer(args: tuple[Any, ...], kwargs: Keywords, name: str) -> int | None:
+    """The other end's rank in the world; None for a receive from anyone."""
+    group = kwargs.get("group", args[2] if len(args) > 2 else None)
+    within = kwargs.get(f"group_{name}", args[4] if len(args) > 4 else None)
+    if within is not None:
+        held = dist.group.WORLD if group is None else group
+        return None if held is None else int(dist.get_global_rank(held, within))
+    peer = kwargs.get(name, args[1] if len(args) > 1 else None)
+    return None if peer is None else int(peer)
+
+
+def _tag(args: tuple[Any, ...], kwargs: Keywords) -> int:
+    return int(kwargs.get("tag", args[3] if len(args) > 3 else 0))
+
+
+def install(job: Job) -> None:
+    """Follow what is sent and received, if torch was built to."""
+    if not dist.is_available():
+        return
+    wanted = job.spec.entity("message") is not None
+    followed: list[tuple[str, Callable[[Job, bool], _Follows]]] = [
+        (f"{MODULE}.isend", Sends),
+        (f"{MODULE}.irecv", Receives),
+    ]
+    if wanted:
+        followed.append((f"{MODULE}.recv", Returns))
+        followed.append(("torch._C._distributed_c10d.Work.wait", Waits))
+    for path, kind in followed:
+        guard = job.state.messages.awaits if kind is Waits else None
+        key = f"message {path.rsplit('.', 1)[1]}"
+        role = Role(key, kind(job, wanted), path=path, guard=guard)
+        job.functions.watch_path(role)

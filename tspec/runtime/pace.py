@@ -1,0 +1,87 @@
+"""How the ranks of a job keep together: whether one waits for the others where a step opens.
+
+Ranks that make their steps together meet there at once, so that all stop in the same step. Stages of
+a pipeline reach a step one after another, and the first waits for nobody: they look at a round when the
+next step opens, which all do at the same step too. Ranks that go their own ways never wait: what the
+others gave is looked at when it has come. Waiting is bounded, and one that was in vain is not repeated.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tspec.runtime.exchange import Broken, Exchange, Round
+
+TOGETHER, STAGGERED, FREE = 0, 1, 2
+SOON = 10.0
+"""Seconds after which ranks that should open a step together are taken to open it one after another."""
+
+
+class Pace:
+    """The meetings of one rank with the others. `needed`: some rule asks for what all ranks do at once."""
+
+    def __init__(self, exchange: Exchange, needed: bool, say: Callable[[str], None]) -> None:
+        self.exchange = exchange
+        self.pace = TOGETHER if needed else FREE
+        self._say = say
+        self._openings = 0
+        self._updates = True
+        """Ranks come to their updates together."""
+
+    def step_opens(self, thing: Any, staggered: bool) -> Iterator[Round]:
+        """Give something where a step opens; what can be known by now. Raises Broken."""
+        if staggered:
+            self.at_least(STAGGERED)
+        self._openings += 1
+        if self.pace == STAGGERED and self._openings > 1:
+            yield from self._all(self.exchange.timeout, FREE)
+            self.exchange.give(thing)
+            return
+        self.exchange.give(thing)
+        if self.pace == TOGETHER and self._openings > 1:
+            yield from self._all(min(SOON, self.exchange.timeout), STAGGERED)
+            return
+        while (found := self.exchange.collect(0.0)) is not None:
+            yield found
+
+    def before_update(self, thing: Any) -> Iterator[Round]:
+        """Give something before an update and wait for all, as long as they come. Raises Broken."""
+        self.exchange.give(thing)
+        if self._updates:
+            yield from self._all(min(SOON, self.exchange.timeout), None)
+
+    def run_ends(self, thing: Any, more: Any) -> Iterator[Round]:
+        """Give something at the end, and `more` whenever others go on; the caller leaves when all have ended."""
+        while True:
+            self.exchange.give(thing)
+            yield from self._rounds(self.exchange.timeout)
+            if self.exchange.busy:
+                raise Broken("it did not end")
+            thing = more
+
+    def at_least(self, pace: int) -> None:
+        """Some rank keeps together less than this one did."""
+        self.pace = max(self.pace, pace)
+
+    def _all(self, patience: float, otherwise: int | None) -> Iterator[Round]:
+        """All that is under way; if others do not come in time, they are not waited for like this again."""
+        yield from self._rounds(patience)
+        if not self.exchange.busy:
+            return
+        if otherwise is None:
+            self._updates = False
+            self._say("ranks do not come to an update together: it is not left out on all of them")
+            return
+        self.at_least(otherwise)
+        if otherwise == FREE:
+            self._say("ranks make their steps apart: actions are taken when the others' are known")
+
+    def _rounds(self, patience: float) -> Iterator[Round]:
+        until = time.monotonic() + patience
+        while self.exchange.busy:
+            found = self.exchange.collect(max(0.0, until - time.monotonic()))
+            if found is None:
+                return
+            yield found

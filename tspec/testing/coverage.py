@@ -1,0 +1,192 @@
+"""What was ever seen of a rule: its verdicts, and each condition of it true and false.
+
+A condition's truth is itself a verdict: that of the rule with the condition alone in place of its
+`when`, or of its `expect`. So what counts conditions is what decides rules, whichever executor it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from tspec.check.interpret.decide import decide
+from tspec.check.verdicts import Verdict
+from tspec.resolve import rules, types
+from tspec.resolve.rules import Expr, Holds, Rule
+from tspec.resolve.text import text
+from tspec.source import Source, Span
+from tspec.testing.run import Ran
+from tspec.why.conditions import leaves, span_of
+
+Clause = Literal["when", "expect"]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A part of a clause that is true or false by itself; `alone` is the rule that counts it."""
+
+    clause: Clause
+    text: str
+    span: Span
+    alone: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How often a condition was true and false."""
+
+    condition: Condition
+    true: int
+    false: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What was never seen of a rule, with the code that explains the word, and where it stands."""
+
+    code: str
+    message: str
+    source: Source
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """One rule: how many of its instances came to each verdict, and what each condition was."""
+
+    rule: Rule
+    verdicts: Mapping[Verdict, int]
+    conditions: tuple[Seen, ...]
+
+    @property
+    def points(self) -> tuple[bool, ...]:
+        """What there is to be seen, and if it was: a decision, both verdicts, each condition both ways."""
+        holds, violated = self.verdicts["holds"], self.verdicts["violated"]
+        both = [bool(side) for seen in self.conditions for side in (seen.true, seen.false)]
+        return (bool(holds), bool(violated), *both)
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """What was never seen, the gravest first. Of a rule that was never due only that is said."""
+        rule = self.rule
+        holds, violated, idle, unknown = (self.verdicts[each] for each in _VERDICTS)
+        if not (holds or violated or unknown):
+            why = "it was never due" if idle else "it had no instance"
+            return (Gap("TS0610", f"vacuous: {why}", rule.source, rule.span),)
+        if not (holds or violated):
+            return (Gap("TS0611", "blind: it was never known", rule.source, rule.span),)
+        found = []
+        if not violated:
+            found.append(Gap("TS0612", "unproven: never violated", rule.source, rule.span))
+        if not holds:
+            found.append(Gap("TS0614", "it never held", rule.source, rule.span))
+        for seen in self.conditions:
+            missing = [word for word, n in (("true", seen.true), ("false", seen.false)) if not n]
+            if missing:
+                said = f"`{seen.condition.text}` was never {' or '.join(missing)}"
+                found.append(Gap("TS0613", said, rule.source, seen.condition.span))
+        return tuple(found)
+
+
+_VERDICTS: tuple[Verdict, ...] = ("holds", "violated", "idle", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """All rules that were asked for, in source order."""
+
+    rules: tuple[Covered, ...]
+
+    @property
+    def percent(self) -> float:
+        """How much of what there is to be seen was seen."""
+        points = [point for each in self.rules for point in each.points]
+        return 100 * sum(points) / len(points) if points else 100.0
+
+
+@dataclass(slots=True)
+class Counts:
+    """Verdicts as they are counted, by the qualified name of a rule or of a condition alone."""
+
+    by_name: dict[str, Counter[Verdict]] = field(default_factory=dict)
+
+    def add(self, name: str, verdict: Verdict, number: int = 1) -> None:
+        """Count instances."""
+        self.by_name.setdefault(name, Counter())[verdict] += number
+
+    def of(self, name: str) -> Mapping[Verdict, int]:
+        """The four numbers of one name."""
+        found = self.by_name.get(name, Counter())
+        return {verdict: found[verdict] for verdict in _VERDICTS}
+
+
+def conditions(rule: Rule) -> tuple[Condition, ...]:
+    """The conditions of `when`, and those of an `expect` that is made of several."""
+    due = leaves(rule.when)
+    found = [("when", each) for each in due]
+    if isinstance(rule.expect, Holds):
+        claimed = leaves(rule.expect.condition)
+        found += [("expect", each) for each in claimed] if len(claimed) > 1 else []
+    return tuple(
+        Condition("when", text(each), span_of(each, rule), _alone(rule, place, when=each))
+        if clause == "when"
+        else Condition("expect", text(each), span_of(each, rule), _alone(rule, place, expect=each))
+        for place, (clause, each) in enumerate(found)
+    )
+
+
+def _alone(rule: Rule, place: int, when: Expr | None = None, expect: Expr | None = None) -> Rule:
+    """A rule that is idle where the condition is false, or violated there."""
+    name = f"{rule.name}#{place}"
+    if expect is not None:
+        return replace(rule, name=name, expect=Holds(expect))
+    assert when is not None
+    return replace(rule, name=name, when=when, expect=Holds(_true(when.span)))
+
+
+def _true(span: Span) -> Expr:
+    return rules.Constant(types.BOOL, span, True)
+
+
+# --- counting -----------------------------------------------------------------------------------
+
+
+def count_tests(runs: Iterable[Ran], wanted: Sequence[Rule], counts: Counts) -> None:
+    """Count what tests decided, by the reference interpreter."""
+    named = {rule.qualified: conditions(rule) for rule in wanted}
+    for ran in runs:
+        for name, decided in ran.decisions.items():
+            for grouped, each in decided if name in named else ():
+                counts.add(name, each.verdict)
+                for condition in named[name]:
+                    found = decide(condition.alone, grouped)
+                    counts.add(condition.alone.qualified, found.verdict)
+
+
+def count_recording(folder: Path, wanted: Sequence[Rule], counts: Counts) -> None:
+    """Count what a recording decides, by the columnar checker. Raises TraceError."""
+    from tspec.check.columnar import check
+
+    alone = [each.alone for rule in wanted for each in conditions(rule)]
+    found = check([*wanted, *alone], folder, evidence=False, findings_only=True)
+    for decided in found.decided:
+        counts.add(decided.instance.rule, decided.verdict)
+    for count in found.counted:
+        counts.add(count.rule, count.verdict, count.instances)
+
+
+def coverage(wanted: Sequence[Rule], counts: Counts) -> Coverage:
+    """What the counts say of each rule."""
+    return Coverage(tuple(_covered(rule, counts) for rule in wanted))
+
+
+def _covered(rule: Rule, counts: Counts) -> Covered:
+    seen = []
+    for condition in conditions(rule):
+        found = counts.of(condition.alone.qualified)
+        false = found["idle"] if condition.clause == "when" else found["violated"]
+        seen.append(Seen(condition, found["holds"], false))
+    return Covered(rule, counts.of(rule.qualified), tuple(seen))

@@ -1,0 +1,195 @@
+"""What a test expected and did not find, each with the place, the numbers and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tspec.check.interpret import values_read
+from tspec.check.interpret.frames import Grouped
+from tspec.check.verdicts import Decided
+from tspec.diagnostics import Diagnostic
+from tspec.resolve.rules import Outcome, Rule
+from tspec.syntax import nodes
+from tspec.testing.run import Ran
+from tspec.why.look import Look, look
+
+SHOWN = 3
+"""Instances that one message lists."""
+
+
+def judge(ran: Ran, known: Mapping[str, Rule]) -> tuple[Diagnostic, ...]:
+    """What is wrong with a test's outcomes; nothing if it passes."""
+    if ran.problem is not None:
+        return (ran.problem,)
+    found: list[Diagnostic] = []
+    for outcome in ran.test.outcomes:
+        if outcome.rule is None:
+            continue
+        rule = known[outcome.rule]
+        if isinstance(outcome.node, nodes.Violates):
+            found += _missed(ran, rule, outcome.node)
+        else:
+            found += _unknown(ran, rule, outcome.node)
+    return (*found, *_unlisted(ran, known))
+
+
+def fails(ran: Ran, rule: Rule) -> bool:
+    """Whether a test fails because of one of its rules, as quickly as it can be said."""
+    found = [each for _, each in ran.decisions[rule.qualified]]
+    violated = [each for each in found if each.verdict == "violated"]
+    held = [each for each in found if each.verdict == "holds"]
+    listed = []
+    for outcome in ran.test.outcomes:
+        clause = outcome.node
+        if outcome.rule != rule.qualified:
+            continue
+        if isinstance(clause, nodes.Passes):
+            if all(each.verdict == "unknown" for each in found):
+                return True
+            continue
+        listed.append(clause)
+        if _steps_missed(violated, held, clause) is not None:
+            return True
+    return any(not any(_at_place(each, clause) for clause in listed) for each in violated)
+
+
+def _steps_missed(
+    violated: Sequence[Decided], held: Sequence[Decided], clause: nodes.Violates
+) -> set[int] | None:
+    """Steps in which a rule held that was to be violated; none if it never was; None if all is well."""
+    there = {each.step for each in violated if _at_place(each, clause)}
+    missed = {each.step for each in held if _at_place(each, clause)} - there
+    if there and (clause.at is None or not missed):
+        return None
+    return missed if there else set()
+
+
+# --- violations that were listed and did not come -----------------------------------------------
+
+
+def _missed(ran: Ran, rule: Rule, clause: nodes.Violates) -> Iterator[Diagnostic]:
+    """Steps in which a rule was to be violated and is not."""
+    found = [each for _, each in ran.decisions[rule.qualified]]
+    violated = [each for each in found if each.verdict == "violated"]
+    held = _steps_missed(violated, [e for e in found if e.verdict == "holds"], clause)
+    if held is None:
+        return
+    steps = f" at step {_listed(sorted(held))}" if held else _place(clause)
+    message = f"`{rule.name}` is not violated{steps}"
+    yield Diagnostic(
+        "TS0601", message, clause.span, ran.test.source, hint=_nearest(ran, rule, clause, held)
+    )
+
+
+def _at_place(each: Decided, clause: nodes.Violates) -> bool:
+    at = clause.at
+    return (
+        (at is None or at.first <= each.step <= at.last)
+        and (clause.rank is None or clause.rank in each.instance.ranks)
+        and (clause.subject is None or clause.subject.value in each.instance.subjects)
+    )
+
+
+def _place(clause: nodes.Violates) -> str:
+    at = clause.at
+    steps = "" if at is None else f" at step {_range(at.first, at.last)}"
+    rank = "" if clause.rank is None else f" on rank {clause.rank}"
+    return steps + rank + (f' for "{clause.subject.value}"' if clause.subject else "")
+
+
+def _nearest(ran: Ran, rule: Rule, clause: nodes.Violates, held: set[int]) -> str:
+    """What came of it instead, at this place or where it comes nearest."""
+    found = ran.decisions[rule.qualified]
+    if not found:
+        return f"it has no instance: {_without(rule)}"
+    there = [pair for pair in found if _at_place(pair[1], clause)]
+    there = [pair for pair in there if not held or pair[1].step in held]
+    elsewhere = [pair for pair in found if pair[1].verdict == "violated"]
+    looks = sorted((look(rule, grouped, each) for grouped, each in there), key=Look.nearness)
+    if looks:
+        return f"{where(looks[0].decided)} {looks[0].said()}"
+    if elsewhere:
+        return f"it is violated {where(elsewhere[0][1])}"
+    return f"it has no instance there; it has {len(found)} elsewhere"
+
+
+def _without(rule: Rule) -> str:
+    if rule.window.event is not None:
+        return f"the script has no call of {' or '.join(rule.window.event.events)}"
+    return "nothing that it is about is in the script"
+
+
+# --- rules that pass because nobody knew --------------------------------------------------------
+
+
+def _unknown(ran: Ran, rule: Rule, clause: nodes.Passes) -> Iterator[Diagnostic]:
+    found = ran.decisions[rule.qualified]
+    if any(each.verdict != "unknown" for _, each in found):
+        return
+    if not found:
+        message = f"`{rule.name}` passes only because it has no instance"
+        hint = _without(rule)
+    else:
+        message = f"`{rule.name}` passes only because nothing of it is known"
+        grouped, each = found[-1]
+        hint = f"{where(each)} {look(rule, grouped, each).said()}"
+    yield Diagnostic("TS0602", message, clause.span, ran.test.source, hint=hint)
+
+
+# --- violations that were not listed ------------------------------------------------------------
+
+
+def _unlisted(ran: Ran, known: Mapping[str, Rule]) -> Iterator[Diagnostic]:
+    for name, found in ran.decisions.items():
+        rule = known[name]
+        listed = [
+            each.node
+            for each in ran.test.outcomes
+            if each.rule == name and isinstance(each.node, nodes.Violates)
+        ]
+        more = [
+            pair
+            for pair in found
+            if pair[1].verdict == "violated"
+            and not any(_at_place(pair[1], clause) for clause in listed)
+        ]
+        if more:
+            yield _unexpected(ran, rule, more)
+
+
+def _unexpected(ran: Ran, rule: Rule, pairs: Sequence[tuple[Grouped, Decided]]) -> Diagnostic:
+    grouped, first = pairs[0]
+    values = values_read(rule, grouped)
+    read = f": {', '.join(f'{text} = {value}' for text, value in values.items())}" if values else ""
+    others = f", and {len(pairs) - 1} more" if len(pairs) > 1 else ""
+    reason = f" ({first.reason})" if first.reason else ""
+    message = f"`{rule.name}` is violated {where(first)}{others}, and the test does not list it"
+    span = next(
+        (each.node.span for each in ran.test.outcomes if _is_about(each, rule)),
+        ran.test.node.title.span,
+    )
+    return Diagnostic(
+        "TS0600", message, span, ran.test.source, hint=f"{where(first)}{reason}{read}"
+    )
+
+
+def _is_about(outcome: Outcome, rule: Rule) -> bool:
+    return outcome.rule == rule.qualified
+
+
+def where(decided: Decided) -> str:
+    """`at step 3 on rank 1 for "w"`."""
+    ranks = decided.instance.ranks
+    word = "rank" if len(ranks) == 1 else "ranks"
+    on = f" on {word} {', '.join(map(str, ranks))}"
+    named = ", ".join(decided.instance.subjects)
+    return f"at step {decided.step}{on}" + (f' for "{named}"' if named else "")
+
+
+def _listed(steps: Sequence[int]) -> str:
+    shown = ", ".join(map(str, steps[:SHOWN]))
+    return shown if len(steps) <= SHOWN else f"{shown} and {len(steps) - SHOWN} more"
+
+
+def _range(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}..{last}"

@@ -1,0 +1,128 @@
+"""The verdicts of the rules that a test decides, by every executor that can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tspec.check.interpret import decide_rule, job_of
+from tspec.check.verdicts import Decided, Instance, Verdicts
+from tspec.diagnostics import Diagnostic
+from tspec.resolve.rules import Program, Rule, TestDeclaration
+from tspec.syntax import nodes
+from tspec.testing.play import CannotPlay, play
+from tspec.trace.errors import TraceError
+from tspec.trace.model import Trace
+
+if TYPE_CHECKING:
+    from tspec.check.interpret.frames import Grouped
+    from tspec.check.interpret.instances import Job
+
+Decisions = Mapping[str, Sequence[tuple["Grouped", Decided]]]
+"""Of each rule, by its qualified name, all instances with their verdicts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A test and what its rules came to; `problem` says why there was nothing to decide."""
+
+    test: TestDeclaration
+    trace: Trace | None
+    job: Job | None
+    decisions: Decisions = field(default_factory=dict)
+    problem: Diagnostic | None = None
+
+
+def rules_of(program: Program) -> dict[str, Rule]:
+    """All rules that tests may name."""
+    return {rule.qualified: rule for rule in (*program.used, *program.off, *program.rules)}
+
+
+def decided_by(test: TestDeclaration, known: Mapping[str, Rule]) -> list[Rule]:
+    """The rules that a test decides: those that it names, and with `passes all others` all it sees."""
+    names = [*test.rules]
+    if any(outcome.rule is None for outcome in test.outcomes):
+        names += test.seen
+    return [known[name] for name in dict.fromkeys(names) if name in known]
+
+
+def run(test: TestDeclaration, program: Program, known: Mapping[str, Rule]) -> Ran:
+    """Play a script or read a recording, and decide the test's rules by the reference interpreter."""
+    try:
+        trace = trace_of(test, program)
+    except CannotPlay as problem:
+        found = Diagnostic("TS0603", str(problem), problem.span, test.source)
+        return Ran(test, None, None, problem=found)
+    except TraceError as problem:
+        clause = next(each for each in test.node.clauses if isinstance(each, nodes.Trace))
+        hint = "a trace's path is relative to the file of the test"
+        found = Diagnostic("TS0603", str(problem), clause.span, test.source, hint=hint)
+        return Ran(test, None, None, problem=found)
+    job = job_of(trace)
+    decisions = {rule.qualified: decide_rule(rule, job) for rule in decided_by(test, known)}
+    return Ran(test, trace, job, decisions)
+
+
+def trace_of(test: TestDeclaration, program: Program) -> Trace:
+    """The trace of a test. Raises CannotPlay for a script, TraceError for a recording."""
+    if test.script is not None:
+        return play(test.script, program.vocabulary)
+    # Only tests of recordings need pyarrow, which takes 0.4 s.
+    from tspec.trace.read import read_trace
+
+    clauses = (each for each in test.node.clauses if isinstance(each, nodes.Trace))
+    path = next(clauses, None)
+    return read_trace(Path(test.source.path).parent / path.path.value if path else Path())
+
+
+# --- the other executors ------------------------------------------------------------------------
+
+
+def disagreements(ran: Ran, program: Program, known: Mapping[str, Rule], hooks: bool) -> list[str]:
+    """Each instance that another executor decides differently: a fault of tspec's own.
+
+    The columnar checker decides every trace. Generated hooks, with `hooks`, decide rules that have code.
+    """
+    if ran.trace is None:
+        return []
+    from tspec.check.columnar import check as columnar
+
+    rules = [known[name] for name in ran.decisions]
+    theirs = columnar(rules, ran.trace, evidence=False)
+    found = _differences(ran, theirs, "the columnar checker")
+    if hooks:
+        found += _by_hooks(ran, rules, program)
+    return found
+
+
+def _by_hooks(ran: Ran, rules: Sequence[Rule], program: Program) -> list[str]:
+    from tspec.check.replayed import check as replayed
+    from tspec.targets.compile import CannotCompile
+
+    assert ran.trace is not None
+    try:
+        return _differences(ran, replayed(rules, ran.trace, program.vocabulary), "generated hooks")
+    except CannotCompile:
+        return []  # a rule that has no code is decided offline only
+
+
+def _differences(ran: Ran, theirs: Verdicts, whose: str) -> list[str]:
+    ours = _verdicts(each for found in ran.decisions.values() for _, each in found)
+    other = _verdicts(theirs.decided)
+    return [
+        f'test "{ran.test.title}", {key.rule} at step {key.at[0]} on rank '
+        f"{', '.join(map(str, key.ranks))}{_of(key)}: the interpreter says "
+        f"{ours.get(key, 'nothing')}, {whose} {other.get(key, 'nothing')}"
+        for key in sorted({*ours, *other})
+        if ours.get(key) != other.get(key)
+    ]
+
+
+def _verdicts(decided: Iterable[Decided]) -> dict[Instance, str]:
+    return {each.instance: each.verdict for each in decided}
+
+
+def _of(key: Instance) -> str:
+    return f" of {', '.join(key.subjects)}" if key.subjects else ""

@@ -1,0 +1,47 @@
+"""All tests of a program, run and judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tspec.diagnostics import Diagnostic
+from tspec.resolve.rules import Program
+from tspec.testing.judge import judge
+from tspec.testing.run import Ran, disagreements, rules_of, run
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A test that ran, and what it expected and did not find."""
+
+    ran: Ran
+    failures: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """All tests that ran. `faults` are tspec's own: where two executors decide differently."""
+
+    tests: tuple[Judged, ...]
+    faults: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """`3 tests passed`, `2 of 3 tests passed, 1 failed`."""
+        failed = sum(bool(each.failures) for each in self.tests)
+        noun = f"test{'' if len(self.tests) == 1 else 's'}"
+        if not failed:
+            return f"{len(self.tests)} {noun} passed"
+        return f"{len(self.tests) - failed} of {len(self.tests)} {noun} passed, {failed} failed"
+
+
+def run_all(program: Program, *, hooks: bool = False, others: bool = True) -> Suite:
+    """Run every test of a program. `others`: let the other executors decide too, `hooks` included."""
+    known = rules_of(program)
+    found, faults = [], []
+    for test in program.tests:
+        ran = run(test, program, known)
+        found.append(Judged(ran, judge(ran, known)))
+        if others:
+            faults += disagreements(ran, program, known, hooks)
+    return Suite(tuple(found), tuple(faults))

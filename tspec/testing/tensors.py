@@ -1,0 +1,48 @@
+"""A tensor as a script says it: by the features that matter, the others those of an ordinary one.
+
+An ordinary tensor has 10,000 numbers of float32 on the CPU, all finite, none zero, of norm 1. What
+follows from what is said is so: a norm that is NaN makes it not finite, one of zero makes it all zeros.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any
+
+from tspec.trace.model import Tensor
+
+NUMEL = 10_000
+"""Enough for a fraction of zeros to be said to a hundredth of a percent."""
+
+_NUMBERS = ("norm", "mean", "std", "min", "max", "sum")
+
+
+def digest_of(*where: object) -> int:
+    """Contents that are new: a digest made of where and when they were said."""
+    return int.from_bytes(blake2b(repr(where).encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def tensor(said: Mapping[str, Any], fresh: int, number: int) -> Tensor:
+    """The tensor with these features; `fresh` is its digest if none is said, `number` its object."""
+    numel = _numel(said)
+    norm = said.get("norm")
+    finite = all(math.isfinite(said[name]) for name in _NUMBERS if name in said)
+    zeros = said.get("zeros", 1.0 if norm == 0 else 0.0)
+    if norm is None:
+        norm = (0.0 if zeros == 1 else 1.0) if said.get("finite", finite) else math.nan
+    features: dict[str, Any] = {
+        "digest": fresh, "finite": finite, "dtype": "float32", "device": "cpu",
+        "memory_format": "contiguous_format", "requires_grad": False,
+        **said,
+        "norm": norm, "numel": numel, "zeros": round(zeros * numel),
+        "shape": said.get("shape", (numel,)), "object": number,
+    }  # fmt: skip
+    return Tensor(**features)
+
+
+def _numel(said: Mapping[str, Any]) -> int:
+    if "numel" in said:
+        return int(said["numel"])
+    return math.prod(said["shape"]) if "shape" in said else NUMEL

@@ -1,0 +1,102 @@
+"""How near a condition is to being otherwise: which part decides it, and how far its numbers are off.
+
+A distance is relative: 0.1 means that a number has to change by a tenth of the larger of the two that
+are compared. What has no size (a name, a truth value) is 1 from being otherwise, the unknown 2.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tspec.check.interpret.expressions import evaluate
+from tspec.check.interpret.frames import Frame
+from tspec.check.interpret.values import is_number, to_float, truth
+from tspec.resolve import rules
+from tspec.resolve.rules import Expr
+from tspec.source import Span
+from tspec.trace.model import Missing
+
+OTHER = 1.0
+UNKNOWN = 2.0
+
+
+def conjuncts(expr: Expr | None) -> tuple[Expr, ...]:
+    """The parts that all have to be true."""
+    if expr is None:
+        return ()
+    if isinstance(expr, rules.And):
+        return tuple(part for item in expr.items for part in conjuncts(item))
+    return (expr,)
+
+
+def leaves(expr: Expr | None) -> tuple[Expr, ...]:
+    """The conditions of which a condition is made by `and`, `or`, `not` and `implies`."""
+    match expr:
+        case None:
+            return ()
+        case rules.And(items=items) | rules.Or(items=items):
+            return tuple(leaf for item in items for leaf in leaves(item))
+        case rules.Not(value=value):
+            return leaves(value)
+        case rules.Implies(left=left, right=right):
+            return (*leaves(left), *leaves(right))
+    return (expr,)
+
+
+def span_of(expr: Expr, rule: rules.Rule) -> Span:
+    """Where a part of a rule stands in its file; of what an inlined `let` says, where the rule does."""
+    span, whole = expr.span, rule.node.span
+    return span if whole.start <= span.start and span.end <= whole.end else rule.span
+
+
+def holds(expr: Expr, frame: Frame) -> bool | Missing:
+    """A condition's truth in a frame."""
+    found = truth(evaluate(expr, frame))
+    return found if isinstance(found, bool | Missing) else Missing.NOT_RECORDED
+
+
+def distance(expr: Expr, frame: Frame, wanted: bool) -> float:
+    """How far a condition is from having the wanted truth."""
+    found = holds(expr, frame)
+    if found is wanted:
+        return 0.0
+    match expr:
+        case rules.And(items=items) | rules.Or(items=items):
+            each = [distance(item, frame, wanted) for item in items]
+            every = isinstance(expr, rules.And) is wanted
+            return max(each) if every else min(each)
+        case rules.Not(value=value):
+            return distance(value, frame, not wanted)
+        case rules.Implies(left=left, right=right):
+            each = [distance(left, frame, not wanted), distance(right, frame, wanted)]
+            return min(each) if wanted else max(each)
+        case rules.Compare(left=left, right=right) if not isinstance(found, Missing):
+            return _between(evaluate(left, frame), evaluate(right, frame))
+    return UNKNOWN if isinstance(found, Missing) else OTHER
+
+
+def _between(left: object, right: object) -> float:
+    """The relative distance of two numbers."""
+    if not (is_number(left) and is_number(right)):
+        return OTHER
+    a, b = to_float(left), to_float(right)
+    if not (math.isfinite(a) and math.isfinite(b)):
+        return OTHER
+    size = max(abs(a), abs(b))
+    return abs(a - b) / size if size else 0.0
+
+
+def stopping(expr: Expr, frame: Frame, wanted: bool) -> Expr:
+    """The smallest part that keeps a condition from the wanted truth: the first, or the nearest."""
+    match expr:
+        case rules.And(items=items) | rules.Or(items=items):
+            off = [item for item in items if holds(item, frame) is not wanted]
+            if not off:
+                return expr
+            if isinstance(expr, rules.And) is wanted:
+                return stopping(off[0], frame, wanted)
+            return expr if len(off) > 1 else stopping(off[0], frame, wanted)
+        case rules.Not(value=value):
+            inner = stopping(value, frame, not wanted)
+            return expr if inner is value else inner
+    return expr

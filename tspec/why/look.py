@@ -1,0 +1,109 @@
+"""One instance of a rule: its verdict, the condition that decided it, and the values read there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tspec.check.evidence import reads_of
+from tspec.check.interpret import shown_in, values_read
+from tspec.check.interpret.frames import Frame, Grouped
+from tspec.check.verdicts import Decided
+from tspec.resolve.rules import Expr, Holds, Rule
+from tspec.resolve.text import text
+from tspec.trace.model import Missing
+from tspec.why.conditions import OTHER, UNKNOWN, conjuncts, distance, holds, stopping
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a rule found at one instance.
+
+    `clause` and `condition` are what decided it: the first part of `when` that is not true, or the part
+    of `expect`. `values` are what that reads, text -> value. `unmet` counts the parts of `when` that
+    are not true; `off` is how far the instance is from firing, 0 if it fired.
+    """
+
+    decided: Decided
+    clause: str
+    condition: str
+    values: Mapping[str, str] = field(default_factory=dict)
+    unmet: int = 0
+    off: float = 0.0
+
+    def nearness(self) -> tuple[int, float, object]:
+        """Sorts the nearest to firing first."""
+        return (self.unmet, self.off, self.decided.instance)
+
+    def said(self) -> str:
+        """The verdict in one clause: `it holds: finite(p.grad) = true`."""
+        verdict, reason = self.decided.verdict, self.decided.reason
+        if not self.condition or verdict in ("holds", "violated"):
+            why = f" ({reason})" if reason else ""
+            return f"it {_VERBS[verdict]}{why}{self.read(': ')}"
+        if list(self.values) == [self.condition]:
+            return f"it {_VERBS[verdict]}: `{self.condition}` is {self.values[self.condition]}"
+        why = reason if verdict == "unknown" else "not true"
+        return f"it {_VERBS[verdict]}: `{self.condition}` is {why}{self.read(', ')}"
+
+    def read(self, before: str) -> str:
+        """The values with what stands before them, if there are any."""
+        values = ", ".join(f"{name} = {value}" for name, value in self.values.items())
+        return f"{before}{values}" if values else ""
+
+
+_VERBS = {"holds": "holds", "violated": "is violated", "idle": "is idle", "unknown": "is unknown"}
+
+
+def look(rule: Rule, instance: Grouped, decided: Decided) -> Look:
+    """What decided an instance."""
+    frames = [Frame(local.reading(), instance) for _, local in sorted(instance.locals.items())]
+    if decided.verdict == "violated":
+        return Look(decided, "expect", _claim(rule), values_read(rule, instance))
+    if instance.no_group or decided.reason == "one holder":
+        return Look(decided, "across", "", {}, 1, UNKNOWN)
+    for frame in frames:
+        at = replace(frame, start=True) if rule.window.kind == "during" else frame
+        off = [part for part in conjuncts(rule.when) if holds(part, at) is not True]
+        if off and decided.verdict in ("idle", "unknown"):
+            return _stopped(rule, decided, off, at)
+    return _at_expect(rule, instance, decided, frames)
+
+
+def _stopped(rule: Rule, decided: Decided, off: Sequence[Expr], frame: Frame) -> Look:
+    """The first part of `when` that is not true; if unknown, the one because of which it is."""
+    known = [part for part in off if not isinstance(holds(part, frame), Missing)]
+    first = known[0] if known and decided.verdict == "idle" else off[0]
+    part = stopping(first, frame, True)
+    how_far = max(distance(each, frame, True) for each in off)
+    return Look(decided, "when", text(part), _values(part, frame), len(off), how_far)
+
+
+def _at_expect(rule: Rule, instance: Grouped, decided: Decided, frames: Sequence[Frame]) -> Look:
+    if not isinstance(rule.expect, Holds):
+        return Look(decided, "expect", _claim(rule), {}, 0, OTHER)
+    condition = rule.expect.condition
+    nearest = min(frames, key=lambda frame: distance(condition, frame, False))
+    part = condition
+    if decided.verdict == "unknown":
+        parts = [each for each in conjuncts(condition) if holds(each, nearest) is not True]
+        part = stopping(parts[0], nearest, True) if parts else condition
+    values = values_read(rule, instance) if part is condition else _values(part, nearest)
+    off = distance(condition, nearest, False) if decided.verdict == "holds" else UNKNOWN
+    return Look(decided, "expect", text(part), values, 0, off)
+
+
+def _values(expr: Expr, frame: Frame) -> dict[str, str]:
+    return dict(_read(expr, frame))
+
+
+def _read(expr: Expr, frame: Frame) -> Iterator[tuple[str, str]]:
+    for read in reads_of(expr):
+        yield read.text, shown_in(read, frame)
+
+
+def _claim(rule: Rule) -> str:
+    if isinstance(rule.expect, Holds):
+        return text(rule.expect.condition)
+    span = rule.node.expect.claim.span if rule.node.expect is not None else rule.span
+    return " ".join(rule.source.slice(span).split())
