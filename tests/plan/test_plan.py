@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tspec.plan.build import Plan, RulePlan, build
+from tspec.plan.build import build
+from tspec.plan.model import Plan, RulePlan
 from tspec.plan.reads import Column
 from tspec.plan.spell import spell, spell_claim
 from tspec.resolve import load_text, rules

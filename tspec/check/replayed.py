@@ -212,7 +212,8 @@ def _replay(program: Program, trace: model.Trace) -> tuple[dict[int, Hooks], dic
     streams = [stream for stream in trace.streams if stream.worker is None and stream.records]
     groups = _last_groups(streams)
     for stream in sorted(streams, key=lambda stream: stream.rank):
-        sink = Hooks(module, logging=True, collect=True)
+        ends = isinstance(stream.records[-1], model.Finish)
+        sink = Hooks(module, logging=True, collect=True, ends=ends)
         source = StreamSource(stream, trace.world, groups)
         _Player(source, sink, {}).play(stream)
         sinks[stream.rank] = sink

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tspec.runtime.edges import Call, Source
+from tspec.runtime.edges import Call, Missing, Ref, Source
 from tspec.runtime.reading import read_features
 from tspec.runtime.tensors import PLAIN, Seen, handles, replaced
 from tspec.runtime.values import NOT_RECORDED
@@ -74,7 +74,7 @@ class Watched:
         self.context = call.context
         self.id = call.id
         self.event = call.event
-        self.begin = source.seq
+        self.begin = call.begin
         self.end: int | None = None
         self.step = call.context.step
         self.kept = kept
@@ -121,6 +121,9 @@ class Watched:
         return value
 
 
+_NESTED = frozenset((tuple, list, dict, frozenset, bool, int, float, str, Missing, Ref, Seen))
+
+
 def _taken(value: Any, features: tuple[str, ...], source: Source, late: bool) -> Any:
     if isinstance(value, PLAIN):
         return value
@@ -128,9 +131,11 @@ def _taken(value: Any, features: tuple[str, ...], source: Source, late: bool) ->
 
 
 def _with_features(value: Any, features: tuple[str, ...], source: Source) -> Any:
-    found = list(handles(value))
+    found = [value] if value.__class__ not in _NESTED else list(handles(value))
     if not found:
         return value
+    if len(found) == 1 and found[0] is value:
+        return Seen(read_features(source, found, features)[0] if features else {})
     read: Iterator[Mapping[str, Any]] = iter(
         read_features(source, found, features) if features else ()
     )

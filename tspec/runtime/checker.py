@@ -80,7 +80,7 @@ class Checker(Hooks):
 
     def instant(self, source: Source, context: Context) -> Instant:
         """This instant; how models are built is read once in a step, and anew as long as no step has begun."""
-        now = super().instant(source, context)
+        now = Instant(source, context, self.memory)
         if context.step != self._structure_of[0]:
             self._structure_of = (context.step, {})
         if context.step > 0:
@@ -97,13 +97,18 @@ class Checker(Hooks):
         hook = self.program.begins.get(event)
         if hook is None:
             return
+        if event in self.late and call.context.step == self._looked:
+            self._last = call.context
+            return
         try:
             if not self._started:
                 self.start(source)
-            hook(self, call, source)
+            if event not in self.late:
+                hook(self, call, source)
             self._last = call.context
-            if self.program.firsts and call.context.step != self._looked:
-                self._look(source)
+            if call.context.step != self._looked:
+                if self.program.firsts:
+                    self._look(source)
                 self._looked = call.context.step or -1
         except Exception as fault:
             self._fault(event, fault)

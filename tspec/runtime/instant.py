@@ -9,7 +9,7 @@ from tspec.runtime.calls import Watched
 from tspec.runtime.edges import Context, Missing, Ref, Source
 from tspec.runtime.functions import device_part, is_of_class
 from tspec.runtime.reading import read_features
-from tspec.runtime.tensors import PLAIN, Seen, handles, replaced
+from tspec.runtime.tensors import Seen, handles, replaced
 from tspec.runtime.values import ABSENT, NOT_RECORDED, as_float, equal, is_number
 
 _NONE: frozenset[str] = frozenset()
@@ -34,6 +34,11 @@ STRUCTURE = frozenset(
     )
 )
 """Fields that say how a model is built: in a job they are read once in a step."""
+
+
+_READ = frozenset(
+    ("_born", "_columns", "_names", "_places", "_plain", "_read", "_refs", "_values", "_wanted")
+)
 
 
 class Past(Protocol):
@@ -71,6 +76,16 @@ class Instant:
         "structure",
     )
 
+    _born: dict[str, Mapping[str, int]]
+    _wanted: dict[tuple[str, str], set[str]]
+    _read: dict[tuple[str, str], set[str] | frozenset[str]]
+    _plain: dict[tuple[str, str], Mapping[str, Any]]
+    _columns: dict[tuple[str, str], Mapping[str, Any]]
+    _names: dict[str, tuple[str, ...]]
+    _refs: dict[str, tuple[Ref, ...]]
+    _values: dict[str, Any]
+    _places: dict[str, dict[str, int]]
+
     def __init__(self, source: Source, context: Context, memory: Past | None = None) -> None:
         self.source = source
         self.memory = memory
@@ -79,16 +94,15 @@ class Instant:
         self.seq = source.seq
         self.context = context
         self._begun: Beginnings | None = None
-        self._born: dict[str, Mapping[str, int]] = {}
-        self._wanted: dict[tuple[str, str], set[str]] = {}
-        self._read: dict[tuple[str, str], set[str] | frozenset[str]] = {}
-        self._plain: dict[tuple[str, str], Mapping[str, Any]] = {}
-        self._columns: dict[tuple[str, str], Mapping[str, Any]] = {}
-        self._names: dict[str, tuple[str, ...]] = {}
-        self._refs: dict[str, tuple[Ref, ...]] = {}
         self._kept: tuple[tuple[Sequence[str], Sequence[str]], ...] = ()
-        self._values: dict[str, Any] = {}
-        self._places: dict[str, dict[str, int]] = {}
+
+    def __getattr__(self, name: str) -> dict[Any, Any]:
+        """What was read, empty until something is: at most calls nothing is, and there are many."""
+        if name not in _READ:
+            raise AttributeError(name)
+        found: dict[Any, Any] = {}
+        setattr(self, name, found)
+        return found
 
     # reading, all at once
 
@@ -101,6 +115,8 @@ class Instant:
 
     def fetch(self) -> None:
         """Read what is wanted and was not read yet; tensors with equal needs in one call."""
+        if not self._wanted:
+            return
         pending: dict[tuple[str, ...], list[_Column]] = {}
         for key, features in self._wanted.items():
             known = self._columns.get(key)
@@ -132,9 +148,7 @@ class Instant:
             found = None if held is None else held.get(key)
             if found is None:
                 raw = self.source.fields(*key)
-                found = {
-                    s: v if isinstance(v, PLAIN) else replaced(v, _unread) for s, v in raw.items()
-                }
+                found = {s: replaced(value, _unread) for s, value in raw.items()}
                 if held is not None:
                     held[key] = found
             self._plain[key] = found
@@ -266,6 +280,8 @@ class Instant:
 
     def matches(self, name: str, found: Any, wanted: Any) -> bool:
         """One filter: the field equals the value; `class` is an instance of it. Missing: no match."""
+        if found is wanted:
+            return found.__class__ in (bool, str) or equal(found, wanted) is True
         if found.__class__ is Missing or wanted.__class__ is Missing:
             return False
         if name == "class":
@@ -276,11 +292,9 @@ class Instant:
         """The elements of a collection of which the fields equal the values."""
         if not isinstance(collection, (tuple, frozenset)):
             return collection
-        kept = [
-            each
-            for each in collection
-            if all(self.matches(name, self.field(each, name), wanted) for name, wanted in filters)
-        ]
+        kept: Iterable[Any] = collection
+        for name, wanted in filters:
+            kept = [each for each in kept if self.matches(name, self.field(each, name), wanted)]
         return frozenset(kept) if isinstance(collection, frozenset) else tuple(kept)
 
     def listed(self, value: Any) -> Any:

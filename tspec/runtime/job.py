@@ -21,8 +21,17 @@ UNITS = {"step": "step", "epoch": "epoch", "microbatch": "microbatch"}
 class Hooks:
     """The sink of one rank."""
 
-    def __init__(self, program: Program, *, logging: bool = False, collect: bool = False) -> None:
+    def __init__(
+        self,
+        program: Program,
+        *,
+        logging: bool = False,
+        collect: bool = False,
+        ends: bool = True,
+    ) -> None:
         self.program = program
+        self.late = program.late if ends else {}
+        """Events whose calls are looked at only when they return. A run that does not end leaves some open."""
         self.rules = [RuleState(declared, logging=logging) for declared in program.rules]
         self.log = Log()
         self.memory: Memory | None = None
@@ -59,7 +68,7 @@ class Hooks:
         if not self._started:
             self.start(source)
         hook = self.program.begins.get(call.event)
-        if hook is not None:
+        if hook is not None and call.event not in self.late:
             hook(self, call, source)
         self._last = call.context
 
@@ -167,6 +176,8 @@ class Hooks:
     def end_call(self, call: Call, source: Source) -> Edge | None:
         """It returned; None if its begin was not seen."""
         begun = self._edges.pop(call.id, None)
+        if begun is None and call.event in self.late:
+            begun = self._begun_late(call, source)
         if begun is None or begun.call is None:
             return None
         begun.call.close(source)
@@ -174,6 +185,16 @@ class Hooks:
         self._in_forward(call, edge)
         edge.places = begun.places
         edge.begun = begun
+        return edge
+
+    def _begun_late(self, call: Call, source: Source) -> Edge:
+        """The begin of a call of which nothing was read when it began."""
+        now = self.instant(source, call.context)
+        now.seq = call.begin
+        edge = Edge(now, Watched(call, self.program.kept[call.event], source))
+        edge.microbatches = self._microbatches
+        for pattern in self.late[call.event]:
+            self.count(edge, pattern)
         return edge
 
     def _in_forward(self, call: Call, edge: Edge) -> None:

@@ -24,7 +24,6 @@ class Edge:
         "now",
         "opened",
         "places",
-        "rank",
         "span",
     )
 
@@ -37,11 +36,15 @@ class Edge:
         self.microbatches = 0
         self.next: Instant | None = None
         """At a boundary, the instant as what opens there sees it."""
-        self.rank = now.source.rank
         self.opened: Opening | None = None
         """The span that closes."""
         self.span = ""
         self.index = 0
+
+    @property
+    def rank(self) -> int:
+        """The rank whose edge it is."""
+        return self.now.source.rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +77,5 @@ class Program:
     """Columns of which rules read the first sample."""
     kinds: tuple[str, ...] = ()
     """Kinds of lasting subjects of rules across ranks."""
+    late: Mapping[str, Sequence[Pattern]] = field(default_factory=dict)
+    """Events of which nothing is read when a call begins, with the patterns of the windows that they are."""

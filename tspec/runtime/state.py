@@ -36,6 +36,13 @@ class RuleState:
 
     def decide(self, w: Window, subjects: tuple[str, ...], when: Any, expect: Any) -> bool:
         """Count an instance of this rank alone; whether it is violated, so that values are looked for."""
+        if not (w.cut or self.logging):
+            if expect is True and when is True:
+                self.counts["holds"] += 1
+                return False
+            if when is False:
+                self.counts["idle"] += 1
+                return False
         verdict, reason = outcome_of(self.declared, w.cut, when, expect)
         if verdict == "violated":
             return True

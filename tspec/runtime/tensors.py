@@ -8,6 +8,7 @@ from typing import Any
 from tspec.runtime.edges import Missing, Ref
 
 PLAIN = (bool, int, float, str, Missing, Ref)
+_AS_THEY_ARE = frozenset(PLAIN)
 
 
 class Seen:
@@ -21,7 +22,7 @@ class Seen:
 
 def handles(value: Any) -> Iterator[Any]:
     """Every tensor handle in a field's value, in order."""
-    if isinstance(value, PLAIN) or value.__class__ is Seen:
+    if value.__class__ in _AS_THEY_ARE or value.__class__ is Seen or isinstance(value, PLAIN):
         return
     if isinstance(value, (tuple, list)):
         for item in value:
@@ -37,7 +38,8 @@ def handles(value: Any) -> Iterator[Any]:
 
 def replaced(value: Any, seen: Callable[[Any], Any]) -> Any:
     """A field's value with each handle replaced by what `seen` gives for it, in the order of `handles`."""
-    if isinstance(value, (PLAIN, frozenset)) or value.__class__ is Seen:
+    kind = value.__class__
+    if kind in _AS_THEY_ARE or kind is Seen or isinstance(value, (*PLAIN, frozenset)):
         return value
     if isinstance(value, (tuple, list)):
         return tuple(replaced(item, seen) for item in value)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterable, Mapping
+from types import FunctionType
 from typing import Any
 
-from tspec.runtime.edges import Missing
+from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.tensors import Seen
 
 ABSENT = Missing.ABSENT
@@ -75,8 +76,15 @@ def negation(a: Any) -> Any:
 
 
 def both(*items: Any) -> Any:
-    """Kleene's and: false wins over missing, missing over true."""
-    return conjunction(items)
+    """Kleene's and: false wins over missing, missing over true. A function among the items is asked in its turn."""
+    reason: Any = True
+    for item in items:
+        value = item() if item.__class__ is FunctionType else item
+        if value is False:
+            return False
+        if value is not True and reason is True:
+            reason = truth(value)
+    return reason
 
 
 def either(*items: Any) -> Any:
@@ -149,14 +157,21 @@ def bits(value: Any) -> Any:
     return (value.__class__.__name__, value)
 
 
+_SIMPLE = frozenset((bool, int, float, str))
+
+
 def equal(a: Any, b: Any) -> Any:
     """`a == b`."""
+    if a.__class__ is b.__class__ and a.__class__ in _SIMPLE:
+        return a == b
     why = missing_in(a) or missing_in(b)
     return is_equal(a, b) if why is None else why
 
 
 def unequal(a: Any, b: Any) -> Any:
     """`a != b`."""
+    if a.__class__ is b.__class__ and a.__class__ in _SIMPLE:
+        return a != b
     why = missing_in(a) or missing_in(b)
     return not is_equal(a, b) if why is None else why
 
@@ -245,6 +260,8 @@ def opposite(a: Any) -> Any:
 
 def contained(item: Any, collection: Any) -> Any:
     """`x in y`: an element by value; of a collection every element; of a map every pair."""
+    if item.__class__ is Ref and collection.__class__ is frozenset and item in collection:
+        return True
     if item.__class__ is Missing:
         return item
     if collection.__class__ is Missing:

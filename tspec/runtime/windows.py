@@ -49,7 +49,6 @@ class Window:
         "now",
         "pattern",
         "places",
-        "rank",
         "readings",
         "was",
     )
@@ -61,7 +60,6 @@ class Window:
         self.log = log
         self.call = call
         self.begin = was.seq
-        self.rank = was.source.rank
         self.at: At = (0, 0)
         self.index = (0, 0, 0)
         self.first = self.last = was.seq
@@ -76,6 +74,11 @@ class Window:
         self.cut = False
         self.idle = False
         """The condition is known to be false, whatever the state."""
+
+    @property
+    def rank(self) -> int:
+        """The rank on which it is."""
+        return self.was.source.rank
 
     def close(self, now: Instant, last: int, born: tuple[int, int]) -> None:
         """It ends at `now`."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tspec.plan.build import Plan, RulePlan, is_windows_call
+from tspec.plan.events import is_windows_call
+from tspec.plan.model import Plan, RulePlan
 from tspec.plan.reads import Column
 from tspec.plan.spell import spell
 from tspec.plan.walk import holds_tensors, plain, variables, walk

@@ -7,11 +7,13 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from tspec.plan.build import Plan, RulePlan, build, fields_of
+from tspec.plan.build import build
+from tspec.plan.events import fields_of
+from tspec.plan.model import Plan, RulePlan
 from tspec.plan.spell import spell_claim
 from tspec.resolve import rules as r
 from tspec.targets.bodies import INDENT, Body, body, comment_of
-from tspec.targets.hooks import declared, hooks
+from tspec.targets.hooks import declared, hooks, windows_of
 from tspec.targets.literals import comment, literal
 from tspec.targets.scalars import NotCompiled
 from tspec.targets.watched import watched
@@ -76,6 +78,7 @@ def _render(program: r.Program, plan: Plan, bodies: Mapping[int, Body]) -> str:
         ends=[(literal(event), hook.name) for event, hook in points.ends],
         spans=[(literal(span), hook.name) for span, hook in points.spans],
         calls=[(literal(event), found) for event, found in _calls(plan).items()],
+        late=[(literal(event), windows_of(plan, event)) for event in plan.late],
         passing=literal(plan.passing),
         firsts=literal(plan.firsts),
         kinds=literal(plan.kinds),

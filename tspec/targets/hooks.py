@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tspec.plan.build import Plan, RulePlan, counted, fields_of, is_windows_call
+from tspec.plan.calls import needs_begin
+from tspec.plan.events import counted, fields_of, is_windows_call
+from tspec.plan.model import Plan, RulePlan
 from tspec.plan.reads import Column
 from tspec.resolve import rules as r
 from tspec.targets.bodies import INDENT, PASSING, comment_of, first_kind, wants
@@ -62,6 +64,12 @@ def _pattern(plan: Plan, rule: RulePlan) -> str:
     return f"P{plan.pattern(event.events, fields_of(event)).number}"
 
 
+def windows_of(plan: Plan, event: str) -> list[int]:
+    """The numbers of the patterns of which calls of an event are windows."""
+    rules = _of_event(plan, event, "before", "after", "during", "calls")
+    return sorted({int(_pattern(plan, one)[1:]) for one in rules})
+
+
 # --- calls --------------------------------------------------------------------------------------
 
 
@@ -69,9 +77,7 @@ def _begin(plan: Plan, names: dict[int, str], event: str, suffix: str) -> Hook:
     before = _of_event(plan, event, "before")
     opening = [one for one in _of_event(plan, event, "during", "calls") if needs_begin(one)]
     lines = ["e = job.begin_call(call, source)"]
-    windows = _of_event(plan, event, "before", "after", "during", "calls")
-    for number in sorted({_pattern(plan, one) for one in windows}):
-        lines.append(f"job.count(e, {number})")
+    lines += [f"job.count(e, P{number})" for number in windows_of(plan, event)]
     for one in before:
         lines += _looked_at(plan, one, "before", "e.now")
     for one in opening:
@@ -81,12 +87,6 @@ def _begin(plan: Plan, names: dict[int, str], event: str, suffix: str) -> Hook:
     for one in before:
         lines += _run(one, names)
     return Hook(f"begin_{suffix}", "job, call, source", comment(f"{event} begins."), tuple(lines))
-
-
-def needs_begin(one: RulePlan) -> bool:
-    """Something is read or known when the call begins."""
-    guarded = one.guard is not None and one.rule.window.kind == "during"
-    return guarded or one.reads.reads_start or bool(one.watched)
 
 
 def _end(plan: Plan, names: dict[int, str], event: str, suffix: str) -> Hook:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tspec.plan.build import looks_back
+from tspec.plan.events import looks_back
 from tspec.plan.reads import is_first_sample
 from tspec.plan.walk import walk
 from tspec.resolve import rules as r

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tspec.plan.build import Plan, RulePlan, fields_of, is_windows_call
+from tspec.plan.events import fields_of, is_windows_call
+from tspec.plan.model import Plan, RulePlan
 from tspec.plan.reads import feature_key, is_first_sample
 from tspec.plan.walk import is_collection, plain, walk
 from tspec.resolve import rules as r
@@ -120,6 +121,20 @@ def _list(s: Scalars, items: tuple[r.Expr, ...], frame: str) -> str:
 
 def _arguments(s: Scalars, items: tuple[r.Expr, ...], frame: str) -> str:
     return ", ".join(s.code(item, frame) for item in items)
+
+
+def _one_by_one(s: Scalars, items: tuple[r.Expr, ...], frame: str) -> str:
+    """Arguments of `both`; those that read tensors are computed only if none before is false."""
+    codes = [s.code(item, frame) for item in items]
+    late = [place > 0 and _reads_tensors(item) for place, item in enumerate(items)]
+    return ", ".join(
+        f"lambda: {code}" if waits and "(" in code else code
+        for code, waits in zip(codes, late, strict=True)
+    )
+
+
+def _reads_tensors(expr: r.Expr) -> bool:
+    return any(isinstance(node, (r.Feature, r.Fold)) for node in walk(expr))
 
 
 def _ambient(s: Scalars, e: r.Ambient, frame: str) -> str:
@@ -254,7 +269,7 @@ _CODE: Mapping[type, Callable[[Scalars, Any, str], str]] = {
     r.Arithmetic: lambda s, e, frame: _two(ARITHMETIC[e.op])(s, e, frame),
     r.Negate: lambda s, e, frame: f"opposite({s.code(e.value, frame)})",
     r.Not: lambda s, e, frame: f"negation({s.code(e.value, frame)})",
-    r.And: lambda s, e, frame: f"both({_arguments(s, e.items, frame)})",
+    r.And: lambda s, e, frame: f"both({_one_by_one(s, e.items, frame)})",
     r.Or: lambda s, e, frame: f"either({_arguments(s, e.items, frame)})",
     r.Implies: _two("implied"),
     r.Function: _function,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tspec.plan.build import Plan
+from dataclasses import replace
+
+from tspec.plan.model import Plan
 from tspec.record.watch import entity_spec, event_specs
 from tspec.resolve.rules import Vocabulary
 from tspec.runtime.live.watch import GroupSpec, WatchSpec
@@ -11,8 +13,14 @@ from tspec.runtime.live.watch import GroupSpec, WatchSpec
 def watched(vocabulary: Vocabulary, plan: Plan) -> WatchSpec:
     """The events of a plan with their fields; all entities, groups and context of the vocabulary."""
     events = [vocabulary.event(name) for name in plan.kept]
+    outermost = frozenset(plan.outermost)
     return WatchSpec(
-        tuple(spec for event in events if event is not None for spec in event_specs(event)),
+        tuple(
+            replace(spec, outermost=spec.name in outermost)
+            for event in events
+            if event is not None
+            for spec in event_specs(event)
+        ),
         tuple(entity_spec(entity) for entity in vocabulary.entities),
         tuple(GroupSpec(group.name, group.callables) for group in vocabulary.groups),
         tuple(name.name for name in vocabulary.context),

@@ -20,6 +20,7 @@ from tspec.runtime.live.ambient import Ambient
 from tspec.runtime.live.current import JOBS
 from tspec.runtime.live.entities.messages import FEATURES, Taken
 from tspec.runtime.live.features import features
+from tspec.runtime.live.fields import FieldReader
 from tspec.runtime.live.functions import Functions
 from tspec.runtime.live.mechanisms import install
 from tspec.runtime.live.patches import Patches
@@ -27,7 +28,9 @@ from tspec.runtime.live.ranks import Ranks
 from tspec.runtime.live.state import State
 from tspec.runtime.live.threads import Threads
 from tspec.runtime.live.watch import WatchSpec
-from tspec.runtime.live.watched import Arguments, Role, Watched
+from tspec.runtime.live.watched import Arguments, Listener, Role, Watched
+
+Listening = list[tuple[Role, Listener]]
 
 
 class _Told(BaseException):
@@ -225,103 +228,95 @@ class Job:
     ) -> Any:
         """Make one call of a watched function, and tell of it."""
         threads = self.threads
+        stack = threads.stack
         subject = args[0] if args else None
-        inside = threads.stack[-1].event if threads.stack else None
-        roles = [
-            role
-            for role in watched.roles
-            if (role.guard is None or role.guard(subject))
-            and not (role.once and role.key == inside)
-        ]
-        if not roles:
+        listeners = [each for each in watched.listeners if each[0].is_asked(subject, stack)]
+        events = [each for each in watched.events if each[0].is_asked(subject, stack)]
+        if not listeners and not events:
             return original(*args, **kwargs)
         threads.frames.append((id(subject) if args else 0, watched.keys))
-        depth = len(threads.stack)
-        skipped, tokens = False, [None] * len(roles)
-        opened: list[tuple[Call, Role]] = []
+        depth = len(stack)
+        tokens: list[Any] = []
+        opened: list[tuple[Call, FieldReader]] = []
         try:
             try:
-                skipped = self._before(roles, tokens, opened, args, kwargs)
+                skipped = self._before(listeners, tokens, (events, opened), args, kwargs)
                 result = None if skipped else original(*args, **kwargs)
             except BaseException as error:
-                self._after(roles, tokens, opened, (args, kwargs, None), error)
+                self._after(listeners, tokens, opened, (args, kwargs, None), error)
                 raise
-            self._after(roles, tokens, opened, (args, kwargs, result), None)
+            self._after(listeners, tokens, opened, (args, kwargs, result), None)
             return result
         finally:
             threads.frames.pop()
-            del threads.stack[depth:]
+            if len(stack) > depth:
+                del stack[depth:]
 
     def _before(
         self,
-        roles: list[Role],
+        listeners: Listening,
         tokens: list[Any],
-        opened: list[tuple[Call, Role]],
+        events: tuple[list[tuple[Role, FieldReader]], list[tuple[Call, FieldReader]]],
         args: Arguments,
         kwargs: dict[str, Any],
     ) -> bool:
+        asked, opened = events
         skipped = False
-        self.threads.quiet = True
+        threads = self.threads
+        threads.quiet = True
+        where = ""
         try:
             with self._lock:
-                for index, role in enumerate(roles):
-                    if role.listener is not None:
-                        tokens[index] = role.listener.before(args, kwargs)
-                for role in roles:
-                    if role.event is not None and role.reader is not None:
-                        fields = role.reader.before(args, kwargs, self.state, self)
-                        call = self._call(role, fields)
-                        opened.append((call, role))
-                        skipped |= self._begin(call)
+                for role, listener in listeners:
+                    where = role.path or role.key
+                    tokens.append(listener.before(args, kwargs))
+                for role, reader in asked:
+                    where = role.path
+                    call = self._call(role, reader.before(args, kwargs, self.state, self))
+                    opened.append((call, reader))
+                    skipped |= self._begin(call)
         except _Told as told:
             raise told.error from None
         except Exception as fault:
-            self.fault(f"before {roles[0].path or roles[0].key}", fault)
+            self.fault(f"before {where}", fault)
         finally:
-            self.threads.quiet = False
+            threads.quiet = False
         return skipped
 
     def _after(
         self,
-        roles: list[Role],
+        listeners: Listening,
         tokens: list[Any],
-        opened: list[tuple[Call, Role]],
+        opened: list[tuple[Call, FieldReader]],
         outcome: tuple[Arguments, dict[str, Any], Any],
         error: BaseException | None,
     ) -> None:
         args, kwargs, result = outcome
-        self.threads.quiet = True
+        threads = self.threads
+        threads.quiet = True
+        where = ""
         try:
             with self._lock:
-                for call, role in reversed(opened):
-                    if error is None and role.reader is not None:
-                        call.fields.update(
-                            role.reader.after(args, kwargs, result, self.state, self)
-                        )
+                for call, reader in reversed(opened):
+                    where = call.callable
+                    if error is None:
+                        call.fields.update(reader.after(args, kwargs, result, self.state, self))
                     self._end(call, error)
-                for index, role in enumerate(roles):
-                    if role.listener is not None:
-                        role.listener.after(tokens[index], args, kwargs, result, error)
+                for (role, listener), token in zip(listeners, tokens, strict=False):
+                    where = role.path or role.key
+                    listener.after(token, args, kwargs, result, error)
         except _Told as told:
             raise told.error from error
         except Exception as fault:
-            self.fault(f"after {roles[0].path or roles[0].key}", fault)
+            self.fault(f"after {where}", fault)
         finally:
-            self.threads.quiet = False
+            threads.quiet = False
 
     def _call(self, role: Role, fields: dict[str, Any]) -> Call:
         stack = self.threads.stack
-        name = role.event.name if role.event is not None else role.key
         self._calls += 1
-        return Call(
-            self._calls,
-            stack[-1] if stack else None,
-            role.path if role.event is not None and role.event.family else name,
-            role.path,
-            self._tick(),
-            self._context,
-            fields,
-        )
+        parent = stack[-1] if stack else None
+        return Call(self._calls, parent, role.name, role.path, self._tick(), self._context, fields)
 
     def _begin(self, call: Call) -> bool:
         """Tell that a call begins. True if a sink asks to leave it out."""
@@ -339,7 +334,11 @@ class Job:
     def _end(self, call: Call, error: BaseException | None) -> None:
         call.end = self._tick()
         call.error = None if error is None else type(error).__name__
-        self._tell(lambda sink: sink.end(call, self))
+        for sink in self.sinks:
+            try:
+                sink.end(call, self)
+            except BaseException as told:
+                raise _Told(told) from None
         stack = self.threads.stack
         if call in stack:
             del stack[stack.index(call) :]

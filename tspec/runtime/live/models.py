@@ -11,6 +11,7 @@ import itertools
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import torch
 from torch import nn
@@ -24,13 +25,18 @@ _WRAPPERS = {
 
 def inner(module: nn.Module) -> nn.Module | None:
     """What a wrapper wraps, or None if the module is no wrapper."""
-    if not any(base.__name__ in _WRAPPERS for base in type(module).__mro__[:-1]):
+    if not _wraps(type(module)):  # type: ignore[arg-type]
         return None
     for name in _INNER:
         held = module._modules.get(name)
         if held is not None:
             return held
     return None
+
+
+@lru_cache(maxsize=4096)
+def _wraps(kind: type) -> bool:
+    return any(base.__name__ in _WRAPPERS for base in kind.__mro__[:-1])
 
 
 def unwrapped(module: nn.Module) -> nn.Module:

@@ -118,5 +118,8 @@ class Ranks:
         return None
 
 
+_AVAILABLE = dist.is_available()
+
+
 def _started() -> bool:
-    return dist.is_available() and dist.is_initialized()
+    return _AVAILABLE and dist.is_initialized()

@@ -11,16 +11,21 @@ from torch import nn
 from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.live.convert import convert
 from tspec.runtime.live.entities.data import Batches, Loaders
-from tspec.runtime.live.entities.kind import Kind, Unknown
+from tspec.runtime.live.entities.kind import UNKNOWN, Kind
 from tspec.runtime.live.entities.messages import Messages
 from tspec.runtime.live.entities.modules import Modules, state_names
 from tspec.runtime.live.entities.optimizers import Optimizers, ParamGroups, Schedulers, groups_of
 from tspec.runtime.live.entities.others import Generators, Scalers, Wrappers
 from tspec.runtime.live.entities.parameters import Buffers, Parameters, States
 from tspec.runtime.live.evaluate import BadExpression, evaluate, names
-from tspec.runtime.live.models import Models
+from tspec.runtime.live.models import Models, Parameter
 from tspec.runtime.live.ranks import Ranks
-from tspec.runtime.live.watch import FieldSpec, WatchSpec
+from tspec.runtime.live.watch import Expression, FieldSpec, TypeTree, WatchSpec
+
+
+def _itself(thing: Any) -> Any:
+    """The object of the script that a subject is."""
+    return thing.tensor if thing.__class__ is Parameter else thing
 
 
 class State:
@@ -77,29 +82,31 @@ class State:
         held = self._kinds.get(kind)
         if held is None:
             return {}
-        return {
-            subject: self._field(kind, held, name, subject, thing)
-            for subject, thing in held.things().items()
-        }
-
-    def _field(self, kind: str, held: Kind, name: str, subject: str, thing: Any) -> Any:
         spec = self._fields.get((kind, name))
-        thing_itself = getattr(thing, "tensor", thing) if kind == "parameter" else thing
         if spec is not None and spec.source is not None:
-            scope = {"self": thing_itself}
-            try:
-                return convert(
-                    evaluate(spec.source, scope.__getitem__, self.functions), spec.type, self
-                )
-            except (BadExpression, KeyError):
-                return Missing.NOT_RECORDED
-        value = held.field(name, subject, thing)
-        if not isinstance(value, Unknown):
-            return value
-        if not hasattr(thing_itself, name):
-            return Missing.ABSENT
-        plain = getattr(thing_itself, name)
-        return convert(plain, ("scalar",) if spec is None else spec.type, self)
+            source, type_ = spec.source, spec.type
+            return {s: self._computed(source, type_, thing) for s, thing in held.things().items()}
+        read = held.field
+        found = {s: read(name, s, thing) for s, thing in held.things().items()}
+        if any(value is UNKNOWN for value in found.values()):
+            type_ = ("scalar",) if spec is None else spec.type
+            for s, thing in held.things().items():
+                if found[s] is UNKNOWN:
+                    found[s] = self._attribute(name, type_, thing)
+        return found
+
+    def _computed(self, source: Expression, type_: TypeTree, thing: Any) -> Any:
+        """A field that the vocabulary computes from the object."""
+        scope = {"self": _itself(thing)}
+        try:
+            return convert(evaluate(source, scope.__getitem__, self.functions), type_, self)
+        except (BadExpression, KeyError):
+            return Missing.NOT_RECORDED
+
+    def _attribute(self, name: str, type_: TypeTree, thing: Any) -> Any:
+        """A field that is an attribute of the object."""
+        plain = getattr(_itself(thing), name, UNKNOWN)
+        return Missing.ABSENT if plain is UNKNOWN else convert(plain, type_, self)
 
     def reference(self, kind: str, thing: Any) -> Ref | None:
         """The subject that an object is."""

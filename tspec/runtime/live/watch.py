@@ -37,6 +37,8 @@ class EventSpec:
     callables: tuple[str, ...]
     fields: tuple[FieldSpec, ...] = ()
     family: bool = False
+    outermost: bool = False
+    """A call inside of a call of the same event is not asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ is no second one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
+from tspec.runtime.edges import Call
 from tspec.runtime.live.arguments import Parameters
 from tspec.runtime.live.fields import FieldReader
 from tspec.runtime.live.watch import EventSpec
@@ -54,16 +55,37 @@ class Role:
     once: bool = False
     """A call right inside of a call of the same event (`F.linear` in `Linear.forward`) is no second one."""
 
+    @property
+    def name(self) -> str:
+        """The event that a call is: in a family, the callable's own path."""
+        if self.event is None:
+            return self.key
+        return self.path if self.event.family else self.event.name
+
+    def is_asked(self, subject: Any, stack: Sequence[Call]) -> bool:
+        """Whether this role looks at a call, whose first argument and enclosing calls are given."""
+        if stack and self.event is not None:
+            if self.once and stack[-1].event == self.key:
+                return False
+            if self.event.outermost:
+                name = self.name
+                for call in stack:
+                    if call.event == name:
+                        return False
+        return self.guard is None or self.guard(subject)
+
 
 class Watched:
     """A function and its roles."""
 
-    __slots__ = ("keys", "original", "parameters", "roles")
+    __slots__ = ("events", "keys", "listeners", "original", "parameters", "roles")
 
     def __init__(self, original: Callable[..., Any], method: bool) -> None:
         self.original = original
         self.parameters = Parameters(original, method)
         self.roles: list[Role] = []
+        self.listeners: list[tuple[Role, Listener]] = []
+        self.events: list[tuple[Role, FieldReader]] = []
         self.keys: frozenset[str] = frozenset()
 
     def add(self, role: Role) -> None:
@@ -73,6 +95,10 @@ class Watched:
         if role.event is not None:
             role.reader = FieldReader(role.event, role.path, self.parameters)
         self.roles.append(role)
+        if role.listener is not None:
+            self.listeners.append((role, role.listener))
+        if role.reader is not None:
+            self.events.append((role, role.reader))
         self.keys |= {role.key}
 
 

@@ -22,6 +22,7 @@ class Modules:
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self._classes: tuple[int, dict[type, str]] = (-1, {})
         self._held: tuple[int, dict[str, frozenset[Ref]], dict[str, frozenset[str]]] = (-1, {}, {})
 
     def things(self) -> Mapping[str, nn.Module]:
@@ -37,7 +38,7 @@ class Modules:
         if name == "training":
             return bool(thing.training)
         if name == "class":
-            return spellings(type(thing))
+            return self._spelled(type(thing))
         if name == "name":
             return subject
         if name == "root":
@@ -56,6 +57,16 @@ class Modules:
             following = models.tables.next_module.get(subject)
             return ABSENT if following is None else Ref("module", following)
         return UNKNOWN
+
+    def _spelled(self, kind: type) -> str:
+        """The paths of a class, looked for again when the models have changed."""
+        version = self._state.models.version
+        if self._classes[0] != version:
+            self._classes = (version, {})
+        known = self._classes[1]
+        if kind not in known:
+            known[kind] = spellings(kind)
+        return known[kind]
 
     def _tables(self) -> tuple[dict[str, frozenset[Ref]], dict[str, frozenset[str]]]:
         """Parameters and state names of each module, made again when the models have changed."""

@@ -1,0 +1,82 @@
+"""Of which calls the rules of a plan have to be told, and when: most happen many times in a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tspec.plan.events import looked_up
+from tspec.plan.model import PatternPlan, RulePlan
+from tspec.resolve import rules as r
+from tspec.runtime.calls import METADATA
+
+UPDATES = ("optimizer.step", "update")
+"""The calls that `skip` leaves out."""
+Fields = Mapping[str, tuple[tuple[str, ...], bool]]
+
+
+def outermost(
+    rules: tuple[RulePlan, ...], patterns: tuple[PatternPlan, ...], events: Iterable[str]
+) -> tuple[str, ...]:
+    """Events of which a call inside of a call of the same event counts in no rule."""
+    apart = _told_apart(rules, patterns)
+    return tuple(event for event in events if event not in apart)
+
+
+def late(
+    rules: tuple[RulePlan, ...],
+    events: Mapping[str, Fields],
+    logged: tuple[str, ...],
+    vocabulary: r.Vocabulary,
+) -> tuple[str, ...]:
+    """Of some events those of which nothing is read when a call begins."""
+    return tuple(
+        event
+        for event, fields in events.items()
+        if event not in logged
+        and event not in UPDATES
+        and all(_ends_only(plan, event) for plan in rules)
+        and all(_is_known_late(event, name, fields[name][0], vocabulary) for name in fields)
+    )
+
+
+def _told_apart(rules: tuple[RulePlan, ...], patterns: tuple[PatternPlan, ...]) -> set[str]:
+    """Events of which an inner call may count where the outer does not.
+
+    Filters tell calls of one event apart, and the last call that returned may be an inner one.
+    """
+    found = {event for one in patterns if one.fields for event in one.events}
+    for plan in rules:
+        for node in looked_up(plan.rule):
+            if isinstance(node, r.LastCall):
+                found.update(node.event.events)
+    return found
+
+
+def needs_begin(one: RulePlan) -> bool:
+    """Something is read or known when the call begins that is the rule's window."""
+    guarded = one.guard is not None and one.rule.window.kind == "during"
+    return guarded or one.reads.reads_start or bool(one.watched)
+
+
+def _ends_only(one: RulePlan, event: str) -> bool:
+    """A rule looks at calls of an event, if it does, when they have returned."""
+    window = one.rule.window
+    if event in one.watched:
+        return False
+    if window.event is None or event not in window.event.events:
+        return True
+    return one.alone and window.kind in ("during", "calls", "after") and not needs_begin(one)
+
+
+def _is_known_late(
+    event: str, name: str, features: tuple[str, ...], vocabulary: r.Vocabulary
+) -> bool:
+    """A field of calls has the same value when the call has returned."""
+    declared = vocabulary.event(event)
+    if declared is None:
+        return False
+    fields = [*declared.fields, *(one for variant in declared.variants for one in variant.fields)]
+    found = [one for one in fields if one.name == name]
+    if found and all(one.reads_result for one in found):
+        return True
+    return METADATA.issuperset(features)

@@ -1,0 +1,82 @@
+"""The event patterns that rules name: which calls are windows, which are looked up, and what is known when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tspec.plan.reads import is_first_sample
+from tspec.plan.walk import claims, patterns, walk
+from tspec.resolve import rules as r
+
+
+def expressions_of(rule: r.Rule) -> Iterator[r.Expr]:
+    """What a rule reads in its condition and its claim, filters included."""
+    if rule.when is not None:
+        yield rule.when
+    yield from claims(rule.expect)
+    for pattern in patterns(rule.expect):
+        for one in pattern.filters:
+            yield one.value
+
+
+def looks_back(node: r.Expr) -> bool:
+    """Whether a node needs earlier instances: `previous`, `over`, and `first` but for first samples."""
+    if isinstance(node, r.First):
+        return not is_first_sample(node.value)
+    return isinstance(node, r.Previous) or (isinstance(node, r.Fold) and node.scope == "time")
+
+
+def event_patterns(rule: r.Rule) -> Iterator[r.EventPattern]:
+    """Every event pattern that a rule names, that of its window first."""
+    if rule.window.event is not None:
+        yield rule.window.event
+    yield from counted(rule)
+
+
+def counted(rule: r.Rule) -> Iterator[r.EventPattern]:
+    """The patterns of which calls are looked up within the window."""
+    yield from patterns(rule.expect)
+    for node in looked_up(rule):
+        yield node.event
+
+
+def looked_up(rule: r.Rule) -> Iterator[r.Calls | r.LastCall]:
+    """Where calls are looked up, but for those of which each is a window."""
+    expressions = [one.collection for one in rule.subjects if not is_windows_call(one, rule)]
+    expressions += expressions_of(rule)
+    expressions += [axis.value for axis in rule.across if isinstance(axis, r.GroupField)]
+    for expr in expressions:
+        for node in walk(expr):
+            if isinstance(node, (r.Calls, r.LastCall)):
+                yield node
+
+
+def is_windows_call(clause: r.For, rule: r.Rule) -> bool:
+    """It is the `for c in calls(E)` of which the calls are the windows."""
+    return (
+        isinstance(clause.collection, r.Calls)
+        and rule.window.kind == "calls"
+        and clause.collection.event == rule.window.event
+    )
+
+
+def fields_of(pattern: r.EventPattern) -> tuple[str, ...]:
+    """The fields that a pattern's filters name, in order."""
+    return tuple(one.field for one in pattern.filters)
+
+
+def any_late(pattern: r.EventPattern, vocabulary: r.Vocabulary) -> bool:
+    """Some filter of a pattern is known only when the call has returned."""
+    return any(
+        is_late(event, name, vocabulary) for event in pattern.events for name in fields_of(pattern)
+    )
+
+
+def is_late(event: str, name: str, vocabulary: r.Vocabulary) -> bool:
+    """A field of calls, which filters name, is known only when a call has returned."""
+    declared = vocabulary.event(event)
+    if declared is None or name == "class":
+        return True
+    fields = [*declared.fields, *(one for variant in declared.variants for one in variant.fields)]
+    found = [one for one in fields if one.name == name]
+    return not found or any(one.reads_result for one in found)

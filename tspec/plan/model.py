@@ -1,0 +1,63 @@
+"""A plan: each rule with what it reads and how it executes, and what all of them need of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tspec.plan.reads import Reads
+from tspec.resolve import rules as r
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPlan:
+    """Calls of some events, told apart by fields. `late`: some field is known at the end only."""
+
+    number: int
+    events: tuple[str, ...]
+    fields: tuple[str, ...]
+    late: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RulePlan:
+    """One rule, and how it executes."""
+
+    number: int
+    rule: r.Rule
+    reads: Reads
+    alone: bool
+    """Each instance is decided by itself as its window ends: no group, no look-back, not `once`, no filter on results."""
+    history: bool
+    guard: r.Expr | None
+    """Conditions on context and the window's call alone: where they are false, nothing else is read."""
+    watched: tuple[str, ...]
+    """Events at whose begins and ends `x only during …` reads x."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All rules of a program, target-neutral."""
+
+    rules: tuple[RulePlan, ...]
+    patterns: tuple[PatternPlan, ...]
+    kept: Mapping[str, Mapping[str, tuple[tuple[str, ...], bool]]]
+    """Event -> field of its calls -> features of the tensors in it, and whether it is looked up later."""
+    logged: tuple[str, ...]
+    """Events whose calls are kept while a window that counts them is open."""
+
+    passing: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    """Columns of subjects that last for a step: kind, field, features."""
+    firsts: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    """Columns of which the first sample is read."""
+    kinds: tuple[str, ...] = ()
+    """Kinds of lasting subjects over which rules across ranks go."""
+    outermost: tuple[str, ...] = ()
+    """Events of which a call inside of a call of the same event counts in no rule."""
+    late: tuple[str, ...] = ()
+    """Events of which nothing is read when a call begins: it is enough to hear of it when it returns."""
+
+    def pattern(self, events: tuple[str, ...], fields: tuple[str, ...]) -> PatternPlan:
+        """The pattern of some events and fields."""
+        key = (tuple(sorted(set(events))), fields)
+        return next(one for one in self.patterns if (one.events, one.fields) == key)
