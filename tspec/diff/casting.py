@@ -38,7 +38,7 @@ class Casting:
         self.counts = counts
         self._side: Side | None = None
         self.situation = situation
-        self._done: set[tuple[Expr, At]] = set()
+        self._done: dict[tuple[Expr, At], Any] = {}
 
     def put_all(self) -> list[Read]:
         """Put every read and claim; those that cannot be are given back."""
@@ -61,7 +61,8 @@ class Casting:
                 later.append((read, value))
                 continue
             left += [] if self._try(read, value) else [read]
-        for read, value in later:
+        # What is folded over less is folded over more too, which has to fill the rest.
+        for read, value in sorted(later, key=lambda each: _length(each[0].expr)):
             left += [] if self._try(read, value) else [read]
         # What has nothing before it comes first.
         for claim, met in sorted(self.situation.claims.items(), key=lambda each: each[1] is True):
@@ -136,7 +137,7 @@ class Casting:
                 self._fold(inner, value, where)
             return
         self.stage.put(inner, value, where)
-        self._done.add((inner, where))
+        self._done[inner, where] = value
 
     def _offer(self, expr: Expr, value: Put, at: At) -> None:
         """Put a value where nothing stands yet; a condition by what it compares."""
@@ -169,6 +170,10 @@ class Casting:
         else:
             self._list(fold, value, at)
             return
+        there = [
+            self._done[fold.value, place] for place in places if (fold.value, place) in self._done
+        ]
+        value = _for_the_rest(fold.name, value, there, len(places))
         for place, item in zip(places, self._items(fold, value, len(places)), strict=True):
             self._offer(fold.value, item, place)
 
@@ -314,6 +319,20 @@ class Casting:
                     self.stage.put(subject, draft, replace(at, start=start))
             case _:
                 return
+
+
+def _length(expr: Expr) -> int:
+    inner = _bare(expr)
+    return inner.over.count if isinstance(inner, Fold) and inner.over is not None else 0
+
+
+def _for_the_rest(name: str, value: Any, there: Sequence[Any], count: int) -> Any:
+    """The mean that the other values need, where some are there already."""
+    if name != "mean" or not 0 < len(there) < count:
+        return value
+    if not all(isinstance(each, int | float) for each in there):
+        return value
+    return (count * value - sum(there)) / (count - len(there))
 
 
 def _bare(expr: Expr) -> Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,9 +26,12 @@ from tspec.trace.model import (
 OF_CONTEXT = frozenset({"step", "epoch", "microbatch", "phase", "rank"})
 
 
-def trace_of(stage: Stage, returns: bool, instant: bool) -> Trace:
-    """The job of a stage. `returns`: the last window has an end. `instant`: it is read before its call."""
-    streams = tuple(_Rank(stage, rank, instant).stream(returns) for rank in range(stage.members))
+def trace_of(stage: Stage, returns: Sequence[bool], instant: bool) -> Trace:
+    """The job of a stage.
+
+    `returns`: whether the last window has an end, for each member. `instant`: it is read before its call.
+    """
+    streams = tuple(_Rank(stage, rank, instant).stream(ends) for rank, ends in enumerate(returns))
     only = stage.context.get(At(0, 0, False), {}).get("rank")
     if stage.members == 1 and isinstance(only, int) and 0 < only < 64:
         return Trace((replace(streams[0], rank=only),), only + 1)

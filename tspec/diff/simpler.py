@@ -17,7 +17,7 @@ from tspec.trace.model import Missing
 Change = Callable[[Situation], Situation | None]
 
 PLAIN = (1.0, 2.0, -1.0, 3.0, 5.0, 0.0, -3.0, -5.0)
-MOST = 40
+MOST = 48
 """Changes that are tried; each is a run of the interpreter on a few records."""
 
 
@@ -97,9 +97,10 @@ def _constants(pair: Pair) -> list[float]:
                     found.add(float(number))
     ordered = sorted(found)
     between = [(a + b) / 2 for a, b in pairwise(ordered)]
+    between += [a + sign * b / 2 for a in ordered[:4] for b in ordered[:4] for sign in (1, -1) if b]
     near = [n + d for n in ordered for d in (1.0, -1.0)]
     every = [1.0, 2.0, 0.0, 3.0, *ordered, *between, *near, 0.5, -1.0, 10.0]
-    return list(dict.fromkeys(round(each, 12) if each else 0.0 for each in every))[:24]
+    return list(dict.fromkeys(round(each, 12) if each else 0.0 for each in every))[:32]
 
 
 def _texts(pair: Pair) -> list[str]:

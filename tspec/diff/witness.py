@@ -13,6 +13,7 @@ from tspec.check.interpret.frames import Frame, Grouped
 from tspec.check.interpret.instances import Job, instances
 from tspec.check.interpret.timeline import Call, Timeline
 from tspec.diff.casting import Casting
+from tspec.diff.clauses import claim as claim_text
 from tspec.diff.scene import MOST_WINDOWS, earlier_windows, trace_of
 from tspec.diff.stage import CannotStage, Stage
 from tspec.diff.standing_in import standing_in
@@ -62,18 +63,17 @@ def play(pair: Pair, side: Side, situation: Situation) -> Seen | None:
     if staged is None:
         return None
     (old, new), trace, given = staged
-    found = _told_apart(old, new, trace, side, pair.comparable)
+    found = _told_apart(pair, (old, new), trace, side)
     if found is None:
         return None
-    frames, said_old, said_new = found
-    confirmed = (said_old if side == "old" else said_new) == "violated"
-    other = said_new if side == "old" else said_old
-    confirmed = confirmed and other != "violated" and _independent(given, situation)
+    other: Side = "new" if side == "old" else "old"
+    confirmed = found.said[side] == "violated" and found.said[other] != "violated"
+    confirmed = confirmed and _independent(given, situation)
     as_put = len({rule.window.kind for rule in pair.rules.values()}) > 1
     names = tuple(dict.fromkeys(text(each.expr) for each in given))
-    values = _values(situation, frames, as_put, names)
-    witness = Witness(values, said_old, said_new, confirmed, names)
-    return Seen(witness, frames)
+    values = _values(situation, found.frames, side, names, as_put=as_put)
+    witness = Witness(values, found.said["old"], found.said["new"], confirmed, names)
+    return Seen(witness, found.frames[side])
 
 
 def _independent(taken: Sequence[Read], situation: Situation) -> bool:
@@ -137,31 +137,39 @@ def _stage(pair: Pair, side: Side) -> tuple[Stage, Mapping[Side | None, int]]:
     return Stage(own, pair.vocabulary, pair.members, min(earlier, 2 * MOST_WINDOWS), stride), counts
 
 
-def _told_apart(
-    old: Rule, new: Rule, trace: Trace, side: Side, comparable: bool
-) -> tuple[tuple[Frame, ...], str, str] | None:
-    """The last instance that this side's rule calls violated, with what both say; else its last one."""
-    found = {"old": _instances(old, trace), "new": _instances(new, trace)}
-    own = found[side]
-    other = found["new" if side == "old" else "old"]
-    rule = {"old": old, "new": new}[side]
-    other_rule = {"old": new, "new": old}[side]
-    best: tuple[tuple[Frame, ...], str, str] | None = None
-    for instance in own:
-        said = _said(rule, instance)
-        there = _matching(instance, other) if comparable else None
-        if comparable:
-            beside = "not looked at" if there is None else _said(other_rule, there)
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """What both rules say of one instance, and where each of them reads it."""
+
+    frames: Mapping[Side, tuple[Frame, ...]]
+    said: Mapping[Side, str]
+
+
+def _told_apart(pair: Pair, both: tuple[Rule, Rule], trace: Trace, side: Side) -> _Apart | None:
+    """The last instance that this side's rule alone calls violated; else its last one."""
+    other: Side = "new" if side == "old" else "old"
+    rules_ = {"old": both[0], "new": both[1]}
+    found = {each: _instances(rule, trace) for each, rule in rules_.items()}
+    best: _Apart | None = None
+    for instance in found[side]:
+        said = _said(rules_[side], instance)
+        there: Grouped | None = None
+        if pair.comparable:
+            there = _matching(instance, found[other])
+            beside = "not looked at" if there is None else _said(rules_[other], there)
+        elif pair.other_windows:
+            beside = "looks at other windows"
         else:
-            said_of_all = [_said(other_rule, each) for each in other]
-            beside = (
-                "violated" if "violated" in said_of_all else (said_of_all or ["not looked at"])[-1]
-            )
-        frames = tuple(Frame(local, instance) for _, local in sorted(instance.locals.items()))
-        entry = (frames, said, beside) if side == "old" else (frames, beside, said)
+            of_all = [_said(rules_[other], each) for each in found[other]]
+            beside = "violated" if "violated" in of_all else (of_all or ["not looked at"])[-1]
         if best is None or (said == "violated" and beside != "violated"):
-            best = entry
+            frames = {side: _frames(instance), other: () if there is None else _frames(there)}
+            best = _Apart(frames, {side: said, other: beside})
     return best
+
+
+def _frames(instance: Grouped) -> tuple[Frame, ...]:
+    return tuple(Frame(local, instance) for _, local in sorted(instance.locals.items()))
 
 
 def _instances(rule: Rule, trace: Trace) -> list[Grouped]:
@@ -200,28 +208,48 @@ def unstaged(situation: Situation, side: Side) -> Witness:
 
 
 def _values(
-    situation: Situation, frames: Sequence[Frame], as_put: bool, given: Sequence[str]
+    situation: Situation,
+    frames: Mapping[Side, Sequence[Frame]],
+    side: Side,
+    given: Sequence[str],
+    *,
+    as_put: bool,
 ) -> tuple[tuple[str, str], ...]:
     """What the interpreter read, by name; `as_put`: what was put, of reads in two windows."""
     found: dict[str, str] = {}
+    beside: dict[str, str] = {}
+    other: Side = "new" if side == "old" else "old"
     for read, value in situation.reads.items():
-        if not _is_shown(read, situation) or _name(read) in found:
+        into = beside if read.side == other else found
+        if not _is_shown(read, situation) or _name(read) in into:
             continue
         if as_put or text(read.expr) in given:
-            found[_name(read)] = _plain(read.expr, value)
-            continue
-        shown = [
-            _plain(read.expr, evaluate(read.expr, replace(frame, start=read.start)))
-            for frame in frames
-        ]
-        found[_name(read)] = shown[0]
-        if len(set(shown)) > 1:
-            ranks = [frame.local.line.rank for frame in frames]
-            each = [f"{one} (rank {rank})" for rank, one in zip(ranks, shown, strict=True)]
-            found[_name(read)] = ", ".join(each)
-    if not situation.returns:
-        found["the window"] = "cut off"
+            into[_name(read)] = _plain(read.expr, value)
+        elif frames[read.side or side]:
+            into[_name(read)] = _read(read, frames[read.side or side])
+    for name, value in beside.items():
+        if name not in found:
+            found[name] = value
+        elif found[name] != value:
+            found[name] = f"{found[name]} ({side}), {value} ({other})"
+    for claim, met in situation.claims.items():
+        found[claim_text(claim)] = {True: "met", False: "broken", None: "idle"}[met]
+    cut = [str(member) for member, ends in enumerate(situation.returns) if not ends]
+    if cut:
+        where = f" on rank {', '.join(cut)}" if len(situation.returns) > 1 else ""
+        found["the window"] = f"cut off{where}"
     return _step_first(found)
+
+
+def _read(read: Read, frames: Sequence[Frame]) -> str:
+    """What was read, of members that read differently from each."""
+    shown = [
+        _plain(read.expr, evaluate(read.expr, replace(frame, start=read.start))) for frame in frames
+    ]
+    if len(set(shown)) == 1:
+        return shown[0]
+    ranks = [frame.local.line.rank for frame in frames]
+    return ", ".join(f"{one} (rank {rank})" for rank, one in zip(ranks, shown, strict=True))
 
 
 def _step_first(values: dict[str, str]) -> tuple[tuple[str, str], ...]:

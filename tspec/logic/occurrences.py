@@ -49,6 +49,14 @@ def _lasts(clause: For) -> bool:
     return isinstance(item, Entity) and item.kind not in PASSING
 
 
+def other_windows(old: Rule, new: Rule) -> bool:
+    """Whether no window of one is a window of the other: steps and epochs, calls of other events."""
+    events = [set(each.window.event.events) if each.window.event else set() for each in (old, new)]
+    if all(events):
+        return not events[0] & events[1]
+    return bool(events[0] or events[1]) or old.window.span != new.window.span
+
+
 def same_frame(old: Rule, new: Rule) -> bool:
     """The same occurrences altogether, with the same history."""
     return (old.subjects, old.across, old.window) == (new.subjects, new.across, new.window)

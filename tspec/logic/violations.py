@@ -18,6 +18,7 @@ from tspec.logic.implied import claim_covers, renamed
 from tspec.logic.occurrences import (
     looks_back,
     of_the_window,
+    other_windows,
     over_the_group,
     same_frame,
     same_occurrences,
@@ -61,8 +62,8 @@ class Situation:
     reads: Mapping[Read, Known]
     claims: Mapping[Claim, bool | None]
     members: int
-    returns: bool
-    """Whether the window has an end: a call that returns."""
+    returns: tuple[bool, ...]
+    """For each member, whether the window has an end: a call that returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class Pair:
         self.vocabulary = vocabulary
         self.exact = exact
         self.comparable = same_occurrences(old, self.rules["new"])
+        self.other_windows = other_windows(old, new)
         self.one_frame = same_frame(old, self.rules["new"])
         self._two_edges = {old.window.kind, new.window.kind} != {"before"}
         self._base = Encoder(exact=exact)
@@ -418,8 +420,8 @@ class Pair:
             for (member, claim), met in self._claims.items()
             if member == 0
         }
-        ended = [flag for name, flag in self._flags.items() if name.startswith("returns")]
-        returns = all(_true(model, flag) for flag in ended)
+        ended = [self._flags.get(f"returns {member}") for member in range(self.members)]
+        returns = tuple(flag is None or _true(model, flag) for flag in ended)
         return Situation(reads, claims, self.members, returns)
 
     def _decided(self, model: z3.ModelRef, met: Encoded) -> bool | None:
