@@ -9,7 +9,7 @@ from junitparser import JUnitXml, Properties
 from typer.testing import CliRunner, Result
 
 from tests.cli.recordings import record_loop
-from tests.report.sarif_schema import schema
+from tests.report.schemas import schema
 from tspec.cli.app import app
 
 RULES = """edition 2026

@@ -12,8 +12,8 @@ import pytest
 from junitparser import JUnitXml
 
 from tests.report import scenes
-from tests.report.sarif_schema import schema
 from tests.report.scenes import BEFORE_UPDATE, decided, program, rule, verdicts
+from tests.report.schemas import schema
 from tspec.diagnostics import Diagnostic
 from tspec.report.build import report
 from tspec.report.formats import FORMATS, written

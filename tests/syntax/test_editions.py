@@ -41,8 +41,10 @@ def test_case(path, case_input, check_case):
 def test_each_edition_but_the_first_says_what_it_changed():
     assert list(MIGRATIONS) == list(EDITIONS[1:])
     shown = "".join(path.read_text() for path in FOLDER.glob("*.case"))
+    page = (Path(__file__).parents[2] / "docs" / "language.md").read_text()
     for migrations in MIGRATIONS.values():
         assert [each.what for each in migrations if each.what not in shown] == []
+        assert [each.what for each in migrations if each.what not in page] == []
 
 
 @given(trees.files)

@@ -156,10 +156,9 @@ def _said_of(applied: Applied, file: Path) -> list[str]:
     if applied.hid:
         lines.append(f"{_count(applied.hid, 'finding')} hidden, which {file} accepts")
     if applied.stale:
-        many = "entries are" if len(applied.stale) > 1 else "entry is"
-        lines.append(
-            f"{len(applied.stale)} {many} stale in {file} (--update-baseline takes them out):"
-        )
+        number = len(applied.stale)
+        many, them = ("entries are", "them") if number > 1 else ("entry is", "it")
+        lines.append(f"{number} {many} stale in {file} (--update-baseline takes {them} out):")
         lines += [
             f"  {e.file}: {e.rule}{f': {e.subject}' * bool(e.subject)}" for e in applied.stale
         ]

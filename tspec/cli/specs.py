@@ -39,7 +39,8 @@ def load(
     wanted = specs_of(specs, project)
     program = refuse(load_paths(wanted, settings=settings))
     if not program.rules:
-        off = f"; {len(program.off)} are off" if program.off else ""
+        number = len(program.off)
+        off = f"; {number} {'is' if number == 1 else 'are'} off" if program.off else ""
         typer.echo(f"tspec: no rule in {', '.join(map(str, wanted))}{off}", err=True)
         raise typer.Exit(FAULT)
     return program
