@@ -54,7 +54,17 @@ def test_every_kind_of_change_has_a_case() -> None:
         "removed", "loosened", "incomparable", "unknown", "tightened", "added", "renamed",
         "draft accepted", "equivalent", "changed",
     )  # fmt: skip
-    parts = ("subjects", "group", "window", "thinning", "when", "expect", "action", "draft", "place")
+    parts = (
+        "subjects",
+        "group",
+        "window",
+        "thinning",
+        "when",
+        "expect",
+        "action",
+        "draft",
+        "place",
+    )
     assert [kind for kind in kinds if f"\n{kind}  " not in said] == []
     assert [part for part in parts if f"\n  {part}: " not in said] == []
 
@@ -63,6 +73,8 @@ def test_a_comment_begins_with_a_table_and_folds_the_rest(tmp_path: Path) -> Non
     old = "invariant a {\n  each step\n  expect loss < 2\n}\n"
     text = as_markdown(changes(f"{old}--- new\n{old.replace('2', '3')}", tmp_path))
     assert text.startswith("### Rules: 1 loosened\n")
-    assert "| 🔴 | `project.a` | loosened | `step = 1, loss = 2.0: old violated, new holds` |" in text
+    assert (
+        "| 🔴 | `project.a` | loosened | `step = 1, loss = 2.0: old violated, new holds` |" in text
+    )
     assert text.count("<details>") == text.count("</details>") == 1
     assert "-  expect loss < 2\n+  expect loss < 3\n" in text

@@ -81,11 +81,18 @@ class Pair:
     """
 
     def __init__(
-        self, old: Rule, new: Rule, vocabulary: Vocabulary = NO_WORDS, *, exact: bool = False
+        self,
+        old: Rule,
+        new: Rule,
+        vocabulary: Vocabulary = NO_WORDS,
+        *,
+        exact: bool = False,
+        limit: int = LIMIT,
     ) -> None:
         self.rules: Mapping[Side, Rule] = {"old": old, "new": renamed(new, old)}
         self.vocabulary = vocabulary
         self.exact = exact
+        self.limit = limit
         self.comparable = same_occurrences(old, self.rules["new"])
         self.other_windows = other_windows(old, new)
         self.one_frame = same_frame(old, self.rules["new"])
@@ -121,7 +128,7 @@ class Pair:
         solver = self._solver
         solver.push()
         try:
-            solver.set("rlimit", LIMIT)
+            solver.set("rlimit", self.limit)
             solver.add(*self._base.axioms, *self._facts, *claims)
             for encoder in {id(each): each for each in self._all_encoders()}.values():
                 solver.add(*encoder.lemmas())
