@@ -185,6 +185,15 @@ def test_a_rule_of_the_configuration_that_is_nowhere_is_shown_there(project: Pat
     assert "did you mean `gradients_are_cleared`?" in result.stderr
 
 
+def test_specs_of_the_configuration_that_are_not_there_are_shown_there(project: Path) -> None:
+    (project / "tspec.toml").write_text('specs = [\n  "mine.tspec",\n  "std.helth",\n]\n')
+    result = tspec("check", "--trace", "faulty")
+    assert result.exit_code == 2
+    assert "error[TS0103]: there is no file, folder, module or pack `std.helth`" in result.stderr
+    assert " --> tspec.toml:3:3\n" in result.stderr
+    assert '3 |   "std.helth",' in result.stderr
+
+
 def test_without_specs_and_configuration_the_call_is_wrong(project: Path) -> None:
     result = tspec("check", "--trace", "faulty", "--no-config")
     assert result.exit_code == 2
@@ -210,6 +219,8 @@ def test_lint_keeps_to_the_configuration_and_the_baseline(project: Path) -> None
     assert tspec("lint", "--update-baseline").exit_code == 0
     assert tspec("lint").exit_code == 0
     (project / "pack.tspec").write_text(RULES)
+    suites = JUnitXml.fromstring(tspec("lint", "--output-format", "junit").stdout.encode())
+    assert [(case.name, case.is_passed) for suite in suites for case in suite] == [("lint", True)]
     mended = tspec("lint")
     assert "stale in b.json" in mended.stderr
     log = json.loads(tspec("lint", "--output-format", "sarif").stdout)

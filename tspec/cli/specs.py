@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ from tspec.config.model import Config
 from tspec.config.settings import RuleSetting
 
 if TYPE_CHECKING:
+    from tspec.diagnostics import Diagnostic
     from tspec.resolve import Loaded
     from tspec.resolve.rules import Program
 
@@ -37,13 +39,27 @@ def load(
     from tspec.resolve import load as load_paths
 
     wanted = specs_of(specs, project)
-    program = refuse(load_paths(wanted, settings=settings))
+    loaded = load_paths(wanted, settings=settings)
+    if not specs:
+        loaded = replace(loaded, diagnostics=tuple(_placed(loaded.diagnostics, project)))
+    program = refuse(loaded)
     if not program.rules:
         number = len(program.off)
         off = f"; {number} {'is' if number == 1 else 'are'} off" if program.off else ""
         typer.echo(f"tspec: no rule in {', '.join(map(str, wanted))}{off}", err=True)
         raise typer.Exit(FAULT)
     return program
+
+
+def _placed(diagnostics: Iterable[Diagnostic], project: Config) -> Iterator[Diagnostic]:
+    """What is said of paths that the configuration names stands where it names them."""
+    named = {str(project.path(each)): number for number, each in enumerate(project.specs)}
+    for diagnostic in diagnostics:
+        place = project.places.get(("specs", named.get(diagnostic.source.path, -1)))
+        if diagnostic.source.text or place is None or project.source is None:
+            yield diagnostic
+        else:
+            yield replace(diagnostic, source=project.source, span=place)
 
 
 def specs_of(specs: Sequence[Path] | None, project: Config) -> list[Path]:

@@ -14,6 +14,7 @@ def results_of(suite: Suite) -> Results:
         tuple(result for judged in suite.tests for result in _failures(judged)),
         tuple(_case(judged) for judged in suite.tests),
         suite.faults,
+        "test",
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from tspec.config.settings import RuleSetting
+from tspec.source import Source, Span
 
 FormatName = Literal["text", "json", "sarif", "junit", "github"]
 
@@ -55,6 +56,9 @@ class Config:
     lint: Lint = Lint()
     fmt: Fmt = Fmt()
     test: Test = Test()
+    source: Source | None = None
+    places: Mapping[tuple[str | int, ...], Span] = field(default_factory=dict)
+    """Where the values of `source` stand, by their keys from the table of the configuration on."""
 
     @property
     def root(self) -> Path:

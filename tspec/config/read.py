@@ -118,7 +118,10 @@ class _Reader:
         if not isinstance(content, dict):
             self._wrong_type(self.top, "a table")
             return Config(file)
-        return Config(file=file, **self._table(content, self.top, KEYS))
+        depth = len(self.top)
+        spans = {at[depth:]: place.value for at, place in self.places.items() if len(at) > depth}
+        values = self._table(content, self.top, KEYS)
+        return Config(file=file, source=self.source, places=spans, **values)
 
     def _not_toml(self, problem: str) -> None:
         match = _WHERE.search(problem)

@@ -26,7 +26,7 @@ def write(results: Results) -> str:
         # What a test found carries the code of what is wrong, and the test's title beside it.
         named = str(result.properties.get("test", result.rule))
         found.setdefault((result.file, named), []).append(result)
-    cases = [*results.cases, *_without_case(results, found)]
+    cases = [*results.cases, *_without_case(results, found), *_clean_files(results)]
     cases += [Case(f"fault {n}", FAULTS, "error", said) for n, said in enumerate(results.faults, 1)]
     root = ElementTree.Element("testsuites", name="tspec")
     for file in dict.fromkeys(case.file for case in cases):
@@ -50,6 +50,14 @@ def _without_case(results: Results, found: dict[tuple[str, str], list[Result]]) 
             yield Case(rule, file, "failed", of_rule[0].message, of_rule[0].line)
 
 
+def _clean_files(results: Results) -> Iterable[Case]:
+    """Files that were looked at, and in which nothing was found: no test at all reads as a failure."""
+    told = {case.file for case in results.cases} | {result.file for result in results.flat()}
+    for file in results.files:
+        if file not in told:
+            yield Case(results.command or "tspec", file, "passed")
+
+
 def _add_case(suite: ElementTree.Element, case: Case, found: list[Result]) -> None:
     dotted = _DOTTED.fullmatch(case.rule)
     module, _, name = case.rule.rpartition(".") if dotted else ("", "", case.rule)
@@ -62,15 +70,15 @@ def _add_case(suite: ElementTree.Element, case: Case, found: list[Result]) -> No
     if case.properties:
         properties = ElementTree.SubElement(node, "properties")
         for key, value in case.properties.items():
-            ElementTree.SubElement(properties, "property", name=key, value=_clean(value))
+            ElementTree.SubElement(properties, "property", name=key, value=_printable(value))
     if case.state == "skipped":
-        ElementTree.SubElement(node, "skipped", message=_clean(case.message))
+        ElementTree.SubElement(node, "skipped", message=_printable(case.message))
     elif case.state != "passed":
         said = case.message or (found[0].message if found else "")
         kind = found[0].severity if found else case.state
         tag = "failure" if case.state == "failed" else "error"
-        element = ElementTree.SubElement(node, tag, message=_clean(said), type=kind)
-        element.text = _clean("\n\n".join(_body(each) for each in found))
+        element = ElementTree.SubElement(node, tag, message=_printable(said), type=kind)
+        element.text = _printable("\n\n".join(_body(each) for each in found))
 
 
 def _body(result: Result) -> str:
@@ -89,6 +97,6 @@ def _count(node: ElementTree.Element, cases: list[Case]) -> None:
     node.set("skipped", str(states.count("skipped")))
 
 
-def _clean(text: str) -> str:
+def _printable(text: str) -> str:
     """Text without the control characters that XML cannot hold."""
     return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", text)
