@@ -534,6 +534,41 @@ class LowPrecisionCopyIsTheMainCopy(Loop):
         return self.model(images.bfloat16()).float()
 
 
+class CrossEntropyGetsLogits(Loop):
+    def loss(self, output, labels):
+        return F.cross_entropy(output.softmax(1) if self.faulty else output, labels)
+
+
+class LikelihoodsGetLogProbabilities(Loop):
+    def loss(self, output, labels):
+        return F.nll_loss(output.softmax(1) if self.faulty else output.log_softmax(1), labels)
+
+
+class LogisticLossesGetLogits(Loop):
+    steps = 12
+
+    def loss(self, output, labels):
+        wanted = F.one_hot(labels, 10).float()
+        given = output.sigmoid() if self.faulty else output
+        return F.binary_cross_entropy_with_logits(given, wanted)
+
+
+class PredictionsHaveTheShapeOfTargets(Loop):
+    def loss(self, output, labels):
+        predicted = output[:, :1]
+        return F.mse_loss(predicted if self.faulty else predicted.squeeze(1), labels / 9)
+
+
+class LabelsDifferWithinBatches(Loop):
+    steps = 8
+
+    def make_loader(self):
+        if not self.faulty:
+            return super().make_loader()
+        order = torch.argsort(DIGITS.labels, stable=True).tolist()
+        return torch.utils.data.DataLoader(DIGITS, batch_size=16, sampler=order)
+
+
 def variants() -> dict[str, type[Loop]]:
     """The variants by the name of the rule that is to see their fault."""
     found = {}

@@ -15,19 +15,15 @@ INSIDE = ("digest", "norm", "finite", "zeros", "min", "max", *PLAIN)
 """Features of what flows inside of a model."""
 EVERY = 50
 """What modules take in and give out is read in the first two steps, and in every so many."""
-WHOLE = frozenset(
+INNER = frozenset(
     {
-        "backward",
-        "cross_entropy",
-        "fetch",
-        "collective",
-        "all_reduce",
-        "replicating",
-        "all_to_all",
-        "load_state_dict",
+        "forward", "wrapper.forward", "matmul", "dropout", "attention", "embedding", "spectral_norm",
+        "forward_step", "capacity", "route", "dispatch", "process",
     }
-)
-"""Events whose tensors are read in every step."""
+)  # fmt: skip
+"""Events of which there are many in a step: their tensors are read now and then."""
+LOSSES = ("_loss", ".cross_entropy", ".kl_div", "binary_cross_entropy", "_with_logits")
+"""How the names of functions end of which the tensors are read in every step, as those of other events are."""
 NAMED = frozenset({"collective", "all_reduce"})
 """Events whose tensors' own names are told."""
 
@@ -61,8 +57,15 @@ def is_outermost(call: Call) -> bool:
     return True
 
 
+def _is_whole(call: Call) -> bool:
+    """Its tensors are read in every step: those of an event that somebody declared, and is not among the many."""
+    if call.event == call.callable:
+        return call.callable.endswith(LOSSES)
+    return call.event not in INNER
+
+
 def _features(call: Call, source: Source) -> tuple[str, ...]:
-    if call.event in WHOLE or is_outermost(call):
+    if _is_whole(call) or is_outermost(call):
         return (*FULL, "name") if call.event in NAMED else FULL
     now = source.context
     look = call.event == "forward" or call.callable.endswith(".forward")
