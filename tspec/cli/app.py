@@ -21,6 +21,7 @@ from tspec.cli import (
     run,
     test,
     trace,
+    why,
 )
 from tspec.cli.script import StartsAScript
 
@@ -43,6 +44,7 @@ app.command("compile")(compile.compile_specs)
 app.command()(check.check)
 app.command()(test.test)
 app.command()(mutate.mutate)
+app.command()(why.why)
 app.command()(explain.explain)
 app.command()(lint.lint)
 app.command()(diff.diff)

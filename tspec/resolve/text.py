@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,6 +31,8 @@ def _constant(expr: rules.Constant) -> str:
 
 
 def _level(expr: Expr) -> int:
+    if finite_number(expr) is not None:
+        return 9
     if isinstance(expr, rules.Arithmetic):
         return 5 if expr.op in "+-" else 6
     return _LOOSENESS.get(type(expr), 9)
@@ -100,7 +103,22 @@ def _named(word: str) -> Callable[[_Wrapped], str]:
     return lambda expr: f"{word}({text(expr.value)})"
 
 
+def finite_number(expr: Expr) -> Expr | None:
+    """The x of `finite(x)` of a number, which is resolved to a comparison with the largest one."""
+    match expr:
+        case rules.Compare(
+            op="<=",
+            left=rules.Function(name="abs", arguments=(number,)),
+            right=rules.Constant(value=sys.float_info.max),
+        ):
+            return number
+    return None
+
+
 def _operator(expr: rules.Compare | rules.Arithmetic) -> str:
+    number = finite_number(expr)
+    if number is not None:
+        return f"finite({text(number)})"
     return _infix(expr.op, expr.left, expr.right, _level(expr))
 
 

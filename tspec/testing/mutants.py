@@ -5,14 +5,13 @@ A change is a function from a part of a rule to other parts; `CHANGES` orders th
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Axis, Duration, Expr, Holds, Rule, Window
-from tspec.resolve.text import pattern_text, text
+from tspec.resolve.text import finite_number, pattern_text, text
 from tspec.source import Span
 from tspec.why.conditions import span_of
 
@@ -103,10 +102,7 @@ def _everywhere(expr: Expr, change: Change) -> Iterator[tuple[Expr, Expr, Expr]]
 
 
 def _is_finite(expr: Expr) -> bool:
-    """`finite(x)` of a number is a comparison with the largest one, which nobody wrote."""
-    return isinstance(expr, rules.Compare) and (
-        isinstance(expr.right, rules.Constant) and expr.right.value == sys.float_info.max
-    )
+    return finite_number(expr) is not None
 
 
 def _below(expr: Expr) -> list[Expr]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tspec.check.interpret import decide_rule, job_of
-from tspec.check.verdicts import Decided, Instance, Verdicts
+from tspec.check.verdicts import Decided
 from tspec.diagnostics import Diagnostic
 from tspec.resolve.rules import Program, Rule, TestDeclaration
 from tspec.syntax import nodes
@@ -75,54 +75,3 @@ def trace_of(test: TestDeclaration, program: Program) -> Trace:
     clauses = (each for each in test.node.clauses if isinstance(each, nodes.Trace))
     path = next(clauses, None)
     return read_trace(Path(test.source.path).parent / path.path.value if path else Path())
-
-
-# --- the other executors ------------------------------------------------------------------------
-
-
-def disagreements(ran: Ran, program: Program, known: Mapping[str, Rule], hooks: bool) -> list[str]:
-    """Each instance that another executor decides differently: a fault of tspec's own.
-
-    The columnar checker decides every trace. Generated hooks, with `hooks`, decide rules that have code.
-    """
-    if ran.trace is None:
-        return []
-    from tspec.check.columnar import check as columnar
-
-    rules = [known[name] for name in ran.decisions]
-    theirs = columnar(rules, ran.trace, evidence=False)
-    found = _differences(ran, theirs, "the columnar checker")
-    if hooks:
-        found += _by_hooks(ran, rules, program)
-    return found
-
-
-def _by_hooks(ran: Ran, rules: Sequence[Rule], program: Program) -> list[str]:
-    from tspec.check.replayed import check as replayed
-    from tspec.targets.compile import CannotCompile
-
-    assert ran.trace is not None
-    try:
-        return _differences(ran, replayed(rules, ran.trace, program.vocabulary), "generated hooks")
-    except CannotCompile:
-        return []  # a rule that has no code is decided offline only
-
-
-def _differences(ran: Ran, theirs: Verdicts, whose: str) -> list[str]:
-    ours = _verdicts(each for found in ran.decisions.values() for _, each in found)
-    other = _verdicts(theirs.decided)
-    return [
-        f'test "{ran.test.title}", {key.rule} at step {key.at[0]} on rank '
-        f"{', '.join(map(str, key.ranks))}{_of(key)}: the interpreter says "
-        f"{ours.get(key, 'nothing')}, {whose} {other.get(key, 'nothing')}"
-        for key in sorted({*ours, *other})
-        if ours.get(key) != other.get(key)
-    ]
-
-
-def _verdicts(decided: Iterable[Decided]) -> dict[Instance, str]:
-    return {each.instance: each.verdict for each in decided}
-
-
-def _of(key: Instance) -> str:
-    return f" of {', '.join(key.subjects)}" if key.subjects else ""

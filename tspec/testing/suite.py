@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from tspec.diagnostics import Diagnostic
 from tspec.resolve.rules import Program
+from tspec.testing.executors import disagreements
 from tspec.testing.judge import judge
-from tspec.testing.run import Ran, disagreements, rules_of, run
+from tspec.testing.run import Ran, rules_of, run
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,6 @@ class Suite:
 def run_all(program: Program, *, hooks: bool = False, others: bool = True) -> Suite:
     """Run every test of a program. `others`: let the other executors decide too, `hooks` included."""
     known = rules_of(program)
-    found, faults = [], []
-    for test in program.tests:
-        ran = run(test, program, known)
-        found.append(Judged(ran, judge(ran, known)))
-        if others:
-            faults += disagreements(ran, program, known, hooks)
-    return Suite(tuple(found), tuple(faults))
+    ran = [run(test, program, known) for test in program.tests]
+    faults = disagreements(ran, program, known, hooks) if others else []
+    return Suite(tuple(Judged(each, judge(each, known)) for each in ran), tuple(faults))

@@ -66,7 +66,7 @@ def read_trace(folder: Path | str) -> Trace:
     """All that a folder of streams holds. Raises TraceError if there is none, or none can be read."""
     tables = open_tables(folder)
     streams = tuple(
-        Stream(table.rank, tuple(_records(table.rows)), table.torn, table.worker)
+        Stream(table.rank, records_of(table.rows), table.torn, table.worker)
         for table in tables.streams
     )
     return Trace(streams, tables.world, tables.meta)
@@ -166,7 +166,12 @@ def whole_length(held: pa.Buffer) -> tuple[int, bool]:
 # --- records ------------------------------------------------------------------------------------
 
 
-def _records(rows: pa.Table) -> Iterator[Record]:
+def records_of(rows: pa.Table) -> tuple[Record, ...]:
+    """The records of whole rows, in their order."""
+    return tuple(_each_record(rows))
+
+
+def _each_record(rows: pa.Table) -> Iterator[Record]:
     columns = {name: rows.column(name).to_pylist() for name in rows.column_names}
     starts = [row for row, place in enumerate(columns["place"]) if place == 0]
     for start, end in pairwise([*starts, rows.num_rows]):

@@ -55,42 +55,49 @@ class Look:
 _VERBS = {"holds": "holds", "violated": "is violated", "idle": "is idle", "unknown": "is unknown"}
 
 
-def look(rule: Rule, instance: Grouped, decided: Decided) -> Look:
-    """What decided an instance."""
-    frames = [Frame(local.reading(), instance) for _, local in sorted(instance.locals.items())]
+def look(rule: Rule, instance: Grouped, decided: Decided, values: bool = True) -> Look:
+    """What decided an instance; without `values`, which are many texts, only how near it came."""
     if decided.verdict == "violated":
-        return Look(decided, "expect", _claim(rule), values_read(rule, instance))
+        read = values_read(rule, instance) if values else {}
+        return Look(decided, "expect", _claim(rule), read)
     if instance.no_group or decided.reason == "one holder":
         return Look(decided, "across", "", {}, 1, UNKNOWN)
-    for frame in frames:
-        at = replace(frame, start=True) if rule.window.kind == "during" else frame
-        off = [part for part in conjuncts(rule.when) if holds(part, at) is not True]
-        if off and decided.verdict in ("idle", "unknown"):
-            return _stopped(rule, decided, off, at)
-    return _at_expect(rule, instance, decided, frames)
+    frames = [Frame(local.reading(), instance) for _, local in sorted(instance.locals.items())]
+    if decided.verdict != "holds":
+        for frame in frames:
+            at = replace(frame, start=True) if rule.window.kind == "during" else frame
+            off = [part for part in conjuncts(rule.when) if holds(part, at) is not True]
+            if off:
+                return _stopped(decided, off, at, values)
+    return _at_expect(rule, instance, decided, frames, values)
 
 
-def _stopped(rule: Rule, decided: Decided, off: Sequence[Expr], frame: Frame) -> Look:
+def _stopped(decided: Decided, off: Sequence[Expr], frame: Frame, values: bool) -> Look:
     """The first part of `when` that is not true; if unknown, the one because of which it is."""
     known = [part for part in off if not isinstance(holds(part, frame), Missing)]
     first = known[0] if known and decided.verdict == "idle" else off[0]
     part = stopping(first, frame, True)
     how_far = max(distance(each, frame, True) for each in off)
-    return Look(decided, "when", text(part), _values(part, frame), len(off), how_far)
+    read = _values(part, frame) if values else {}
+    return Look(decided, "when", text(part), read, len(off), how_far)
 
 
-def _at_expect(rule: Rule, instance: Grouped, decided: Decided, frames: Sequence[Frame]) -> Look:
+def _at_expect(
+    rule: Rule, instance: Grouped, decided: Decided, frames: Sequence[Frame], values: bool
+) -> Look:
     if not isinstance(rule.expect, Holds):
         return Look(decided, "expect", _claim(rule), {}, 0, OTHER)
     condition = rule.expect.condition
-    nearest = min(frames, key=lambda frame: distance(condition, frame, False))
-    part = condition
-    if decided.verdict == "unknown":
-        parts = [each for each in conjuncts(condition) if holds(each, nearest) is not True]
-        part = stopping(parts[0], nearest, True) if parts else condition
-    values = values_read(rule, instance) if part is condition else _values(part, nearest)
-    off = distance(condition, nearest, False) if decided.verdict == "holds" else UNKNOWN
-    return Look(decided, "expect", text(part), values, 0, off)
+    off, nearest = min(
+        ((distance(condition, frame, False), frame) for frame in frames), key=lambda pair: pair[0]
+    )
+    if decided.verdict != "unknown":
+        read = values_read(rule, instance) if values else {}
+        return Look(decided, "expect", text(condition) if values else "", read, 0, off)
+    parts = [each for each in conjuncts(condition) if holds(each, nearest) is not True]
+    part = stopping(parts[0], nearest, True) if parts else condition
+    read = _values(part, nearest) if values else {}
+    return Look(decided, "expect", text(part), read, 0, UNKNOWN)
 
 
 def _values(expr: Expr, frame: Frame) -> dict[str, str]:

@@ -1,0 +1,67 @@
+"""RULE on a command line: a rule by its qualified name, or by its own where that is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from tspec.config.model import Config
+    from tspec.resolve.rules import Program, Rule
+
+RuleSpecsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--specs",
+        metavar="SPECS",
+        help="Where the rule is: files, folders, modules or packs; may be given several times. "
+        "Without it, the configuration's specs and the shipped ones.",
+    ),
+]
+
+
+def rule_named(
+    name: str, specs: Sequence[Path] | None, project: Config, param_hint: str = "RULE"
+) -> tuple[Rule, Program]:
+    """The rule and its program. Raises BadParameter where no rule, or more than one, is meant."""
+    from tspec.diagnostics import did_you_mean
+
+    programs = list(_programs(name, specs, project))
+    found: dict[str, tuple[Rule, Program]] = {}
+    for program in programs:
+        for rule in (*program.rules, *program.off, *program.used):
+            found.setdefault(rule.qualified, (rule, program))
+    if name in found:
+        return found[name]
+    meant = [full for full, (rule, _) in found.items() if rule.name == name]
+    if len(meant) == 1:
+        return found[meant[0]]
+    if meant:
+        raise typer.BadParameter(
+            f"`{name}` is {' and '.join(f'`{each}`' for each in meant)}; name the one",
+            param_hint=param_hint,
+        )
+    short = {rule.name for rule, _ in found.values()}
+    hint = did_you_mean(name, found) or did_you_mean(name, short) or "is --specs missing?"
+    raise typer.BadParameter(f"there is no rule `{name}`; {hint}", param_hint=param_hint)
+
+
+def _programs(name: str, specs: Sequence[Path] | None, project: Config) -> Sequence[Program]:
+    """Where to look: what was asked for; or the rule's own module, the project's specs, all shipped."""
+    from tspec.cli.specs import refuse
+    from tspec.resolve import load
+    from tspec.resources import shipped
+
+    if specs:
+        return [refuse(load(list(specs)))]
+    own = [project.path(each) for each in project.specs]
+    module = name.rpartition(".")[0]
+    if not own and module.startswith("std."):
+        loaded = load([Path(module)])
+        if loaded.program is not None:
+            return [loaded.program]
+    found = [refuse(load(own))] if own else []
+    return [*found, refuse(load([shipped("stdlib"), shipped("specs")]))]

@@ -1,0 +1,74 @@
+"""`tspec why RULE --trace DIR`: why a rule fired in a recording, and why it did not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tspec.cli.options import spread
+from tspec.cli.project import Project
+from tspec.cli.rule_named import RuleSpecsOption, rule_named
+
+
+class Written(StrEnum):
+    """How an answer is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+TraceOption = Annotated[
+    Path, typer.Option("--trace", metavar="DIR", exists=True, file_okay=False, help="A recording.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which instances are asked for."""
+
+    step: Annotated[
+        int | None, typer.Option("--step", metavar="N", help="Only what this step decides.")
+    ] = None
+    rank: Annotated[int | None, typer.Option("--rank", metavar="R", help="Only this rank.")] = None
+    subject: Annotated[
+        str | None, typer.Option("--subject", metavar="S", help="Only it, such as head.weight.")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How the answer is written."""
+
+    show: Annotated[
+        int, typer.Option("--show", metavar="N", min=1, help="How many of each to show.")
+    ] = 3
+    output_format: Annotated[
+        Written, typer.Option("--output-format", help="How the answer is written.")
+    ] = Written.TEXT
+
+
+@spread
+def why(
+    rule: Annotated[str, typer.Argument(metavar="RULE", help="Such as loss_does_not_spike.")],
+    trace: TraceOption,
+    project: Project,
+    place: Place,
+    shape: Shape,
+    specs: RuleSpecsOption = None,
+) -> None:
+    """Say why a rule fired in a recording, and why it did not: what came nearest, and what stopped it."""
+    from tspec.why.ask import Where
+    from tspec.why.ask import why as ask
+    from tspec.why.show import as_plain, as_text
+
+    found, _ = rule_named(rule, specs, project.project)
+    answer = ask(found, trace, Where(place.step, place.rank, place.subject), shape.show)
+    if shape.output_format is Written.JSON:
+        typer.echo(json.dumps(as_plain(answer), indent=2, ensure_ascii=False))
+    else:
+        typer.echo(as_text(answer, shape.show))

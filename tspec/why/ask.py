@@ -1,0 +1,116 @@
+"""Why a rule fired, or why not, over a recording: counts, what fired, and what came nearest to it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tspec.check.interpret import decide_rule, job_of
+from tspec.check.verdicts import Decided, Verdict
+from tspec.resolve.rules import Rule
+from tspec.trace.model import Trace
+from tspec.why.look import Look, look
+from tspec.why.recording import events_of, kinds_of, part_for
+
+VERDICTS: tuple[Verdict, ...] = ("holds", "violated", "idle", "unknown")
+
+
+MOST = 1000
+"""Of how many instances that fired the values are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which instances are asked for; None: all."""
+
+    step: int | None = None
+    rank: int | None = None
+    subject: str | None = None
+
+    def has(self, decided: Decided) -> bool:
+        """The instance is one of them."""
+        key = decided.instance
+        return (
+            (self.step is None or decided.step == self.step)
+            and (self.rank is None or self.rank in key.ranks)
+            and (self.subject is None or self.subject in key.subjects)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """A condition that stopped instances, and how many."""
+
+    clause: str
+    condition: str
+    verdict: Verdict
+    reason: str
+    instances: int
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The answer. `asked` are the instances at the place asked for, `total` all of the rule.
+
+    `fired` come in order, `nearest` with the nearest first; `stopped` are the conditions that stopped
+    the others, the commonest first. `missing` says what the recording has not, if there is no instance.
+    """
+
+    rule: Rule
+    counts: Mapping[Verdict, int]
+    total: int
+    fired: tuple[Look, ...]
+    nearest: tuple[Look, ...]
+    stopped: tuple[Stopped, ...]
+    missing: tuple[str, ...] = ()
+
+
+def why(rule: Rule, folder: Path, where: Where, shown: int = 3) -> Why:
+    """Look at a rule's instances in a recording. Raises TraceError."""
+    trace = part_for(rule, folder)
+    found = decide_rule(rule, job_of(trace))
+    asked = [pair for pair in found if where.has(pair[1])]
+    number = Counter(decided.verdict for _, decided in asked)
+    counts = {verdict: number[verdict] for verdict in VERDICTS}
+    rough = [(look(rule, grouped, each, values=False), grouped) for grouped, each in asked]
+    others = [pair for pair in rough if pair[0].decided.verdict != "violated"]
+    others.sort(key=lambda pair: pair[0].nearness())
+    fired = tuple(
+        look(rule, grouped, each, values=place < MOST)
+        for place, (grouped, each) in enumerate(p for p in asked if p[1].verdict == "violated")
+    )
+    nearest = tuple(look(rule, grouped, each.decided) for each, grouped in others[:shown])
+    stopped = tuple(_stopped([each for each, _ in others]))
+    missing = tuple(_missing(rule, trace)) if not found else ()
+    return Why(rule, counts, len(found), fired, nearest, stopped, missing)
+
+
+def _stopped(looks: Sequence[Look]) -> Iterator[Stopped]:
+    """The conditions by the number of instances that they stopped."""
+    found = Counter(
+        (each.clause, each.condition, each.decided.verdict, each.decided.reason)
+        for each in looks
+        if each.decided.verdict in ("idle", "unknown")
+    )
+    for (clause, condition, verdict, reason), number in sorted(
+        found.items(), key=lambda pair: (-pair[1], pair[0])
+    ):
+        yield Stopped(clause, condition, verdict, reason, number)
+
+
+def _missing(rule: Rule, trace: Trace) -> Iterator[str]:
+    """What a rule without instances speaks of and the recording does not have."""
+    from tspec.trace.model import Begin, Sample
+
+    records = [record for stream in trace.streams for record in stream.records]
+    called = {record.event for record in records if isinstance(record, Begin)}
+    sampled = {record.kind for record in records if isinstance(record, Sample)}
+    window = rule.window.event
+    if window is not None and not called & set(window.events):
+        yield f"no call of {' or '.join(window.events)} was recorded"
+    for event in sorted(events_of(rule) - called - set(window.events if window else ())):
+        yield f"no call of {event} was recorded"
+    for kind in sorted(kinds_of(rule) - sampled - {"context", "group"}):
+        yield f"no {kind} was recorded"

@@ -1,0 +1,149 @@
+"""The answer to `why` as text for a terminal, and as JSON."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tspec.check.verdicts import Decided, Verdict
+from tspec.resolve.rules import Rule
+from tspec.why.ask import Stopped, Why
+from tspec.why.conditions import OTHER
+from tspec.why.look import Look
+
+WIDTH = 80
+_WORDS: Mapping[Verdict, str] = {
+    "holds": "held",
+    "violated": "violated",
+    "idle": "idle",
+    "unknown": "unknown",
+}
+
+
+def as_text(found: Why, shown: int) -> str:
+    """Counts, then what fired, then what came nearest, then what stopped the others."""
+    rule = found.rule
+    lines = [f"{rule.qualified}  {_place(rule)}", *_wrap(_counts(found), "  ")]
+    if found.fired:
+        lines += ["", "Fired:"]
+        for each in found.fired[:shown]:
+            lines += _fired(each)
+        if len(found.fired) > shown:
+            lines.append(f"  and {len(found.fired) - shown:,} more")
+    if found.nearest:
+        lines += ["", "Nearest to firing:" if not found.fired else "Nearest of those that did not:"]
+        for each in found.nearest:
+            lines += _near(each)
+    if found.stopped:
+        lines += ["", "What stopped the others:"]
+        for stopped in found.stopped[:shown]:
+            lines += _wrap(_stopped(stopped), "  ")
+    return "\n".join(lines)
+
+
+def _counts(found: Why) -> str:
+    asked = sum(found.counts.values())
+    if not found.total:
+        why = "; ".join(found.missing) or "nothing that it is about was recorded"
+        return f"no instance: {why}"
+    if not asked:
+        return f"no instance there, of {found.total:,} in the recording"
+    counts = [
+        f"{n:,} {_WORDS[verdict]}" for verdict in _WORDS if (n := found.counts.get(verdict, 0))
+    ]
+    of = f" of {found.total:,}" if asked < found.total else ""
+    return f"{asked:,}{of} instance{'' if asked == 1 else 's'}: {', '.join(counts)}"
+
+
+def _fired(each: Look) -> Iterator[str]:
+    reason = f" ({each.decided.reason})" if each.decided.reason else ""
+    yield from _wrap(f"{where(each.decided)}{reason}", "  ")
+    for name, value in each.values.items():
+        yield from _wrap(f"{name} = {value}", "      ")
+
+
+def _near(each: Look) -> Iterator[str]:
+    decided = each.decided
+    off = f", {each.off:.2%} from firing" if 0 < each.off < OTHER else ""
+    if each.off == 0 and decided.verdict == "holds" and each.values:
+        off = ", at the bound"
+    yield from _wrap(f"{where(decided)} {_short(each)}{off}", "  ")
+    for name, value in each.values.items():
+        if name != each.condition:
+            yield from _wrap(f"{name} = {value}", "      ")
+
+
+def _short(each: Look) -> str:
+    verdict, reason = each.decided.verdict, each.decided.reason
+    if verdict == "holds":
+        return "held"
+    if not each.condition:
+        return f"was {verdict}: {reason}"
+    why = reason if verdict == "unknown" else "not true"
+    if list(each.values) == [each.condition]:
+        why = each.values[each.condition]
+    return f"was {verdict}: `{each.condition}` is {why}"
+
+
+def _stopped(stopped: Stopped) -> str:
+    reason = stopped.reason if stopped.verdict == "unknown" else "not true"
+    what = f"`{stopped.condition}` {reason}" if stopped.condition else stopped.reason
+    return f"{stopped.instances:,} {stopped.verdict}: {stopped.clause} {what}"
+
+
+def where(decided: Decided) -> str:
+    """`step 3, rank 1, head.weight`."""
+    ranks = decided.instance.ranks
+    on = f"rank{'' if len(ranks) == 1 else 's'} {', '.join(map(str, ranks))}"
+    return ", ".join([f"step {decided.step}", on, *decided.instance.subjects])
+
+
+def _place(rule: Rule) -> str:
+    path, here = Path(os.path.abspath(rule.source.path)), Path.cwd()
+    shown = path.relative_to(here).as_posix() if path.is_relative_to(here) else rule.source.path
+    return f"{shown}:{rule.source.position(rule.span.start).line}"
+
+
+def _wrap(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "    ",
+        break_on_hyphens=False,
+    )
+
+
+def as_plain(found: Why) -> dict[str, Any]:
+    """The answer as JSON holds it; all that fired is in it."""
+    rule = found.rule
+    return {
+        "rule": rule.qualified,
+        "file": rule.source.path,
+        "line": rule.source.position(rule.span.start).line,
+        "instances": found.total,
+        "counts": {str(verdict): number for verdict, number in found.counts.items()},
+        "missing": list(found.missing),
+        "fired": [_plain(each) for each in found.fired],
+        "nearest": [_plain(each) for each in found.nearest],
+        "stopped": [
+            {
+                "clause": each.clause, "condition": each.condition, "verdict": each.verdict,
+                "reason": each.reason, "instances": each.instances,
+            }
+            for each in found.stopped
+        ],
+    }  # fmt: skip
+
+
+def _plain(each: Look) -> dict[str, Any]:
+    key = each.decided.instance
+    return {
+        "step": each.decided.step, "ranks": list(key.ranks), "at": list(key.at),
+        "subjects": list(key.subjects), "verdict": each.decided.verdict,
+        "reason": each.decided.reason, "clause": each.clause, "condition": each.condition,
+        "values": dict(each.values), "unmet": each.unmet, "distance": each.off,
+    }  # fmt: skip
