@@ -6,8 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import tspec
+from tests.config.test_places import values
 from tspec.config import model
 from tspec.config.model import Config, Fmt, Lint
 from tspec.config.read import KEYS, find, read
@@ -151,6 +154,32 @@ def test_a_table_that_is_none(tmp_path):
 
 def test_without_a_configuration_all_is_as_it_comes():
     assert read(()).config == Config()
+
+
+LEAVES = [
+    *("specs", "rules", "output-format", "baseline", "lint", "fmt", "test", "lint.select"),
+    *("lint.per-file-ignores", "lint.passes", "fmt.exclude", "test.fail-under", "rules.a.b"),
+    *('rules."a.*"', 'lint.per-file-ignores."a*"', "other", "lint.other.deep"),
+]
+said = st.lists(
+    st.tuples(st.sampled_from(LEAVES), values | st.sampled_from(['"off"', '["TS0402"]', "90"])),
+    max_size=4,
+    unique_by=lambda entry: entry[0].split(".")[0],
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(said)
+def test_whatever_is_said_is_read_or_refused(tmp_path, said):
+    path = tmp_path / "tspec.toml"
+    path.write_text("".join(f"{key} = {value}\n" for key, value in said))
+    found = read((path,))
+    for diagnostic in found.diagnostics:
+        assert diagnostic.code in CODES
+        assert diagnostic.source.slice(diagnostic.span)
+        assert render(diagnostic)
+    for setting in found.config.rules:
+        assert setting.source.slice(setting.span)
 
 
 def test_reading_imports_nothing_heavy():

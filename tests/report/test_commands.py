@@ -124,7 +124,7 @@ def test_the_configuration_sets_rules_format_and_baseline(project: Path) -> None
     assert result.exit_code == 2
     assert "there is no baseline accepted.json" in result.stderr
     result = tspec("check", "--trace", "faulty", "--update-baseline", "--output-format", "text")
-    assert (result.exit_code, "nothing found" in result.stdout) == (0, True)
+    assert (result.exit_code, "nothing new found" in result.stdout) == (0, True)
     [entry] = json.loads((project / "accepted.json").read_text())["findings"]
     assert (entry["command"], entry["file"], entry["rule"], entry["subject"]) == (
         "check",

@@ -104,13 +104,15 @@ def apply(results: Results, entries: Iterable[Entry]) -> Applied:
 def without(report: Report, hidden: frozenset[str]) -> Report:
     """A report on a run without findings of hidden fingerprints, as `apply` leaves them out."""
     kept: list[Finding] = []
+    every = [each for finding in report.findings for each in (finding, *finding.consequences)]
+    accepted = sum(finding_fingerprint(each) in hidden for each in every)
     for finding in report.findings:
         inner = tuple(f for f in finding.consequences if finding_fingerprint(f) not in hidden)
         if finding_fingerprint(finding) not in hidden:
             kept.append(replace(finding, consequences=inner))
         elif inner:
             kept.append(replace(inner[0], consequences=inner[1:]))
-    return replace(report, findings=tuple(kept))
+    return replace(report, findings=tuple(kept), accepted=accepted)
 
 
 def keyed(results: Results) -> Iterator[tuple[str, Result]]:

@@ -87,6 +87,8 @@ class Report:
     """Faults of tspec's own: what they concern was not looked at."""
     off: tuple[tuple[str, str], ...] = ()
     """Rules that are switched off, and by whom: `tspec.toml:7`."""
+    accepted: int = 0
+    """Findings that a baseline holds, consequences included, which are left out here."""
 
     def without_drafts(self) -> Report:
         """The report on accepted rules alone."""

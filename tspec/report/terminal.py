@@ -64,7 +64,8 @@ def _headline(report: Report) -> Text:
     if not report.findings and report.faults:
         return Text("nothing found, but some of it was not looked at", style="bold red")
     if not report.findings:
-        return Text("nothing found", style="bold green")
+        new = "nothing new found" if report.accepted else "nothing found"
+        return Text(new, style="bold green")
     drafts = sum(f.severity == "draft" for f in report.findings)
     folded = sum(len(f.consequences) for f in report.findings)
     text = f"{_count(len(report.findings), 'finding')}"
