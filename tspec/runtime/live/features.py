@@ -35,6 +35,11 @@ PLAIN: Mapping[str, Callable[[torch.Tensor], Any]] = {
     "object": lambda t: id(t),
 }
 
+COUNTED = frozenset(
+    (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.bool, torch.uint8)
+    + (torch.int8, torch.int16, torch.int32, torch.int64, torch.complex64, torch.complex128)
+)
+"""Dtypes of which torch counts zeros itself."""
 EXACT = 65_536
 """Up to so many elements norms and sums are taken in float64 throughout."""
 CHUNK = 4096
@@ -111,6 +116,8 @@ def local_part(tensor: torch.Tensor) -> torch.Tensor | None:
         local = local.int_repr()
     if not torch._C._has_storage(local):
         return None  # inside of `vmap`, `grad` and the like
+    if local.numel() and not local.untyped_storage().nbytes():
+        return None  # its memory was given back, as FSDP does between uses
     return local.as_subclass(torch.Tensor) if type(local) is not torch.Tensor else local
 
 
@@ -127,7 +134,8 @@ def _read(
     if "digest" in wanted:
         columns["digest"] = digests(tensors).tolist()
     if "zeros" in wanted:
-        columns["zeros"] = torch.stack([torch.count_nonzero(t) for t in tensors]).tolist()
+        counted = tensors if tensors[0].dtype in COUNTED else _real(tensors)
+        columns["zeros"] = torch.stack([torch.count_nonzero(t) for t in counted]).tolist()
         columns["zeros"] = [t.numel() - n for t, n in zip(tensors, columns["zeros"], strict=True)]
     rest = [name for name in wanted if name not in ("digest", "zeros")]
     if rest:
@@ -140,7 +148,7 @@ def _real(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Numbers on which norms work: complex as pairs, integers and small floats in float32 or float64."""
     first = tensors[0].dtype
     if first.is_complex:
-        return [torch.view_as_real(t) for t in tensors]
+        return [torch.view_as_real(t.resolve_conj()) for t in tensors]
     if first in (torch.float32, torch.float64):
         return list(tensors)
     if first.is_floating_point:

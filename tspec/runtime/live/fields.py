@@ -162,13 +162,11 @@ def _inputs(args: Arguments, kwargs: Keywords) -> list[torch.Tensor]:
 
 
 def attribute(thing: Any, name: str) -> Any:
-    """An attribute of an object; an optimizer's options are those of its first group of parameters."""
+    """An attribute of an object, None if it has none; an optimizer's options are those of its first group."""
     groups = getattr(thing, "param_groups", None)
     if groups and isinstance(groups, list) and isinstance(groups[0], Mapping) and name in groups[0]:
         return groups[0][name]
-    if hasattr(thing, name):
-        return getattr(thing, name)
-    raise KeyError(name)
+    return getattr(thing, name, None)
 
 
 def _reads_result(field: FieldSpec) -> bool:

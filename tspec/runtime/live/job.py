@@ -186,9 +186,23 @@ class Job:
     def _features(self, tensors: Sequence[Any], names: tuple[str, ...]) -> list[dict[str, Any]]:
         """Features of live tensors, and of those that were taken of what is gone or elsewhere."""
         if not self.state.messages.seen:
-            return features(tensors, names)
-        live = iter(features([t for t in tensors if not isinstance(t, Taken)], names))
+            return self._readable(tensors, names)
+        live = iter(self._readable([t for t in tensors if not isinstance(t, Taken)], names))
         return [t.row(names) if isinstance(t, Taken) else next(live) for t in tensors]
+
+    def _readable(self, tensors: Sequence[Any], names: tuple[str, ...]) -> list[dict[str, Any]]:
+        """Features of live tensors; one that cannot be read costs only itself."""
+        try:
+            return features(tensors, names)
+        except Exception as fault:
+            if len(tensors) > 1:
+                return [self._readable((each,), names)[0] for each in tensors]
+            [tensor] = tensors
+            kind = f"{type(tensor).__name__} of {getattr(tensor, 'dtype', 'no dtype')}"
+            self.say(
+                f"a {kind} cannot be read, and is not recorded: {type(fault).__name__}: {fault}"
+            )
+            return [dict.fromkeys(names, Missing.NOT_RECORDED)]
 
     @property
     def staggered(self) -> bool:
