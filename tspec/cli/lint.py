@@ -114,12 +114,15 @@ def _codes(given: list[str] | None) -> tuple[str, ...]:
 
 
 def _settings(select: tuple[str, ...], ignore: tuple[str, ...], project: Lint) -> Settings:
-    """What the command line says, and for the rest the project: `select` replaces, `ignore` adds."""
+    """What the command line says, and for the rest the project.
+
+    `select` replaces what the project says of both, `ignore` adds to it.
+    """
     from tspec.lint import Settings
 
     found = Settings(
         select=select or project.select,
-        ignore=(*ignore, *project.ignore),
+        ignore=(*ignore, *(() if select else project.ignore)),
         ignored_in=project.per_file_ignores,
     )
     if project.passes is not None:

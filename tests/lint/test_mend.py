@@ -1,0 +1,135 @@
+"""Mending keeps what rules mean, ends, and never lets one edit run into another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.check.agreement import differences
+from tests.check.jobs import job, random_shape
+from tests.check.strategies import spec
+from tests.logic.redundant import body
+from tspec.check.interpret import interpret
+from tspec.diagnostics import Diagnostic
+from tspec.lint import Edit, Finding, Fix, Settings, mend
+from tspec.lint.edits import applied, compatible
+from tspec.lint.mend import Mended
+from tspec.resolve import Loaded, load, load_text
+from tspec.source import Source, Span
+from tspec.syntax.format import format_file
+from tspec.syntax.parse import parse
+
+CASES = 20
+FILE = Path("mended.tspec")
+HEAD = "edition 2026\n\nmodule example\n\nuse std.torch\n\n"
+
+
+def with_faults(dice: Random, text: str) -> str:
+    """The same rules, with what lint mends written into them: each says what it said."""
+    for old, new in (
+        ("p.requires_grad", "p.requires_grad == true"),
+        ("phase == eval", "not (phase != eval)"),
+        ("enabled", "not not enabled"),
+        (" and ", " and (step >= 0) and "),
+        ("p.order == 1", "not p.order != 1"),
+        ("  expect ", "  when true\n  expect "),
+    ):
+        if dice.random() < 0.5 and not ("when" in new and "when" in text):
+            text = text.replace(old, new, 1)
+    return text
+
+
+def some(dice: Random) -> list[str]:
+    """Three bodies that resolve, with faults."""
+    found: list[str] = []
+    while len(found) < 3:
+        each = with_faults(dice, body(dice))
+        if load_text(spec([each])).program is not None:
+            found.append(each)
+    return found
+
+
+def mended(text: str, unsafe: bool = False) -> tuple[Mended, Loaded, str]:
+    """What comes of mending one text, and the text."""
+
+    def read(texts: dict[Path, str]) -> Loaded:
+        return load([FILE], texts={FILE: texts.get(FILE, text)})
+
+    done = mend(read, Settings(), unsafe)
+    after = done.changed[FILE][1] if FILE in done.changed else text
+    return done, read({FILE: after}), after
+
+
+@pytest.fixture(autouse=True)
+def a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    FILE.write_text("")
+
+
+def test_mended_rules_decide_as_before() -> None:
+    seen: Counter[str] = Counter()
+    for number in range(CASES):
+        dice = Random(f"mend {number}")
+        text = spec(some(dice))
+        before = load([FILE], texts={FILE: text})
+        assert before.program is not None
+        done, after, new = mended(text)
+        seen["mended"] += done.mended
+        assert after.program is not None
+        names = {rule.name: rule for rule in after.program.rules}
+        trace = job(random_shape(dice))
+        for rule in before.program.rules:
+            other = names.pop(rule.name)
+            assert other.responses == rule.responses
+            assert differences([rule], trace, lambda _, t, r=other: interpret([r], t)) == []
+        assert not names
+        again, _, same = mended(new)
+        assert same == new and not again.changed
+        if done.changed:
+            assert format_file(parse(Source("a.tspec", new)).file) == new
+    assert seen["mended"] > 2 * CASES, seen
+
+
+def test_unsafe_mending_leaves_a_spec_that_loads() -> None:
+    for number in range(CASES // 3):
+        dice = Random(f"unsafe {number}")
+        done, after, new = mended(spec(some(dice)), unsafe=True)
+        assert after.program is not None
+        assert mended(new, unsafe=True)[2] == new
+
+
+def test_a_fix_that_cannot_be_proved_is_left_alone() -> None:
+    # Without the guard the rule would not be unknown where no loss was recorded.
+    text = HEAD + (
+        "invariant epochs_are_few {\n  each step\n  when present(loss)\n  expect epoch < 3\n"
+        "  else warn\n}\n"
+    )
+    done, _, after = mended(text)
+    assert after == text and not done.changed
+    assert [each.code for each in done.left] == ["TS0413"]
+
+
+def test_a_file_that_nothing_is_wrong_with_is_not_reformatted() -> None:
+    text = HEAD + "invariant epochs_are_few {\n  each step\n\n\n  expect epoch<3\n  else warn\n}\n"
+    assert mended(text)[0].changed == {}
+
+
+def finding(*edits: Edit) -> Finding:
+    source = Source("a.tspec", "0123456789")
+    return Finding(
+        Diagnostic("TS0400", "it", edits[0].span, source), "it", Fix("mend it", tuple(edits))
+    )
+
+
+def test_edits_that_meet_wait_for_another_round() -> None:
+    first = finding(Edit(Span(2, 4), "a"), Edit(Span(8, 9), ""))
+    inside = finding(Edit(Span(3, 3), "b"))
+    touching = finding(Edit(Span(4, 6), "c"))
+    apart = finding(Edit(Span(6, 7), "d"))
+    same = finding(Edit(Span(2, 4), "a"))
+    assert compatible([first, inside, touching, apart, same]) == (first, apart, same)
+    edits = [e for f in (first, apart, same) if f.fix for e in f.fix.edits]
+    assert applied("0123456789", edits) == "01a45d79"

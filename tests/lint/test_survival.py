@@ -1,0 +1,74 @@
+"""Whatever resolves can be linted and mended: nothing that a file says brings lint down."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.check.strategies import body, spec
+from tests.resolve.test_survival import HEAD, mutated, rule
+from tspec.diagnostics import render
+from tspec.lint import Settings, lint, mend
+from tspec.resolve import Loaded, load, load_text
+
+FILE = Path("it.tspec")
+
+
+def survives(text: str, tmp_path: Path) -> int:
+    path = tmp_path / FILE
+    path.write_text("")
+    loaded = load([path], texts={path: text})
+    if loaded.program is None:
+        return 0
+    for each in lint(loaded):
+        assert render(each.diagnostic)
+
+    def read(texts: dict[Path, str]) -> Loaded:
+        return load([path], texts={path: texts.get(path, text)})
+
+    for unsafe in (False, True):
+        done = mend(read, Settings(), unsafe)
+        after = done.changed.get(path, ("", text))[1]
+        assert read({path: after}).program is not None
+    return 1
+
+
+def declarations(text: str) -> list[str]:
+    """Those declarations that resolve by themselves."""
+    parts = [part for part in text.split("\n\n") if part.strip()]
+    return [part for part in parts if load_text(HEAD + part).program is not None]
+
+
+def test_rules_of_random_parts(tmp_path: Path) -> None:
+    dice = random.Random(1)
+    found = declarations("\n\n".join(rule(dice).replace(" it ", f" it{n} ") for n in range(100)))
+    assert survives(HEAD + "\n\n".join(found), tmp_path) and found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mutated_declarations(seed: int, tmp_path: Path) -> None:
+    dice = random.Random(seed)
+    found = [each for _ in range(12) for each in declarations(mutated(dice))]
+    assert sum(survives(HEAD + each, tmp_path) for each in found) >= 5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_rules(seed: int, tmp_path: Path) -> None:
+    dice = random.Random(seed)
+    bodies = [body(dice) for _ in range(8)]
+    survives(spec(bodies), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "// tspec:", "// tspec: allow", "// tspec: allow TS0443 because", "// tspec: allow , because x",
+        "// tspec: allow TS0443 TS0452 because of both", "//tspec:allow TS0443 because x because y",
+        "// tspec: allow \u2603 because \u2603", "// tspec: allow TS0443 becauseof", "/// tspec: allow TS0443",
+    ],
+)  # fmt: skip
+def test_any_comment(comment: str, tmp_path: Path) -> None:
+    rule = "invariant losses_are_small {\n  each step\n  expect loss < 1\n}"
+    assert survives(f"{HEAD}{comment}\n{rule} {comment}\n{comment}\n", tmp_path)
