@@ -40,7 +40,7 @@ def test_findings_are_shown_and_counted() -> None:
     assert result.exit_code == 1
     assert "warning[TS0405]: `step > 1` follows from the rest of the rule" in result.stdout
     assert result.stderr == (
-        "2 findings in 1 file, --fix mends 2; `tspec explain TS0443` says more\n"
+        "\n2 findings in 1 file, --fix mends 2; `tspec explain TS0443` says more\n"
     )
 
 

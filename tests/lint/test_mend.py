@@ -96,7 +96,7 @@ def test_mended_rules_decide_as_before() -> None:
 def test_unsafe_mending_leaves_a_spec_that_loads() -> None:
     for number in range(CASES // 3):
         dice = Random(f"unsafe {number}")
-        done, after, new = mended(spec(some(dice)), unsafe=True)
+        _, after, new = mended(spec(some(dice)), unsafe=True)
         assert after.program is not None
         assert mended(new, unsafe=True)[2] == new
 

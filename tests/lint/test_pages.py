@@ -68,3 +68,14 @@ def test_the_page_says_how_it_is_mended(code: str, tmp_path: Path) -> None:
         assert "`tspec lint --unsafe-fixes` mends it" in page
     else:
         assert "it is mended by hand" in page or "mends what is empty" in page
+
+
+def test_the_table_of_the_documentation_is_whole() -> None:
+    page = (ROOM.parents[1] / "docs/lint.md").read_text()
+    rows = re.findall(r"^\| (TS04\d\d) \| `(\S+)` \| (.*) \| (.*) \|$", page, re.MULTILINE)
+    assert [(code, name) for code, name, _, _ in rows] == list(NAMES.items())
+    for code, _, title, mended in rows:
+        text = " ".join(explain(code).split())
+        assert text.startswith(f"# {code}: {title} ")
+        said = re.search(r"`tspec lint (--fix|--unsafe-fixes)` mends", text)
+        assert mended == (f"`{said[1]}`" if said else "")

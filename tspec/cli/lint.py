@@ -201,7 +201,7 @@ def _summary(results: Results, safe: int, unsafe: int, mending: Mending) -> str:
     if unsafe and not mending.unsafe_fixes:
         parts.append(f"--unsafe-fixes {unsafe}" if safe else f"--unsafe-fixes mends {unsafe}")
     first = results.results[0].rule
-    return f"{', '.join(parts)}; `tspec explain {first}` says more"
+    return f"\n{', '.join(parts)}; `tspec explain {first}` says more"
 
 
 def _counted(number: int, what: str) -> str:
