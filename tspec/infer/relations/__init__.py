@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tspec.infer.frames import Claim
-from tspec.infer.relations import argument, change, consistent, contains, output, sequence
+from tspec.infer.relations import argument, change, consistent, contains, distinct, output, sequence
 from tspec.infer.survey import Survey
 
 Relation = Callable[[Survey], tuple[Claim, ...]]
@@ -16,5 +16,6 @@ RELATIONS: tuple[Relation, ...] = (
     change.propose,
     consistent.propose,
     argument.propose,
+    distinct.propose,
     output.propose,
 )

@@ -10,11 +10,9 @@ from tspec.infer.frames import Claim, Frame
 from tspec.infer.survey import SeenEvent, Survey, fields_of
 from tspec.resolve.types import Optional
 
-LOOK_BACK = "1 epoch"
-
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
-    """Flags, absent arguments, zeros and modes, under the conditions of a call; and distinct batches."""
+    """Flags, absent arguments, zeros and modes, under the conditions of a call."""
     claims: list[Claim] = []
     for event in survey.events:
         frame = Frame((f"c in calls({event.name})",), None, None, call_conditions(survey, event))
@@ -32,15 +30,7 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
             if not optional:
                 claims.append(Claim("argument", frame, f"c.{field}.training", surprise=3))
                 claims.append(Claim("argument", frame, f"not c.{field}.training", surprise=3))
-    return (*claims, *_distinct_batches(survey))
-
-
-def _distinct_batches(survey: Survey) -> tuple[Claim, ...]:
-    if survey.kind("batch") is None:
-        return ()
-    frame = Frame(("b in batches",), None, "each step", ())
-    distinct = f"distinct(digest(b.tensors), over: {LOOK_BACK})"
-    return (Claim("argument", frame, distinct, surprise=3),)
+    return tuple(claims)
 
 
 def call_conditions(survey: Survey, event: SeenEvent) -> tuple[str, ...]:

@@ -8,9 +8,13 @@ from __future__ import annotations
 from tspec.infer.frames import Claim, Frame
 from tspec.infer.survey import Survey
 
+SELDOM = ("scheduler.step", "save")
+APART = 10
+"""What comes once in so many steps or less comes once an epoch, or once in a while."""
+
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
-    """For each landmark: some call in every step, just one in every step, just one in every epoch."""
+    """For each landmark: some call or just one in every step or epoch; of those that are seldom, at most one in some steps."""
     claims = []
     for span in ("step", "epoch"):
         frame = Frame((), None, f"each {span}", span_conditions(survey))
@@ -18,6 +22,9 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
             if span == "step" and not event.landmark:
                 continue
             name = event.name
+            if name in SELDOM and span == "step" and event.per_step <= 1 / APART:
+                seldom = f"sum(count(calls({name})), over: {APART} steps) <= 1"
+                claims.append(Claim("contains", frame, seldom, surprise=3))
             once = f"count(calls({name})) == 1"
             claims.append(Claim("contains", frame, f"contains {name}", surprise=2))
             if span == "step" or event.per_step < 1:

@@ -1,0 +1,28 @@
+"""*Distinct argument*: what a model is called with does not come again soon (TrainCheck's source, DistinctArgument)."""
+
+from __future__ import annotations
+
+from tspec.infer.frames import Claim, Frame
+from tspec.infer.relations.argument import call_conditions
+from tspec.infer.survey import Survey
+
+EPOCH = "1 epoch"
+SOON = "20 steps"
+"""Where no loader says when the data begin again, and long enough to tell a batch that is stuck."""
+
+
+def propose(survey: Survey) -> tuple[Claim, ...]:
+    """Batches of a loader are distinct in an epoch; what the outermost modules are given, for some steps."""
+    claims = []
+    if survey.kind("batch") is not None:
+        frame = Frame(("b in batches",), None, "each step", ())
+        claims.append(Claim("distinct", frame, _are_distinct("b.tensors", EPOCH), surprise=3))
+    forward = survey.event("forward")
+    if forward is not None and "inputs" in forward.fields:
+        frame = Frame(("c in calls(forward)",), None, None, call_conditions(survey, forward))
+        claims.append(Claim("distinct", frame, _are_distinct("c.inputs", SOON), surprise=3))
+    return tuple(claims)
+
+
+def _are_distinct(tensors: str, span: str) -> str:
+    return f"distinct(digest({tensors}), over: {span})"
