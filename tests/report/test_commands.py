@@ -194,6 +194,28 @@ def test_specs_of_the_configuration_that_are_not_there_are_shown_there(project: 
     assert '3 |   "std.helth",' in result.stderr
 
 
+def test_wrong_specs_are_told_in_the_format_that_was_asked_for(project: Path) -> None:
+    (project / "pack.tspec").write_text(RULES.replace("zero_grad", "zero_grads"))
+    plain = tspec("check", "--trace", "faulty", "--report", "a.json")
+    assert (plain.exit_code, plain.stdout) == (2, "")
+    assert "error[TS01" in plain.stderr
+    [told] = json.loads((project / "a.json").read_text())
+    assert (told["file"], told["line"], told["severity"]) == (
+        str(project / "pack.tspec"),
+        11,
+        "error",
+    )
+    github = tspec("check", "--trace", "faulty", "--output-format", "github")
+    assert github.exit_code == 2
+    assert github.stdout.startswith("::error file=pack.tspec,line=11,")
+    for command in (("check", "--trace", "faulty"), ("lint",), ("test", "mine.tspec")):
+        sarif = tspec(*command, "--output-format", "sarif")
+        assert sarif.exit_code == 2
+        log = json.loads(sarif.stdout)
+        jsonschema.Draft7Validator(schema()).validate(log)
+        assert len(log["runs"][0]["results"]) == 1
+
+
 def test_without_specs_and_configuration_the_call_is_wrong(project: Path) -> None:
     result = tspec("check", "--trace", "faulty", "--no-config")
     assert result.exit_code == 2

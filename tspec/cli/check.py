@@ -33,7 +33,7 @@ def check(
     from tspec.check import check as decide
     from tspec.report.build import report as build
 
-    program = load(specs, output.project, rules.settings(output.project))
+    program = load(specs, output.project, rules.settings(output.project), output)
     found = build(program, decide(program, trace))
     if accepted_only:
         found = found.without_drafts()

@@ -10,7 +10,6 @@ import typer
 
 from tspec.cli.options import spread
 from tspec.cli.output import (
-    FAULT,
     FOUND,
     FOUND_NOTHING,
     Format,
@@ -19,7 +18,7 @@ from tspec.cli.output import (
     write_file,
     write_out,
 )
-from tspec.cli.specs import specs_of
+from tspec.cli.specs import refuse, specs_of
 from tspec.config.model import Lint
 
 if TYPE_CHECKING:
@@ -83,12 +82,12 @@ def lint(
     settings = _settings(_codes(select), _codes(ignore), output.project.lint)
     wanted = specs_of(paths, output.project)
     with uncollected():
-        loaded = _loaded(wanted)
+        loaded = _loaded(wanted, output)
         if mending.wanted:
             done = _mended(wanted, settings, mending)
             if mending.diff:
                 raise typer.Exit(FOUND if done.changed else FOUND_NOTHING)
-            findings, loaded = done.left, _loaded(wanted)
+            findings, loaded = done.left, _loaded(wanted, output)
         else:
             findings = look(loaded, settings)
     results = accepted(_results(findings, loaded), output).results
@@ -132,21 +131,14 @@ def _settings(select: tuple[str, ...], ignore: tuple[str, ...], project: Lint) -
     return found
 
 
-def _loaded(paths: list[Path]) -> Loaded:
+def _loaded(paths: list[Path], output: Output) -> Loaded:
     """The files without errors; with errors the command ends."""
-    from tspec.diagnostics import render
     from tspec.resolve import load
 
     loaded = load(paths)
     if loaded.program is None:
-        errors = [each for each in loaded.diagnostics if each.severity == "error"]
-        for each in errors:
-            typer.echo(f"{render(each)}\n", err=True)
-        ending = "" if len(errors) == 1 else "s"
-        typer.echo(
-            f"{len(errors)} error{ending}; `tspec explain {errors[0].code}` says more", err=True
-        )
-        raise typer.Exit(FAULT)
+        errors = tuple(each for each in loaded.diagnostics if each.severity == "error")
+        refuse(replace(loaded, diagnostics=errors), output)
     return loaded
 
 

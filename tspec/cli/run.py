@@ -47,7 +47,7 @@ def run(
     if not Path(path).is_file():
         raise typer.BadParameter(f"there is no script {path}", ctx=ctx)
     known = given_values(given)
-    program = load(specs, output.project, rules.settings(output.project))
+    program = load(specs, output.project, rules.settings(output.project), output)
     ran = run_script(simplified(program, known), path, arguments, known)
     if not ran.tells:
         raise typer.Exit(ran.status)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tspec.cli.output import FAULT
+from tspec.cli.output import FAULT, Format, Output, write_file, write_out
 from tspec.cli.project import NO_CONFIG
 from tspec.config.model import Config
 from tspec.config.settings import RuleSetting
@@ -30,11 +30,15 @@ SpecsArgument = Annotated[
 
 
 def load(
-    specs: list[Path] | None, project: Config = NO_CONFIG, settings: Sequence[RuleSetting] = ()
+    specs: list[Path] | None,
+    project: Config = NO_CONFIG,
+    settings: Sequence[RuleSetting] = (),
+    output: Output | None = None,
 ) -> Program:
     """The program that SPECS say. What is wrong with them is printed; an error ends the command.
 
-    Without SPECS they are those of the project. `settings` say what single rules do.
+    Without SPECS they are those of the project. `settings` say what single rules do. Errors are
+    findings in the format of `output`, if there is one.
     """
     from tspec.resolve import load as load_paths
 
@@ -42,7 +46,7 @@ def load(
     loaded = load_paths(wanted, settings=settings)
     if not specs:
         loaded = replace(loaded, diagnostics=tuple(_placed(loaded.diagnostics, project)))
-    program = refuse(loaded)
+    program = refuse(loaded, output)
     if not program.rules:
         number = len(program.off)
         off = f"; {number} {'is' if number == 1 else 'are'} off" if program.off else ""
@@ -73,7 +77,7 @@ def specs_of(specs: Sequence[Path] | None, project: Config) -> list[Path]:
     return found
 
 
-def refuse(loaded: Loaded) -> Program:
+def refuse(loaded: Loaded, output: Output | None = None) -> Program:
     """What was loaded, after what is wrong with it was printed; an error ends the command."""
     from tspec.diagnostics import render
 
@@ -82,9 +86,21 @@ def refuse(loaded: Loaded) -> Program:
     if loaded.program is None:
         errors = sum(d.severity == "error" for d in loaded.diagnostics)
         code = next(d.code for d in loaded.diagnostics if d.severity == "error")
+        if output is not None:
+            _write_errors(loaded, output)
         typer.echo(
             f"{errors} error{'' if errors == 1 else 's'}; `tspec explain {code}` says more",
             err=True,
         )
         raise typer.Exit(FAULT)
     return loaded.program
+
+
+def _write_errors(loaded: Loaded, output: Output) -> None:
+    """What reads findings by a program learns of wrong specs too; as text they are shown already."""
+    from tspec.report.results import Results, from_diagnostic
+
+    results = Results(tuple(from_diagnostic(each) for each in loaded.diagnostics))
+    write_file(results, output)
+    if output.output_format not in (None, Format.TEXT):
+        write_out(results, output)

@@ -101,7 +101,7 @@ def test(
 
     configured = output.project.test
     asked = paths or [output.project.path(each) for each in configured.paths] or [Path(".")]
-    program = load_tests(asked, need_tests=not covering.trace)
+    program = load_tests(asked, need_tests=not covering.trace, output=output)
     suite = run_all(
         program, others=executors is not Executors.INTERPRETER, hooks=executors is Executors.ALL
     )
@@ -116,12 +116,14 @@ def test(
     raise typer.Exit(FOUND if results.results or low else FOUND_NOTHING)
 
 
-def load_tests(paths: list[Path], *, need_tests: bool = True) -> Program:
+def load_tests(
+    paths: list[Path], *, need_tests: bool = True, output: Output | None = None
+) -> Program:
     """The program that PATHS say. What is wrong is printed and ends the command."""
     from tspec.cli.specs import refuse
     from tspec.resolve import load
 
-    program = refuse(load(paths, tests=True))
+    program = refuse(load(paths, tests=True), output)
     if need_tests and not program.tests:
         typer.echo(f"tspec: no test in {', '.join(map(str, paths))}", err=True)
         raise typer.Exit(FAULT)
