@@ -14,6 +14,7 @@ BENCHMARKS = {
     "start": "start of the command line",
     "formatting": "formatting ten thousand lines",
     "compiling": "compiling 100 rules",
+    "reviewing": "reviewing 1,000 rules",
     "checking": "checking a million events offline",
     "jobs": "recording and running beside the plain run",
     "against_traincheck": "against TrainCheck 0.2.0 on one script",

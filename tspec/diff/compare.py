@@ -58,7 +58,7 @@ def _of_pair(old: Rule, new: Rule, sides: tuple[Side, Side], otherwise: Otherwis
         related = Related("unknown", bound=f"declared differently: {names}")
     elif not same:
         related = relate(old, new, sides[1].program.vocabulary)
-    parts = tuple(changed_parts(old, new, sides[1].program.vocabulary))
+    parts = tuple(changed_parts(old, new, sides[1].program.vocabulary, related.relation))
     return Change(
         "rule",
         new.qualified,

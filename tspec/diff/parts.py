@@ -3,37 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tspec.diff import clauses
 from tspec.diff.actions import compare
-from tspec.diff.changes import Part
-from tspec.diff.relation import relate
+from tspec.diff.changes import Part, PartName
+from tspec.diff.relation import Relation, relate
 from tspec.logic.implied import renamed
 from tspec.logic.occurrences import unfiltered
 from tspec.resolve import rules, types
-from tspec.resolve.rules import Holds, Rule, Vocabulary
+from tspec.resolve.rules import Holds, Rule, Vocabulary, Window
 from tspec.source import NOWHERE
 
 ALWAYS_BROKEN = Holds(rules.Constant(types.BOOL, NOWHERE, False))
 
 
-def changed_parts(old: Rule, new: Rule, vocabulary: Vocabulary) -> Iterator[Part]:
-    """Each part that changed. A part is judged alone, as if the others were the old ones."""
+@dataclass(frozen=True, slots=True)
+class _Aspect:
+    """A part that changed. `alone`: two rules that differ in it only; None where none are comparable."""
+
+    part: PartName
+    old: str
+    new: str
+    alone: tuple[Rule, Rule] | None
+
+
+def changed_parts(
+    old: Rule, new: Rule, vocabulary: Vocabulary, relation: Relation
+) -> Iterator[Part]:
+    """Each part that changed. One of several is judged alone, as if the others were not there.
+
+    `relation` is that of the rules: where one part made it, it is that part's.
+    """
     like = renamed(new, old)
-    yield from _occurrences(old, new, like, vocabulary)
-    if old.when != like.when:
-        change = _relation(
-            replace(old, expect=ALWAYS_BROKEN),
-            replace(old, expect=ALWAYS_BROKEN, when=like.when),
-            vocabulary,
-        )
-        yield Part("when", change, clauses.when(old), clauses.when(new))
-    if old.expect != like.expect:
-        change = _relation(
-            replace(old, when=None), replace(old, when=None, expect=like.expect), vocabulary
-        )
-        yield Part("expect", change, clauses.claim(old.expect), clauses.claim(new.expect))
+    aspects = [*_occurrences(old, new, like), *_conditions(old, new, like)]
+    for each in aspects:
+        change: str = "changed"
+        if each.alone is not None:
+            change = relation
+            if len(aspects) > 1:
+                change = relate(*each.alone, vocabulary, shown=False).relation
+        yield Part(each.part, change, each.old, each.new)
     if old.draft != new.draft:
         change = "accepted" if old.draft else "withdrawn"
         said = ("draft", "") if old.draft else ("", "draft")
@@ -44,36 +54,51 @@ def changed_parts(old: Rule, new: Rule, vocabulary: Vocabulary) -> Iterator[Part
         yield Part("action", strictness, *said)
 
 
-def _occurrences(old: Rule, new: Rule, like: Rule, vocabulary: Vocabulary) -> Iterator[Part]:
+def _conditions(old: Rule, new: Rule, like: Rule) -> Iterator[_Aspect]:
+    """`when` is judged by how often it is due, `expect` by how often it is broken."""
+    if old.when != like.when:
+        bare = replace(old, expect=ALWAYS_BROKEN)
+        alone = (bare, replace(bare, when=like.when))
+        yield _Aspect("when", clauses.when(old), clauses.when(new), alone)
+    if old.expect != like.expect:
+        bare = replace(old, when=None)
+        alone = (bare, replace(bare, expect=like.expect))
+        yield _Aspect("expect", clauses.claim(old.expect), clauses.claim(new.expect), alone)
+
+
+def _occurrences(old: Rule, new: Rule, like: Rule) -> Iterator[_Aspect]:
     """Subjects, group, window and thinning: which occurrences there are."""
     bare = replace(old, when=None, expect=ALWAYS_BROKEN)
     if old.subjects != like.subjects:
-        change = "changed"
-        if _unfiltered(old) == _unfiltered(like):
-            change = _relation(bare, replace(bare, subjects=like.subjects), vocabulary)
+        filtered = _unfiltered(old) == _unfiltered(like)
+        alone = (bare, replace(bare, subjects=like.subjects, window=_of_calls(old, like)))
         said = clauses.subjects(old.subjects), clauses.subjects(new.subjects)
-        yield Part("subjects", change, *said)
+        yield _Aspect("subjects", *said, alone if filtered else None)
     if old.across != like.across:
-        yield Part("group", "changed", clauses.group(old), clauses.group(new))
+        yield _Aspect("group", clauses.group(old), clauses.group(new), None)
     before, after = old.window, like.window
-    alike = replace(after, every=before.every, once=before.once)
-    if before != alike and before.kind != "calls":
-        change = "changed"
-        events = [each.event.events if each.event is not None else () for each in (before, after)]
-        if (before.kind, before.span, events[0]) == (after.kind, after.span, events[1]):
-            change = _relation(bare, replace(bare, window=alike), vocabulary)
-        yield Part("window", change, clauses.window(before), clauses.window(new.window))
+    place = replace(after, every=before.every, once=before.once)
+    if before != place and before.kind != "calls":
+        same = _unthinned(before) == _unthinned(after)
+        said = clauses.window(before), clauses.window(new.window)
+        yield _Aspect("window", *said, (bare, replace(bare, window=place)) if same else None)
     if (before.every, before.once) != (after.every, after.once):
-        change = "changed"
-        if before.kind == after.kind and before.span == after.span:
-            thinned = replace(before, every=after.every, once=after.once)
-            change = _relation(bare, replace(bare, window=thinned), vocabulary)
-        yield Part("thinning", change, clauses.thinning(before), clauses.thinning(after))
+        same = before.kind == after.kind and before.span == after.span
+        thinned = replace(before, every=after.every, once=after.once)
+        said = clauses.thinning(before), clauses.thinning(after)
+        yield _Aspect("thinning", *said, (bare, replace(bare, window=thinned)) if same else None)
+
+
+def _of_calls(old: Rule, like: Rule) -> Window:
+    """The window of calls that a `for` gives goes with it; all others stay."""
+    return like.window if old.window.kind == like.window.kind == "calls" else old.window
+
+
+def _unthinned(window: Window) -> tuple[object, ...]:
+    """What a window is of, whatever filters its call has."""
+    events = window.event.events if window.event is not None else ()
+    return (window.kind, window.span, events)
 
 
 def _unfiltered(rule: Rule) -> list[tuple[str, rules.Expr]]:
     return [(each.variable, unfiltered(each.collection)) for each in rule.subjects]
-
-
-def _relation(old: Rule, new: Rule, vocabulary: Vocabulary) -> str:
-    return relate(old, new, vocabulary, shown=False).relation

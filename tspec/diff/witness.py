@@ -151,7 +151,10 @@ def _told_apart(pair: Pair, both: tuple[Rule, Rule], trace: Trace, side: Side) -
     rules_ = {"old": both[0], "new": both[1]}
     found = {each: _instances(rule, trace) for each, rule in rules_.items()}
     best: _Apart | None = None
+    last = max((instance.key.at for instance in found[side]), default=(0, 0))
     for instance in found[side]:
+        if instance.key.at != last:
+            continue
         said = _said(rules_[side], instance)
         there: Grouped | None = None
         if pair.comparable:

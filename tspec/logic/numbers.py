@@ -177,14 +177,15 @@ class Numbers:
         """NaN stays NaN; rounding is monotonic, so what holds between constants does between results."""
         found = list(self._nan)
         zero = self.sorts.number(0.0)
-        for (_, x, small), (_, y, large) in _ordered_pairs(self._sums):
+        for (_, x, small), (_, y, large) in _ordered_pairs(_with_plain(self._sums, (0.0, None))):
             if x.eq(y):
                 found.append(
                     z3.Implies(
                         z3.Not(z3.fpIsNaN(x, self.sorts.context)), self._at_most(small, large)
                     )
                 )
-        for (_, x, small), (_, y, large) in _ordered_pairs(self._products):
+        plain = ((0.0, zero), (1.0, None))
+        for (_, x, small), (_, y, large) in _ordered_pairs(_with_plain(self._products, *plain)):
             if x.eq(y):
                 found.append(z3.Implies(self._at_most(zero, x), self._at_most(small, large)))
                 found.append(z3.Implies(self._at_most(x, zero), self._at_most(large, small)))
@@ -206,6 +207,21 @@ class Numbers:
                 known, z3.Or(z3.fpIsNaN(value, self.sorts.context), self._at_most(zero, value))
             )
         ]
+
+
+def _with_plain(
+    terms: list[tuple[float, Any, Any]], *plain: tuple[float, Any]
+) -> list[tuple[float, Any, Any]]:
+    """The terms, and for each unknown what it is with a constant that changes nothing, or nothing left.
+
+    `plain`: constants with their result; None is the unknown itself.
+    """
+    found = list(terms)
+    unknowns = {str(term[1]): term[1] for term in terms}.values()
+    for x in unknowns:
+        for constant, result in plain:
+            found.append((constant, x, x if result is None else result))
+    return found
 
 
 def _ordered_pairs(terms: list[tuple[float, Any, Any]]) -> list[Any]:
