@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
-from tspec.lint.conditions import conditions
+from tspec.lint.conditions import conditions, parts_of
 from tspec.resolve import rules
 from tspec.resolve.rules import Expr, Rule
 from tspec.resolve.walk import children
@@ -27,6 +28,25 @@ def leaves(expr: Expr) -> Iterator[Expr]:
     for child in children(expr):
         if isinstance(child, Expr):
             yield from leaves(child)
+
+
+def entangled(rule: Rule) -> Rule:
+    """The rule without the parts of `when` that share no read with the rest of it.
+
+    Such a part follows from nothing and nothing follows from it: what is found about the rule
+    without it is so with it too. Rules that differ in such parts alone are one question.
+    """
+    parts = parts_of(rule)
+    found = Counter(leaf for condition in conditions(rule) for leaf in leaves(condition))
+    kept = tuple(
+        part for part in parts if not (own := list(leaves(part))) or any(found[o] > 1 for o in own)
+    )
+    if len(kept) == len(parts):
+        return rule
+    when = rule.when
+    if isinstance(when, rules.And) and len(kept) > 1:
+        return replace(rule, when=replace(when, items=kept))
+    return replace(rule, when=kept[0] if kept else None)
 
 
 def something_may_follow(rule: Rule) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tspec.lint.leaves import something_may_follow
+from tspec.lint.leaves import entangled, something_may_follow
 from tspec.lint.responses import strongest
 from tspec.lint.shapes import Key, shape_of, stricter
 from tspec.resolve.rules import Expr, Rule
@@ -37,7 +37,15 @@ class Proofs:
             return {}
         from tspec.logic import simplify
 
-        return {id(rule): simplify(rule, {}).notes for rule in worth}
+        asked: dict[object, tuple[Note, ...]] = {}
+        found = {}
+        for rule in worth:
+            core = entangled(rule)
+            key = (shape_of(core), tuple(clause.variable for clause in rule.subjects))
+            if key not in asked:
+                asked[key] = simplify(core, {}).notes
+            found[id(rule)] = asked[key]
+        return found
 
     def notes(self, rule: Rule, kind: str) -> tuple[Note, ...]:
         """What was found about a rule: `never due`, `always met` or `dropped`."""
