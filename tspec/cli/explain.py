@@ -1,20 +1,59 @@
-"""`tspec explain CODE`: what a diagnostic means, with a bad and a good example."""
+"""`tspec explain CODE` and `tspec explain RULE`: what a diagnostic means, or a rule says and costs."""
 
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tspec.cli.options import spread
+from tspec.cli.project import Project
+from tspec.cli.rule_named import RuleSpecsOption, rule_named
+from tspec.cli.why import Written
 
+_CODE = re.compile(r"[A-Za-z]{2}\d+")
+
+
+@spread
 def explain(
-    code: Annotated[str, typer.Argument(metavar="CODE", help="Such as TS0112.")],
-) -> None:
-    """Explain a diagnostic by its code."""
-    from tspec.diagnostics import did_you_mean
-    from tspec.resources import PACKAGE
+    name: Annotated[str, typer.Argument(metavar="CODE|RULE", help="TS0112, loss_is_finite.")],
+    project: Project,
+    specs: RuleSpecsOption = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            "--trace", metavar="DIR", exists=True, file_okay=False,
+            help="A recording, of which the sizes of what a rule reads are.",
+        ),
+    ] = None,
+    output_format: Annotated[
+        Written, typer.Option("--output-format", help="How a rule is explained.")
+    ] = Written.TEXT,
+) -> None:  # fmt: skip
+    """Explain a diagnostic by its code, or a rule: in words, its costs, its hooks, its code."""
+    if _CODE.fullmatch(name):
+        typer.echo(page_of(name))
+        return
+    from tspec.why.explain import explain as of_rule
+    from tspec.why.show_explained import as_plain, as_text
 
-    pages = {page.stem: page for page in (PACKAGE / "codes").glob("TS*.md")}
-    page = pages.get(code.upper())
-    if page is None:
-        hint = did_you_mean(code.upper(), pages)
-        raise typer.BadParameter(f"there is no code `{code}`" + (f"; {hint}" if hint else ""))
-    typer.echo(page.read_text(encoding="utf-8").rstrip())
+    rule, program = rule_named(name, specs, project.project, "CODE|RULE")
+    found, version = of_rule(rule, program, trace), program.versions.get(rule.module, "")
+    if output_format is Written.JSON:
+        typer.echo(json.dumps(as_plain(found, version), indent=2, ensure_ascii=False))
+    else:
+        typer.echo(as_text(found, version))
+
+
+def page_of(code: str) -> str:
+    """The page of a code. Raises BadParameter."""
+    from tspec.explain import UnknownCode
+    from tspec.explain import explain as page
+
+    try:
+        return page(code)
+    except UnknownCode as problem:
+        raise typer.BadParameter(str(problem)) from None

@@ -1,7 +1,11 @@
-"""Why a rule fired, and why it did not.
+"""Why a rule fired, and why it did not; what a rule says and costs.
 
-conditions.py   how near a condition is to being otherwise
-look.py         one instance: what stopped it, and the values that it read
-recording.py    the part of a recording that a rule reads
-ask.py          all instances of a rule over a recording: counts, those that fired, the nearest
+conditions.py      how near a condition is to being otherwise
+look.py            one instance: what stopped it, and the values that it read
+recording.py       the part of a recording that a rule reads
+ask.py             all instances of a rule over a recording: counts, those that fired, the nearest
+show.py            the answer as text and JSON
+words.py           a rule in plain English
+explain.py         its words, costs, hook points and code
+show_explained.py  that as text and JSON
 """

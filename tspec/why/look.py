@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from tspec.check.evidence import reads_of
 from tspec.check.interpret import shown_in, values_read
 from tspec.check.interpret.frames import Frame, Grouped
-from tspec.check.verdicts import Decided
+from tspec.check.verdicts import Decided, Verdict
 from tspec.resolve.rules import Expr, Holds, Rule
 from tspec.resolve.text import text
 from tspec.trace.model import Missing
@@ -43,13 +43,24 @@ class Look:
             return f"it {_VERBS[verdict]}{why}{self.read(': ')}"
         if list(self.values) == [self.condition]:
             return f"it {_VERBS[verdict]}: `{self.condition}` is {self.values[self.condition]}"
-        why = reason if verdict == "unknown" else "not true"
-        return f"it {_VERBS[verdict]}: `{self.condition}` is {why}{self.read(', ')}"
+        return f"it {_VERBS[verdict]}: `{self.condition}` {self.stopped_it}{self.read(', ')}"
+
+    @property
+    def stopped_it(self) -> str:
+        """What is the matter with the condition of an idle or unknown instance."""
+        return stopped_it(self.clause, self.decided.verdict, self.decided.reason)
 
     def read(self, before: str) -> str:
         """The values with what stands before them, if there are any."""
         values = ", ".join(f"{name} = {value}" for name, value in self.values.items())
         return f"{before}{values}" if values else ""
+
+
+def stopped_it(clause: str, verdict: Verdict, reason: str) -> str:
+    """`is not true`, `is not recorded`; of an order of calls that nothing was to come before which."""
+    if verdict == "unknown":
+        return reason if reason.startswith("rank ") else f"is {reason}"
+    return "has no later call here" if clause == "expect" else "is not true"
 
 
 _VERBS = {"holds": "holds", "violated": "is violated", "idle": "is idle", "unknown": "is unknown"}

@@ -12,7 +12,7 @@ from tspec.check.verdicts import Decided, Verdict
 from tspec.resolve.rules import Rule
 from tspec.why.ask import Stopped, Why
 from tspec.why.conditions import OTHER
-from tspec.why.look import Look
+from tspec.why.look import Look, stopped_it
 
 WIDTH = 80
 _WORDS: Mapping[Verdict, str] = {
@@ -26,7 +26,7 @@ _WORDS: Mapping[Verdict, str] = {
 def as_text(found: Why, shown: int) -> str:
     """Counts, then what fired, then what came nearest, then what stopped the others."""
     rule = found.rule
-    lines = [f"{rule.qualified}  {_place(rule)}", *_wrap(_counts(found), "  ")]
+    lines = [f"{rule.qualified}  {place_of(rule)}", *_wrap(_counts(found), "  ")]
     if found.fired:
         lines += ["", "Fired:"]
         for each in found.fired[:shown]:
@@ -82,16 +82,16 @@ def _short(each: Look) -> str:
         return "held"
     if not each.condition:
         return f"was {verdict}: {reason}"
-    why = reason if verdict == "unknown" else "not true"
     if list(each.values) == [each.condition]:
-        why = each.values[each.condition]
-    return f"was {verdict}: `{each.condition}` is {why}"
+        return f"was {verdict}: `{each.condition}` is {each.values[each.condition]}"
+    return f"was {verdict}: `{each.condition}` {each.stopped_it}"
 
 
 def _stopped(stopped: Stopped) -> str:
-    reason = stopped.reason if stopped.verdict == "unknown" else "not true"
-    what = f"`{stopped.condition}` {reason}" if stopped.condition else stopped.reason
-    return f"{stopped.instances:,} {stopped.verdict}: {stopped.clause} {what}"
+    if not stopped.condition:
+        return f"{stopped.instances:,} {stopped.verdict}: {stopped.reason}"
+    why = stopped_it(stopped.clause, stopped.verdict, stopped.reason)
+    return f"{stopped.instances:,} {stopped.verdict}: {stopped.clause} `{stopped.condition}` {why}"
 
 
 def where(decided: Decided) -> str:
@@ -101,7 +101,7 @@ def where(decided: Decided) -> str:
     return ", ".join([f"step {decided.step}", on, *decided.instance.subjects])
 
 
-def _place(rule: Rule) -> str:
+def place_of(rule: Rule) -> str:
     path, here = Path(os.path.abspath(rule.source.path)), Path.cwd()
     shown = path.relative_to(here).as_posix() if path.is_relative_to(here) else rule.source.path
     return f"{shown}:{rule.source.position(rule.span.start).line}"
