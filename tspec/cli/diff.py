@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tspec.cli.fmt import uncollected
 from tspec.cli.output import FAULT, FOUND, FOUND_NOTHING
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ def diff(
         for_git(versions)
         return
     try:
-        both = asked(versions)
+        with uncollected():
+            both = asked(versions)
+            found = compare(both.old, both.new)
     except (WrongCall, NoRevision) as problem:
         typer.echo(f"tspec: {problem}", err=True)
         raise typer.Exit(FAULT) from None
@@ -68,7 +71,6 @@ def diff(
         raise typer.Exit(FAULT) from None
     for file in both.left_out:
         typer.echo(f"tspec: {file} is left out: it is wrong, and the same on both sides", err=True)
-    found = compare(both.old, both.new)
     write(found, output_format)
     raise typer.Exit(FOUND if found.of(kinds) else FOUND_NOTHING)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tspec.diff.changes import Change, ChangeKind, Changes, in_order
 from tspec.diff.declared_otherwise import Otherwise, declared_otherwise
 from tspec.diff.other_declarations import other_changes
-from tspec.diff.pairing import body, paired
+from tspec.diff.pairing import paired, same_body
 from tspec.diff.parts import changed_parts
 from tspec.diff.relation import Related, relate
 from tspec.diff.sides import Side
@@ -48,7 +48,7 @@ def _of_pair(old: Rule, new: Rule, sides: tuple[Side, Side], otherwise: Otherwis
     """How a rule changed; None where it says what it said, wherever it stands now."""
     renamed = old.name != new.name
     declared = otherwise.used_by(new)
-    same = body(old) == body(new)
+    same = same_body(old, new)
     alike = same and old.responses == new.responses and old.draft == new.draft
     if alike and not renamed and not declared:
         return None

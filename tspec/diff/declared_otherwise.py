@@ -24,6 +24,8 @@ class Otherwise:
 
     def used_by(self, rule: Rule) -> tuple[str, ...]:
         """Those of them that a rule reads, as it writes them."""
+        if not self.names:
+            return ()
         found = dict.fromkeys(name for name in _names(rule) if name in self.names)
         return tuple(
             name if of in ("event", "context", "group") else f"{of}.{name}" for of, name in found

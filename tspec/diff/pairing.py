@@ -27,8 +27,20 @@ class Paired:
 
 def body(rule: Rule) -> Hashable:
     """What a rule says, whatever it and its variables are called."""
+    if not rule.subjects:
+        return (rule.subjects, rule.across, rule.window, rule.when, rule.expect)
     like = with_names(rule, [f"v{place}" for place in range(len(rule.subjects))])
     return (like.subjects, like.across, like.window, like.when, like.expect)
+
+
+def same_body(old: Rule, new: Rule) -> bool:
+    """Whether both say the same in the same words, whatever they and their variables are called."""
+    names = [[each.variable for each in rule.subjects] for rule in (old, new)]
+    if names[0] == names[1]:
+        return (old.subjects, old.across, old.window, old.when, old.expect) == (
+            new.subjects, new.across, new.window, new.when, new.expect,
+        )  # fmt: skip
+    return body(old) == body(new)
 
 
 def paired(old: Sequence[Rule], new: Sequence[Rule]) -> Paired:

@@ -91,7 +91,7 @@ def _only(side: Side, old: Rule, new: Rule, vocabulary: Vocabulary, shown: bool)
                 return _Direction(False)
             if found.situation is None:
                 break
-            seen = play(pair, side, found.situation)
+            seen = play(pair, side, found.situation, anywhere=True)
             if seen is not None and seen.witness.confirmed:
                 witness = _simplest(pair, side, found.situation, seen) if shown else seen.witness
                 return _Direction(True, witness)
@@ -134,7 +134,7 @@ def _simplest(pair: Pair, side: Side, situation: Situation, seen: Seen) -> Witne
         candidate = change(best)
         if candidate is None:
             continue
-        again = play(pair, side, candidate)
+        again = play(pair, side, candidate, anywhere=not seen.last)
         if (
             again is not None
             and again.witness.confirmed

@@ -25,7 +25,7 @@ def simpler_situations(pair: Pair, situation: Situation) -> Iterator[Change]:
     """One change after the other: of one read, on all members that read the same."""
     constants, texts = _constants(pair), _texts(pair)
     groups = _alike(situation)
-    for reads in groups:
+    for reads in (*groups, *groups):  # One number may have to be what it is until another is round.
         candidates = _candidates(reads[0], situation.reads[reads[0]], constants, texts)
         for candidate in islice(candidates, max(12, MOST // len(groups))):
             yield _setter(reads, candidate)

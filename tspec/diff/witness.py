@@ -54,16 +54,18 @@ class Seen:
 
     witness: Witness
     frames: tuple[Frame, ...]
+    last: bool
+    """It was the last window that told the rules apart, for which the scene was made."""
 
 
-def play(pair: Pair, side: Side, situation: Situation) -> Seen | None:
+def play(pair: Pair, side: Side, situation: Situation, *, anywhere: bool = False) -> Seen | None:
     """Stage a situation and let the interpreter decide both rules; None where it cannot be staged."""
     old, new = pair.rules["old"], pair.rules["new"]
     staged = _staged(pair, side, situation)
     if staged is None:
         return None
     (old, new), trace, given = staged
-    found = _told_apart(pair, (old, new), trace, side)
+    found = _told_apart(pair, (old, new), trace, side, anywhere)
     if found is None:
         return None
     other: Side = "new" if side == "old" else "old"
@@ -73,7 +75,7 @@ def play(pair: Pair, side: Side, situation: Situation) -> Seen | None:
     names = tuple(dict.fromkeys(text(each.expr) for each in given))
     values = _values(situation, found.frames, side, names, as_put=as_put)
     witness = Witness(values, found.said["old"], found.said["new"], confirmed, names)
-    return Seen(witness, found.frames[side])
+    return Seen(witness, found.frames[side], found.last)
 
 
 def _independent(taken: Sequence[Read], situation: Situation) -> bool:
@@ -143,17 +145,24 @@ class _Apart:
 
     frames: Mapping[Side, tuple[Frame, ...]]
     said: Mapping[Side, str]
+    last: bool
+    """It is the last one, for which the scene was made."""
 
 
-def _told_apart(pair: Pair, both: tuple[Rule, Rule], trace: Trace, side: Side) -> _Apart | None:
-    """The last instance that this side's rule alone calls violated; else its last one."""
+def _told_apart(
+    pair: Pair, both: tuple[Rule, Rule], trace: Trace, side: Side, anywhere: bool
+) -> _Apart | None:
+    """The last instance that this side's rule alone calls violated; else its last one.
+
+    `anywhere`: earlier ones are looked at too, which have less before them.
+    """
     other: Side = "new" if side == "old" else "old"
     rules_ = {"old": both[0], "new": both[1]}
     found = {each: _instances(rule, trace) for each, rule in rules_.items()}
     best: _Apart | None = None
     last = max((instance.key.at for instance in found[side]), default=(0, 0))
     for instance in found[side]:
-        if instance.key.at != last:
+        if not anywhere and instance.key.at != last:
             continue
         said = _said(rules_[side], instance)
         there: Grouped | None = None
@@ -167,7 +176,7 @@ def _told_apart(pair: Pair, both: tuple[Rule, Rule], trace: Trace, side: Side) -
             beside = "violated" if "violated" in of_all else (of_all or ["not looked at"])[-1]
         if best is None or (said == "violated" and beside != "violated"):
             frames = {side: _frames(instance), other: () if there is None else _frames(there)}
-            best = _Apart(frames, {side: said, other: beside})
+            best = _Apart(frames, {side: said, other: beside}, instance.key.at == last)
     return best
 
 
