@@ -48,8 +48,9 @@ def check(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_each_entry_is_found(text: str) -> None:
-    check(text)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_each_entry_is_found(text: str, end: str) -> None:
+    check(text.replace("\n", end))
 
 
 keys = st.sampled_from(["a", "b-c", "_1", '"x y"', '"é.\\t"', "'q'"])

@@ -72,3 +72,14 @@ def test_it_is_imported_from_the_installation(installed: Path) -> None:
 def test_the_command_starts(installed: Path) -> None:
     result = run(installed / "venv/bin/tspec", "--version", cwd=installed)
     assert result.stdout.startswith("tspec "), result.stderr
+
+
+def test_pygments_finds_the_lexer(installed: Path) -> None:
+    code = "from pygments.lexers import get_lexer_by_name as get; print(get('tspec').__module__)"
+    result = run(installed / "venv/bin/python", "-c", code, cwd=installed)
+    assert result.stdout == "tspec.syntax.highlight\n", result.stderr
+
+
+def test_packs_are_listed(installed: Path) -> None:
+    result = run(installed / "venv/bin/tspec", "packs", cwd=installed)
+    assert "specs.essentials" in result.stdout, result.stderr

@@ -225,6 +225,10 @@ def test_without_specs_and_configuration_the_call_is_wrong(project: Path) -> Non
     other = project / "other.toml"
     other.write_text('specs = ["pack.tspec"]\n')
     assert tspec("check", "--trace", "faulty", "--config", other).exit_code == 1
+    (project / "pyproject.toml").write_text("[tool.tpsec]\nspecs = []\n")
+    empty = tspec("check", "--trace", "faulty", "--config", "pyproject.toml")
+    assert empty.exit_code == 2
+    assert "has no table [tool.tspec]" in " ".join(empty.stderr.split())
 
 
 def test_lint_keeps_to_the_configuration_and_the_baseline(project: Path) -> None:

@@ -63,8 +63,10 @@ class Rules:
 
 
 def _read(file: Path | None) -> Config:
-    from tspec.config.read import find, read
+    from tspec.config.read import NAMES, find, has_table, read
 
+    if file is not None and file.name == NAMES[1] and not has_table(file):
+        raise typer.BadParameter(f"{file} has no table [tool.tspec]", param_hint="--config")
     found = read((file,) if file is not None else find(Path.cwd()))
     if found.diagnostics:
         from tspec.diagnostics import render

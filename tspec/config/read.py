@@ -45,7 +45,7 @@ def find(folder: Path) -> tuple[Path, ...]:
     """
     for parent in (folder, *folder.parents):
         found = [parent / name for name in NAMES if (parent / name).is_file()]
-        found = [file for file in found if file.name != NAMES[1] or _has_table(file)]
+        found = [file for file in found if file.name != NAMES[1] or has_table(file)]
         if found:
             return tuple(found)
     return ()
@@ -83,7 +83,8 @@ def _is_pyproject(file: Path) -> bool:
     return file.name == NAMES[1]
 
 
-def _has_table(file: Path) -> bool:
+def has_table(file: Path) -> bool:
+    """Whether a pyproject.toml says anything to tspec."""
     text = file.read_bytes().decode("utf-8", errors="replace")
     if "tspec" not in text:
         return False
@@ -144,6 +145,8 @@ class _Reader:
             kind = keys.get(key)
             if kind is None:
                 hint = did_you_mean(key, keys) or _listed(keys)
+                if key == "tool" and not at:
+                    hint = "in a tspec.toml tables stand without `tool.tspec.` before their names"
                 table = ".".join(map(str, at))
                 where = f" in `[{table}]`" if table else ""
                 self.error("TS0501", f"there is no key `{key}`{where}", (*at, key), hint, key=True)
