@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from tspec.record.samples import FULL, PLAIN, tensor, value_of
 from tspec.runtime import edges
-from tspec.runtime.edges import Call, Source
+from tspec.runtime.edges import Call, Source, Unnamed
 from tspec.trace import model
 from tspec.trace.model import Value
 
@@ -33,11 +33,22 @@ class CallFields:
 
     def __init__(self) -> None:
         self._begun: dict[int, frozenset[str]] = {}
+        self._unnamed: list[tuple[dict[str, Value], str, Unnamed]] = []
 
     def at_begin(self, call: Call, source: Source) -> dict[str, Value]:
         """Fields that the arguments gave."""
         self._begun[call.id] = frozenset(call.fields)
-        return _values(call, call.fields, source)
+        found = _values(call, call.fields, source)
+        for name, value in call.fields.items():
+            if isinstance(value, Unnamed):
+                self._unnamed.append((found, name, value))
+        return found
+
+    def name_late(self) -> None:
+        """Before anything is on disk: subjects that calls gave before their names were known."""
+        for fields, name, value in self._unnamed:
+            fields[name] = value_of(value.named())
+        self._unnamed.clear()
 
     def at_end(self, call: Call, source: Source) -> dict[str, Value]:
         """Fields that came with the result."""
@@ -102,7 +113,7 @@ def _value(value: Any, handles: list[Any]) -> Any:
     return _Place(len(handles) - 1)
 
 
-_LEAVES = frozenset({bool, int, float, str, edges.Missing, edges.Ref})
+_LEAVES = frozenset({bool, int, float, str, edges.Missing, edges.Ref, Unnamed})
 
 
 def _filled(value: Any, rows: Sequence[model.Tensor]) -> Value:

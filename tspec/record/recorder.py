@@ -131,6 +131,7 @@ class Recorder:
     def _step_opens(self, source: Source) -> None:
         """Put what was recorded so far on disk."""
         if not self.broken:
+            self._guarded(self._calls.name_late)
             self._guarded(lambda: self.stream.open(source.rank, source.world))
             self._guarded(self.stream.flush)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tspec.runtime.edges import Call, Missing, Ref, Source
+from tspec.runtime.edges import Call, Missing, Ref, Source, Unnamed
 from tspec.runtime.reading import read_features
 from tspec.runtime.tensors import PLAIN, Seen, handles, replaced
 from tspec.runtime.values import NOT_RECORDED
@@ -111,6 +111,8 @@ class Watched:
         value = self.values.get(name, NOT_RECORDED)
         if value.__class__ is Later:
             value = self.values[name] = value.read()
+        elif value.__class__ is Unnamed:
+            value = _named(value, self.values, name)
         return value
 
     def given_field(self, name: str) -> Any:
@@ -118,14 +120,24 @@ class Watched:
         value = self.given.get(name, NOT_RECORDED)
         if value.__class__ is Later:
             value = self.given[name] = value.read()
+        elif value.__class__ is Unnamed:
+            value = _named(value, self.given, name)
         return value
 
 
 _NESTED = frozenset((tuple, list, dict, frozenset, bool, int, float, str, Missing, Ref, Seen))
 
 
+def _named(value: Unnamed, values: dict[str, Any], name: str) -> Any:
+    """The subject, kept as soon as it is known."""
+    found = value.named()
+    if found.__class__ is not Missing:
+        values[name] = found
+    return found
+
+
 def _taken(value: Any, features: tuple[str, ...], source: Source, late: bool) -> Any:
-    if isinstance(value, PLAIN):
+    if isinstance(value, PLAIN) or value.__class__ is Unnamed:
         return value
     return Later(value, features, source) if late else _with_features(value, features, source)
 

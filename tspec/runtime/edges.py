@@ -7,7 +7,7 @@ hooks, sources know nothing of rules, and so the same generated hooks run live a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, Protocol
@@ -39,12 +39,26 @@ class Ref:
     name: str
 
 
+class Unnamed:
+    """A value that is a subject of which the name is not known yet: a weight before its model is found."""
+
+    __slots__ = ("_ask",)
+
+    def __init__(self, ask: Callable[[], Ref | None]) -> None:
+        self._ask = ask
+
+    def named(self) -> Ref | Missing:
+        """The subject, once it is known."""
+        found = self._ask()
+        return Missing.NOT_RECORDED if found is None else found
+
+
 @dataclass(slots=True, eq=False)
 class Call:
     """One watched call. `fields` holds declared fields: argument fields from the begin, result fields from the end.
 
     A tensor among the values is an opaque handle whose features `Source.features` reads.
-    Values else are Missing, bool, int, float, str, Ref, tuple, frozenset or a dict of these.
+    Values else are Missing, Unnamed, bool, int, float, str, Ref, tuple, frozenset or a dict of these.
     """
 
     id: int

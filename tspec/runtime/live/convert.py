@@ -7,13 +7,14 @@ on become references by canonical name; None is *absent*.
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol
 
 import torch
 
-from tspec.runtime.edges import Missing, Ref
+from tspec.runtime.edges import Missing, Ref, Unnamed
 from tspec.runtime.live.dotted import spellings
 from tspec.runtime.live.watch import TypeTree
 
@@ -78,7 +79,12 @@ def _group(value: Any, namer: Namer) -> Any:
 
 def _reference(value: Any, kind: str, namer: Namer) -> Any:
     found = value if isinstance(value, Ref) else namer.reference(kind, value)
-    return Missing.NOT_RECORDED if found is None else found
+    if found is not None:
+        return found
+    if kind == "parameter" and isinstance(value, torch.Tensor) and value.is_leaf:
+        held = weakref.ref(value)
+        return Unnamed(lambda: None if (it := held()) is None else namer.reference(kind, it))
+    return Missing.NOT_RECORDED
 
 
 def tensors_in(value: Any, limit: int = 64) -> list[torch.Tensor]:

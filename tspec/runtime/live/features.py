@@ -36,9 +36,11 @@ PLAIN: Mapping[str, Callable[[torch.Tensor], Any]] = {
 }
 
 COUNTED = frozenset(
-    (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.bool, torch.uint8)
-    + (torch.int8, torch.int16, torch.int32, torch.int64, torch.complex64, torch.complex128)
-)
+    {
+        torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.bool, torch.uint8,
+        torch.int8, torch.int16, torch.int32, torch.int64, torch.complex64, torch.complex128,
+    }
+)  # fmt: skip
 """Dtypes of which torch counts zeros itself."""
 EXACT = 65_536
 """Up to so many elements norms and sums are taken in float64 throughout."""

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
+from torch import nn
+
 from tspec.runtime.edges import Call, Context, Missing, Ref, Sink, SkipCall
 from tspec.runtime.live import steps
 from tspec.runtime.live.ambient import Ambient
@@ -284,6 +286,8 @@ class Job:
                 for role, listener in listeners:
                     where = role.path or role.key
                     tokens.append(listener.before(args, kwargs))
+                if asked and self.place.turn == 0:
+                    self._find_models(asked, args, kwargs)
                 for role, reader in asked:
                     where = role.path
                     call = self._call(role, reader.before(args, kwargs, self.state, self))
@@ -296,6 +300,16 @@ class Job:
         finally:
             threads.quiet = False
         return skipped
+
+    def _find_models(
+        self, asked: list[tuple[Role, FieldReader]], args: Arguments, kwargs: dict[str, Any]
+    ) -> None:
+        """Before the first step: what is handed to a watched function, as to a framework's set-up, is a model."""
+        if all(role.event is None or role.event.name == "forward" for role, _ in asked):
+            return
+        for thing in (*args, *kwargs.values()):
+            if isinstance(thing, nn.Module) and next(thing.parameters(), None) is not None:
+                self.state.models.handed_over(thing)
 
     def _after(
         self,

@@ -134,6 +134,11 @@ class Models:
         self.stale = True
         self.refresh()
 
+    def handed_over(self, module: nn.Module) -> None:
+        """A module was given to a function that is watched: the largest built one around it is a root."""
+        if id(unwrapped(module)) not in self.tables.module_by_id:
+            self.add_root(self._largest_around(unwrapped(module)))
+
     def holding(self, tensor: torch.Tensor) -> None:
         """Make the built module that holds a parameter a root, if one is alive and none is known."""
         if id(tensor) in self.tables.parameter_by_id or id(tensor) in self._free:

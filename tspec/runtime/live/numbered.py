@@ -34,6 +34,12 @@ class Numbered:
         known = self._by_id.get(id(thing))
         return known is not None and _same(known[0], thing)
 
+    def held(self, thing: Any) -> Any:
+        """What gives the object for as long as it exists."""
+        self.number(thing)
+        held = self._by_id[id(thing)][0]
+        return held if isinstance(held, weakref.ref) else lambda: held
+
     def name(self, thing: Any) -> str:
         """`optimizer.0`."""
         return f"{self.kind}.{self.number(thing)}"

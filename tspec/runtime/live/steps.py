@@ -102,6 +102,8 @@ class Place:
     """Those that updated in the turn before; None in the first turn."""
     cleared: frozenset[int] = frozenset()
     """Those whose gradients were cleared in this turn."""
+    ever: frozenset[int] = frozenset()
+    """Optimizers that have ever updated."""
     alive: frozenset[int] = frozenset()
     built: bool = False
     """An optimizer was built, though it may not have updated yet."""
@@ -236,7 +238,10 @@ def _clear(place: Place, optimizers: frozenset[int]) -> Place:
     They are told apart by whether the turn has had its clear already.
     """
     again = bool(optimizers & place.updated & place.cleared) and _all_updated(place)
-    place = _opened(replace(place, phase="train"), again or (not place.fed and _by_hand(place)))
+    # Another training begins, with an optimizer of its own.
+    other = bool(optimizers) and optimizers.isdisjoint(place.ever) and _all_updated(place)
+    due = again or (not place.fed and (other or _by_hand(place)))
+    place = _opened(replace(place, phase="train"), due)
     return replace(place, cleared=place.cleared | optimizers)
 
 
@@ -278,6 +283,7 @@ def _update(place: Place, optimizer: int) -> Place:
     return replace(
         place,
         updated=place.updated | {optimizer},
+        ever=place.ever | {optimizer},
         updating=True,
         expected=frozenset({optimizer}) if others else place.expected,
         ever_updated=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -50,7 +50,7 @@ class Optimizers:
     def __init__(self, state: State) -> None:
         self._state = state
         self.numbered = Numbered("optimizer")
-        self._groups: dict[int, str] = {}
+        self._groups: dict[int, tuple[str, Callable[[], Any]]] = {}
 
     def things(self) -> Mapping[str, Any]:
         return self.numbered.alive()
@@ -87,17 +87,18 @@ class Optimizers:
     def name_parameters(self, optimizer: Any) -> None:
         """Give names to parameters that no model holds, by their place in the optimizer."""
         subject, place = self.numbered.name(optimizer), 0
+        held = self.numbered.held(optimizer)
         for index, group in enumerate(groups_of(optimizer)):
             for parameter in group.get("params", ()):
                 if isinstance(parameter, torch.Tensor):
                     self._state.models.name_free(parameter, f"{subject}.param.{place}")
-                    self._groups[id(parameter)] = f"{subject}.group.{index}"
+                    self._groups[id(parameter)] = (f"{subject}.group.{index}", held)
                 place += 1
 
     def group_of(self, tensor: torch.Tensor) -> Ref | None:
-        """The group that holds a parameter."""
-        name = self._groups.get(id(tensor))
-        return None if name is None else Ref("param_group", name)
+        """The group that holds a parameter, of an optimizer that is still there."""
+        found = self._groups.get(id(tensor))
+        return None if found is None or found[1]() is None else Ref("param_group", found[0])
 
     def _references(self, tensors: list[torch.Tensor]) -> frozenset[Ref]:
         names = (self._state.models.name_of_parameter(tensor) for tensor in tensors)
