@@ -57,19 +57,33 @@ def _else_is_written(file: nodes.File) -> nodes.File:
 
 def _classes_are_names(file: nodes.File) -> nodes.File:
     """In 2025 a class was a text with its path, so that a typo passed."""
+    lets: set[str] = set()
 
     def change(node: nodes.Node) -> nodes.Node:
         if isinstance(node, nodes.Argument) and node.name and node.name.text == "class":
-            return replace(node, value=_as_path(node.value))
+            return _with_path(node, lets)
         if isinstance(node, nodes.Call) and node.function == nodes.Name("isinstance"):
-            *before, last = node.arguments or (None,)
-            if last is not None and before:
-                changed = replace(last, value=_as_path(last.value))
-                if changed != last:
+            *others, last = node.arguments or (None,)
+            if last is not None and others:
+                changed = _with_path(last, lets)
+                if changed is not last:
                     return replace(node, arguments=(*node.arguments[:-1], changed))
         return node
 
-    return rewrite(file, change)
+    def change_let(node: nodes.Node) -> nodes.Node:
+        if isinstance(node, nodes.Let) and node.name.text in lets:
+            return replace(node, value=_as_path(node.value))
+        return node
+
+    changed = rewrite(file, change)
+    return rewrite(changed, change_let) if lets else changed
+
+
+def _with_path(argument: nodes.Argument, lets: set[str]) -> nodes.Argument:
+    """An argument that is a class, or classes; names in it are noted, as they may be lets."""
+    lets.update(each.text for each in argument.value.walk() if isinstance(each, nodes.Name))
+    value = _as_path(argument.value)
+    return argument if value is argument.value else replace(argument, value=value)
 
 
 def _as_path(value: nodes.Expr) -> nodes.Expr:
