@@ -15,12 +15,18 @@ _OPERATORS = (
     rules.ListDisplay, rules.Compare, rules.Member, rules.SameObject, rules.Arithmetic,
     rules.Negate, rules.Not, rules.And, rules.Or, rules.Implies,
 )  # fmt: skip
+_LOOKED_INTO = frozenset({"abs", "divisible", "isinstance"})
+"""Functions of which z3 knows how they go with their first argument."""
+
 _FREE = (rules.Constant, rules.Variable, rules.WindowCall)
 
 
 def leaves(expr: Expr) -> Iterator[Expr]:
     """The largest parts below operators: reads, folds, features and guards."""
     if isinstance(expr, _FREE):
+        return
+    if isinstance(expr, rules.Function) and expr.name in _LOOKED_INTO:
+        yield from leaves(expr.arguments[0])
         return
     if not isinstance(expr, _OPERATORS):
         yield expr

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from tspec.lint.leaves import entangled, something_may_follow
 from tspec.lint.responses import strongest
-from tspec.lint.shapes import Key, shape_of, stricter
-from tspec.resolve.rules import Expr, Rule
+from tspec.lint.shapes import Key, Shape, shape_of, stricter
+from tspec.resolve.rules import Contains, EventPattern, Expr, Rule
 
 if TYPE_CHECKING:
     from tspec.logic import Note
@@ -24,11 +24,16 @@ Pair = tuple[Rule, Rule]
 """A rule that says nothing of its own, and one that is violated wherever it is."""
 
 
+_ANYTHING = Contains(EventPattern(("anything",)))
+"""A claim that says nothing about any condition."""
+
+
 class Proofs:
     """Answers about some rules. What z3 cannot decide within its limit is not among them."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = rules
+        self._never: dict[Shape, bool] = {}
 
     @cached_property
     def _notes(self) -> dict[int, tuple[Note, ...]]:
@@ -55,8 +60,12 @@ class Proofs:
         """Whether a condition, read where the rule's `when` is, was proved never to be true."""
         from tspec.logic import simplify
 
-        found = simplify(replace(rule, when=condition), {})
-        return any(note.kind == "never due" for note in found.notes)
+        asked = replace(rule, when=condition, expect=_ANYTHING)
+        key = shape_of(asked)
+        if key not in self._never:
+            notes = simplify(asked, {}).notes
+            self._never[key] = any(note.kind == "never due" for note in notes)
+        return self._never[key]
 
     # --- one rule and another -------------------------------------------------------------------
 
