@@ -50,6 +50,15 @@ def test_what_is_new_below_a_hidden_cause_is_shown() -> None:
     assert [entry.subject for entry in applied.stale] == ["fc.weight"]
 
 
+def test_a_case_that_fails_by_what_is_accepted_alone_is_skipped() -> None:
+    entries = [e for e in updated((), from_report(run(), ALL)) if e.rule == CLEARED.qualified]
+    before = from_report(run(), ALL)
+    assert [case.state for case in before.cases] == ["failed", "failed"]
+    cleared, small = apply(before, entries).results.cases
+    assert (cleared.state, small.state) == ("skipped", "failed")
+    assert cleared.message.startswith("accepted by the baseline: no call of")
+
+
 def test_what_was_mended_is_stale_until_it_is_updated() -> None:
     entries = updated((), from_report(run(), ALL))
     mended = from_report(run(cleared=True), ALL)

@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from tspec.report.findings import Finding, Report
-from tspec.report.results import Result, Results, finding_fingerprint, portable, subject_of
+from tspec.report.results import (
+    Case,
+    Result,
+    Results,
+    case_of,
+    finding_fingerprint,
+    portable,
+    subject_of,
+)
 
 VERSION = 1
 """Of the form of baselines."""
@@ -97,8 +105,22 @@ def apply(results: Results, entries: Iterable[Entry]) -> Applied:
             kept.append(replace(result, consequences=inner))
         elif inner:
             kept.append(replace(inner[0], consequences=inner[1:]))
+    left = replace(results, results=tuple(kept))
     count = sum(key in hidden for key in keys)
-    return Applied(replace(results, results=tuple(kept)), hidden, tuple(sorted(stale)), count)
+    cases = _accepted_cases(results, left)
+    return Applied(replace(left, cases=cases), hidden, tuple(sorted(stale)), count)
+
+
+def _accepted_cases(before: Results, left: Results) -> tuple[Case, ...]:
+    """The cases, of which those that fail by nothing but what is accepted are skipped."""
+    failing = {case_of(result) for result in left.flat()}
+    accepted = {case_of(result) for result in before.flat()} - failing
+    return tuple(
+        replace(case, state="skipped", message=f"accepted by the baseline: {case.message}")
+        if case.state == "failed" and (case.file, case.rule) in accepted
+        else case
+        for case in before.cases
+    )
 
 
 def without(report: Report, hidden: frozenset[str]) -> Report:

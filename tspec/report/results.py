@@ -142,6 +142,14 @@ class Results:
         return tuple(each for result in self.results for each in (result, *result.consequences))
 
 
+def case_of(result: Result) -> tuple[str, str]:
+    """File and name of the case that a result belongs to.
+
+    What a test found carries the code of what is wrong, and the test's title beside it.
+    """
+    return result.file, str(result.properties.get("test", result.rule))
+
+
 def from_diagnostic(diagnostic: Diagnostic, properties: Mapping[str, Any] | None = None) -> Result:
     """A finding about a spec. `properties` are further values, such as whether it can be mended."""
     source, span = diagnostic.source, diagnostic.span

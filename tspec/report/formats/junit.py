@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from xml.etree import ElementTree
 
 from tspec.report.formats.github import place
-from tspec.report.results import Case, Result, Results, shown
+from tspec.report.results import Case, Result, Results, case_of, shown
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _DOTTED = re.compile(r"[\w.]+")
@@ -23,9 +23,7 @@ def write(results: Results) -> str:
     """An XML document with a newline at its end."""
     found: dict[tuple[str, str], list[Result]] = {}
     for result in results.flat():
-        # What a test found carries the code of what is wrong, and the test's title beside it.
-        named = str(result.properties.get("test", result.rule))
-        found.setdefault((result.file, named), []).append(result)
+        found.setdefault(case_of(result), []).append(result)
     cases = [*results.cases, *_without_case(results, found), *_clean_files(results)]
     cases += [Case(f"fault {n}", FAULTS, "error", said) for n, said in enumerate(results.faults, 1)]
     root = ElementTree.Element("testsuites", name="tspec")
