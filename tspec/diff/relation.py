@@ -119,7 +119,7 @@ def _with_plain_numbers(
 ) -> tuple[Situation, Seen] | None:
     """The same situation with small numbers, one of which may tell the rules apart."""
     windows = 1 + earlier_windows(tuple(pair.rules.values()))
-    for candidate in islice(plain_situations(situation), WORK // windows):
+    for candidate in islice(plain_situations(pair, situation), 3 * WORK // windows):
         seen = play(pair, side, candidate)
         if seen is not None and seen.witness.confirmed:
             return candidate, seen

@@ -31,12 +31,19 @@ def simpler_situations(pair: Pair, situation: Situation) -> Iterator[Change]:
             yield _setter(reads, candidate)
 
 
-def plain_situations(situation: Situation) -> Iterator[Situation]:
-    """The same with small numbers for its floats, if those are few."""
+def plain_situations(pair: Pair, situation: Situation) -> Iterator[Situation]:
+    """The same with small numbers for its floats, if those are few; of two, their ratio counts."""
     floats = [reads for reads in _alike(situation) if plain(reads[0].expr.type) == types.FLOAT]
     if not 1 <= len(floats) <= 3:
         return
-    for numbers in product(PLAIN if len(floats) < 3 else PLAIN[:5], repeat=len(floats)):
+    tried: list[tuple[float, ...]] = []
+    if len(floats) == 2:
+        ratios = [number for number in _constants(pair) if number]
+        for one in (1.0, -1.0):
+            tried += [(ratio * one, one) for ratio in ratios]
+            tried += [(one, ratio * one) for ratio in ratios]
+    tried += product(PLAIN if len(floats) < 3 else PLAIN[:5], repeat=len(floats))
+    for numbers in dict.fromkeys(tried):
         chosen = zip(floats, numbers, strict=True)
         new = {read: number for reads, number in chosen for read in reads}
         yield replace(situation, reads={**situation.reads, **new})

@@ -160,6 +160,7 @@ def _told_apart(
     rules_ = {"old": both[0], "new": both[1]}
     found = {each: _instances(rule, trace) for each, rule in rules_.items()}
     best: _Apart | None = None
+    told = False
     last = max((instance.key.at for instance in found[side]), default=(0, 0))
     for instance in found[side]:
         if not anywhere and instance.key.at != last:
@@ -174,7 +175,9 @@ def _told_apart(
         else:
             of_all = [_said(rules_[other], each) for each in found[other]]
             beside = "violated" if "violated" in of_all else (of_all or ["not looked at"])[-1]
-        if best is None or (said == "violated" and beside != "violated"):
+        apart = said == "violated" != beside
+        if apart or not told:
+            told = told or apart
             frames = {side: _frames(instance), other: () if there is None else _frames(there)}
             best = _Apart(frames, {side: said, other: beside}, instance.key.at == last)
     return best
