@@ -1,4 +1,4 @@
-"""TS0440: `skip` in a rule about evaluation, where there is no update."""
+"""TS0440: `skip` where there is no update: in evaluation, or at a call that comes after it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,35 @@ from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.lint.steps import read
 from tspec.resolve import types
-from tspec.resolve.rules import And, Compare, Constant
+from tspec.resolve.rules import And, Compare, Constant, Rule
+
+_AFTER_THE_UPDATE = frozenset({"scheduler.step", "save"})
 
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        phase = read(rule, "phase")
         node = rule.node.otherwise
-        if phase is None or rule.when is None or node is None:
-            continue
-        skips = [each for each in node.responses if each.action.text == "skip"]
-        if not skips or checked.proofs.notes(rule, "never due"):
-            continue
-        value = Constant(phase.type, phase.span, "eval")
-        trains = Compare(types.BOOL, phase.span, "!=", phase, value)
-        if checked.proofs.never(rule, And(types.BOOL, rule.when.span, (rule.when, trains))):
-            message = "in evaluation no update is made, so that there is nothing to skip"
+        skips = [each for each in node.responses if each.action.text == "skip"] if node else []
+        why = _why_not(rule, checked) if skips else None
+        if why is not None:
+            message = f"{why}, so that there is nothing to skip"
             yield about(rule, message, skips[0].span, "write `warn`, `stop` or `raise`")
+
+
+def _why_not(rule: Rule, checked: Checked) -> str | None:
+    """Why no update can be skipped when the rule is decided, or None."""
+    events = rule.window.event.events if rule.window.event else ()
+    late = [event for event in events if event in _AFTER_THE_UPDATE]
+    if late:
+        return f"`{late[0]}` comes after the update of its step"
+    phase = read(rule, "phase")
+    if phase is None or rule.when is None or checked.proofs.notes(rule, "never due"):
+        return None
+    value = Constant(phase.type, phase.span, "eval")
+    trains = Compare(types.BOOL, phase.span, "!=", phase, value)
+    if checked.proofs.never(rule, And(types.BOOL, rule.when.span, (rule.when, trains))):
+        return "in evaluation no update is made"
+    return None
 
 
 RULE = LintRule("TS0440", "nothing-to-skip", check)

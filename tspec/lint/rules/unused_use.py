@@ -18,11 +18,15 @@ def check(checked: Checked) -> Iterator[Found]:
         if is_pack(unit.file):
             continue  # It uses modules for their rules.
         read = {name for node in unit.file.declarations for name in read_names(node)}
-        for use in unit.file.uses:
-            if not _is_read(use, read, unit, checked):
+        for place, use in enumerate(unit.file.uses):
+            if use in unit.file.uses[:place]:
+                message = f"`{use.module.text}` is used twice"
+            elif not _is_read(use, read, unit, checked):
                 message = f"nothing of `{use.module.text}` is used"
-                fix = Fix("delete the line", (Edit(_line(unit, use), ""),))
-                yield Found(message, unit.source, use.module.span, "delete the line", fix=fix)
+            else:
+                continue
+            fix = Fix("delete the line", (Edit(_line(unit, use), ""),))
+            yield Found(message, unit.source, use.module.span, "delete the line", fix=fix)
 
 
 def _is_read(use: nodes.Use, read: set[str], unit: Unit, checked: Checked) -> bool:
