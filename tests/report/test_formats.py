@@ -3,12 +3,14 @@
 import io
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from junitparser import JUnitXml
 
 from tests.report import scenes
@@ -249,3 +251,59 @@ def test_a_finding_alone_is_the_same_as_in_its_report() -> None:
 def test_a_file_that_is_not_there_has_no_line() -> None:
     diagnostic = Diagnostic("TS0103", "there is no file", Span(0, 0), Source("nowhere.tspec", ""))
     assert from_diagnostic(diagnostic).region == Region("nowhere.tspec")
+
+
+def test_json_has_all_that_a_finding_has() -> None:
+    found = report(ALL, verdicts(decided(CLEARED, [2]), decided(SMALL, [9], subject="fc.weight")))
+    [told] = json.loads(written(from_report(found, ALL), "json"))
+    [finding] = json.loads(json.dumps([asdict(each) for each in found.findings]))
+    [inner], [told_inner] = finding.pop("consequences"), told["consequences"]
+    assert all(told[key] == value for key, value in finding.items())
+    assert all(told_inner[key] == value for key, value in inner.items())
+
+
+names = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=12
+)
+regions = st.builds(
+    lambda file, line, column, message: Region(
+        file, line, column, line, column + 1 if column else 0, message
+    ),
+    names,
+    st.integers(0, 99),
+    st.integers(0, 99),
+    names,
+).map(lambda r: r if r.line else Region(r.file, message=r.message))
+single = st.builds(
+    Result,
+    names,
+    names,
+    regions,
+    st.sampled_from(["error", "warning", "draft"]),
+    explanation=names,
+    help=names,
+    properties=st.dictionaries(names, names | st.integers(0, 9), max_size=2),
+    fingerprint=names,
+    related=st.lists(regions, max_size=1).map(tuple),
+)
+results = st.builds(
+    lambda first, inner, faults: Results(
+        tuple(replace(each, consequences=tuple(inner)) for each in first), (), tuple(faults)
+    ),
+    st.lists(single, max_size=2),
+    st.lists(single, max_size=1),
+    st.lists(names, max_size=1),
+)
+VALIDATOR = jsonschema.Draft7Validator(schema(), format_checker=jsonschema.FormatChecker())
+
+
+@settings(deadline=None)
+@given(results)
+def test_whatever_a_finding_says_each_format_can_hold_it(found: Results) -> None:
+    VALIDATOR.validate(json.loads(written(found, "sarif")))
+    JUnitXml.fromstring(written(found, "junit").encode())
+    lines = written(found, "github").split("\n")
+    assert len(lines) - 1 == len(found.flat()) + len(found.faults)
+    assert all(line.startswith("::") for line in lines[:-1])
+    assert len(json.loads(written(found, "json"))) == len(found.results)
+    written(found, "text")

@@ -36,6 +36,8 @@ def write(results: Results) -> str:
             _add_case(suite, case, found.get((case.file, case.rule), []))
         _count(suite, of_file)
     _count(root, cases)
+    for node in root.iter():
+        _clean(node)
     ElementTree.indent(root)
     body = ElementTree.tostring(root, encoding="unicode")
     return f'<?xml version="1.0" encoding="utf-8"?>\n{body}\n'
@@ -68,15 +70,15 @@ def _add_case(suite: ElementTree.Element, case: Case, found: list[Result]) -> No
     if case.properties:
         properties = ElementTree.SubElement(node, "properties")
         for key, value in case.properties.items():
-            ElementTree.SubElement(properties, "property", name=key, value=_printable(value))
+            ElementTree.SubElement(properties, "property", name=key, value=value)
     if case.state == "skipped":
-        ElementTree.SubElement(node, "skipped", message=_printable(case.message))
+        ElementTree.SubElement(node, "skipped", message=case.message)
     elif case.state != "passed":
         said = case.message or (found[0].message if found else "")
         kind = found[0].severity if found else case.state
         tag = "failure" if case.state == "failed" else "error"
-        element = ElementTree.SubElement(node, tag, message=_printable(said), type=kind)
-        element.text = _printable("\n\n".join(_body(each) for each in found))
+        element = ElementTree.SubElement(node, tag, message=said, type=kind)
+        element.text = "\n\n".join(_body(each) for each in found)
 
 
 def _body(result: Result) -> str:
@@ -95,6 +97,9 @@ def _count(node: ElementTree.Element, cases: list[Case]) -> None:
     node.set("skipped", str(states.count("skipped")))
 
 
-def _printable(text: str) -> str:
-    """Text without the control characters that XML cannot hold."""
-    return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+def _clean(node: ElementTree.Element) -> None:
+    """Take out the control characters that XML cannot hold: names of files and tests may have any."""
+    for key, value in node.attrib.items():
+        node.set(key, _NO_XML.sub("\N{REPLACEMENT CHARACTER}", value))
+    if node.text:
+        node.text = _NO_XML.sub("\N{REPLACEMENT CHARACTER}", node.text)
