@@ -92,7 +92,11 @@ def test_upgrading_writes_the_newest_edition(tmp_path: Path) -> None:
     assert tspec("fmt", path).exit_code == 2
     result = tspec("fmt", "--upgrade", "--check", path)
     assert result.exit_code == 1
-    assert f"would upgrade {path} (edition not named -> 2026, classes stand" in result.stdout
+    assert result.stdout == (
+        f"would upgrade {path}: edition not named -> 2026\n"
+        "  classes stand without quotes\n"
+        "  `else warn` is written out\n"
+    )
     result = tspec("fmt", "--upgrade", "--diff", path)
     assert "+edition 2026" in result.stdout
     assert "+++ " in result.stdout and "(upgraded)" in result.stdout

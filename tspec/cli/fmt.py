@@ -114,12 +114,19 @@ def _hand_over(outcome: Outcome, wanted: Wanted) -> None:
     if wanted.diff:
         typer.echo(unified(outcome, "upgraded" if wanted.upgrade else "formatted"), nl=False)
     elif wanted.check:
-        done = f" ({', '.join(outcome.done)})" if outcome.done else ""
-        typer.echo(f"would {'upgrade' if outcome.done else 'reformat'} {outcome.path}{done}")
+        typer.echo(_said(outcome, "would upgrade", "would reformat"))
     else:
         outcome.path.write_bytes((outcome.after or "").encode())
         if outcome.done:
-            typer.echo(f"upgraded {outcome.path} ({', '.join(outcome.done)})")
+            typer.echo(_said(outcome, "upgraded", "reformatted"))
+
+
+def _said(outcome: Outcome, upgraded: str, formatted: str) -> str:
+    """What happens to a file, and below it what a newer edition changes in it."""
+    if not outcome.done:
+        return f"{formatted} {outcome.path}"
+    first, *changes = outcome.done
+    return "\n".join([f"{upgraded} {outcome.path}: {first}", *(f"  {each}" for each in changes)])
 
 
 @contextmanager
