@@ -26,7 +26,7 @@ from tspec.syntax.format import format_file
 from tspec.syntax.parse import parse
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = ["configuration.md", "ci.md", "lint.md"]
+PAGES = ["configuration.md", "ci.md", "lint.md", "testing.md"]
 BLOCK = re.compile(r"^```(\S+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

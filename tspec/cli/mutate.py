@@ -113,15 +113,15 @@ def _survivor(mutant: Mutant) -> Result:
 
 def as_text(found: Mutation, results: Results) -> str:
     """By rule: how many changes went unnoticed, then each with its line; the summary below."""
-    from tspec.testing.show_coverage import where
+    from tspec.why.place import place
 
     shown = {each.fingerprint for each in results.results}
     lines: list[str] = []
     for each in found.rules:
         wanted = [r for r in _of_rule(each) if r.fingerprint in shown]
         if wanted:
-            place = where(each.rule.source, each.rule.span)
-            lines += _wrapped(f"{place} {each.rule.qualified}: {_said(each)}", "")
+            at = place(each.rule.source, each.rule.span)
+            lines += _wrapped(f"{at} {each.rule.qualified}: {_said(each)}", "")
         for result in wanted if each.tests else ():
             said = result.properties
             lines += _wrapped(f"{result.line}: {said['before']}  ->  {said['after']}", "  ")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from tspec.source import Source, Span
 from tspec.testing.coverage import Coverage, Covered
+from tspec.why.place import place
 
 WIDTH = 80
 _WORDS = {"TS0610": "vacuous", "TS0611": "blind", "TS0612": "unproven", "TS0614": "never held"}
@@ -25,8 +23,7 @@ def _rule(covered: Covered) -> Iterator[str]:
     numbers = ", ".join(f"{verdict} {n:,}" for verdict, n in covered.verdicts.items() if n)
     yield f"{covered.rule.qualified}: {numbers or 'no instance'}"
     for gap in covered.gaps:
-        place = where(gap.source, gap.span)
-        said = f"  {place} {gap.code} {gap.message}"
+        said = f"  {place(gap.source, gap.span)} {gap.code} {gap.message}"
         yield from textwrap.wrap(said, WIDTH, subsequent_indent="    ", break_on_hyphens=False)
 
 
@@ -51,14 +48,6 @@ def summary(coverage: Coverage) -> list[str]:
 def _percent(coverage: Coverage) -> str:
     # Never 100 where something is missing.
     return f"{int(coverage.percent * 10) / 10:g}%"
-
-
-def where(source: Source, span: Span) -> str:
-    """`stdlib/health.tspec:60`, below the working folder relative to it."""
-    path = Path(os.path.abspath(source.path))
-    here = Path.cwd()
-    shown = path.relative_to(here).as_posix() if path.is_relative_to(here) else source.path
-    return f"{shown}:{source.position(span.start).line}"
 
 
 def as_plain(coverage: Coverage) -> dict[str, Any]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from tspec.check.verdicts import Decided, Verdict
-from tspec.resolve.rules import Rule
 from tspec.why.ask import Stopped, Why
 from tspec.why.conditions import OTHER
 from tspec.why.look import Look, stopped_it
+from tspec.why.place import place
 
 WIDTH = 80
 _WORDS: Mapping[Verdict, str] = {
@@ -26,7 +24,7 @@ _WORDS: Mapping[Verdict, str] = {
 def as_text(found: Why, shown: int) -> str:
     """Counts, then what fired, then what came nearest, then what stopped the others."""
     rule = found.rule
-    lines = [f"{rule.qualified}  {place_of(rule)}", *_wrap(_counts(found), "  ")]
+    lines = [f"{rule.qualified}  {place(rule.source, rule.span)}", *_wrap(_counts(found), "  ")]
     if found.fired:
         lines += ["", "Fired:"]
         for each in found.fired[:shown]:
@@ -55,7 +53,7 @@ def _counts(found: Why) -> str:
         f"{n:,} {_WORDS[verdict]}" for verdict in _WORDS if (n := found.counts.get(verdict, 0))
     ]
     of = f" of {found.total:,}" if asked < found.total else ""
-    return f"{asked:,}{of} instance{'' if asked == 1 else 's'}: {', '.join(counts)}"
+    return f"{asked:,}{of} instance{'' if found.total == 1 else 's'}: {', '.join(counts)}"
 
 
 def _fired(each: Look) -> Iterator[str]:
@@ -99,12 +97,6 @@ def where(decided: Decided) -> str:
     ranks = decided.instance.ranks
     on = f"rank{'' if len(ranks) == 1 else 's'} {', '.join(map(str, ranks))}"
     return ", ".join([f"step {decided.step}", on, *decided.instance.subjects])
-
-
-def place_of(rule: Rule) -> str:
-    path, here = Path(os.path.abspath(rule.source.path)), Path.cwd()
-    shown = path.relative_to(here).as_posix() if path.is_relative_to(here) else rule.source.path
-    return f"{shown}:{rule.source.position(rule.span.start).line}"
 
 
 def _wrap(text: str, indent: str) -> list[str]:

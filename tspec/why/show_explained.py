@@ -8,7 +8,7 @@ from typing import Any
 
 from tspec.resolve.rules import Rule
 from tspec.why.explain import Explained
-from tspec.why.show import place_of
+from tspec.why.place import place
 
 WIDTH = 80
 
@@ -16,7 +16,10 @@ WIDTH = 80
 def as_text(found: Explained, version: str = "") -> str:
     """Heading, documentation, words, costs, code."""
     rule = found.rule
-    lines = [f"{rule.qualified}{' (draft)' if rule.draft else ''}", f"  {place_of(rule)}"]
+    lines = [
+        f"{rule.qualified}{' (draft)' if rule.draft else ''}",
+        f"  {place(rule.source, rule.span)}",
+    ]
     packs = f"; in {', '.join(found.packs)}" if found.packs else ""
     if rule.module:
         head = f"module {rule.module}{f', version {version}' if version else ''}{packs}"
