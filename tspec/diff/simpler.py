@@ -33,7 +33,7 @@ def simpler_situations(pair: Pair, situation: Situation) -> Iterator[Change]:
 
 def plain_situations(pair: Pair, situation: Situation) -> Iterator[Situation]:
     """The same with small numbers for its floats, if those are few; of two, their ratio counts."""
-    floats = [reads for reads in _alike(situation) if plain(reads[0].expr.type) == types.FLOAT]
+    floats = [reads for reads in _alike(situation) if _is_number(reads[0], situation)]
     if not 1 <= len(floats) <= 3:
         return
     tried: list[tuple[float, ...]] = []
@@ -45,8 +45,21 @@ def plain_situations(pair: Pair, situation: Situation) -> Iterator[Situation]:
     tried += product(PLAIN if len(floats) < 3 else PLAIN[:5], repeat=len(floats))
     for numbers in dict.fromkeys(tried):
         chosen = zip(floats, numbers, strict=True)
-        new = {read: number for reads, number in chosen for read in reads}
+        new = {
+            read: int(number) if plain(read.expr.type) == types.INT else number
+            for reads, number in chosen
+            for read in reads
+        }
         yield replace(situation, reads={**situation.reads, **new})
+
+
+def _is_number(read: Read, situation: Situation) -> bool:
+    """A float, or an int that is no place in the run."""
+    if isinstance(situation.reads[read], Missing):
+        return False
+    if isinstance(read.expr, rules.Ambient) and read.expr.name in ("step", "epoch", "microbatch"):
+        return False
+    return plain(read.expr.type) in (types.INT, types.FLOAT)
 
 
 def _alike(situation: Situation) -> list[tuple[Read, ...]]:

@@ -202,6 +202,9 @@ class Stage:
                 self.put(inner, value, replace(at, window=-self.earlier))
             case rules.Field(base=base, name=name):
                 self._put_field(base, name, value, at)
+            case rules.Feature(tensor=tensor) if isinstance(value, Missing):
+                if value is Missing.ABSENT:  # Since the tensor is: it has no features.
+                    self.put(tensor, value, at)
             case rules.Feature(name=name, tensor=tensor) if expr.per is None and expr.dim is None:
                 self._put_feature(name, self.tensor(tensor, at), value)
             case rules.Index(base=base, index=rules.Constant(value=key)):
@@ -256,10 +259,6 @@ class Stage:
         return items[0]
 
     def _put_feature(self, name: str, draft: Draft, value: Put) -> None:
-        if isinstance(value, Missing):
-            if value is Missing.ABSENT:
-                raise CannotStage  # The tensor itself is put as absent.
-            return
         if name == "zeros":
             fraction = float(value).as_integer_ratio()
             draft.features["zeros"], draft.features["numel"] = fraction

@@ -88,7 +88,11 @@ class Encoder:
 
     def lemmas(self) -> Sequence[z3.BoolRef]:
         """What is true of the sums, products and folds over time so far."""
-        return [*self.numbers.lemmas(), *longer_and_shorter(self.leaves, self.numbers)]
+        return [*self.numbers.lemmas(), *self.over_time()]
+
+    def over_time(self) -> Sequence[z3.BoolRef]:
+        """What is true of this encoder's own folds over time."""
+        return list(longer_and_shorter(self.leaves, self.numbers))
 
     def encode(self, expr: Expr, start: bool = False) -> Encoded:
         """The meaning of an expression, read at the window's end or start."""

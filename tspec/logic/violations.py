@@ -130,8 +130,9 @@ class Pair:
         try:
             solver.set("rlimit", self.limit)
             solver.add(*self._base.axioms, *self._facts, *claims)
+            solver.add(*self._base.numbers.lemmas())
             for encoder in {id(each): each for each in self._all_encoders()}.values():
-                solver.add(*encoder.lemmas())
+                solver.add(*encoder.over_time())
             result = solver.check()
             if result == z3.unsat:
                 return Difference("no")
