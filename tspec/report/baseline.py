@@ -85,7 +85,8 @@ def text(entries: Iterable[Entry]) -> str:
 def updated(before: Iterable[Entry], results: Results) -> tuple[Entry, ...]:
     """The entries of all results, and those before that this command did not look at."""
     found = [_entry(key, result, results.command) for key, result in keyed(results)]
-    kept = [entry for entry in before if not _looked_at(entry, results)]
+    looked = _looked(results)
+    kept = [entry for entry in before if not looked.would_find(entry)]
     return tuple(sorted({*kept, *found}))
 
 
@@ -95,7 +96,8 @@ def apply(results: Results, entries: Iterable[Entry]) -> Applied:
     known = {entry.fingerprint for entry in mine}
     keys = [key for key, _ in keyed(results)]
     hidden = frozenset(known & set(keys))
-    stale = [e for e in mine if e.fingerprint not in hidden and _looked_at(e, results)]
+    looked = _looked(results)
+    stale = [e for e in mine if e.fingerprint not in hidden and looked.would_find(e)]
     place = iter(keys)
     kept: list[Result] = []
     for result in results.results:
@@ -160,12 +162,22 @@ def _entry(key: str, result: Result, command: str) -> Entry:
     )
 
 
-def _looked_at(entry: Entry, results: Results) -> bool:
-    """Whether the command would have found it: its file was looked at, or there is none any more."""
-    if entry.command != results.command:
-        return False
-    files = {portable(each) for each in results.files}
-    files |= {portable(case.file) for case in results.cases}
-    files |= {portable(result.file) for result in results.flat()}
-    gone = not entry.file.startswith("tspec:") and not Path(entry.file).exists()
-    return entry.file in files or gone
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What one command looked at."""
+
+    command: str
+    files: frozenset[str]
+
+    def would_find(self, entry: Entry) -> bool:
+        """Whether it would have found an entry: its file was looked at, or there is none any more."""
+        if entry.command != self.command:
+            return False
+        gone = not entry.file.startswith("tspec:") and not Path(entry.file).exists()
+        return entry.file in self.files or gone
+
+
+def _looked(results: Results) -> _Looked:
+    files = {*results.files, *(case.file for case in results.cases)}
+    files |= {result.file for result in results.flat()}
+    return _Looked(results.command, frozenset(map(portable, files)))
