@@ -34,15 +34,20 @@ def record(ctx: typer.Context, output: OutputOption, use: UseOption = None) -> N
     script, *args = script_of(ctx)
     if not Path(script).is_file():
         raise typer.BadParameter(f"there is no file {script}", ctx=ctx)
-    if any(output.glob("*.arrow")) and not _is_started_by_a_launcher():
-        typer.echo(f"tspec: {output} holds a recording already; choose another folder", err=True)
-        raise typer.Exit(FAULT)
+    refuse_recorded(output)
     try:
         status = record_script(output, script, args, use or ())
     except RecordingError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(FAULT) from None
     raise typer.Exit(status)
+
+
+def refuse_recorded(folder: Path) -> None:
+    """End the command if the folder holds a recording already."""
+    if any(folder.glob("*.arrow")) and not _is_started_by_a_launcher():
+        typer.echo(f"tspec: {folder} holds a recording already; choose another folder", err=True)
+        raise typer.Exit(FAULT)
 
 
 def _is_started_by_a_launcher() -> bool:

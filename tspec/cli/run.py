@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,7 @@ from tspec.cli.output import (
     write,
 )
 from tspec.cli.project import Rules
+from tspec.cli.record import refuse_recorded
 from tspec.cli.script import script
 from tspec.cli.specs import SpecsArgument, load
 
@@ -28,14 +29,23 @@ if TYPE_CHECKING:
     from tspec.run.start import Ran
 
 
+RecordOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--record", metavar="DIR", file_okay=False, help="A folder to record the run into, too."
+    ),
+]
+
+
 @spread
-def run(
+def run(  # noqa: PLR0913 (each is an option)
     ctx: typer.Context,
     output: Output,
     rules: Rules,
     specs: SpecsArgument = None,
     given: GivenOption = None,
     accepted_only: AcceptedOnlyOption = False,
+    record: RecordOption = None,
 ) -> None:
     """Run a script, unedited, with rules checked in it, and report what violates them.
 
@@ -46,9 +56,11 @@ def run(
     path, *arguments = script(ctx)
     if not Path(path).is_file():
         raise typer.BadParameter(f"there is no script {path}", ctx=ctx)
+    if record is not None:
+        refuse_recorded(record)
     known = given_values(given)
     program = load(specs, output.project, rules.settings(output.project), output)
-    ran = run_script(simplified(program, known), path, arguments, known)
+    ran = run_script(simplified(program, known), path, arguments, known, record)
     if not ran.tells:
         raise typer.Exit(ran.status)
     found = built(program, ran)

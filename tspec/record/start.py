@@ -24,7 +24,7 @@ def record_script(out: Path, script: str, args: Sequence[str], spec: WatchSpec) 
 
     Raises OSError if there is no such script; TraceError if the folder holds a recording already.
     """
-    recorder = _recorder(out, spec, " ".join((script, *args)))
+    recorder = recorder_of(out, spec, " ".join((script, *args)))
     job = Job(spec, [recorder])
     with _followed(out, spec, " ".join((script, *args))):
         ending = Ending(job, recorder.close)
@@ -39,7 +39,7 @@ def record_script(out: Path, script: str, args: Sequence[str], spec: WatchSpec) 
 @contextmanager
 def recording(out: Path, spec: WatchSpec) -> Iterator[Job]:
     """Record what happens in the block."""
-    recorder = _recorder(out, spec, " ".join(sys.argv))
+    recorder = recorder_of(out, spec, " ".join(sys.argv))
     with _followed(out, spec, " ".join(sys.argv)):
         try:
             with Job(spec, [recorder]) as job:
@@ -51,32 +51,41 @@ def recording(out: Path, spec: WatchSpec) -> Iterator[Job]:
 def join(argument: str) -> None:
     """Start recording in a child of a recorded process. `argument` is the path of what the parent left."""
     out, spec, command = pickle.loads(Path(argument).read_bytes())
-    recorder = _recorder(out, spec, command)
+    recorder = recorder_of(out, spec, command)
     job = Job(spec, [recorder])
     job.__enter__()
     Ending(job, recorder.close).arm()
 
 
 @contextmanager
-def _followed(out: Path, spec: WatchSpec, command: str) -> Iterator[None]:
+def begins_now() -> Iterator[None]:
+    """Processes that start within the block are told that a recording has begun."""
     before = os.environ.get(STARTED)
     os.environ[STARTED] = str(time.time() - 1)
-    handle, name = tempfile.mkstemp(prefix="tspec-", suffix=".watch")
-    with os.fdopen(handle, "wb") as file:
-        file.write(pickle.dumps((out.resolve(), spec, command)))
     try:
-        with children_start("tspec.record.start", "join", name):
-            yield
+        yield
     finally:
         if before is None:
             os.environ.pop(STARTED, None)
         else:
             os.environ[STARTED] = before
+
+
+@contextmanager
+def _followed(out: Path, spec: WatchSpec, command: str) -> Iterator[None]:
+    handle, name = tempfile.mkstemp(prefix="tspec-", suffix=".watch")
+    with os.fdopen(handle, "wb") as file:
+        file.write(pickle.dumps((out.resolve(), spec, command)))
+    try:
+        with begins_now(), children_start("tspec.record.start", "join", name):
+            yield
+    finally:
         if os.path.exists(name):
             os.unlink(name)
 
 
-def _recorder(out: Path, spec: WatchSpec, command: str) -> Recorder:
+def recorder_of(out: Path, spec: WatchSpec, command: str) -> Recorder:
+    """The sink that records into a folder. `command` is what the folder says of itself."""
     import torch
 
     meta = {

@@ -10,13 +10,14 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tspec.check.verdicts import Decided, Instance, Verdicts
 from tspec.resolve.rules import Program
+from tspec.run.child import Recorded
 from tspec.targets.compile import compile_program
 
 FOLDER = "TSPEC_RUN"
@@ -42,16 +43,22 @@ class Ran:
 
 
 def run(
-    program: Program, script: str, args: Sequence[str], given: Mapping[str, object] | None = None
+    program: Program,
+    script: str,
+    args: Sequence[str],
+    given: Mapping[str, object] | None = None,
+    record: Path | None = None,
 ) -> Ran:
     """Run a script as `python script.py ARGS` would, with the rules of a program checked in it.
 
-    Raises CannotCompile for rules without code, OSError if there is no such script.
+    `record` is a folder into which the run is recorded too. Raises CannotCompile for rules without
+    code, OSError if there is no such script, TraceError if the folder holds a recording already.
     """
     text = compile_program(program, target="torch", given=given)
     with _folder() as folder:
         hooks = _written(text, folder)
-        status = _run(hooks, folder, script, list(args))
+        recorded = None if record is None else _recorded(record, program, (script, *args))
+        status = _run(hooks, folder, (script, *args), recorded)
         if not _tells():
             if status:
                 _wait(folder)
@@ -101,24 +108,41 @@ def _written(text: str, folder: Path) -> Path:
     return path
 
 
-def _run(hooks: Path, folder: Path, script: str, args: list[str]) -> int:
-    from tspec.run.child import checker_of
-    from tspec.runtime.live import Job
+def _recorded(out: Path, program: Program, command: Sequence[str]) -> Recorded:
+    """What is recorded beside the rules: all that every recording holds, and what these rules speak of."""
+    from tspec.record.joined import joined
+    from tspec.record.specs import vocabulary
+    from tspec.record.watch import watch_spec
+
+    own = watch_spec(program.vocabulary, families=())
+    return Recorded(out.resolve(), joined(watch_spec(vocabulary(())), own), " ".join(command))
+
+
+def _run(hooks: Path, folder: Path, command: Sequence[str], recorded: Recorded | None) -> int:
+    from tspec.run.child import followed
     from tspec.runtime.live.follow import Ending, children_start
     from tspec.runtime.live.script import run_script
 
-    checker, watch = checker_of(hooks, folder)
-    job = Job(watch, [checker])
+    job, close = followed(hooks, folder, recorded)
     argument = folder / "job.pickle"
-    argument.write_bytes(pickle.dumps((str(hooks), str(folder))))
-    with children_start("tspec.run.child", "join", str(argument)):
-        ending = Ending(job, checker.close)
+    argument.write_bytes(pickle.dumps((str(hooks), str(folder), recorded)))
+    script, *args = command
+    with _begun(recorded), children_start("tspec.run.child", "join", str(argument)):
+        ending = Ending(job, close)
         ending.arm()
         try:
             return run_script(script, args, job)
         finally:
-            checker.close()
+            close()
             ending.disarm()
+
+
+def _begun(recorded: Recorded | None) -> AbstractContextManager[None]:
+    if recorded is None:
+        return nullcontext()
+    from tspec.record.start import begins_now
+
+    return begins_now()
 
 
 def _wait(folder: Path) -> None:
