@@ -12,9 +12,9 @@ from typing import Any
 
 from tspec.diff.stage import At, CannotStage, Draft, Put, Stage, numbers_for
 from tspec.diff.standing_in import name_of
+from tspec.logic.situations import Known, Read, Side, Situation
 from tspec.logic.sorts import known_number
 from tspec.logic.values import Something, Thing
-from tspec.logic.violations import Known, Read, Side, Situation
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Claim, Expr, Fold
 from tspec.resolve.type_names import plain

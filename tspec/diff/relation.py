@@ -12,7 +12,8 @@ from tspec.check.interpret.frames import Frame
 from tspec.diff.scene import earlier_windows
 from tspec.diff.simpler import plain_situations, simpler_situations
 from tspec.diff.witness import Seen, Witness, play, unstaged
-from tspec.logic.violations import Pair, Read, Side, Situation
+from tspec.logic.situations import Read, Side, Situation
+from tspec.logic.violations import Pair
 from tspec.resolve import rules
 from tspec.resolve.rules import Expr, Rule, Vocabulary
 from tspec.resolve.walk import walk

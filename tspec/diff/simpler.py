@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice, pairwise, product
 
+from tspec.logic.situations import Known, Read, Situation
 from tspec.logic.sorts import known_number
-from tspec.logic.violations import Known, Pair, Read, Situation
+from tspec.logic.violations import Pair
 from tspec.resolve import rules, types
 from tspec.resolve.type_names import plain
 from tspec.resolve.walk import parts

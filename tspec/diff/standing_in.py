@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from tspec.logic.violations import Read
+from tspec.logic.situations import Read
 from tspec.resolve import rules
 from tspec.resolve.rules import Expr, Rule
 from tspec.resolve.text import text

@@ -17,8 +17,9 @@ from tspec.diff.clauses import claim as claim_text
 from tspec.diff.scene import MOST_WINDOWS, earlier_windows, trace_of
 from tspec.diff.stage import CannotStage, Stage
 from tspec.diff.standing_in import standing_in
+from tspec.logic.situations import Read, Side, Situation
 from tspec.logic.values import Something, Thing
-from tspec.logic.violations import Pair, Read, Side, Situation
+from tspec.logic.violations import Pair
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Rule
 from tspec.resolve.text import text
@@ -71,9 +72,8 @@ def play(pair: Pair, side: Side, situation: Situation, *, anywhere: bool = False
     other: Side = "new" if side == "old" else "old"
     confirmed = found.said[side] == "violated" and found.said[other] != "violated"
     confirmed = confirmed and _independent(given, situation)
-    as_put = len({rule.window.kind for rule in pair.rules.values()}) > 1
     names = tuple(dict.fromkeys(text(each.expr) for each in given))
-    values = _values(situation, found.frames, side, names, as_put=as_put)
+    values = _values(pair, situation, found.frames, side, names)
     witness = Witness(values, found.said["old"], found.said["new"], confirmed, names)
     return Seen(witness, found.frames[side], found.last)
 
@@ -223,14 +223,14 @@ def unstaged(situation: Situation, side: Side) -> Witness:
 
 
 def _values(
+    pair: Pair,
     situation: Situation,
     frames: Mapping[Side, Sequence[Frame]],
     side: Side,
     given: Sequence[str],
-    *,
-    as_put: bool,
 ) -> tuple[tuple[str, str], ...]:
-    """What the interpreter read, by name; `as_put`: what was put, of reads in two windows."""
+    """What the interpreter read, by name; what was put, of reads in two windows."""
+    as_put = len({rule.window.kind for rule in pair.rules.values()}) > 1
     found: dict[str, str] = {}
     beside: dict[str, str] = {}
     other: Side = "new" if side == "old" else "old"
@@ -238,7 +238,8 @@ def _values(
         into = beside if read.side == other else found
         if not _is_shown(read, situation) or _name(read) in into:
             continue
-        if as_put or text(read.expr) in given:
+        of_begin = read.start and pair.rules[side].window.kind == "after"
+        if as_put or of_begin or text(read.expr) in given:
             into[_name(read)] = _plain(read.expr, value)
         elif frames[read.side or side]:
             into[_name(read)] = _read(read, frames[read.side or side])
@@ -249,6 +250,9 @@ def _values(
             found[name] = f"{found[name]} ({side}), {value} ({other})"
     for claim, met in situation.claims.items():
         found[claim_text(claim)] = {True: "met", False: "broken", None: "idle"}[met]
+    began = found.pop("old(step)", None)
+    if began is not None and found.setdefault("step", began) != began:
+        found["old(step)"] = began
     cut = [str(member) for member, ends in enumerate(situation.returns) if not ends]
     if cut:
         where = f" on rank {', '.join(cut)}" if len(situation.returns) > 1 else ""

@@ -104,7 +104,7 @@ def subjects_chosen_by(rule: Rule, vocabulary: Vocabulary) -> Iterator[Expr]:
 
 def windows_chosen_by(rule: Rule, vocabulary: Vocabulary) -> Iterator[Expr]:
     """What has to be known and true of the window."""
-    event, every = rule.window.event, rule.window.every
+    event = rule.window.event
     if event is not None and rule.window.kind != "calls":
         call = rules.WindowCall(CallOf(event.events[0]), NOWHERE)
         for each in event.filters:
@@ -112,10 +112,16 @@ def windows_chosen_by(rule: Rule, vocabulary: Vocabulary) -> Iterator[Expr]:
     if rule.window.kind == "each" and rule.window.span == "step":
         zero = rules.Constant(types.INT, NOWHERE, 0)  # Step 0 is no window.
         yield rules.Compare(types.BOOL, NOWHERE, ">", _ambient("step"), zero)
-    if every is not None:
-        by = rules.Constant(types.INT, NOWHERE, every.count)
-        arguments = (_ambient(every.unit), by)
-        yield rules.Function(types.BOOL, NOWHERE, "divisible", arguments)
+
+
+def thinned_by(rule: Rule) -> Expr | None:
+    """What has to be true of the moment at which the window opens."""
+    every = rule.window.every
+    if every is None:
+        return None
+    by = rules.Constant(types.INT, NOWHERE, every.count)
+    arguments = (_ambient(every.unit), by)
+    return rules.Function(types.BOOL, NOWHERE, "divisible", arguments)
 
 
 def _ambient(name: str) -> rules.Ambient:
