@@ -534,6 +534,18 @@ class LowPrecisionCopyIsTheMainCopy(Loop):
         return self.model(images.bfloat16()).float()
 
 
+class EpochsAreShuffledAnew(Loop):
+    steps = 24
+
+    def make_loader(self):
+        sampler = torch.utils.data.DistributedSampler(DIGITS, num_replicas=1, rank=0)
+        if not self.faulty:
+            sampler = None
+        return torch.utils.data.DataLoader(
+            DIGITS, batch_size=256, sampler=sampler, shuffle=sampler is None
+        )
+
+
 class CrossEntropyGetsLogits(Loop):
     def loss(self, output, labels):
         return F.cross_entropy(output.softmax(1) if self.faulty else output, labels)

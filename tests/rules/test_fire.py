@@ -45,7 +45,7 @@ def hooks(essentials):
 def violated(loop, essentials, hooks, folder):
     """The rules that the loop violates: as compiled hooks saw it, and as its recording shows."""
     from tspec.check.interpret import interpret
-    from tspec.record.start import _recorder
+    from tspec.record.start import recorder_of
     from tspec.record.watch import watch_spec
     from tspec.runtime.actions import Stopped
     from tspec.runtime.checker import Checker
@@ -53,7 +53,7 @@ def violated(loop, essentials, hooks, folder):
     from tspec.trace.read import read_trace
 
     watched = watch_spec(essentials.vocabulary)
-    recorder = _recorder(folder / "trace", watched, "tests/rules")
+    recorder = recorder_of(folder / "trace", watched, "tests/rules")
     checker = Checker(hooks)
     with Job(watched, [recorder, checker]), suppress(Stopped):
         loop.run()

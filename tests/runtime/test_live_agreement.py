@@ -9,7 +9,7 @@ import torch
 
 from tests.runtime.training import HEAD, Trained, loop
 from tspec.check.interpret import interpret
-from tspec.record.start import _recorder
+from tspec.record.start import recorder_of
 from tspec.record.watch import watch_spec
 from tspec.resolve import load_text
 from tspec.resolve.rules import Program
@@ -48,7 +48,7 @@ def recorded_and_checked(folder: Path) -> tuple[dict[Key, str], dict[Key, str], 
     """The verdicts of the reference and of the hooks, and the hooks' faults."""
     rules = program()
     spec = watch_spec(rules.vocabulary)
-    recorder = _recorder(folder / "trace", spec, "test")
+    recorder = recorder_of(folder / "trace", spec, "test")
     checker = module_of(compile_program(rules)).hooks(logging=True)
     torch.manual_seed(0)
     with Job(spec, [recorder, checker]):

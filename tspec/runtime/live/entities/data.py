@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch.utils.data import RandomSampler
 
 from tspec.runtime.edges import Ref
 from tspec.runtime.live.convert import tensors_in
@@ -32,7 +33,15 @@ class Loaders:
         if name == "batch_size":
             size = getattr(thing, "batch_size", None)
             return int(size) if isinstance(size, int) else ABSENT
+        if name == "shuffled":
+            return shuffled(thing)
         return UNKNOWN
+
+
+def shuffled(loader: Any) -> bool:
+    """Whether the loader's sampler draws at random: torch's own, or one that says so."""
+    sampler = getattr(loader, "sampler", None)
+    return isinstance(sampler, RandomSampler) or getattr(sampler, "shuffle", False) is True
 
 
 def length(loader: Any) -> Any:
