@@ -11,6 +11,7 @@ from tspec.lint.settings import Settings
 from tspec.resolve.files import Unit
 from tspec.resolve.load import Loaded
 from tspec.resolve.rules import Expr, Program, Rule
+from tspec.source import Span
 from tspec.syntax import nodes
 
 
@@ -41,6 +42,16 @@ class Checked:
         if id(rule) not in self._expressions:
             self._expressions[id(rule)] = tuple(expressions(rule))
         return self._expressions[id(rule)]
+
+    def written(self, rule: Rule) -> tuple[Expr, ...]:
+        """Those that somebody wrote as they stand there: not the parts of what a `let` holds.
+
+        All of an inlined `let` stands where its name does, so that of one place the largest counts.
+        """
+        first: dict[Span, Expr] = {}
+        for part in self.expressions(rule):
+            first.setdefault(part.span, part)
+        return tuple(first.values())
 
     @cached_property
     def proofs(self) -> Proofs:

@@ -17,7 +17,7 @@ from tspec.source import Span
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        for part in checked.expressions(rule):
+        for part in checked.written(rule):
             if not isinstance(part, Present) or _may_be_absent(part.value):
                 continue
             if _written_as_changed(rule, part.span):

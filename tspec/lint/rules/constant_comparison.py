@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from tspec.lint.bounds import INFINITY, Truth, bounds, truth
 from tspec.lint.checked import Checked
-from tspec.lint.conditions import conditions
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.rules import Compare, Constant, Expr, Rule
@@ -24,14 +23,13 @@ def compared(condition: Expr) -> Iterator[tuple[Compare, Truth]]:
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        for condition in conditions(rule):
-            for part, found in compared(condition):
-                if found == "but for nan":
-                    continue
-                shown = rule.source.slice(part.span)
-                word = "true" if found == "always" else "false"
-                message = f"`{shown}` is always {word}"
-                yield about(rule, message, part.span, _hint(rule, part))
+        for part in checked.written(rule):
+            found = truth(part) if isinstance(part, Compare) else None
+            if not isinstance(part, Compare) or found is None or found == "but for nan":
+                continue
+            word = "true" if found == "always" else "false"
+            message = f"`{rule.source.slice(part.span)}` is always {word}"
+            yield about(rule, message, part.span, _hint(rule, part))
 
 
 def _hint(rule: Rule, part: Compare) -> str | None:

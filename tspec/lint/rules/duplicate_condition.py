@@ -14,7 +14,7 @@ from tspec.resolve.rules import And, Expr, Or
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        for double, first in duplicates(checked.expressions(rule)):
+        for double, first in duplicates(checked.written(rule)):
             message = f"`{rule.source.slice(double.span)}` stands there twice"
             edits = left_out(rule, double.span)
             fix = Fix("leave it out", edits) if edits else None

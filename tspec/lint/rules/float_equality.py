@@ -16,7 +16,7 @@ _COMPUTED = frozenset({"norm", "mean", "std", "sum", "zeros"})
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        for part in checked.expressions(rule):
+        for part in checked.written(rule):
             if isinstance(part, Compare) and part.op in ("==", "!=") and _is_rounded(part):
                 message = f"`{rule.source.slice(part.span)}` compares rounded numbers bit by bit"
                 hint = "say how far apart they may be: `abs(a - b) <= 1e-6 * abs(b)`"

@@ -16,7 +16,7 @@ _NOTHING = re.compile(r".*(?<!\\)\$[^|)$].*|.*[^|(^\\\[]\^.*")
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        for part in checked.expressions(rule):
+        for part in checked.written(rule):
             if not isinstance(part, Function) or part.name not in _PATTERNS:
                 continue
             pattern = part.arguments[1]

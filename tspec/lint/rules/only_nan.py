@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tspec.lint.bounds import truth
 from tspec.lint.checked import Checked
-from tspec.lint.conditions import conditions
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
-from tspec.lint.rules.constant_comparison import compared
+from tspec.resolve.rules import Compare
 
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        for condition in conditions(rule):
-            for part, found in compared(condition):
-                if found == "but for nan":
-                    message = f"`{rule.source.slice(part.span)}` is false only for NaN"
-                    hint = "if NaN is meant, write `finite(...)`; if not, it says nothing"
-                    yield about(rule, message, part.span, hint)
+        for part in checked.written(rule):
+            if isinstance(part, Compare) and truth(part) == "but for nan":
+                message = f"`{rule.source.slice(part.span)}` is false only for NaN"
+                hint = "if NaN is meant, write `finite(...)`; if not, it says nothing"
+                yield about(rule, message, part.span, hint)
 
 
 RULE = LintRule("TS0408", "only-false-for-nan", check)

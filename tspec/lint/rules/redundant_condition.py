@@ -5,34 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.checked import Checked
-from tspec.lint.conditions import expressions, left_out
+from tspec.lint.conditions import conditions, left_out
 from tspec.lint.finding import Fix, Found, about
+from tspec.lint.leaves import leaves
 from tspec.lint.rule import LintRule
 from tspec.lint.rules.constant_comparison import compared
 from tspec.lint.rules.duplicate_condition import duplicates
-from tspec.resolve.rules import Expr, Rule
+from tspec.resolve.rules import Expr, Or, Rule
 from tspec.resolve.text import text
 
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
+        doubles = [double for double, _ in duplicates(checked.expressions(rule))]
         for note in checked.proofs.notes(rule, "dropped"):
-            part = _part(rule, note.subject)
-            if part is None or any(truth for _, truth in compared(part)):
+            part = _part(checked.written(rule), note.subject)
+            if part is None or part in doubles or any(truth for _, truth in compared(part)):
                 continue
-            if any(part == double for double, _ in duplicates(checked.expressions(rule))):
-                continue
-            shown = rule.source.slice(part.span)
-            message = f"`{shown}` follows from the rest of the rule"
             edits = left_out(rule, part.span)
             fix = Fix("leave it out", edits) if edits else None
-            yield about(rule, message, part.span, "leave it out", fix)
+            yield about(rule, _message(rule, part, checked), part.span, "leave it out", fix)
 
 
-def _part(rule: Rule, shown: str) -> Expr | None:
-    """The last part of the rule's conditions with that text, which is the one that was left out."""
-    found = [part for part in expressions(rule) if text(part) == shown]
+def _part(written: tuple[Expr, ...], shown: str) -> Expr | None:
+    """The last part of the rule's conditions with that text, which is the one that was left out.
+
+    A part of what a `let` holds is not written in the rule: others may need it.
+    """
+    found = [part for part in written if text(part) == shown]
     return found[-1] if found else None
+
+
+def _message(rule: Rule, part: Expr, checked: Checked) -> str:
+    shown = rule.source.slice(part.span)
+    if any(isinstance(whole, Or) and part in whole.items for whole in checked.written(rule)):
+        return f"`{shown}` adds nothing to what it is joined with by `or`"
+    own = list(leaves(part))
+    others = [leaf for condition in conditions(rule) for leaf in leaves(condition)]
+    if all(others.count(leaf) == own.count(leaf) for leaf in own):
+        return f"`{shown}` is true in every situation"
+    return f"`{shown}` follows from the rest of the rule"
 
 
 RULE = LintRule("TS0405", "redundant-condition", check)

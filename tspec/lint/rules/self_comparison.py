@@ -7,15 +7,19 @@ from collections.abc import Iterator
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
+from tspec.resolve import types
 from tspec.resolve.rules import Arithmetic, Compare, Constant, Expr, Member, SameObject
+from tspec.resolve.type_names import plain
 
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        for part in checked.expressions(rule):
+        for part in checked.written(rule):
             if compares_itself(part):
                 message = f"`{rule.source.slice(part.span)}` has the same value on both sides"
                 hint = "for what it was before, write `old(...)`, `previous(...)` or `first(...)`"
+                if isinstance(part, Compare) and plain(part.left.type) == types.FLOAT:
+                    hint += "; for NaN, `finite(...)`"
                 yield about(rule, message, part.span, hint)
 
 
