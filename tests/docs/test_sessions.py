@@ -47,6 +47,11 @@ def printed(command: str, folder: Path) -> str:
     return re.sub(r"[ \t]+$", "", done.stdout, flags=re.MULTILINE)
 
 
+def without_lines(text: str) -> str:
+    """What was printed, but for the lines at which shipped rules stand: those move."""
+    return re.sub(r"(?<=\bstdlib/)(\w+\.tspec):\d+", r"\1", text)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_print_what_the_page_says(page: str, tmp_path: Path, request: Any) -> None:
     (tmp_path / "runs").mkdir()
@@ -66,7 +71,7 @@ def test_commands_print_what_the_page_says(page: str, tmp_path: Path, request: A
             if request.config.getoption("--update-cases"):
                 text = text.replace(block[0], f"```console\n$ {command}\n{actual}```")
             else:
-                assert actual == expected, command
+                assert without_lines(actual) == without_lines(expected), command
     assert commands >= 2
     if request.config.getoption("--update-cases"):
         (DOCS / page).write_text(text, encoding="utf-8")
