@@ -121,9 +121,12 @@ def _is_of_torch(home: object) -> bool:
 
 
 def _class(cls: type) -> dict[str, object]:
+    held = dict(vars(cls))
+    if f"{cls.__module__}.{cls.__qualname__}" == "torch.Tensor":
+        held = {**vars(cls.__base__), **held}  # most of what tensors can do is written in C
     methods = {
         name: _parameters(value)
-        for name, value in sorted(vars(cls).items())
+        for name, value in sorted(held.items())
         if callable(value) or isinstance(value, (classmethod, staticmethod))
         if not name.startswith("__") or name in ("__call__", "__next__", "__iter__", "__init__")
     }
