@@ -63,6 +63,7 @@ def _finding(
         decided=symptom.decided,
         severity=severity(rule),
         action=wording.action(rule),
+        set_by=rule.set_by,
         explanation=" ".join(rule.doc.split()),
         look=wording.look(symptom, aspects(rule, vocabulary)),
         consequences=consequences,

@@ -35,6 +35,8 @@ class Finding:
     """Instances that held or were violated, from the first violated one on; 0 if nobody counted them."""
     severity: Severity = "warning"
     action: str = "warn"
+    set_by: str = ""
+    """Who set another action than the rule's `else` says: `tspec.toml:7`."""
     explanation: str = ""
     """What the rule's `///` says."""
     look: str = ""

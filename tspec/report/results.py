@@ -208,6 +208,7 @@ def _from_finding(finding: Finding, by_name: Mapping[str, Rule]) -> Result:
             "violated": finding.violated,
             "decided": finding.decided,
             "action": finding.action,
+            "set_by": finding.set_by,
         },
         fingerprint=finding_fingerprint(finding),
         consequences=tuple(_from_finding(each, by_name) for each in finding.consequences),

@@ -115,8 +115,9 @@ def _print_finding(finding: Finding, rule: Rule | None, console: Console) -> Non
     if finding.explanation:
         _indented(finding.explanation, console, style="italic")
     _indented(f"look at: {finding.look}", console)
-    if finding.action != "warn":
-        _indented(f"action: {finding.action}", console)
+    set_by = f" (set by {_from_here(finding.set_by)})" if finding.set_by else ""
+    if finding.action != "warn" or set_by:
+        _indented(f"action: {finding.action}{set_by}", console)
     _print_consequences(finding.consequences, console)
     console.print()
 

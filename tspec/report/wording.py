@@ -66,14 +66,10 @@ def look(symptom: Symptom, about: frozenset[str]) -> str:
 
 
 def action(rule: rules.Rule) -> str:
-    """The rule's actions as its `else` says them; drafts only warn.
-
-    Where a user of the rule set its action, that is told too.
-    """
+    """The rule's actions as its `else` says them; drafts only warn."""
     if rule.draft or not rule.responses:
         return "warn"
-    said = ", then ".join(map(_response, rule.responses))
-    return f"{said} (set by {rule.set_by})" if rule.set_by else said
+    return ", then ".join(map(_response, rule.responses))
 
 
 def subject(symptom: Symptom) -> str:
