@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from itertools import product
 from random import Random
 
 from tests.check.jobs import job, random_shape
@@ -16,6 +18,7 @@ from tspec.lint.conditions import conditions
 from tspec.lint.cost import cost_of, often
 from tspec.lint.leaves import entangled, something_may_follow
 from tspec.lint.rules.constant_comparison import compared
+from tspec.lint.rules.overlapping_patterns import common
 from tspec.lint.shapes import shape_of, stricter
 from tspec.logic import equivalent, implies, simplify
 from tspec.resolve.rules import Compare, Holds, Rule
@@ -133,3 +136,19 @@ def test_what_a_rule_reads() -> None:
     assert [each.passes for each in costs] == [1, 10, 0, 1]
     assert [each.collectives for each in costs] == [0, 0.5, 0, 0]
     assert costs[0].bytes == 4e9
+
+
+def test_patterns_have_a_name_in_common_or_none() -> None:
+    seen: Counter[bool] = Counter()
+    names = ["".join(each) for size in range(5) for each in product("ab", repeat=size)]
+    for number in range(400):
+        dice = Random(f"patterns {number}")
+        one, other = ("".join(dice.choices("ab*", k=dice.randint(0, 4))) for _ in "ab")
+        found = common(one, other)
+        seen[found is None] += 1
+        if found is not None:
+            assert fnmatchcase(found, one) and fnmatchcase(found, other), (one, other, found)
+        else:
+            both = [each for each in names if fnmatchcase(each, one) and fnmatchcase(each, other)]
+            assert not both, (one, other)
+    assert min(seen.values()) > 50, seen

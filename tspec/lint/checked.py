@@ -65,8 +65,12 @@ class Checked:
 
     @cached_property
     def shared(self) -> frozenset[str]:
-        """Keys of the files that others build on: shipped ones, and those that another file uses."""
-        used = {use.module.text for unit in self.units for use in unit.file.uses}
+        """Keys of the files that others build on: shipped ones, and those that another file uses.
+
+        A file of tests alone builds on nothing.
+        """
+        users = [unit for unit in self.units if not _only_tests(unit)]
+        used = {use.module.text for unit in users for use in unit.file.uses}
         return frozenset(
             unit.key
             for unit in self.units
@@ -78,3 +82,8 @@ class Checked:
         for unit in self.files:
             for node in unit.file.declarations:
                 yield unit, node
+
+
+def _only_tests(unit: Unit) -> bool:
+    declared = unit.file.declarations
+    return bool(declared) and all(isinstance(node, nodes.Test | nodes.Let) for node in declared)
