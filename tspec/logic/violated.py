@@ -19,6 +19,7 @@ from tspec.logic.occurrences import (
     same_occurrences,
     subjects_chosen_by,
     thinned_by,
+    unfiltered,
     windows_chosen_by,
 )
 from tspec.logic.since_when import known_from
@@ -87,9 +88,25 @@ class Versions:
             has.append(z3.And(self._yes, *true(subjects_chosen_by(rule, self.vocabulary))))
             dues.append(self._due(rule, encoder, member, edge))
             failed.append(self._claim(rule, encoder, member, edge).false)
+            self.facts += self._counted(rule, encoder, has[-1])
         if not rule.across:
             return z3.And(*window, has[0], dues[0].true, failed[0])
         return z3.And(*window, self._group_violated(has, dues, failed))
+
+    def _counted(self, rule: Rule, encoder: Encoder, has: z3.BoolRef) -> Iterator[z3.BoolRef]:
+        """Where there is a subject, there is one of its kind at the window's end."""
+        if len(self._kinds) > 1:
+            return
+        kinds = {
+            of.kind
+            for of in (unfiltered(each.collection) for each in rule.subjects)
+            if isinstance(of, rules.Subjects)
+        }
+        for (expr, start), leaf in encoder.leaves.items():
+            if isinstance(expr, rules.Fold) and expr.name == "count" and not start:
+                of = expr.value
+                if isinstance(of, rules.Subjects) and not of.filters and of.kind in kinds:
+                    yield z3.Implies(z3.And(has, leaf.known), leaf.value >= 1)
 
     def _group_violated(
         self, has: list[z3.BoolRef], dues: list[Encoded], failed: list[z3.BoolRef]

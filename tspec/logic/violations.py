@@ -102,7 +102,7 @@ class Pair:
 
     def _plainest(self, solver: z3.Solver) -> Situation:
         """A model with as many wishes as there can be; all at once is tried first."""
-        found = self._situation(solver.model())
+        model = solver.model()
         wishes = list(self._wishes())
         for wish in [z3.And(*wishes)] if wishes else []:
             solver.push()
@@ -114,10 +114,10 @@ class Pair:
             solver.push()
             solver.add(wish)
             if solver.check() == z3.sat:
-                found = self._situation(solver.model())
+                model = solver.model()
             else:
                 solver.pop()
-        return found
+        return self._situation(model)
 
     def _all_encoders(self) -> Iterator[Encoder]:
         yield self.versions.base
