@@ -42,29 +42,25 @@ def common(one: str, other: str) -> str | None:
 
     @cache
     def fit(left: int, right: int) -> str | None:
-        if left == len(one) and right == len(other):
-            return ""
+        """A name that fits what is left of both."""
         a, b = one[left : left + 1], other[right : right + 1]
-        if a == "*" or b == "*":
-            return star(left, right, a, b)
-        if not a or a != b:
-            return None
-        rest = fit(left + 1, right + 1)
-        return None if rest is None else a + rest
-
-    def star(left: int, right: int, a: str, b: str) -> str | None:
+        if not a and not b:
+            return ""
+        ways = [(left + 1, right, "")] if a == "*" else []
+        ways += [(left, right + 1, "")] if b == "*" else []
         if a == "*" and b == "*":
-            rest = fit(left + 1, right + 1)
+            ways.insert(0, (left + 1, right + 1, "x"))
+        elif a == "*" and b:
+            ways.append((left, right + 1, b))
+        elif b == "*" and a:
+            ways.append((left + 1, right, a))
+        elif a == b:
+            ways.append((left + 1, right + 1, a))
+        for further, along, taken in ways:
+            rest = fit(further, along)
             if rest is not None:
-                return "x" + rest
-        ended = fit(left + 1, right) if a == "*" else fit(left, right + 1)
-        if ended is not None:
-            return ended
-        taken = b if a == "*" else a
-        if not taken or taken == "*":
-            return None
-        rest = fit(left, right + 1) if a == "*" else fit(left + 1, right)
-        return None if rest is None else taken + rest
+                return taken + rest
+        return None
 
     return fit(0, 0)
 
