@@ -130,6 +130,11 @@ def test_sarif_has_rules_regions_fingerprints_and_consequences() -> None:
     assert invocation["executionSuccessful"] is False
 
 
+def test_sarif_of_two_commands_is_told_apart() -> None:
+    assert sarif_of(a_run())["automationDetails"] == {"id": "tspec/check/"}
+    assert sarif_of(a_spec())["automationDetails"] == {"id": "tspec/lint/"}
+
+
 def test_sarif_carries_the_page_of_a_code() -> None:
     run = sarif_of(a_spec())
     [result] = run["results"]

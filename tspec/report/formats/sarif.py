@@ -36,6 +36,8 @@ def write(results: Results) -> str:
                 "rules": [_descriptor(about) for about in abouts],
             }
         },
+        # Services tell the logs of one tool apart by it, as those of `lint` and `run`.
+        "automationDetails": {"id": f"tspec/{results.command}/" if results.command else "tspec/"},
         "columnKind": "unicodeCodePoints",
         "results": [_result(result, index) for result in results.results],
         "invocations": [
