@@ -66,10 +66,10 @@ def check(number: int, seen: Counter[str], jobs: int = 3) -> None:
 
 def test_what_is_said_is_so_in_random_jobs() -> None:
     seen: Counter[str] = Counter()
-    for number in range(120):
+    for number in range(60):
         check(number, seen)
-    assert min(seen[each] for each in ("equivalent", "tightened", "loosened", "incomparable")) > 5
-    assert seen["lost"] > 20 and seen["gained"] > 20, seen
+    assert min(seen[each] for each in ("equivalent", "tightened", "loosened", "incomparable")) > 3
+    assert seen["lost"] > 10 and seen["gained"] > 10, seen
 
 
 def test_a_rule_is_equivalent_to_itself() -> None:

@@ -13,6 +13,7 @@ from tspec.logic.implied import renamed
 from tspec.logic.occurrences import unfiltered
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Holds, Rule, Vocabulary, Window
+from tspec.resolve.walk import parts
 from tspec.source import NOWHERE
 
 ALWAYS_BROKEN = Holds(rules.Constant(types.BOOL, NOWHERE, False))
@@ -39,7 +40,7 @@ def changed_parts(
     aspects = [*_occurrences(old, new, like), *_conditions(old, new, like)]
     for each in aspects:
         change: str = "changed"
-        if each.alone is not None:
+        if each.alone is not None and all(map(_knows_its_variables, each.alone)):
             change = relation
             if len(aspects) > 1:
                 change = relate(*each.alone, vocabulary, shown=False).relation
@@ -52,6 +53,12 @@ def changed_parts(
     if strictness != "same":
         said = clauses.action(old.responses), clauses.action(new.responses)
         yield Part("action", strictness, *said)
+
+
+def _knows_its_variables(rule: Rule) -> bool:
+    """A part of another rule may read subjects that this one does not have."""
+    known = {clause.variable for clause in rule.subjects}
+    return all(part.name in known for part in parts(rule) if isinstance(part, rules.Variable))
 
 
 def _conditions(old: Rule, new: Rule, like: Rule) -> Iterator[_Aspect]:
