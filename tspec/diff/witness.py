@@ -298,7 +298,7 @@ def _plain(expr: rules.Expr, value: object) -> str:
         case Tensor() | Something():
             return "present"
         case Thing():
-            return f"#{value.number}"
+            return f"{plain(expr.type)} {value.number}"
         case Call():
             return value.begin.event
         case float():

@@ -7,6 +7,7 @@ evaluates it first, and tells what the sums really are (`learn`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import z3
@@ -76,9 +77,9 @@ class Pair:
         """A situation that is violated for this side's rule and not for the other's."""
         other: Side = "new" if side == "old" else "old"
         there = self.versions.violated[side]
-        return self._ask(
-            [there, z3.Not(self.versions.violated[other])] if self.comparable else [there]
-        )
+        if not self.comparable:
+            return _of_one(self._ask([there]), self.rules[side], side)
+        return self._ask([there, z3.Not(self.versions.violated[other])])
 
     def _ask(self, claims: Sequence[z3.BoolRef]) -> Difference:
         """The plainest situation of which the claims are so: few things missing, all in order."""
@@ -250,6 +251,16 @@ class Pair:
 
     def _decided(self, model: z3.ModelRef, met: Encoded) -> bool | None:
         return _true(model, met.value) if _true(model, met.known) else None
+
+
+def _of_one(found: Difference, rule: Rule, side: Side) -> Difference:
+    """What one rule alone reads of a situation."""
+    if found.situation is None:
+        return found
+    situation = found.situation
+    reads = {read: value for read, value in situation.reads.items() if read.side in (None, side)}
+    claims = {claim: met for claim, met in situation.claims.items() if claim == rule.expect}
+    return replace(found, situation=replace(situation, reads=reads, claims=claims))
 
 
 def _true(model: z3.ModelRef, what: z3.BoolRef) -> bool:
