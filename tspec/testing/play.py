@@ -102,9 +102,14 @@ class _Rank:
         epochs = any(_sets_epoch(steps.inside) for steps in script.steps)
         for steps in script.steps:
             for step in range(steps.first, steps.last + 1):
+                said = steps.inside
+                if step > 0 and said and _is_epoch(said[0]):
+                    # An epoch that a step begins with opens before the step, as in a job.
+                    self.perform(said[:1])
+                    said = said[1:]
                 if step > 0:
                     self.open_step(step, epochs)
-                self.perform(steps.inside)
+                self.perform(said)
         self.records.append(Finish(self.tick(), self.context))
         return Stream(self.rank, tuple(self.records))
 
@@ -290,9 +295,13 @@ def _pair(subject: Named) -> tuple[str, str]:
     return subject.kind, subject.name
 
 
+def _is_epoch(statement: Statement) -> bool:
+    return isinstance(statement, scripted.SetContext) and statement.name == "epoch"
+
+
 def _sets_epoch(statements: Iterable[Statement]) -> bool:
     return any(
-        (isinstance(each, scripted.SetContext) and each.name == "epoch")
+        _is_epoch(each)
         or (isinstance(each, scripted.OnRanks | Called) and _sets_epoch(each.inside))
         for each in statements
     )
