@@ -56,9 +56,14 @@ def pipeline(rank: int, port: int, folder: Path, action: str, late: bool) -> Non
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_stages_of_a_pipeline_stop_in_the_same_step(tmp_path: Path, late: bool) -> None:
+def test_stages_of_a_pipeline_stop_in_the_same_step(
+    tmp_path: Path, late: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
     began = time.monotonic()
     assert ranks(pipeline, tmp_path, "stop", late) == [1, 1]
+    said = capfd.readouterr().err
+    assert "Traceback" not in said
+    assert all(f"rank {rank}: stopped in step 4" in said for rank in range(2))
     assert time.monotonic() - began < 45
     did = {(tmp_path / f"did-{rank}").read_text() for rank in range(2)}
     assert len(did) == 1

@@ -161,6 +161,11 @@ class Checker(Hooks):
         self._guarded("finish", lambda: super(Checker, self).finish(source))
         self._guarded("finish", lambda: self._run_ends(source, at))
 
+    def waits(self, source: Source) -> None:
+        """The step is done here, and this rank is about to wait for a message of another."""
+        if not self.silent and self.meets and self.exchange.busy:
+            self._guarded("receive", lambda: self._taking(self.pace.waits(), source))
+
     def forked(self, source: Source, worker: int | None) -> None:
         """This process is a fork: a rank of its own, or a loader's worker, which checks nothing."""
         if worker is not None:

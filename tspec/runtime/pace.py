@@ -2,7 +2,7 @@
 
 Ranks that make their steps together meet there at once, so that all stop in the same step. Stages of
 a pipeline reach a step one after another, and the first waits for nobody: they look at a round when the
-next step opens, which all do at the same step too. Ranks that go their own ways never wait: what the
+next step opens, or before they receive what opens it, which all do at the same step too. Ranks that go their own ways never wait: what the
 others gave is looked at when it has come. Waiting is bounded, and one that was in vain is not repeated.
 """
 
@@ -45,6 +45,11 @@ class Pace:
             return
         while (found := self.exchange.collect(0.0)) is not None:
             yield found
+
+    def waits(self) -> Iterator[Round]:
+        """A stage whose step is done is about to wait for another, which may have stopped. Raises Broken."""
+        if self.pace == STAGGERED and self.exchange.busy:
+            yield from self._all(self.exchange.timeout, FREE)
 
     def before_update(self, thing: Any) -> Iterator[Round]:
         """Give something before an update and wait for all, as long as they come. Raises Broken."""

@@ -402,6 +402,16 @@ class Job:
     def _bound(self, span: Literal["step", "microbatch", "epoch"], index: int) -> None:
         self._tell(lambda sink: sink.boundary(span, index, self))
 
+    def waits(self) -> None:
+        """A step is done, and the process is about to wait for another rank: sinks that ask are told."""
+
+        def tell(sink: Sink) -> None:
+            waits = getattr(sink, "waits", None)
+            if waits is not None:
+                waits(self)
+
+        self._tell(tell)
+
     def quietly(self, action: Callable[[], None]) -> None:
         """Do something of tspec's own outside of a watched call, under the same protection."""
         quiet, self.threads.quiet = self.threads.quiet, True

@@ -61,6 +61,12 @@ class Sends(_Follows):
 class Receives(_Follows):
     """`irecv`, through which `recv` goes too."""
 
+    def before(self, args: tuple[Any, ...], kwargs: Keywords) -> None:
+        """The next step may open with what is received."""
+        self._messages.seen = True
+        if self._job.place.updated and not self._job.place.updating:
+            self._job.waits()
+
     def after(
         self,
         token: Any,
