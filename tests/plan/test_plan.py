@@ -5,8 +5,8 @@ from __future__ import annotations
 from tspec.plan.build import build
 from tspec.plan.model import Plan, RulePlan
 from tspec.plan.reads import Column
-from tspec.plan.spell import spell, spell_claim
 from tspec.resolve import load_text, rules
+from tspec.resolve.text import claim_text, text
 
 HEAD = "edition 2026\n\nmodule t\n\nuse std.torch\n\n"
 
@@ -77,7 +77,7 @@ def test_a_guard_is_what_context_and_the_call_decide() -> None:
         "for c in calls(forward)\nwhen step > 3 and c.module.root and finite(c.output)\nexpect step < 9"
     )
     assert found.guard is not None
-    assert spell(found.guard) == "(step > 3) and c.module.root"
+    assert text(found.guard) == "step > 3 and c.module.root"
 
 
 def test_history_has_no_guard_as_it_needs_every_value() -> None:
@@ -119,4 +119,4 @@ def test_claims_are_spelled_as_they_are_written() -> None:
     ):
         [found] = plan(f"for p in parameters\neach step\n{claim}").rules
         assert isinstance(found.rule, rules.Rule)
-        assert spell_claim(found.rule.expect) == claim
+        assert f"expect {claim_text(found.rule.expect)}" == claim

@@ -58,20 +58,6 @@ def when(rule: Rule) -> str:
     return "" if rule.when is None else text(rule.when)
 
 
-def claim(found: Claim) -> str:
-    """What is expected."""
-    match found:
-        case rules.Holds(condition=condition):
-            return text(condition)
-        case rules.Contains(event=event):
-            return f"contains {pattern_text(event)}"
-        case rules.Ordered(events=events, edge=edge):
-            return f" {edge} ".join(map(pattern_text, events))
-        case rules.OnlyDuring(subject=subject, change=change, events=events):
-            of = f"changed({text(subject)})" if change else text(subject)
-            return f"{of} only during {' or '.join(map(pattern_text, events))}"
-
-
 def action(responses: tuple[Response, ...]) -> str:
     """`warn, stop after 3 consecutive`."""
     return ", ".join(map(_response, responses))

@@ -13,6 +13,7 @@ from tspec.logic.implied import renamed
 from tspec.logic.occurrences import unfiltered
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Holds, Rule, Vocabulary, Window
+from tspec.resolve.text import claim_text
 from tspec.resolve.walk import parts
 from tspec.source import NOWHERE
 
@@ -70,7 +71,7 @@ def _conditions(old: Rule, new: Rule, like: Rule) -> Iterator[_Aspect]:
     if old.expect != like.expect:
         bare = replace(old, when=None)
         alone = (bare, replace(bare, expect=like.expect))
-        yield _Aspect("expect", clauses.claim(old.expect), clauses.claim(new.expect), alone)
+        yield _Aspect("expect", claim_text(old.expect), claim_text(new.expect), alone)
 
 
 def _occurrences(old: Rule, new: Rule, like: Rule) -> Iterator[_Aspect]:

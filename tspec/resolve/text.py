@@ -57,6 +57,20 @@ def pattern_text(event: rules.EventPattern) -> str:
     return f"{names}({_filters(event.filters)})" if event.filters else names
 
 
+def claim_text(claim: rules.Claim) -> str:
+    """What a rule expects, as the language writes it after `expect`."""
+    match claim:
+        case rules.Holds(condition):
+            return text(condition)
+        case rules.Contains(event):
+            return f"contains {pattern_text(event)}"
+        case rules.Ordered(events, edge):
+            return f" {edge} ".join(map(pattern_text, events))
+        case rules.OnlyDuring(subject, change, events):
+            what = f"changed({text(subject)})" if change else text(subject)
+            return f"{what} only during {' or '.join(map(pattern_text, events))}"
+
+
 def _calls(expr: rules.Calls) -> str:
     inside = [*expr.event.events, *([_filters(expr.event.filters)] if expr.event.filters else [])]
     return f"calls({', '.join(inside)})"

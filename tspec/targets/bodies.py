@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from tspec.plan.events import is_windows_call
 from tspec.plan.model import Plan, RulePlan
 from tspec.plan.reads import Column
-from tspec.plan.spell import spell
 from tspec.plan.walk import holds_tensors, plain, variables, walk
 from tspec.resolve import rules as r
 from tspec.resolve import types as t
+from tspec.resolve.text import text
 from tspec.targets.joints import Joints, is_leaf
 from tspec.targets.literals import comment, identifier, literal
 from tspec.targets.scalars import Scalars
@@ -94,7 +94,7 @@ def _reads(expr: r.Expr) -> bool:
 
 
 def _spelled(frame: str, expr: r.Expr) -> str:
-    return f"old({spell(expr)})" if frame == "was" else spell(expr)
+    return f"old({text(expr)})" if frame == "was" else text(expr)
 
 
 def _head(s: Scalars) -> Iterator[str]:
@@ -268,7 +268,7 @@ def _decide(w: _Writer) -> None:
     w.put(f"if rule.decide(w, {names}, {when}, expect):")
     w.depth += 1
     shown = "".join(
-        f"({literal(spell(expr))}, {s.code(expr, 'end')}), "
+        f"({literal(text(expr))}, {s.code(expr, 'end')}), "
         for expr in _evidence(rule)
         if not _whole_tensor(expr)
     )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from tspec.plan.build import build
 from tspec.plan.events import fields_of
 from tspec.plan.model import Plan, RulePlan
-from tspec.plan.spell import spell_claim
 from tspec.resolve import rules as r
+from tspec.resolve.text import claim_text
 from tspec.targets.bodies import INDENT, Body, body, comment_of
 from tspec.targets.hooks import declared, hooks, windows_of
 from tspec.targets.literals import comment, literal
@@ -109,7 +109,7 @@ def _rule(one: RulePlan, text: Body) -> dict[str, object]:
         "lines": text.lines or (f"{INDENT}pass",),
         "joint": text.joint,
         "read": literal(text.read),
-        "declared": declared(one, one.rule.doc or said or spell_claim(one.rule.expect)),
+        "declared": declared(one, one.rule.doc or said or f"expect {claim_text(one.rule.expect)}"),
     }
 
 
