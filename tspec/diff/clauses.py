@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tspec.resolve import rules
-from tspec.resolve.rules import Claim, Duration, For, Response, Rule, Window
+from tspec.resolve.rules import Duration, For, Response, Rule, Window
 from tspec.resolve.text import pattern_text, text
 from tspec.syntax import nodes
 from tspec.syntax.format_declarations import declaration
