@@ -13,7 +13,6 @@ from tspec.check.interpret.frames import Frame, Grouped
 from tspec.check.interpret.instances import Job, instances
 from tspec.check.interpret.timeline import Call, Timeline
 from tspec.diff.casting import Casting
-from tspec.diff.clauses import claim as claim_text
 from tspec.diff.scene import MOST_WINDOWS, earlier_windows, trace_of
 from tspec.diff.stage import CannotStage, Stage
 from tspec.diff.standing_in import standing_in
@@ -22,7 +21,7 @@ from tspec.logic.values import Something, Thing
 from tspec.logic.violations import Pair
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Rule
-from tspec.resolve.text import text
+from tspec.resolve.text import claim_text, text
 from tspec.resolve.type_names import plain
 from tspec.resolve.walk import walk
 from tspec.trace.model import Missing, Ref, Tensor, Trace
