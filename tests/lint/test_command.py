@@ -154,3 +154,26 @@ def test_z3_is_imported_only_where_it_is_asked() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout == "0 False False\n", done.stderr
+
+
+def test_what_ships_is_not_mended() -> None:
+    assert tspec("lint", "std.hygiene").exit_code == 0
+    result = tspec("lint", "std.hygiene", "--fix")
+    assert result.exit_code == 2 and "`std.hygiene` ships with tspec" in result.stderr
+
+
+def test_an_allowance_of_what_is_not_looked_for_is_not_unused() -> None:
+    allowed = f"// tspec: allow TS0443 because everybody knows\n{MENDED}"
+    Path("rules.tspec").write_text(HEAD + allowed)
+    look = ("lint", "rules.tspec", "--output-format", "json")
+    assert codes(tspec(*look)) == ["TS0490"]
+    assert codes(tspec(*look, "--ignore", "TS0443")) == []
+    assert codes(tspec(*look, "--select", "TS0490")) == []
+    Path("tspec.toml").write_text('[lint.per-file-ignores]\n"rules.tspec" = ["TS0443"]\n')
+    assert codes(tspec(*look)) == []
+
+
+def test_lines_that_end_as_on_windows_are_mended() -> None:
+    Path("rules.tspec").write_bytes((HEAD + RULE).replace("\n", "\r\n").encode())
+    assert tspec("lint", "rules.tspec", "--fix").exit_code == 0
+    assert Path("rules.tspec").read_bytes() == (HEAD + MENDED).encode()

@@ -166,6 +166,9 @@ def _results(findings: tuple[Finding, ...], loaded: Loaded) -> Results:
 
 def _mended(paths: list[Path], settings: Settings, mending: Mending) -> Mended:
     """Mend what can be mended; with `--diff` print it, else write the files."""
+    shipped = next((path for path in paths if not path.exists()), None)
+    if shipped is not None:
+        raise typer.BadParameter(f"`{shipped}` ships with tspec: copy it to mend it")
     from tspec.cli.fmt import Outcome, unified
     from tspec.lint import mend
     from tspec.resolve import load

@@ -116,16 +116,13 @@ def _harmful(chosen: Sequence[Finding], before: Loaded, after: Loaded) -> tuple[
         broken = {each.source.path for each in after.diagnostics if each.severity == "error"}
         touching = tuple(each for each in chosen if each.diagnostic.source.path in broken)
         return touching or tuple(chosen)
-    if len(safe) < len(chosen):
-        # What an unsafe fix does to a rule is what was asked for.
-        return ()
     assert before.program is not None
-    changed = _changed(before.program.rules, after.program.rules)
-    return (
-        tuple(each for each in safe if not each.invariant or each.invariant in changed)
-        if changed
-        else ()
-    )
+    # What an unsafe fix does to its rule is what was asked for.
+    excused = {each.invariant for each in chosen if each not in safe}
+    changed = _changed(before.program.rules, after.program.rules) - excused
+    if not changed:
+        return ()
+    return tuple(each for each in safe if not each.invariant or each.invariant in changed)
 
 
 def _changed(before: Sequence[Rule], after: Sequence[Rule]) -> set[str]:

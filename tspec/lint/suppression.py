@@ -7,7 +7,7 @@ there. Without a reason it allows nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tspec.diagnostics import Diagnostic, did_you_mean
@@ -57,10 +57,10 @@ def sift(found: Iterable[Finding], checked: Checked) -> Iterator[Finding]:
         if not covering:
             yield finding
     for each in allowances:
-        for finding in _about(each, known, used, settings.selects):
-            if settings.selects(finding.code) and not settings.ignores(
-                finding.code, each.source.path
-            ):
+        path = each.source.path
+        looked_for = {c for c in known if settings.selects(c) and not settings.ignores(c, path)}
+        for finding in _about(each, known, used, looked_for):
+            if settings.selects(finding.code) and not settings.ignores(finding.code, path):
                 yield finding
 
 
@@ -68,7 +68,7 @@ def _about(
     each: Allowance,
     known: set[str],
     used: set[tuple[Span, str, str]],
-    looked_for: Callable[[str], bool],
+    looked_for: set[str],
 ) -> Iterator[Finding]:
     if each.wrong:
         hint = "write `// tspec: allow TS0402 because …`"
@@ -85,7 +85,7 @@ def _about(
     stale = [
         (code, span)
         for code, span in each.codes
-        if code in known and looked_for(code) and (each.span, each.source.path, code) not in used
+        if code in looked_for and (each.span, each.source.path, code) not in used
     ]
     for code, span in stale:
         fix = _without(each, [code for code, _ in stale])
