@@ -117,5 +117,5 @@ def test_what_was_learnt_is_not_asked_again() -> None:
     old, new = rules(STEP + "loss + 1 > 4", STEP + "loss > 3")
     pair = Pair(old, new)
     first = pair.only("new").situation
-    assert first is not None and pair.rule_out(first)
+    assert first is not None and pair.rule_out(first, "new")
     assert pair.only("new").situation != first

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Literal
 
@@ -50,8 +51,9 @@ class _Direction:
 
 def relate(old: Rule, new: Rule, vocabulary: Vocabulary, *, shown: bool = True) -> Related:
     """Compare the situations that two rules call violated. `shown`: witnesses are to be read."""
-    gained = _only("new", old, new, vocabulary, shown)
-    lost = _only("old", old, new, vocabulary, shown)
+    pairs = _Pairs(old, new, vocabulary)
+    gained = _only("new", pairs, shown)
+    lost = _only("old", pairs, shown)
     found = tuple(each.witness for each in (gained, lost) if each.witness is not None)
     if gained.differs is False and lost.differs is False:
         return Related("equivalent")
@@ -76,11 +78,28 @@ def _bound(gained: _Direction, lost: _Direction) -> str:
     return ""
 
 
-def _only(side: Side, old: Rule, new: Rule, vocabulary: Vocabulary, shown: bool) -> _Direction:
+class _Pairs:
+    """The questions about two rules, with sums left open and as IEEE has them; made when asked."""
+
+    def __init__(self, old: Rule, new: Rule, vocabulary: Vocabulary) -> None:
+        self._of = (old, new, vocabulary)
+
+    @cached_property
+    def open(self) -> Pair:
+        """Sums and products of floats may be anything that keeps the order."""
+        return Pair(*self._of)
+
+    @cached_property
+    def exact(self) -> Pair:
+        """Sums and products bit by bit."""
+        return Pair(*self._of, exact=True)
+
+
+def _only(side: Side, pairs: _Pairs, shown: bool) -> _Direction:
     """What is violated for this side's rule only, first with sums left open, then as IEEE has them."""
     unsure: Witness | None = None
     for exact in (False, True):
-        pair = Pair(old, new, vocabulary, exact=exact)
+        pair = pairs.exact if exact else pairs.open
         left_out = False
         last: Situation | None = None
         for number in range(1 if exact else TRIES):
@@ -106,7 +125,7 @@ def _only(side: Side, old: Rule, new: Rule, vocabulary: Vocabulary, shown: bool)
             else:
                 _learn(pair, side, seen.frames)
             if seen is None or found.situation == last:
-                left_out = pair.rule_out(found.situation)
+                left_out = pair.rule_out(found.situation, side)
                 if not left_out:
                     break
             last = found.situation

@@ -45,6 +45,8 @@ class Pair:
         self.limit = limit
         self._solver = z3.Solver(ctx=self.versions.base.context)
         self._facts: list[z3.BoolRef] = []
+        """What sums and products were found to be."""
+        self._left_out: Mapping[Side, list[z3.BoolRef]] = {"old": [], "new": []}
 
     @property
     def rules(self) -> Mapping[Side, Rule]:
@@ -78,8 +80,9 @@ class Pair:
         other: Side = "new" if side == "old" else "old"
         there = self.versions.violated[side]
         if not self.comparable:
-            return _of_one(self._ask([there]), self.rules[side], side)
-        return self._ask([there, z3.Not(self.versions.violated[other])])
+            return _of_one(self._ask([there, *self._left_out[side]]), self.rules[side], side)
+        there = z3.And(there, z3.Not(self.versions.violated[other]))
+        return self._ask([there, *self._left_out[side]])
 
     def _ask(self, claims: Sequence[z3.BoolRef]) -> Difference:
         """The plainest situation of which the claims are so: few things missing, all in order."""
@@ -208,8 +211,8 @@ class Pair:
         """Whether something is left open that could be asked exactly: sums and products of floats."""
         return not self.exact and self.versions.base.numbers.left_open
 
-    def rule_out(self, situation: Situation) -> bool:
-        """Ask for another situation than this one, which no job has; False if there is no other."""
+    def rule_out(self, situation: Situation, side: Side) -> bool:
+        """Ask for another situation than this one, of which no job was found; False if there is no other."""
         same = []
         for read, value in situation.reads.items():
             leaf = self.versions.encoder(read.member, read.side or "old").leaves.get(
@@ -223,7 +226,7 @@ class Pair:
                 same.append(met.known if decided is not None else z3.Not(met.known))
                 same += [] if decided is None else [met.value == decided]
         if same:
-            self._facts.append(z3.Not(z3.And(*same)))
+            self._left_out[side].append(z3.Not(z3.And(*same)))
         return bool(same)
 
     # --- models ---------------------------------------------------------------------------------
