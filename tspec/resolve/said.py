@@ -10,10 +10,10 @@ from tspec.resolve import rules, torch_names, types
 from tspec.resolve.fields import FEATURES
 from tspec.resolve.operators import named
 from tspec.resolve.place import Place
-from tspec.resolve.scripted import Bare, ClassSaid, Named, Said, Several, TensorSaid
+from tspec.resolve.scripted import Bare, ClassSaid, Entries, Named, Said, Several, TensorSaid
 from tspec.resolve.tensors import RESULTS
 from tspec.resolve.type_names import comparable, item_of, plain
-from tspec.resolve.types import Entity, Optional, SetOf, Type
+from tspec.resolve.types import Entity, MapOf, Optional, SetOf, Type
 from tspec.syntax import nodes
 
 TENSOR_FEATURES: Mapping[str, Type] = {**FEATURES, **{str(f): of for f, of in RESULTS.items()}}
@@ -23,8 +23,10 @@ TENSOR_FEATURES: Mapping[str, Type] = {**FEATURES, **{str(f): of for f, of in RE
 def said(node: nodes.Expr, of: Type, place: Place) -> Said:
     """The value that a script gives to something of a type. Raises Refused, after it was reported."""
     kind = plain(of)
-    if isinstance(node, nodes.Name) and node.text == "absent" and isinstance(of, Optional):
-        return Bare("absent", node.span)
+    if isinstance(node, nodes.Name) and node.text == "absent":
+        if isinstance(of, Optional):
+            return Bare("absent", node.span)
+        place.refuse("TS0133", f"this is {named(kind)}, and never absent", node)
     if kind == types.TENSOR:
         return _tensor(node, of, place)
     if isinstance(kind, Entity):
@@ -37,6 +39,8 @@ def said(node: nodes.Expr, of: Type, place: Place) -> Said:
         return Several(
             tuple(said(each, item, place) for each in node.items), isinstance(kind, SetOf)
         )
+    if isinstance(kind, MapOf):
+        return _entries(node, kind, place)
     if kind == types.GROUP:
         return _group(node, place)
     return _constant(node, kind, place)
@@ -88,6 +92,25 @@ def _number(node: nodes.Expr) -> float | None:
     if isinstance(node, nodes.Negative) and isinstance(node.value, nodes.Name):
         return -math.inf if node.value.text == "inf" else None
     return None
+
+
+def _entries(node: nodes.Expr, kind: MapOf, place: Place) -> Said:
+    """`[entry("w", tensor(norm: 1.0))]`."""
+    found: dict[str, Said] = {}
+    for each in node.items if isinstance(node, nodes.List) else (node,):
+        match each:
+            case nodes.Call(
+                function=nodes.Name(text="entry"),
+                arguments=(
+                    nodes.Argument(name=None, value=nodes.String(value=key)),
+                    nodes.Argument(name=None, value=value),
+                ),
+            ):
+                found[key] = said(value, kind.value, place)
+            case _:
+                hint = 'write `[entry("its key", 1), entry("another", 2)]`'
+                place.refuse("TS0133", f"this is {named(kind)}", each, hint)
+    return Entries(tuple(found.items()))
 
 
 def _group(node: nodes.Expr, place: Place) -> Said:

@@ -30,6 +30,13 @@ class Several:
 
 
 @dataclass(frozen=True, slots=True)
+class Entries:
+    """`[entry("w", 1), entry("b", 2)]`: a map."""
+
+    items: tuple[tuple[str, Said], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TensorSaid:
     """`tensor(norm: 2.0, finite: false)`: a tensor by the features that matter, the others ordinary."""
 
@@ -55,7 +62,7 @@ class Bare:
     span: Span = field(compare=False, repr=False)
 
 
-Said = bool | int | float | str | Named | Several | TensorSaid | ClassSaid | Bare
+Said = bool | int | float | str | Named | Several | Entries | TensorSaid | ClassSaid | Bare
 
 
 @dataclass(frozen=True, slots=True)

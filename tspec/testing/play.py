@@ -235,6 +235,8 @@ class _Rank:
             case scripted.Several(items=items, is_set=is_set):
                 found = map(partial(self.value, span=span), items)
                 return frozenset(found) if is_set else tuple(found)
+            case scripted.Entries(items=entries):
+                return {key: self.value(each, span) for key, each in entries}
             case TensorSaid(features=features, span=own):
                 said = {name: self.value(each, own) for name, each in features}
                 return tensor(said, digest_of(own.start, self.context.step), self.object())
