@@ -11,7 +11,7 @@ from typing import Literal
 from tspec.check.interpret.expressions import evaluate
 from tspec.check.interpret.frames import Frame
 from tspec.diff.scene import earlier_windows
-from tspec.diff.simpler import plain_situations, simpler_situations
+from tspec.diff.simpler import is_odd, plain_situations, simpler_situations
 from tspec.diff.witness import Seen, Witness, play, unstaged
 from tspec.logic.situations import Read, Side, Situation
 from tspec.logic.violations import Pair
@@ -161,6 +161,11 @@ def _simplest(pair: Pair, side: Side, situation: Situation, seen: Seen) -> Witne
             and not (len(again.witness.given) > len(shown.witness.given))
         ):
             best, shown = candidate, again
+    if any(is_odd(value) for value in best.reads.values()):
+        # Numbers that hang together are changed together.
+        plain = _with_plain_numbers(pair, side, best)
+        if plain is not None and len(plain[1].witness.line) < len(shown.witness.line):
+            return plain[1].witness
     return shown.witness
 
 

@@ -54,6 +54,11 @@ def plain_situations(pair: Pair, situation: Situation) -> Iterator[Situation]:
         yield replace(situation, reads={**situation.reads, **new})
 
 
+def is_odd(value: Known) -> bool:
+    """A number that nobody would have chosen."""
+    return isinstance(value, float) and math.isfinite(value) and len(repr(value)) > 6
+
+
 def _is_number(read: Read, situation: Situation) -> bool:
     """A float, or an int that is no place in the run."""
     if isinstance(situation.reads[read], Missing):
