@@ -16,6 +16,7 @@ BENCHMARKS = {
     "compiling": "compiling 100 rules",
     "reviewing": "reviewing 1,000 rules",
     "checking": "checking a million events offline",
+    "testing": "testing rules, changing them, asking why",
     "jobs": "recording and running beside the plain run",
     "against_traincheck": "against TrainCheck 0.2.0 on one script",
 }

@@ -15,7 +15,7 @@ from tspec.testing.mutate import mutate
 from tspec.testing.play import play
 from tspec.trace.write import TraceWriter, write_meta
 
-PACKS = ("health", "hygiene", "data", "precision", "replicas")
+PACKS = ("health", "hygiene", "data", "precision", "replicas", "losses")
 PARAMETERS, STEPS, RANKS = 100, 300, 2
 
 
@@ -51,6 +51,9 @@ def recording(folder: Path) -> int:
 def main() -> None:
     """Print the times."""
     paths = ["specs/essentials", *(f"specs/{pack}" for pack in PACKS)]
+    program = load([ROOT / path for path in paths], tests=True).program
+    assert program is not None
+    size = f"{len(program.tests)} tests of {len(program.rules)} rules"
     for what in (
         ["--executors", "interpreter"],
         ["--executors", "interpreter", "--coverage"],
@@ -58,9 +61,7 @@ def main() -> None:
         ["--executors", "all"],
     ):
         took = once(Command([*TSPEC, "test", *paths, *what, "--no-config"])).wall
-        print(f"  tspec test (61 tests, 51 rules) {' '.join(what)}: {took:.1f} s")
-    program = load([ROOT / path for path in paths], tests=True).program
-    assert program is not None
+        print(f"  tspec test, {size}, {' '.join(what) or 'as it is'}: {took:.1f} s")
     began = time.perf_counter()
     found = mutate(program, program.rules)
     took = time.perf_counter() - began
