@@ -135,9 +135,7 @@ def check(seed: int, seen: Counter[str]) -> None:
     assert all(each.confirmed for each in said.witnesses) or said.relation == "unknown", context
 
 
-@settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 10**9))
 def test_no_situation_of_a_grid_contradicts(seed: int) -> None:
     check(seed, Counter())

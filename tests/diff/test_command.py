@@ -137,6 +137,13 @@ def test_a_revision_is_compared_with_what_lies_in_the_folder(repository: Path) -
     }
 
 
+def test_a_file_or_folder_of_a_revision(repository: Path) -> None:
+    assert changes(repository, "main:rules", "rules") == BOTH
+    assert changes(repository, "main:rules/health.tspec", "work:rules/health.tspec") == BOTH
+    assert changes(repository / "rules", "main:./health.tspec", "health.tspec") == BOTH
+    assert "no `nothing` in `main`" in diff(repository, "main:nothing", "rules").stderr
+
+
 def test_files_and_folders(tmp_path: Path) -> None:
     old = write(tmp_path / "a")
     new = write(tmp_path / "b", LIMITS.replace("10", "5"))

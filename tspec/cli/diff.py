@@ -32,8 +32,8 @@ def diff(
         list[str],
         typer.Argument(
             metavar="OLD NEW | A..B [PATHS] | REV [PATHS]",
-            help="Two files, folders or modules; two git revisions; or a revision and what lies "
-            "in the folder.",
+            help="Two files, folders or modules (REV:PATH for those of a git revision); two "
+            "revisions; or a revision and what lies in the folder.",
             show_default=False,
         ),
     ],

@@ -52,7 +52,7 @@ def from_driver(arguments: Sequence[str]) -> Asked:
 
 
 def asked(arguments: Sequence[str]) -> Asked:
-    """Two paths, two revisions, or a revision against what lies in the folder.
+    """Two paths, each perhaps of a revision; two revisions; a revision against what lies in the folder.
 
     Raises WrongCall, NoRevision and Unreadable.
     """
@@ -60,8 +60,8 @@ def asked(arguments: Sequence[str]) -> Asked:
     if not Path(first).exists() and ".." in first and not first.startswith("."):
         return _range(first, rest)
     if len(arguments) == 2 and not _is_revision(first) and not _is_revision(rest[0]):
-        old, new = (load_side(each, [Path(each)]) for each in arguments)
-        return Asked(old, new)
+        with ExitStack() as stack:
+            return Asked(_side_of(first, stack), _side_of(rest[0], stack))
     if not _is_revision(first):
         if len(arguments) < 2:
             raise WrongCall(f"`{first}` is no revision, and there is nothing to compare it with")
@@ -69,6 +69,20 @@ def asked(arguments: Sequence[str]) -> Asked:
     if rest and _is_revision(rest[0]):
         return _of_revisions(first, rest[0], rest[1:])
     return _of_revisions(first, None, rest)
+
+
+def _side_of(word: str, stack: ExitStack) -> Side:
+    """A path, module or pack; or `REV:PATH`, as git writes a file or folder of a revision."""
+    revision, colon, path = word.partition(":")
+    if not colon or Path(word).exists() or commit_of(revision) is None:
+        return load_side(word, [Path(word)])
+    top = repository()
+    inside = _within(top, Path(path)) if path.startswith(("./", "../")) else Path(path)
+    folder = stack.enter_context(laid_out(specs_of(revision, top)))
+    if not (folder / inside).exists():
+        raise WrongCall(f"there is no `{inside}` in `{revision}`")
+    shown = {f"{folder}/": f"{revision}:"}
+    return load_side(revision, [folder / inside], project=folder, shown=shown)
 
 
 def _is_revision(word: str) -> bool:
