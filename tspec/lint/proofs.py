@@ -5,20 +5,23 @@ What can be seen without a question is: of many rules, few are worth one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tspec.lint.leaves import entangled, something_may_follow
 from tspec.lint.responses import strongest
-from tspec.lint.shapes import Key, Shape, shape_of, stricter
+from tspec.lint.shapes import Key, Shape, kind_of, shape_of, stricter
 from tspec.resolve.rules import Contains, EventPattern, Expr, Rule
 
 if TYPE_CHECKING:
     from tspec.logic import Note
 
 # tspec.logic imports z3, which rules that only look at the text do without.
+
+NEAR = 50
+"""Of very many rules of one shape each is compared with so many on either side, by its numbers."""
 
 Pair = tuple[Rule, Rule]
 """A rule that says nothing of its own, and one that is violated wherever it is."""
@@ -80,8 +83,8 @@ class Proofs:
         alive = [rule for rule in self._alive if id(rule) not in repeated]
         found = list(_by_thresholds(alive))
         done = {id(rule) for rule, _ in found}
-        left = list(_first_of_each_shape([rule for rule in alive if id(rule) not in done]))
-        return (*found, *_by_proof(left))
+        left = [rule for rule in alive if id(rule) not in done]
+        return (*found, *_for_all_of_a_kind(_by_proof(_first_of_each_kind(left)), left))
 
     @cached_property
     def repeated(self) -> tuple[Pair, ...]:
@@ -93,8 +96,7 @@ class Proofs:
             earlier = first.setdefault((shape.key, shape.numbers), rule)
             if earlier is not rule:
                 found.append((rule, earlier))
-        left = list(_first_of_each_shape(list(first.values())))
-        return (*found, *_proved_equal(left))
+        return (*found, *_proved_equal(_first_of_each_kind(list(first.values()))))
 
     @cached_property
     def _alive(self) -> list[Rule]:
@@ -117,27 +119,44 @@ def _by_thresholds(found: Sequence[Rule]) -> Iterator[Pair]:
     for rule in found:
         by_shape.setdefault(shape_of(rule).key, []).append(rule)
     for alike in by_shape.values():
-        for weak in alike:
+        ordered = sorted(alike, key=lambda rule: shape_of(rule).numbers)
+        for place, weak in enumerate(ordered):
+            near = ordered[max(0, place - NEAR) : place + NEAR + 1]
             strong = next(
-                (
-                    each
-                    for each in alike
-                    if each is not weak and _may_replace(each, weak) and stricter(each, weak)
-                ),
-                None,
+                (each for each in near if each is not weak and _says_more(each, weak)), None
             )
             if strong is not None:
                 yield weak, strong
 
 
-def _first_of_each_shape(found: Sequence[Rule]) -> Iterator[Rule]:
-    """Rules of one shape were compared by their thresholds: one stands for all before z3."""
-    seen: set[Key] = set()
+def _says_more(strong: Rule, weak: Rule) -> bool:
+    return _may_replace(strong, weak) and stricter(strong, weak)
+
+
+def _kind(rule: Rule) -> Key:
+    return (kind_of(rule), rule.draft, strongest(rule))
+
+
+def _first_of_each_kind(found: Sequence[Rule]) -> list[Rule]:
+    """One rule stands for all before z3 that differ from it in numbers, texts, classes and events."""
+    first: dict[Key, Rule] = {}
     for rule in found:
-        key = (shape_of(rule).key, rule.draft, strongest(rule))
-        if key not in seen:
-            seen.add(key)
-            yield rule
+        first.setdefault(_kind(rule), rule)
+    return list(first.values())
+
+
+def _for_all_of_a_kind(pairs: Iterable[Pair], found: Sequence[Rule]) -> Iterator[Pair]:
+    """The pairs, and for the others of the weaker rule's kind whether the stronger implies them too."""
+    by_kind: dict[Key, list[Rule]] = {}
+    for rule in found:
+        by_kind.setdefault(_kind(rule), []).append(rule)
+    for weak, strong in pairs:
+        from tspec.logic import implies
+
+        yield weak, strong
+        for other in by_kind[_kind(weak)]:
+            if other is not weak and other is not strong and implies(strong, other).yes:
+                yield other, strong
 
 
 def _by_proof(found: Sequence[Rule]) -> Iterator[Pair]:

@@ -6,6 +6,7 @@ comparisons say; z3 is left to those of which the text differs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -25,38 +26,57 @@ class Shape:
 
 def shape_of(rule: Rule) -> Shape:
     """The shape of a rule's meaning; its name, actions and documentation take no part."""
-    numbers: list[float] = []
-    places = {clause.variable: place for place, clause in enumerate(rule.subjects)}
-    key = tuple(
-        _key(part, places, numbers)
-        for part in (rule.subjects, rule.across, rule.window, rule.when, rule.expect)
-    )
-    return Shape(key, tuple(numbers))
+    reading = _Reading(rule)
+    key = reading.rule(rule)
+    return Shape(key, tuple(reading.numbers))
 
 
-def _key(value: Any, places: dict[str, int], numbers: list[float]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_key(each, places, numbers) for each in value)
-    if isinstance(value, rules.Variable):
-        return ("variable", places.get(value.name, value.name))
-    if isinstance(value, Constant) and not isinstance(value.value, str | bool):
-        numbers.append(value.value)
-        return ("number", str(value.type))
-    if not is_dataclass(value) or isinstance(value, type):
-        return value
-    return (
-        type(value).__name__,
-        *(
-            _key(getattr(value, each.name), places, numbers)
-            for each in fields(value)
-            if each.compare and each.name not in ("variable", "type")
-        ),
-    )
+def kind_of(rule: Rule) -> Key:
+    """The shape without texts, classes and events too: what rules that a program wrote have in common."""
+    return _Reading(rule, coarse=True).rule(rule)
+
+
+class _Reading:
+    """One walk over a rule, or over a part of it, that gathers its numbers."""
+
+    def __init__(self, rule: Rule | None = None, coarse: bool = False) -> None:
+        subjects = rule.subjects if rule is not None else ()
+        self._places = {clause.variable: place for place, clause in enumerate(subjects)}
+        self._coarse = coarse
+        self.numbers: list[float] = []
+
+    def rule(self, rule: Rule) -> Key:
+        """The key of a whole rule."""
+        parts = (rule.subjects, rule.across, rule.window, rule.when, rule.expect)
+        return tuple(map(self.key, parts))
+
+    def key(self, value: Any) -> Any:
+        """The key of a part."""
+        if isinstance(value, tuple):
+            return tuple(map(self.key, value))
+        if isinstance(value, rules.Variable):
+            return ("variable", self._places.get(value.name, value.name))
+        if isinstance(value, Constant) and not isinstance(value.value, bool | str):
+            self.numbers.append(value.value)
+            return ("number", str(value.type))
+        if self._coarse and isinstance(value, Constant):
+            return ("constant", str(value.type))
+        if self._coarse and isinstance(value, rules.EventPattern):
+            return ("events", len(value.events), self.key(value.filters))
+        if not is_dataclass(value) or isinstance(value, type):
+            return value
+        return (type(value).__name__, *(self.key(getattr(value, name)) for name in _said(value)))
+
+
+def _said(value: Any) -> Iterator[str]:
+    for each in fields(value):
+        if each.compare and each.name not in ("variable", "type"):
+            yield each.name
 
 
 def stricter(strong: Rule, weak: Rule) -> bool:
     """Of two rules of one shape: the one is violated wherever the other is, by their thresholds alone."""
-    if strong.across and shape_of_when(strong) != shape_of_when(weak):
+    if strong.across and _when(strong) != _when(weak):
         return False
     due = _follows(weak.when, strong.when)
     if isinstance(strong.expect, Holds) and isinstance(weak.expect, Holds):
@@ -64,11 +84,10 @@ def stricter(strong: Rule, weak: Rule) -> bool:
     return due
 
 
-def shape_of_when(rule: Rule) -> tuple[Any, ...]:
+def _when(rule: Rule) -> Key:
     """The shape of a rule's `when`, with its numbers."""
-    numbers: list[float] = []
-    places = {clause.variable: place for place, clause in enumerate(rule.subjects)}
-    return (_key(rule.when, places, numbers), *numbers)
+    reading = _Reading(rule)
+    return (reading.key(rule.when), *reading.numbers)
 
 
 def _follows(one: Expr | None, other: Expr | None) -> bool:
@@ -110,8 +129,7 @@ _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 def _numbers_equal(one: Expr, other: Expr) -> bool:
     """Two expressions of one shape have the same numbers in them."""
-    first: list[float] = []
-    second: list[float] = []
-    _key(one, {}, first)
-    _key(other, {}, second)
-    return first == second
+    first, second = _Reading(), _Reading()
+    first.key(one)
+    second.key(other)
+    return first.numbers == second.numbers
