@@ -4,6 +4,7 @@ import builtins
 import gc
 import sys
 import textwrap
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -336,3 +337,23 @@ def test_functions_of_the_script_and_of_later_imports(
     assert out.strip() == f"['--x', '1'] __main__ {script}"
     assert err.count("generate.wrong is not recorded") == 1
     assert not seen.finished
+
+
+class Forgets(Seen):
+    """Keeps no call, and with it no tensor."""
+
+    def begin(self, call: Call, source: Source) -> None:
+        pass
+
+
+def test_a_model_that_the_script_drops_is_let_go() -> None:
+    loader = data()
+    with Job(SPEC, [Forgets()]) as job:
+        first = network()
+        train(first, torch.optim.SGD(first.parameters(), lr=0.1), loader)
+        dropped = weakref.ref(first)
+        first = network()
+        train(first, torch.optim.SGD(first.parameters(), lr=0.1), loader)
+        gc.collect()
+        assert dropped() is None
+        assert {ref.partition(".")[0] for ref in job.subjects("parameter")} == {"Sequential#2"}

@@ -163,8 +163,11 @@ class Models:
         return best
 
     def refresh(self) -> None:
-        """Look at the roots again: layers may have been replaced."""
-        tables = Tables()
+        """Look at the roots again: layers may have been replaced, and models let go.
+
+        The last tables go first: they are all that may still hold a model that the script has dropped.
+        """
+        tables = self.tables = Tables()
         for root in self.roots:
             module = root.module()
             if module is not None:
@@ -174,7 +177,6 @@ class Models:
         if shape != self._shape:
             self._shape = shape
             self.version += 1
-        self.tables = tables
         self.stale = False
 
     def name_of_parameter(self, tensor: torch.Tensor) -> str | None:
