@@ -91,3 +91,13 @@ def test_the_configuration_says_where_tests_are_and_how_much_is_enough(folder: P
     done = CliRunner().invoke(app, ["test", "--coverage"], catch_exceptions=False)
     assert done.exit_code == 1
     assert "1 test passed" in done.stdout and "never violated" in done.stdout
+
+
+def test_a_name_is_the_rule_of_ones_own_file_first(folder: Path) -> None:
+    (folder / "own.tspec").write_text(
+        RULES.replace("module rules", "module own").replace(
+            "use std.torch", "use std.torch\nuse std.hygiene"
+        )
+        + TESTS.split("\ntest")[1].replace('trace "runs', 'trace "specs/runs').join(["\ntest", ""])
+    )
+    assert run("test", "own.tspec") == (0, "1 test passed\n")

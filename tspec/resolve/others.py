@@ -87,15 +87,15 @@ def _of(found: object, asked: set[str]) -> tuple[T, ...]:
 
 
 def _rules_seen(scope: Scope, scopes: Sequence[Scope]) -> Mapping[str, str]:
-    """The rules that a file may name, its own and those of the modules that it sees."""
+    """The rules that a file may name: its own, then those of the modules that it sees."""
     found: dict[str, str] = {}
-    for other in scopes:
+    for other in sorted(scopes, key=lambda each: each.unit.key != scope.unit.key):
         if other.unit.key != scope.unit.key and other.unit.name not in scope.modules - {""}:
             continue
         for node in other.unit.file.declarations:
             if isinstance(node, nodes.Invariant):
                 module, name = other.unit.name, node.name.text
-                found[name] = f"{module}.{name}" if module else name
+                found.setdefault(name, f"{module}.{name}" if module else name)
     return found
 
 
