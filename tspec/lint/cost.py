@@ -6,15 +6,11 @@ activations depends on the model and is not counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from operator import eq, ge, gt, le, lt, ne
 
-from tspec.lint.conditions import parts_of
+from tspec.lint.steps import are_true_at, of_the_step
 from tspec.plan.reads import Column, reads_of
-from tspec.resolve import rules
-from tspec.resolve.rules import Expr, Rule
-from tspec.resolve.walk import walk
+from tspec.resolve.rules import Rule
 
 BYTES = 4_000_000_000
 """What a billion parameters in float32 take, by which a pass is shown to people."""
@@ -74,65 +70,9 @@ def often(rule: Rule) -> float:
     if window.once or window.span in ("epoch", "run"):
         return 0.0
     every = window.every.count if window.every and window.every.unit == "step" else 1
-    conditions = [part for part in parts_of(rule) if _reads_only_the_step(part)]
+    conditions = of_the_step(rule)
     if not conditions:
         return 1 / every
     steps = [step for step in STEADY if step % every == 0]
-    due = [step for step in steps if all(_value(part, step) for part in conditions)]
+    due = [step for step in steps if are_true_at(conditions, step)]
     return len(due) / len(STEADY)
-
-
-def _reads_only_the_step(expr: Expr) -> bool:
-    found = list(walk(expr))
-    named = [part for part in found if isinstance(part, rules.Ambient)]
-    return bool(named) and all(
-        isinstance(part, _PLAIN)
-        or (isinstance(part, rules.Ambient) and part.name == "step")
-        or (isinstance(part, rules.Function) and part.name == "divisible")
-        for part in found
-    )
-
-
-_PLAIN = (
-    rules.Constant, rules.Compare, rules.And, rules.Or, rules.Not, rules.Implies, rules.Arithmetic,
-)  # fmt: skip
-_COMPARE = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
-
-
-def _value(expr: Expr, step: int) -> float:
-    """The value of an expression over the step alone; truth is 1 and 0."""
-    match expr:
-        case rules.Constant(value=value):
-            return float(value)
-        case rules.Ambient():
-            return step
-        case rules.Compare(op=op, left=left, right=right):
-            return float(_COMPARE[op](_value(left, step), _value(right, step)))
-        case rules.Not(value=inner):
-            return 1 - _value(inner, step)
-        case rules.And(items=items):
-            return min(_values(items, step))
-        case rules.Or(items=items):
-            return max(_values(items, step))
-        case rules.Implies(left=left, right=right):
-            return max(1 - _value(left, step), _value(right, step))
-        case rules.Function(arguments=(left, right)):
-            return float(_value(left, step) % (_value(right, step) or 1) == 0)
-        case rules.Arithmetic(op=op, left=left, right=right):
-            return _reckoned(op, _value(left, step), _value(right, step))
-    raise TypeError(type(expr).__name__)
-
-
-def _values(items: tuple[Expr, ...], step: int) -> Iterator[float]:
-    return (_value(item, step) for item in items)
-
-
-def _reckoned(op: str, left: float, right: float) -> float:
-    match op:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-    return left / right if right else float("nan")
