@@ -18,11 +18,13 @@ ROOT = HERE.parents[1]
 FAST = {"gan", "fused_scaler", "own_optimizer", "accumulate", "layer_drop", "teacher"}
 JOBS = (
     "accumulate",
+    "averaged",
     "bfloat16_rounding",
     "checkpointed_and_compiled",
     "clears_at_the_end",
     "closure",
     "contrastive",
+    "critic",
     "ddp",
     "ddp --late",
     "ddp --start environment",
@@ -40,6 +42,7 @@ JOBS = (
     "layer_drop",
     "own_optimizer",
     "packed_sequences",
+    "pipeline",
     "policy_gradient",
     "resumed",
     "stops_within_an_epoch",

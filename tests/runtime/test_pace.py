@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,31 @@ def left(rank: int, port: int, folder: Path) -> None:
 
 def test_a_job_that_leaves_its_group_alone_ends_with_its_own_status(tmp_path: Path) -> None:
     assert ranks(left, tmp_path) == [0, 0]
+
+
+def unchecked(rank: int, port: int, folder: Path) -> None:
+    """Only the first rank is checked."""
+    join(rank, port)
+    os.environ["TSPEC_TIMEOUT"] = "5"
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    program = module(FINITE + "else stop")
+    with program.install(folder=folder) if rank == 0 else nullcontext():
+        for _ in range(4):
+            optimizer.zero_grad()
+            model(torch.ones(4, 3)).square().mean().backward()
+            optimizer.step()
+            dist.all_reduce(torch.ones(1))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def test_a_rank_that_is_not_checked_is_not_waited_for_long(tmp_path: Path) -> None:
+    began = time.monotonic()
+    assert ranks(unchecked, tmp_path) == [0, 0]
+    assert time.monotonic() - began < 45
+    assert counts(tmp_path)["unknown"] > 0
 
 
 def again(rank: int, port: int, folder: Path) -> None:

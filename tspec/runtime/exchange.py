@@ -60,6 +60,11 @@ class Exchange:
         return True
 
     @property
+    def connected(self) -> bool:
+        """All ranks have been here at least once."""
+        return self._carrier is not None and self._carrier.connected
+
+    @property
     def busy(self) -> bool:
         """Something was given that has not come back."""
         return bool(self.pending)
@@ -103,6 +108,7 @@ class _Carrier(threading.Thread):
     def __init__(self, link: Link) -> None:
         super().__init__(name="tspec", daemon=True)
         self._link = link
+        self.connected = False
         self._group: Any = None
         self._changed = threading.Condition()
         self._given: list[Any] = []
@@ -141,6 +147,7 @@ class _Carrier(threading.Thread):
         """Connect, then make rounds until the job ends or a rank is gone."""
         try:
             self._group = self._link.connected(self._leaves)
+            self.connected = self._group is not None
             while self._group is not None and (given := self._next()) is not None:
                 found = self._round(pickle.dumps(given, protocol=5))
                 if found is None:

@@ -65,6 +65,8 @@ class Job:
         self._lock = threading.RLock()
         self._said: set[str] = set()
         self._finished = False
+        self.calibrating = 0
+        """Statistics are taken, in so many calls."""
 
     # --- the life of a job ----------------------------------------------------------------------
 

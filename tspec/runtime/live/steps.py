@@ -74,13 +74,20 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
+class Calibrating:
+    """Statistics are taken in training mode without a graph, as of batch norms: nothing is evaluated."""
+
+
+@dataclass(frozen=True, slots=True)
 class Resumed:
     """A checkpoint was loaded that had made so many steps."""
 
     step: int
 
 
-Activity = Fetch | Clear | Forward | Backward | Update | Alive | Built | Said | Resumed
+Activity = (
+    Fetch | Clear | Forward | Backward | Update | Alive | Built | Said | Resumed | Calibrating
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +168,8 @@ def advance(place: Place, activity: Activity) -> Place:
         case Said(step):
             number = place.step + 1 if step is None else step
             return _open(replace(place, said=True), number)
+        case Calibrating():
+            return replace(place, phase="train")
         case Resumed(step):
             return place if place.ever_updated else replace(place, step=step)
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from tspec.runtime.live.convert import tensors_in
 from tspec.runtime.live.models import inner, unwrapped
-from tspec.runtime.live.steps import Forward
+from tspec.runtime.live.steps import Calibrating, Forward
 from tspec.runtime.live.watched import Role
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ class Calls:
         threads.modules += 1
         if threads.modules == 1:
             models.called_from_outside(module)
-            if next(unwrapped(module).parameters(), None) is not None:
+            if self._job.calibrating:
+                self._job.do(Calibrating())
+            elif next(unwrapped(module).parameters(), None) is not None:
                 mode = bool(unwrapped(module).training)
                 self._job.do(Forward(torch.is_grad_enabled(), mode))
             if self._job.staggered:
@@ -66,7 +68,31 @@ def _is_compiled(module: Any) -> bool:
     return type(module).__name__ == "OptimizedModule"
 
 
+class Calibrations:
+    """Follows `update_bn`, which passes data through a model in training mode for its statistics alone."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """It begins."""
+        self._job.calibrating += 1
+
+    def after(
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        """It is over."""
+        self._job.calibrating -= 1
+
+
 def install(job: Job) -> None:
     """Follow the calls of all modules."""
+    path = "torch.optim.swa_utils.update_bn"
+    job.functions.watch_path(Role("calibration", Calibrations(job), path=path))
     role = Role("forward pass", Calls(job), path=MODULE_CALL)
     job.functions.watch_method(nn.Module, "__call__", role)

@@ -1,0 +1,42 @@
+"""Two stages of a pipeline under torch's own 1F1B schedule."""
+
+import os
+import socket
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+
+
+def work(rank, port):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    dist.init_process_group("gloo", rank=rank, world_size=2)
+    torch.manual_seed(0)
+    layers = [nn.Sequential(nn.Linear(8, 16), nn.ReLU()), nn.Sequential(nn.Linear(16, 8))]
+    mod = layers[rank]
+    stage = PipelineStage(mod, rank, 2, torch.device("cpu"))
+    sched = Schedule1F1B(stage, n_microbatches=4, loss_fn=nn.MSELoss())
+    o = torch.optim.SGD(mod.parameters(), 0.1)
+    for i in range(8):
+        torch.manual_seed(i)
+        x = torch.randn(16, 8)
+        o.zero_grad()
+        losses = []
+        if rank == 0:
+            sched.step(x)
+        else:
+            sched.step(target=x, losses=losses)
+        o.step()
+    if rank == 1:
+        print("loss", torch.stack(losses).mean().item())
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    s = socket.socket()
+    s.bind(("127.0.0.1", 0))
+    p = s.getsockname()[1]
+    s.close()
+    mp.spawn(work, (p,), 2)
