@@ -162,6 +162,9 @@ class Casting:
     def _fold(self, fold: Fold, value: Any, at: At) -> None:
         if fold.scope == "group":
             places = [replace(at, rank=rank) for rank in range(self.stage.members)]
+            if fold.name in ("max", "min", "spread"):
+                self._extremes(fold, at, places)
+                return
         elif fold.scope == "time" and fold.over is not None:
             step = self._step
             places = [replace(at, window=at.window - n * step) for n in range(self._windows(fold))]
@@ -176,6 +179,23 @@ class Casting:
         value = _for_the_rest(fold.name, value, there, len(places))
         for place, item in zip(places, self._items(fold, value, len(places)), strict=True):
             self._offer(fold.value, item, place)
+
+    def _extremes(self, fold: Fold, at: At, places: Sequence[At]) -> None:
+        """The largest, the smallest and how far they lie apart, of one value over the members."""
+        asked = {
+            name: value
+            for read, value in self.situation.reads.items()
+            for name in ("max", "min", "spread")
+            if read.expr == replace(fold, name=name) and read.start == at.start
+            if isinstance(value, int | float)
+        }
+        zero = 0.0 if plain(fold.value.type) == types.FLOAT else 0
+        apart = asked.get("spread", zero)
+        high = asked.get("max", asked["min"] + apart if "min" in asked else apart)
+        low = asked.get("min", high - apart)
+        for place in places[:-1]:
+            self._offer(fold.value, high, place)
+        self._offer(fold.value, low, places[-1])
 
     def _windows(self, fold: Fold) -> int:
         assert fold.over is not None
@@ -235,6 +255,9 @@ class Casting:
             for _ in range(value - there):
                 self.stage.add_call(source.event, at)
             return
+        if isinstance(source, rules.Feature) and (source.name, fold.name) == ("shape", "count"):
+            self.stage.put_rank(source.tensor, value, at)
+            return
         if not isinstance(source, rules.Field):
             raise CannotStage
         of = plain(source.type)
@@ -292,6 +315,11 @@ class Casting:
 
     def _compare(self, op: str, left: Expr, right: Expr, truth: bool, at: At) -> None:
         bound = known_number(right)
+        numbers = (types.INT, types.FLOAT)
+        if bound is None and plain(left.type) in numbers and plain(right.type) in numbers:
+            beside = self._done.get((right, replace(at, window=0)), 1.0)
+            bound = beside if isinstance(beside, int | float) else 1.0
+            self._offer(right, bound, at)
         if bound is None or plain(left.type) not in (types.INT, types.FLOAT):
             if isinstance(right, rules.Constant) and op == "==" and truth:
                 self._offer(left, right.value, at)

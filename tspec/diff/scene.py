@@ -241,9 +241,21 @@ def _over(last: Mapping[str, Put], own: Mapping[str, Put]) -> dict[str, Put]:
     for name, value in own.items():
         below = found.get(name)
         if isinstance(value, Draft) and isinstance(below, Draft):
-            value = Draft({**below.features, **value.features})
+            value = _merged(below, value)
+        if isinstance(value, tuple) and isinstance(below, tuple) and len(value) == len(below):
+            pairs = zip(below, value, strict=True)
+            value = tuple(
+                _merged(one, other)
+                if isinstance(one, Draft) and isinstance(other, Draft)
+                else other
+                for one, other in pairs
+            )
         found[name] = value
     return found
+
+
+def _merged(below: Draft, above: Draft) -> Draft:
+    return Draft({**below.features, **above.features})
 
 
 MOST_WINDOWS = 130

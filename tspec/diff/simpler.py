@@ -65,6 +65,8 @@ def _is_number(read: Read, situation: Situation) -> bool:
         return False
     if isinstance(read.expr, rules.Ambient) and read.expr.name in ("step", "epoch", "microbatch"):
         return False
+    if isinstance(read.expr, rules.Fold) and read.expr.name == "count":
+        return False
     return plain(read.expr.type) in (types.INT, types.FLOAT)
 
 
@@ -126,7 +128,7 @@ def _constants(pair: Pair) -> list[float]:
     between += [a + sign * b / 2 for a in ordered[:4] for b in ordered[:4] for sign in (1, -1) if b]
     near = [n + d for n in ordered for d in (1.0, -1.0)]
     every = [1.0, 2.0, 0.0, 3.0, *ordered, *between, *near, 0.5, -1.0, 10.0]
-    return list(dict.fromkeys(round(each, 12) if each else 0.0 for each in every))[:32]
+    return list(dict.fromkeys(float(f"{each:.15g}") if each else 0.0 for each in every))[:32]
 
 
 def _texts(pair: Pair) -> list[str]:

@@ -75,7 +75,9 @@ class Stage:
         self.inner: dict[tuple[int, int], list[InnerCall]] = {}
         self.subjects: dict[Subject, None] = {}
         self.bound: dict[str, Put] = {}
-        """What each variable stands for: a Ref, a Draft, or the kind of call it is."""
+        """What each variable stands for: a Ref, or the kind of call it is."""
+        self.elements: dict[tuple[str, int, int], Draft] = {}
+        """(variable, rank, window) -> the tensor that it stands for there."""
         for clause in rule.subjects:
             self._bind(clause)
 
@@ -100,16 +102,18 @@ class Stage:
                 for at in self.places:
                     self._inner(clause.collection.event, at)
             return
-        made: Put = Draft() if kind == types.TENSOR else clause.variable
+        made: Put = clause.variable
         if isinstance(kind, Entity):
             made = self.new_subject(kind.kind, clause.variable)
         self.bound[clause.variable] = made
         base = clause.collection
         while isinstance(base, rules.Restrict):
             base = base.collection
-        if isinstance(base, rules.Field):
-            many = frozenset({made}) if isinstance(plain(base.type), types.SetOf) else (made,)
-            for at in self.places:
+        for at in self.places:
+            if kind == types.TENSOR:  # An element of a list is another tensor in each window.
+                made = self.elements[clause.variable, at.rank, at.window] = Draft()
+            if isinstance(base, rules.Field):
+                many = frozenset({made}) if isinstance(plain(base.type), types.SetOf) else (made,)
                 self.put(base, many, at)
 
     def new_subject(self, kind: str, name: str) -> Ref:
@@ -207,6 +211,13 @@ class Stage:
                     self.put(tensor, value, at)
             case rules.Feature(name=name, tensor=tensor) if expr.per is None and expr.dim is None:
                 self._put_feature(name, self.tensor(tensor, at), value)
+            case rules.Index(base=rules.Feature(name="shape", tensor=tensor), index=index):
+                self._put_size(self.tensor(tensor, at), index, value)
+            case rules.Member(item=item, collection=rules.Field() as many) if isinstance(
+                value, bool
+            ):
+                members = frozenset({self._subject(item, at)} if value else ())
+                self._put_field(many.base, many.name, members, at)
             case rules.Index(base=base, index=rules.Constant(value=key)):
                 self._put_element(base, key, value, at)
             case rules.Function(name="isinstance", arguments=(of, rules.Constant(value=cls))):
@@ -232,7 +243,7 @@ class Stage:
     def tensor(self, expr: Expr, at: At) -> Draft:
         """The tensor that an expression reads, to be filled."""
         if isinstance(expr, rules.Variable):
-            found = self.bound.get(expr.name)
+            found: Put = self.elements.get((expr.name, at.rank, at.window))
         elif isinstance(expr, rules.Old):
             return self.tensor(expr.value, replace(at, start=True))
         elif isinstance(expr, rules.Previous) and at.window > -self.earlier:
@@ -240,6 +251,8 @@ class Stage:
         elif isinstance(expr, rules.Field) and plain(expr.type) == types.TENSOR:
             holder = self._holder(expr.base, at)
             found = holder.setdefault(expr.name, Draft())
+        elif isinstance(expr, rules.Field) and isinstance(expr.base, rules.Subjects):
+            found = self._only_one(expr.base, at).setdefault(expr.name, Draft())
         elif isinstance(expr, rules.Index) and isinstance(expr.index, rules.Constant):
             found = self._element(expr.base, expr.index.value, at)
         else:
@@ -247,6 +260,37 @@ class Stage:
         if not isinstance(found, Draft):
             raise CannotStage
         return found
+
+    def _only_one(self, subjects: rules.Subjects, at: At) -> dict[str, Put]:
+        """The fields of the only subject of a kind; it is made where there is none."""
+        there = [Ref(*each) for each in self.subjects if each[0] == subjects.kind]
+        if len(there) > 1:
+            raise CannotStage
+        ref = there[0] if there else self.new_subject(subjects.kind, subjects.kind)
+        holder = self.state.setdefault(at, {}).setdefault((ref.kind, ref.name), {})
+        for each in subjects.filters:
+            holder.setdefault(each.field, self.constant(each.value))
+        return holder
+
+    def _put_size(self, draft: Draft, index: Expr, value: Put) -> None:
+        """One size of a shape, of which the others are 1."""
+        if not isinstance(index, rules.Constant) or not isinstance(index.value, int):
+            raise CannotStage
+        if isinstance(value, Missing) or not isinstance(value, int):
+            raise CannotStage
+        place = index.value
+        sizes = list(draft.features.get("shape", ()))
+        sizes += [1] * (max(place + 1, -place) - len(sizes))
+        sizes[place] = value
+        draft.features["shape"] = tuple(sizes)
+
+    def put_rank(self, tensor: Expr, count: int, at: At) -> None:
+        """How many dimensions a tensor has."""
+        draft = self.tensor(tensor, at)
+        sizes = list(draft.features.get("shape", ()))
+        if len(sizes) > count:
+            raise CannotStage
+        draft.features["shape"] = tuple(sizes + [1] * (count - len(sizes)))
 
     def _element(self, base: Expr, key: object, at: At) -> Put:
         """A tensor in a list of a subject or call."""
