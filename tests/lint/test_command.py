@@ -177,3 +177,12 @@ def test_lines_that_end_as_on_windows_are_mended() -> None:
     Path("rules.tspec").write_bytes((HEAD + RULE).replace("\n", "\r\n").encode())
     assert tspec("lint", "rules.tspec", "--fix").exit_code == 0
     assert Path("rules.tspec").read_bytes() == (HEAD + MENDED).encode()
+
+
+def test_warnings_of_loading_are_shown_unless_others_are_selected() -> None:
+    Path("rules.tspec").write_text(
+        HEAD + MENDED.replace("  when", "  /// Nothing to document.\n  when")
+    )
+    look = ("lint", "rules.tspec", "--output-format", "json")
+    assert codes(tspec(*look)) == ["TS0012"]
+    assert codes(tspec(*look, "--select", "TS04")) == []

@@ -90,7 +90,7 @@ def lint(
             findings, loaded = done.left, _loaded(wanted, output)
         else:
             findings = look(loaded, settings)
-    results = accepted(_results(findings, loaded), output).results
+    results = accepted(_results(findings, loaded, settings), output).results
     write_file(results, output)
     write_out(results, output)
     if output.output_format is Format.TEXT:
@@ -142,11 +142,16 @@ def _loaded(paths: list[Path], output: Output) -> Loaded:
     return loaded
 
 
-def _results(findings: tuple[Finding, ...], loaded: Loaded) -> Results:
+def _results(findings: tuple[Finding, ...], loaded: Loaded, settings: Settings) -> Results:
+    """The findings, and before them the warnings of loading that are looked for."""
     from tspec.report.results import Results, from_diagnostic
 
     given = {unit.source.path for unit in loaded.units if unit.given}
-    warnings = [from_diagnostic(d) for d in loaded.diagnostics if d.source.path in given]
+    warnings = [
+        from_diagnostic(each)
+        for each in loaded.diagnostics
+        if each.source.path in given and settings.selects(each.code)
+    ]
     found = [
         from_diagnostic(
             each.diagnostic,
