@@ -153,6 +153,15 @@ def test_files_and_folders(tmp_path: Path) -> None:
     assert changes(tmp_path, "std.hygiene", "std.hygiene") == {}
 
 
+def test_what_moved_with_its_module_is_hidden(tmp_path: Path) -> None:
+    write(tmp_path / "a")
+    new = write(tmp_path / "b", rules=RULES.replace("project.health", "project.vitals"))
+    (new / "health.tspec").rename(new / "vitals.tspec")
+    done = diff(tmp_path, "a/rules", "b/rules")
+    assert done.stdout == "2 unchanged hidden\n"
+    assert done.returncode == 0
+
+
 def test_json_says_where_and_what(tmp_path: Path) -> None:
     write(tmp_path / "a")
     write(tmp_path / "b", LIMITS.replace("10", "5"))

@@ -68,7 +68,7 @@ def test_the_page_prints_what_is_printed(repository: Path) -> None:
 
 
 def test_git_takes_the_lines_that_the_page_gives(repository: Path) -> None:
-    [attributes] = [text for text in blocks("gitattributes")]
+    [attributes] = blocks("gitattributes")
     (repository / ".gitattributes").write_text(attributes, encoding="utf-8")
     [line] = [text for text in blocks("sh") if "git config" in text]
     words = shlex.split(line)
