@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, Literal
 
 from tspec.runtime.edges import Missing, Ref
 
 PLAIN = (bool, int, float, str, Missing, Ref)
-_AS_THEY_ARE = frozenset(PLAIN)
 
 
 class Seen:
@@ -20,32 +20,39 @@ class Seen:
         self.features = features
 
 
+@lru_cache(maxsize=4096)
+def _form(kind: type) -> Literal["value", "list", "map", "handle"]:
+    """What values of a class are, asked once a class: columns hold thousands of them."""
+    if kind is Seen or issubclass(kind, (*PLAIN, frozenset)):
+        return "value"
+    if issubclass(kind, (tuple, list)):
+        return "list"
+    return "map" if issubclass(kind, dict) else "handle"
+
+
 def handles(value: Any) -> Iterator[Any]:
     """Every tensor handle in a field's value, in order."""
-    if value.__class__ in _AS_THEY_ARE or value.__class__ is Seen or isinstance(value, PLAIN):
-        return
-    if isinstance(value, (tuple, list)):
+    form = _form(value.__class__)
+    if form == "handle":
+        yield value
+    elif form == "list":
         for item in value:
             yield from handles(item)
-    elif isinstance(value, frozenset):
-        return
-    elif isinstance(value, dict):
+    elif form == "map":
         for item in value.values():
             yield from handles(item)
-    else:
-        yield value
 
 
 def replaced(value: Any, seen: Callable[[Any], Any]) -> Any:
     """A field's value with each handle replaced by what `seen` gives for it, in the order of `handles`."""
-    kind = value.__class__
-    if kind in _AS_THEY_ARE or kind is Seen or isinstance(value, (*PLAIN, frozenset)):
+    form = _form(value.__class__)
+    if form == "value":
         return value
-    if isinstance(value, (tuple, list)):
+    if form == "handle":
+        return seen(value)
+    if form == "list":
         return tuple(replaced(item, seen) for item in value)
-    if isinstance(value, dict):
-        return {key: replaced(item, seen) for key, item in value.items()}
-    return seen(value)
+    return {key: replaced(item, seen) for key, item in value.items()}
 
 
 def recorded(tensor: Any, name: str) -> Any:

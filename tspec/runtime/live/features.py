@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import compress
 from typing import Any
 
 import torch
@@ -179,14 +180,15 @@ def _numbers(tensors: Sequence[torch.Tensor], wanted: Sequence[str]) -> dict[str
 
 
 def _norms(tensors: Sequence[torch.Tensor]) -> list[float]:
-    small = [t for t in tensors if t.numel() <= EXACT]
-    norms = (
-        iter(torch.stack(torch._foreach_norm(small, 2, dtype=torch.float64)).tolist())
-        if small
-        else iter(())
+    is_small = [t.numel() <= EXACT for t in tensors]
+    small = list(compress(tensors, is_small))
+    exact: list[float] = (
+        torch.stack(torch._foreach_norm(small, 2, dtype=torch.float64)).tolist() if small else []
     )
-    large = iter(_large_norms([t for t in tensors if t.numel() > EXACT]))
-    return [next(norms) if t.numel() <= EXACT else next(large) for t in tensors]
+    if len(small) == len(tensors):
+        return exact
+    norms, large = iter(exact), iter(_large_norms([t for t in tensors if t.numel() > EXACT]))
+    return [next(norms) if each else next(large) for each in is_small]
 
 
 def _large_norms(tensors: Sequence[torch.Tensor]) -> list[float]:
