@@ -31,6 +31,8 @@ JOBS = (
     "ddp --start fork",
     "ema",
     "experts",
+    "folds",
+    "folds --keep",
     "frozen_batch_norm",
     "frozen_batch_norm --kind frozen",
     "fsdp",
