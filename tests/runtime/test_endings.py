@@ -57,8 +57,20 @@ def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     command += ["--report", str(folder / "report.json"), "--", str(script), *arguments]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "TSPEC_TIMEOUT": "10"}
     return subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=-1, stderr=-1, text=True, start_new_session=True
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=-1,
+        stderr=-1,
+        text=True,
+        start_new_session=True,
+        preexec_fn=hears_interrupts,
     )
+
+
+def hears_interrupts() -> None:
+    """As from a terminal: what a shell starts in the background ignores them, and so do its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def found(folder: Path) -> set[str]:
