@@ -141,7 +141,7 @@ def hang(rank: int, port: int, folder: Path) -> None:
     with module(ALIKE + "else stop").install(folder=folder):
         steps(folder, rank, fault=0, count=1)
         if rank == 1:
-            time.sleep(8)
+            time.sleep(5)
         steps(folder, rank, fault=0, count=3)
 
 

@@ -1,4 +1,4 @@
-"""The live source: follows a training job from inside, and tells sinks of every edge.
+"""Follows a training job from inside, and tells sinks of every edge.
 
 `with Job(spec, sinks):` watches torch until the end of the block; nothing of the script is
 edited, no object of it is wrapped, and all that was exchanged comes back at the end.
@@ -6,28 +6,21 @@ edited, no object of it is wrapped, and all that was exchanged comes back at the
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
 from torch import nn
 
-from tspec.runtime.edges import Call, Context, Missing, Ref, Sink, SkipCall
+from tspec.runtime.edges import Call, Context, Sink, SkipCall
 from tspec.runtime.live import steps
-from tspec.runtime.live.ambient import Ambient
 from tspec.runtime.live.current import JOBS
-from tspec.runtime.live.entities.messages import FEATURES, Taken
-from tspec.runtime.live.features import features
 from tspec.runtime.live.fields import FieldReader
 from tspec.runtime.live.functions import Functions
 from tspec.runtime.live.mechanisms import install
 from tspec.runtime.live.patches import Patches
-from tspec.runtime.live.ranks import Ranks
-from tspec.runtime.live.state import State
+from tspec.runtime.live.source import LiveSource
 from tspec.runtime.live.threads import Threads
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.live.watched import Arguments, Listener, Role, Watched
@@ -42,28 +35,21 @@ class _Told(BaseException):
         self.error = error
 
 
-class Job:
+class Job(LiveSource):
     """One process of a training job, from `__enter__` to `__exit__`. It is the `Source` of its sinks.
 
     Faults of tspec's own are logged once each and never reach the job; what a sink raises does.
     """
 
     def __init__(self, spec: WatchSpec, sinks: Sequence[Sink]) -> None:
-        self.spec = spec
+        super().__init__(spec)
         self.sinks = tuple(sinks)
         self.active = False
-        self.threads = Threads()
         self.patches = Patches()
-        self.ranks_known = Ranks(spec.groups)
-        self.state = State(spec, self.ranks_known)
-        self.known = Ambient()
         self.place = steps.Place()
         self.functions = Functions(self)
-        self._context = Context()
-        self._seq = 0
         self._calls = 0
         self._lock = threading.RLock()
-        self._said: set[str] = set()
         self._finished = False
         self.calibrating = 0
         """Statistics are taken, in so many calls."""
@@ -122,118 +108,6 @@ class Job:
             JOBS.remove(self)
         self.functions.restore()
         self.patches.restore()
-
-    # --- the source -----------------------------------------------------------------------------
-
-    @property
-    def rank(self) -> int:
-        """This process's rank, as far as it is known by now."""
-        return self.ranks_known.rank
-
-    @property
-    def world(self) -> int:
-        """How many ranks the job has, as far as it is known by now."""
-        return self.ranks_known.world
-
-    @property
-    def seq(self) -> int:
-        """The number of this instant."""
-        return self._seq
-
-    @property
-    def context(self) -> Context:
-        """Step, epoch, microbatch and phase."""
-        return self._context
-
-    def ambient(self, name: str) -> Any:
-        """`loss`, `autocast.enabled`, `autocast.dtype`, `cuda.available`, `rank`, or what was annotated."""
-        if name in ("step", "epoch", "microbatch", "phase"):
-            return getattr(self._context, name)
-        if name == "rank":
-            return self.rank
-        return self.known.value(name)
-
-    @property
-    def version(self) -> tuple[int, ...]:
-        """Differs when something was built, found or replaced."""
-        return self.state.version
-
-    @property
-    def annotated(self) -> tuple[str, ...]:
-        """Names that the script has annotated."""
-        return tuple(self.known.annotated)
-
-    def subjects(self, kind: str) -> Sequence[str]:
-        """Canonical names of all subjects of the kind, in the order in which they came into being."""
-        return self.state.subjects(kind)
-
-    def fields(self, kind: str, name: str) -> Mapping[str, Any]:
-        """One declared field of all subjects of the kind."""
-        return self.state.fields(kind, name)
-
-    def features(
-        self, tensors: Sequence[Any], names: tuple[str, ...]
-    ) -> Sequence[Mapping[str, Any]]:
-        """Features of many tensors at once; `name` is the canonical name of a parameter or buffer."""
-        quiet, self.threads.quiet = self.threads.quiet, True
-        try:
-            found = self._features(tensors, names)
-            if "name" in names:
-                for row, tensor in zip(found, tensors, strict=True):
-                    row["name"] = (
-                        tensor if isinstance(tensor, Missing) else self.state.tensor_name(tensor)
-                    )
-            return found
-        finally:
-            self.threads.quiet = quiet
-
-    def _features(self, tensors: Sequence[Any], names: tuple[str, ...]) -> list[dict[str, Any]]:
-        """Features of live tensors, and of those that were taken of what is gone or elsewhere."""
-        if not self.state.messages.seen:
-            return self._readable(tensors, names)
-        live = iter(self._readable([t for t in tensors if not isinstance(t, Taken)], names))
-        return [t.row(names) if isinstance(t, Taken) else next(live) for t in tensors]
-
-    def _readable(self, tensors: Sequence[Any], names: tuple[str, ...]) -> list[dict[str, Any]]:
-        """Features of live tensors; one that cannot be read costs only itself."""
-        try:
-            return features(tensors, names)
-        except Exception as fault:
-            if len(tensors) > 1:
-                return [self._readable((each,), names)[0] for each in tensors]
-            [tensor] = tensors
-            kind = f"{type(tensor).__name__} of {getattr(tensor, 'dtype', 'no dtype')}"
-            self.say(
-                f"a {kind} cannot be read, and is not recorded: {type(fault).__name__}: {fault}"
-            )
-            return [dict.fromkeys(names, Missing.NOT_RECORDED)]
-
-    @property
-    def staggered(self) -> bool:
-        """The job sends from rank to rank, as pipelines do: ranks open a step one after another."""
-        return self.state.messages.seen
-
-    def born(self, kind: str) -> Mapping[str, int]:
-        """The instants at which passing subjects came into being, where they are not when they are first seen."""
-        return self.state.messages.born() if kind == "message" else {}
-
-    def taken_up(self, tensors: Sequence[Any] = ()) -> None:
-        """Training goes on with what was received; a layer is about to read these tensors."""
-        messages = self.state.messages
-        if messages.seen:
-            messages.taken_up(self._seq)
-            for tensor in tensors:
-                messages.reading(tensor, lambda each: self.features((each,), FEATURES)[0])
-
-    def ranks(self, axis: str) -> tuple[int, ...] | None:
-        """This rank's group on the axis, itself included; None if the job has no such axis."""
-        return self.ranks_known.on_axis(axis)
-
-    # --- what a sink may ask beyond the seam -------------------------------------------------------
-
-    def reference(self, kind: str, thing: Any) -> Ref | None:
-        """The subject that an object is."""
-        return self.state.reference(kind, thing)
 
     # --- what happens ---------------------------------------------------------------------------
 
@@ -440,21 +314,3 @@ class Job:
     def _tick(self) -> int:
         self._seq += 1
         return self._seq
-
-    # --- what goes wrong ----------------------------------------------------------------------------
-
-    def unread(self, event: str, field: str, why: str) -> None:
-        """A field of an event could not be read: said once."""
-        self.say(f"{event}.{field} is not recorded: {why}")
-
-    def say(self, message: str) -> None:
-        """Tell the person at the terminal something, once."""
-        if message not in self._said:
-            self._said.add(message)
-            print(f"tspec: {message}", file=sys.stderr)
-
-    def fault(self, where: str, fault: Exception) -> None:
-        """A fault of tspec's own: the job goes on without it."""
-        self.say(f"internal error {where}: {type(fault).__name__}: {fault} (the job goes on)")
-        if os.environ.get("TSPEC_DEBUG"):
-            traceback.print_exception(fault)
