@@ -212,13 +212,25 @@ def _replay(program: Program, trace: model.Trace) -> tuple[dict[int, Hooks], dic
     streams = [stream for stream in trace.streams if stream.worker is None and stream.records]
     groups = _last_groups(streams)
     for stream in sorted(streams, key=lambda stream: stream.rank):
-        ends = isinstance(stream.records[-1], model.Finish)
-        sink = Hooks(module, logging=True, collect=True, ends=ends)
+        sink = Hooks(module, logging=True, collect=True, ends=_is_nested(stream))
         source = StreamSource(stream, trace.world, groups)
         _Player(source, sink, {}).play(stream)
         sinks[stream.rank] = sink
         views[stream.rank] = _view(stream, source, sink)
     return sinks, views
+
+
+def _is_nested(stream: model.Stream) -> bool:
+    """Every call that began has returned, and lies in the one that was running, as on a single thread."""
+    running: list[int] = []
+    for record in stream.records:
+        if isinstance(record, model.Begin):
+            if record.parent != (running[-1] if running else None):
+                return False
+            running.append(record.call)
+        elif isinstance(record, model.End) and (not running or running.pop() != record.call):
+            return False
+    return not running
 
 
 def _last_groups(streams: Sequence[model.Stream]) -> dict[tuple[int, str], Any]:

@@ -31,7 +31,7 @@ class Hooks:
     ) -> None:
         self.program = program
         self.late = program.late if ends else {}
-        """Events whose calls are looked at only when they return. A run that does not end leaves some open."""
+        """Events whose calls are looked at only when they return: all of them must (`ends`)."""
         self.rules = [RuleState(declared, logging=logging) for declared in program.rules]
         self.log = Log()
         self.memory: Memory | None = None
