@@ -180,7 +180,8 @@ def test_junit_holds_what_is_found_without_cases() -> None:
 def test_junit_is_read_by_a_parser(scene: Callable[[], Results], tmp_path: Path) -> None:
     path = tmp_path / "report.xml"
     path.write_text(written(scene(), "junit"), encoding="utf-8")
-    JUnitXml.fromfile(str(path))
+    read = JUnitXml.fromfile(str(path))
+    assert read.tests == sum(len(list(suite)) for suite in read)
 
 
 def test_a_case_of_its_own_state_is_kept() -> None:

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tspec.diff.stage import PASSING, At, Draft, InnerCall, Put, Stage, Subject, settled
+from tspec.diff.stage import At, Draft, InnerCall, Put, Stage, Subject, settled
 from tspec.resolve import rules
 from tspec.resolve.rules import Rule
+from tspec.resolve.types import PASSING
 from tspec.resolve.walk import Part, children
 from tspec.trace.model import (
     Begin,

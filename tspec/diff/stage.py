@@ -16,8 +16,6 @@ from tspec.resolve.type_names import plain
 from tspec.resolve.types import CallOf, Entity
 from tspec.trace.model import Missing, Ref, Tensor
 
-PASSING = frozenset({"batch", "message"})
-
 
 class CannotStage(Exception):
     """A value that cannot be put where it is read: it is worked out from others, or taken."""

@@ -13,12 +13,11 @@ from dataclasses import replace
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Expr, Filter, For, Rule, Vocabulary, Window
 from tspec.resolve.type_names import plain
-from tspec.resolve.types import CallOf, Entity
+from tspec.resolve.types import PASSING, CallOf, Entity
 from tspec.resolve.walk import walk
 from tspec.source import NOWHERE
 
 OF_CALLS = frozenset({"before", "after", "during"})
-PASSING = frozenset({"batch", "message"})
 
 
 def same_occurrences(old: Rule, new: Rule) -> bool:

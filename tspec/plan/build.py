@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tspec.plan.calls import UPDATES, late, outermost
+from tspec.plan.calls import late, outermost
 from tspec.plan.events import (
     any_late,
     counted,
@@ -20,6 +20,8 @@ from tspec.plan.reads import reads_of
 from tspec.plan.walk import holds_tensors, item, walk
 from tspec.resolve import rules as r
 from tspec.resolve import types as t
+from tspec.resolve.types import PASSING
+from tspec.runtime.calls import UPDATES
 
 
 def build(program: r.Program, given: Mapping[str, object]) -> Plan:
@@ -40,9 +42,6 @@ def build(program: r.Program, given: Mapping[str, object]) -> Plan:
         outermost(rules, patterns_, told),
         late(rules, told, logged, program.vocabulary),
     )
-
-
-PASSING = ("batch", "message")
 
 
 def _lasting(rule: r.Rule) -> Iterator[str]:

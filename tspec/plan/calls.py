@@ -7,10 +7,8 @@ from collections.abc import Iterable, Mapping
 from tspec.plan.events import looked_up
 from tspec.plan.model import PatternPlan, RulePlan
 from tspec.resolve import rules as r
-from tspec.runtime.calls import METADATA
+from tspec.runtime.calls import METADATA, UPDATES
 
-UPDATES = ("optimizer.step", "update")
-"""The calls that `skip` leaves out."""
 Fields = Mapping[str, tuple[tuple[str, ...], bool]]
 
 

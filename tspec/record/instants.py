@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from tspec.record.calls import is_outermost
 from tspec.record.samples import FULL, STATE, Samples, tensor, value_of
+from tspec.runtime.calls import UPDATES
 from tspec.runtime.edges import Call, Source
 from tspec.runtime.live.watch import WatchSpec
 from tspec.trace.model import Sample, Value
@@ -23,7 +24,6 @@ TENSORS: Mapping[str, tuple[str, ...]] = {
 HOLDERS = ("parameter", "buffer", "optimizer", "param_group", "scheduler", "loader", "wrapper")
 """Kinds of which the plain fields say who holds what."""
 
-UPDATES = frozenset({"optimizer.step", "update"})
 LIGHT = frozenset(
     {
         "forward", "wrapper.forward", "matmul", "dropout", "attention", "cross_entropy", "embedding",

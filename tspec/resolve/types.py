@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+PASSING = frozenset(("batch", "message"))
+"""Kinds of subjects that last for the step in which they came into being."""
+
 Simple = Literal[
     "bool",
     "int",

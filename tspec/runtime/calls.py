@@ -29,6 +29,9 @@ class Pattern:
 Kept = Mapping[str, tuple[tuple[str, ...], bool]]
 """Field of a call -> features that rules read of its tensors, and whether calls are looked up for it later."""
 
+UPDATES = ("optimizer.step", "update")
+"""The calls that change what is trained: `skip` leaves them out."""
+
 METADATA = frozenset(("shape", "dtype", "device", "memory_format", "requires_grad", "numel"))
 """Features that a tensor keeps for as long as it lives."""
 

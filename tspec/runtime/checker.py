@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tspec.runtime.actions import RuleViolated, Stopped
+from tspec.runtime.calls import UPDATES
 from tspec.runtime.edges import Call, Context, SkipCall, Source
 from tspec.runtime.findings import Findings
 from tspec.runtime.instant import Instant
@@ -18,8 +19,6 @@ from tspec.runtime.program import Program
 from tspec.runtime.together import Together
 from tspec.runtime.windows import Window
 
-UPDATES = ("optimizer.step", "update")
-"""The calls that `skip` leaves out."""
 ACTS = (SkipCall, Stopped, RuleViolated)
 
 

@@ -12,11 +12,11 @@ from tspec.plan.walk import holds_tensors, plain, variables, walk
 from tspec.resolve import rules as r
 from tspec.resolve import types as t
 from tspec.resolve.text import text
+from tspec.resolve.types import PASSING
 from tspec.targets.joints import Joints, is_leaf
 from tspec.targets.literals import comment, identifier, literal
 from tspec.targets.scalars import Scalars
 
-PASSING = ("batch", "message")
 INDENT = "    "
 
 

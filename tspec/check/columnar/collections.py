@@ -30,10 +30,7 @@ from tspec.check.columnar.shapes import (
 )
 from tspec.check.columnar.sql import text
 from tspec.resolve import rules
-from tspec.resolve.types import SetOf
-
-PASSING = ("batch", "message")
-"""Kinds of which a subject lasts only for the step in which it was first sampled."""
+from tspec.resolve.types import PASSING, SetOf
 
 _CARRIED = (
     "rank", "w", "c", "call_lo", "call_hi", "l_hi", "sample_lo", "sample_hi",

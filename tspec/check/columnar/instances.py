@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from tspec.check.columnar import groups, members, operators
 from tspec.check.columnar.calls import of_window
-from tspec.check.columnar.collections import PASSING, field_of, holds
+from tspec.check.columnar.collections import field_of, holds
 from tspec.check.columnar.expressions import holds_tensors, inside, read
 from tspec.check.columnar.facts import RANK, Facts
 from tspec.check.columnar.reads import KNOWN
@@ -29,6 +29,7 @@ from tspec.check.columnar.sql import text
 from tspec.check.columnar.windows import Found, windows
 from tspec.resolve import rules
 from tspec.resolve.rules import For, Rule
+from tspec.resolve.types import PASSING
 
 LAST = Frame("l")
 """Subjects are those that exist when the window closes; of one that is cut off, at the last record."""

@@ -10,11 +10,11 @@ from typing import Any
 
 from tspec.check.interpret import calls, folds, lookback, values
 from tspec.check.interpret.frames import Frame
-from tspec.check.interpret.timeline import PASSING, Call
+from tspec.check.interpret.timeline import Call
 from tspec.check.interpret.values import Datum
 from tspec.resolve import rules
 from tspec.resolve.rules import Expr
-from tspec.resolve.types import SetOf
+from tspec.resolve.types import PASSING, SetOf
 from tspec.trace.model import Missing, Ref
 
 NOT_RECORDED = Missing.NOT_RECORDED

@@ -13,12 +13,13 @@ from tspec.check.interpret.expressions import evaluate, ordered, passing, reader
 from tspec.check.interpret.frames import Book, Frame, Grouped, Local
 from tspec.check.interpret.groups import group_of
 from tspec.check.interpret.members import others
-from tspec.check.interpret.timeline import PASSING, Call, Timeline
+from tspec.check.interpret.timeline import Call, Timeline
 from tspec.check.interpret.values import Datum
 from tspec.check.interpret.windows import occurrences, of_call, with_place
 from tspec.check.verdicts import Instance
 from tspec.resolve import rules
 from tspec.resolve.rules import For, Rule
+from tspec.resolve.types import PASSING
 from tspec.trace.model import Missing, Ref
 
 

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from tspec.check.interpret.calls import calls_of, is_window, wanted
 from tspec.check.interpret.expressions import reader
 from tspec.check.interpret.frames import Frame, Local
-from tspec.check.interpret.timeline import PASSING, Call, Timeline
+from tspec.check.interpret.timeline import Call, Timeline
 from tspec.check.interpret.values import Datum
 from tspec.check.interpret.windows import occurrences, of_call
 from tspec.check.verdicts import Instance
 from tspec.resolve.rules import Rule
+from tspec.resolve.types import PASSING
 from tspec.trace.model import Context, Finish, Ref
 
 

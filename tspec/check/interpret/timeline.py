@@ -22,9 +22,6 @@ from tspec.trace.model import (
     Value,
 )
 
-PASSING = frozenset({"batch", "message"})
-"""Kinds of which a subject lasts only for the step in which it was first sampled."""
-
 
 @dataclass(frozen=True, slots=True)
 class Moment:

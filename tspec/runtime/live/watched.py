@@ -26,10 +26,11 @@ Guard = Callable[[Any], bool]
 
 
 class Listener(Protocol):
-    """A mechanism of the live job that follows calls of a function."""
+    """A mechanism of the live job that follows calls of a function. What inherits it hears what it asks for."""
 
     def before(self, args: Arguments, kwargs: Mapping[str, Any]) -> Any:
         """The call is about to begin; what is returned comes back in `after`."""
+        return None
 
     def after(
         self,

@@ -13,20 +13,17 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.utils.data import DataLoader
 
 from tspec.runtime.live.steps import Resumed
-from tspec.runtime.live.watched import Role
+from tspec.runtime.live.watched import Listener, Role
 
 if TYPE_CHECKING:
     from tspec.runtime.live.job import Job
 
 
-class Built:
+class Built(Listener):
     """Registers an object when its constructor returns."""
 
     def __init__(self, register: Callable[[Any], None]) -> None:
         self._register = register
-
-    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Nothing is there yet."""
 
     def after(
         self,
@@ -102,14 +99,11 @@ def _is_part(optimizer: Any) -> bool:
     return not hasattr(optimizer, "param_groups")
 
 
-class Resume:
+class Resume(Listener):
     """An optimizer's state that was loaded says how many steps were made."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
-
-    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Nothing is loaded yet."""
 
     def after(
         self,

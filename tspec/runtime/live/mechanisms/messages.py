@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from tspec.runtime.live.entities.messages import FEATURES, Messages
-from tspec.runtime.live.watched import Role
+from tspec.runtime.live.watched import Listener, Role
 
 if TYPE_CHECKING:
     from tspec.runtime.live.job import Job
@@ -18,7 +18,7 @@ MODULE = "torch.distributed.distributed_c10d"
 Keywords = Mapping[str, Any]
 
 
-class _Follows:
+class _Follows(Listener):
     """Follows calls of one function. `wanted`: messages are read, not only noticed."""
 
     def __init__(self, job: Job, wanted: bool) -> None:
@@ -28,19 +28,6 @@ class _Follows:
     @property
     def _messages(self) -> Messages:
         return self._job.state.messages
-
-    def before(self, args: tuple[Any, ...], kwargs: Keywords) -> None:
-        """The call begins."""
-
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Keywords,
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
-        """The call returned."""
 
     def _row(self, tensor: torch.Tensor) -> Mapping[str, Any]:
         return self._job.features((tensor,), FEATURES)[0]

@@ -12,7 +12,7 @@ from torch import nn
 from tspec.runtime.live.entities.optimizers import groups_of, held_tensors
 from tspec.runtime.live.mechanisms.clears import Clears
 from tspec.runtime.live.steps import Alive, Built, Update
-from tspec.runtime.live.watched import Role
+from tspec.runtime.live.watched import Listener, Role
 
 if TYPE_CHECKING:
     from tspec.runtime.live.job import Job
@@ -50,14 +50,11 @@ class Steps:
             self._job.do(Update(token, ended=True))
 
 
-class Constructions:
+class Constructions(Listener):
     """Follows optimizers as they are built, so that a first step is known not to be made by hand."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
-
-    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Nothing yet."""
 
     def after(
         self,
