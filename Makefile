@@ -7,15 +7,19 @@ READY := $(VENV)/.ready
 
 # Two processes of tests; more threads in each would fight over the same cores.
 TEST_FLAGS ?= -n 2
+# How long `make fuzz` runs; the number of inputs grows with it.
+FUZZ_MINUTES ?= 30
+FUZZ_SEED ?= 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all bench lint format wheel clean
+.PHONY: help setup demo test test-all fuzz bench lint format wheel clean
 
 help:
 	@echo "make demo      train, record, draft rules, catch silent bugs (under three minutes)"
 	@echo "make test      the tests"
-	@echo "make test-all  the tests and the slow ones"
+	@echo "make test-all  the tests and the slow ones: zoo, clean jobs, two-rank jobs, packaging"
+	@echo "make fuzz      damaged specs, traces, configurations, baselines, kills, full disks (half an hour)"
 	@echo "make lint      ruff, strict types, import arrows"
 	@echo "make bench     print the numbers: start, compile, check, record, run, TrainCheck"
 	@echo "make format    rewrite the code in its canonical form"
@@ -38,6 +42,9 @@ test: $(READY)
 
 test-all: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(TEST_FLAGS) -m ''
+
+fuzz: $(READY)
+	$(BIN)/python -m tests.faults.fuzz --minutes $(FUZZ_MINUTES) --seed $(FUZZ_SEED)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from measure import DIGITS, ROOT, TSPEC, Command, in_turn, once
 
+from tspec.trace.meta import write_meta
 from tspec.trace.model import Begin, Boundary, End, Finish, Record
 from tspec.trace.read import read_trace
-from tspec.trace.write import TraceWriter, write_meta
+from tspec.trace.write import TraceWriter
 
 EVENTS = 1_000_000
 ROUNDS = 3

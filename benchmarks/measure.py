@@ -82,7 +82,7 @@ def in_turn(
 def paced(command: Command, limit: float = 900) -> Cost:
     """What a command takes from its first printed line to its last: its loop, without start and end.
 
-    CPU time is that of the one process. Raises RuntimeError if it fails or prints fewer than two lines.
+    CPU time is that of the process and of those that it started. Raises RuntimeError if it fails or prints fewer than two lines.
     """
     if command.before is not None:
         command.before()
@@ -110,9 +110,12 @@ def paced(command: Command, limit: float = 900) -> Cost:
 
 
 def cpu_of(process: int) -> float:
-    """CPU seconds of all threads of a process, from Linux's own count."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """CPU seconds of a process and of its running children, from Linux's own count."""
+    folder = Path(f"/proc/{process}")
+    fields = (folder / "stat").read_text().rpartition(")")[2].split()
+    children = (folder / f"task/{process}/children").read_text().split()
+    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(cpu_of(int(child)) for child in children)
 
 
 def median(costs: Sequence[Cost]) -> float:

@@ -17,6 +17,7 @@ BENCHMARKS = {
     "reviewing": "reviewing 1,000 rules",
     "checking": "checking a million events offline",
     "testing": "testing rules, changing them, asking why",
+    "folding": "folds over an epoch at its begin and its end",
     "jobs": "recording and running beside the plain run",
     "against_traincheck": "against TrainCheck 0.2.0 on one script",
 }

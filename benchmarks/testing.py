@@ -13,7 +13,8 @@ from measure import ROOT, TSPEC, Command, once
 from tspec.resolve import load, load_text
 from tspec.testing.mutate import mutate
 from tspec.testing.play import play
-from tspec.trace.write import TraceWriter, write_meta
+from tspec.trace.meta import write_meta
+from tspec.trace.write import TraceWriter
 
 PACKS = ("health", "hygiene", "data", "precision", "replicas", "losses")
 PARAMETERS, STEPS, RANKS = 100, 300, 2

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from tspec.printable import visible
 from tspec.source import Source, Span
 
 Severity = Literal["error", "warning"]
@@ -76,7 +77,7 @@ def render(diagnostic: Diagnostic) -> str:
     lines = _wrap(f"{diagnostic.severity}[{diagnostic.code}]: ", diagnostic.message)
     for index, place in enumerate(places):
         arrow = "-->" if index == 0 else ":::"
-        lines.append(f"{' ' * gutter}{arrow} {place.where}")
+        lines.append(f"{' ' * gutter}{arrow} {visible(place.where)}")
         lines += _excerpt(place, gutter, "^" if index == 0 else "-")
     if diagnostic.hint:
         lines += _wrap(f"{' ' * gutter} = ", diagnostic.hint)
@@ -100,17 +101,19 @@ class _Place:
 
 def _wrap(prefix: str, text: str) -> list[str]:
     return textwrap.wrap(
-        _visible(text),
+        visible(text.replace("\n", " ")),
         WIDTH,
         initial_indent=prefix,
         subsequent_indent=" " * len(prefix),
-        break_long_words=False,
         break_on_hyphens=False,
     ) or [prefix.rstrip()]
 
 
-def _visible(text: str) -> str:
-    """Control characters, which would move the caret or the terminal, as a replacement sign."""
+def _of_one_column(text: str) -> str:
+    """A line of a file in which each character takes a column, so that the caret stands below its own.
+
+    What cannot be printed is a replacement sign, not an escape.
+    """
     return "".join(
         c if c.isprintable() else " " if c in "\t\n" else "\N{REPLACEMENT CHARACTER}" for c in text
     )
@@ -118,7 +121,7 @@ def _visible(text: str) -> str:
 
 def _excerpt(place: _Place, gutter: int, mark: str) -> list[str]:
     position = place.source.position(place.span.start)
-    text = _visible(place.source.line(position.line))
+    text = _of_one_column(place.source.line(position.line))
     column = position.column - 1
     last = place.source.position(max(place.span.end - 1, place.span.start))
     end = last.column if last.line == position.line else len(text)
@@ -129,7 +132,7 @@ def _excerpt(place: _Place, gutter: int, mark: str) -> list[str]:
     if not place.note:
         return [*lines, carets]
     if len(carets) + 1 + len(place.note) <= WIDTH:
-        return [*lines, f"{carets} {place.note}"]
+        return [*lines, f"{carets} {visible(place.note)}"]
     return [*lines, carets, *_wrap(f"{margin} | ", place.note)]
 
 

@@ -1,7 +1,8 @@
 """Where the folders that ship with tspec lie: the grammar, the standard library and the rule packs."""
 
+import os
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 Folder = Literal["grammars", "stdlib", "specs"]
 
@@ -18,6 +19,19 @@ def shipped(folder: Folder) -> Path:
         if path.is_dir():
             return path
     raise FileNotFoundError(f"this installation of tspec lacks its folder {folder}/ in {PACKAGE}")
+
+
+def stable(file: str, root: Path) -> str:
+    """A path that is the same on every machine: `tspec:stdlib/data.tspec` of what ships, else relative to `root`.
+
+    A file outside of `root` keeps its path. Parts are joined by `/` on any system.
+    """
+    path = Path(os.path.abspath(file))
+    for folder in get_args(Folder):
+        for parent in (PACKAGE, PACKAGE.parent):
+            if path.is_relative_to(parent / folder):
+                return f"tspec:{folder}/{path.relative_to(parent / folder).as_posix()}"
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else file
 
 
 def is_shipped(path: Path) -> bool:

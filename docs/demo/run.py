@@ -223,7 +223,8 @@ def catch_bugs(terminal: Terminal, job: Job) -> tuple[list[Caught], bool]:
     started = [terminal.start(command) for command in (clean, *commands)]
 
     say("A sound run with another seed: nothing to say.")
-    silent = terminal.print(clean, started[0], 12).returncode == 0
+    ended = terminal.print(clean, started[0], 12)
+    silent = ended.returncode == 0 and not list(read_findings(job, report_file(job, "clean")))
 
     caught = []
     for bug, command, done in zip(job.bugs, commands, started[1:], strict=True):

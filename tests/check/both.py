@@ -20,6 +20,7 @@ def both(rules: Sequence[Rule], trace: Trace) -> Verdicts:
     assert _by_instance(theirs) == _by_instance(ours)
     assert theirs.without_instances == ours.without_instances
     assert sorted(theirs.notes) == sorted(ours.notes)
+    assert theirs.ends_early == ours.ends_early
     return ours
 
 

@@ -6,6 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from tspec.builtin.features import FEATURES
+from tspec.builtin.folds import OF_NUMBERS
+from tspec.builtin.functions import FUNCTIONS
+
 
 @dataclass(frozen=True)
 class Place:
@@ -42,6 +46,18 @@ WHOLE = ("0", "1", "2", "3")
 
 def _pick(draw: Random, makers: Sequence[Make], place: Place, depth: int) -> str:
     return makers[draw.randint(0, len(makers) - 1)](draw, place, depth)
+
+
+FLOATS = [row.name for row in FEATURES.values() if row.kind == "float"]
+COUNTS = [row.name for row in FEATURES.values() if row.bounds == "count"]
+TEXTS = ("text", "text")
+OF_A_NUMBER = {
+    result: [
+        row.name for row in FUNCTIONS.values() if (row.takes, row.result) == (("number",), result)
+    ]
+    for result in ("float", "number", "int")
+}
+"""Functions of a number by what they give."""
 
 
 def word(draw: Random, *words: str) -> str:
@@ -103,18 +119,15 @@ def _over_group(draw: Random, place: Place, make: Make, depth: int, folds: Seque
     return f"{word(draw, *folds)}({inner})"
 
 
-_OF_NUMBERS = ("min", "max", "sum", "mean", "std", "spread")
-
-
 def number(draw: Random, place: Place, depth: int) -> str:
     """A float."""
     makers: list[Make] = [_number_leaf, _number_leaf]
     if depth > 0:
         makers += [_reckoned, _reckoned, _of_list, _of_list]
-        makers.append(lambda d, p, n: _looked_back(d, p, number, n, _OF_NUMBERS))
+        makers.append(lambda d, p, n: _looked_back(d, p, number, n, OF_NUMBERS))
         if place.across and not place.folded:
-            makers.append(lambda d, p, n: _over_group(d, p, number, n, _OF_NUMBERS))
-            makers.append(lambda d, p, n: _over_group(d, p, number, n, _OF_NUMBERS))
+            makers.append(lambda d, p, n: _over_group(d, p, number, n, OF_NUMBERS))
+            makers.append(lambda d, p, n: _over_group(d, p, number, n, OF_NUMBERS))
     return _pick(draw, makers, place, depth)
 
 
@@ -122,7 +135,7 @@ def _number_leaf(draw: Random, place: Place, depth: int) -> str:
     found = ["loss"] * 2
     found += [f"{name}.lr" for name in place.of("parameter")] * 2
     for tensor in tensors(place):
-        found += [f"{each}({tensor})" for each in ("norm", "mean", "std", "min", "max", "sum")]
+        found += [f"{each}({tensor})" for each in FLOATS]
         found += [f"zeros({tensor})"]
     if place.event == "update":
         found += ["update.lr"] * 3
@@ -138,7 +151,7 @@ def _number_leaf(draw: Random, place: Place, depth: int) -> str:
         found += [f"{name}.cost" for name in place.of("forward")] * 2
         found += [f"{name}.lr" for name in place.of("update")] * 2
     if draw.randint(0, 5) == 0:
-        return f"{word(draw, 'norm', 'mean', 'min', 'max', 'sum', 'zeros')}({_many_tensors(draw, place)})"
+        return f"{word(draw, *FLOATS, 'zeros')}({_many_tensors(draw, place)})"
     return word(draw, *found)
 
 
@@ -146,7 +159,7 @@ def _reckoned(draw: Random, place: Place, depth: int) -> str:
     left = number(draw, place, depth - 1)
     way = draw.randint(0, 6)
     if way == 0:
-        return f"{word(draw, 'abs', 'sqrt', 'log', 'exp')}({left})"
+        return f"{word(draw, *OF_A_NUMBER['float'], *OF_A_NUMBER['number'])}({left})"
     if way == 1:
         return f"-{left}" if not left.startswith("-") else left
     right = word(draw, *NUMBERS, "ulp(float32)") if way < 4 else number(draw, place, depth - 1)
@@ -159,7 +172,7 @@ def _of_list(draw: Random, place: Place, depth: int) -> str:
         found += [f"{name}.parameters.lr", f"{name}.parameters(requires_grad: true).lr"]
     if place.has_calls:
         found += ["calls(forward).cost", "calls(update).lr", "calls(update, ok: true).lr"]
-    return f"{word(draw, *_OF_NUMBERS)}({word(draw, *found)})"
+    return f"{word(draw, *OF_NUMBERS)}({word(draw, *found)})"
 
 
 def whole(draw: Random, place: Place, depth: int) -> str:
@@ -167,7 +180,8 @@ def whole(draw: Random, place: Place, depth: int) -> str:
     found = ["step", "microbatch", "epoch"]
     found += [f"{name}.order" for name in place.of("parameter")] * 2
     found += [f"{name}.size" for name in place.of("batch")] * 2
-    found += [f"numel({tensor})" for tensor in tensors(place)[:1]]
+    found += [f"{each}({tensor})" for tensor in tensors(place)[:1] for each in COUNTS]
+    found += [f"{each}({_many_tensors(draw, place)})" for each in COUNTS]
     found += [f"count({name}.tensors)" for name in place.of("batch")]
     found += ["count(parameters)", "count(parameters.grad)", "count(modules(training: true))"]
     if place.has_calls:
@@ -184,7 +198,7 @@ def whole(draw: Random, place: Place, depth: int) -> str:
     if way == 1:
         return f"({plain} {word(draw, '+', '-', '*')} {word(draw, *WHOLE)})"
     if way == 2:
-        return f"{word(draw, 'ceil', 'floor', 'round')}({number(draw, place, depth - 1)})"
+        return f"{word(draw, *OF_A_NUMBER['int'])}({number(draw, place, depth - 1)})"
     if way == 3 and place.across and not place.folded:
         return _over_group(draw, place, condition, depth, ("count",))
     if way == 4:
@@ -227,7 +241,10 @@ def _bool_leaf(draw: Random, place: Place, depth: int) -> str:
     for name in place.of("parameter"):
         found += [f"present({name}.grad)", f"{name}.requires_grad", f"not {name}.requires_grad"]
         found += [f"present({name}.grad) and {_of_grad(draw, name)}"] * 2
-        found += [f'endswith({name}.label, "weight")', f'matches({name}.label, "^b|w.i")']
+        found += [
+            f'matches({name}.label, "^b|w.i")',
+            *_of_text(f"{name}.label"),
+        ]
         found += [f"isinstance({name}.module, torch.nn.Module)", f"{name}.module.training"]
     for name in place.of("module"):
         found += [f"{name}.training", f"isinstance({name}, [torch.nn.Linear, torch.nn.ReLU])"]
@@ -246,6 +263,18 @@ def _bool_leaf(draw: Random, place: Place, depth: int) -> str:
     if place.event == "update" and place.window != "before" and place.clause == "expect":
         found += ["update.ok"] * 3
     return word(draw, *found)
+
+
+def _of_text(text: str) -> list[str]:
+    """Conditions with the functions of two texts."""
+    calls = {row: f'{row.name}({text}, "t")' for row in FUNCTIONS.values() if row.takes == TEXTS}
+    found = [call for row, call in calls.items() if row.result == "bool"]
+    return found + [
+        test
+        for row, call in calls.items()
+        if row.result == "string"
+        for test in (f'{call} == "weightt"', f'endswith({call}, "{text[0]}t")')
+    ]
 
 
 def _of_grad(draw: Random, name: str) -> str:
@@ -290,7 +319,7 @@ def _within(draw: Random, place: Place, depth: int) -> str:
 def _seldom(draw: Random, place: Place, depth: int) -> str:
     """What would otherwise hardly come up."""
     left = number(draw, place, depth - 1)
-    found = [f"{each}({left}) <= 1" for each in ("sqrt", "log", "exp", "abs")]
+    found = [f"{each}({left}) <= 1" for each in (*OF_A_NUMBER["float"], *OF_A_NUMBER["number"])]
     found += [f"{left} > ulp({each})" for each in ("bfloat16", "float64")]
     for name in place.of("forward"):
         found += [f"{name}.inputs[0] is {name}.inputs[-1]"] * 3

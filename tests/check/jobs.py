@@ -13,6 +13,7 @@ from random import Random
 from typing import Any, Literal
 
 from tests.check.building import Writer
+from tspec.builtin.features import FEATURES
 from tspec.trace.model import Missing, Ref, Stream, Tensor, Trace
 
 PARAMETERS = ("a", "b", "c")
@@ -96,6 +97,10 @@ def tensor(dice: Random) -> Tensor:
         "requires_grad": dice.random() < 0.7,
         "object": dice.choice([7, 8]),
     }
+    for row in FEATURES.values():
+        if row.passes and row.name not in features:
+            count = min(dice.choice([0, 0, 1, 4]), numel)
+            features[row.name] = count if row.kind == "int" else abs(number(dice))
     if dice.random() < 0.05:
         del features[dice.choice(sorted(features))]
     return Tensor(**features)

@@ -15,6 +15,9 @@ from tests.check.agreement import Executor, disagreement
 from tests.check.jobs import job, random_shape
 from tests.check.strategies import body as random_body
 from tests.check.strategies import case, loaded, spec
+from tspec.builtin.features import FUNCTIONS as FEATURES
+from tspec.builtin.folds import FOLDS
+from tspec.builtin.functions import FUNCTIONS
 from tspec.check import columnar, replayed
 from tspec.check.interpret import interpret
 from tspec.resolve import rules
@@ -86,14 +89,8 @@ NEEDED = {
     "Not", "And", "Or", "Implies", "Negate", "Present", "Member", "SameObject", "Index",
     "Old", "Previous", "First", "Transpose", "Restrict", "Calls", "LastCall", "WindowCall",
     "Ordered", "Contains", "OnlyDuring", "over step", "over microbatch", "over epoch",
-    *(f"list {fold}" for fold in ("same", "distinct", "any", "all", "count", "sum", "mean", "std")),
-    *(f"list {fold}" for fold in ("min", "max", "spread")),
-    *(f"group {fold}" for fold in ("same", "distinct", "any", "all", "count", "sum", "mean", "std")),
-    *(f"group {fold}" for fold in ("min", "max", "spread")),
-    *(f"time {fold}" for fold in ("same", "distinct", "any", "all", "count", "sum", "mean", "std")),
-    *(f"time {fold}" for fold in ("min", "max", "spread")),
-    "digest", "norm", "zeros", "finite", "isinstance", "divisible", "endswith", "matches",
-    "abs", "sqrt", "log", "exp", "ceil", "floor", "round", "ulp",
+    *(f"{scope} {fold}" for scope in ("list", "group", "time") for fold in FOLDS),
+    *FEATURES, *FUNCTIONS,
     "a rank without a stream", "gone", "absent", "not recorded", "NaN",
     "rank lacks it", "rank died", "rank has no such window", "members differ on when",
     "one holder", "cut off", "no history yet",

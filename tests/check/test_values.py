@@ -8,6 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from tests.check.building import Writer, decide, losses, tensor, value_is, verdicts
+from tspec.builtin.folds import OF_NUMBERS
 from tspec.check.interpret.expressions import _MEANING
 from tspec.check.interpret.folds import combine_digests, feature, fold_list, fold_many
 from tspec.check.interpret.values import arithmetic, compare, function, member
@@ -182,6 +183,8 @@ def test_absent_elements_are_left_out_of_a_field_of_a_collection() -> None:
         ("max", [], NO_HISTORY), ("mean", [], NO_HISTORY), ("std", [], NO_HISTORY),
         ("spread", [], NO_HISTORY), ("sum", [2**60, 1], 2**60 + 1), ("mean", [1, 2], 1.5),
         ("std", [1.0, 3.0], 1.0), ("spread", [3, 1], 2), ("sum", [1e16, 1.0, 1.0], 1e16),
+        ("median", [3, 1, 2], 2.0), ("median", [4.0, 1, 2, 3.0], 2.5), ("median", [], NO_HISTORY),
+        ("median", [1.7e308], 1.7e308), ("median", [1.0, UNKNOWN], UNKNOWN),
         ("sum", ["x"], UNKNOWN), ("count", [False, False], 2),
     ],
 )  # fmt: skip
@@ -190,7 +193,7 @@ def test_folds_of_lists(fold: str, values: list[Any], result: Any) -> None:
     assert found == result and type(found) is type(result)
 
 
-@pytest.mark.parametrize("fold", ["min", "max", "spread", "sum", "mean", "std"])
+@pytest.mark.parametrize("fold", OF_NUMBERS)
 def test_nan_spreads(fold: str) -> None:
     found = fold_list(fold, [1.0, NAN, 2.0])
     assert isinstance(found, float) and math.isnan(found)
@@ -324,7 +327,8 @@ def test_the_union_of_sets() -> None:
         ("divisible", ((6, 7), 2), (True, False)), ("divisible", ("x", 2), UNKNOWN),
         ("matches", ("layer.weight", "^l.*w"), True), ("matches", ("a.b", "^b"), False),
         ("endswith", ("bias", "as"), True), ("startswith", ("bias", "as"), False),
-        ("sqrt", (True,), UNKNOWN), ("abs", (ABSENT,), ABSENT),
+        ("join", ("model/", "w"), "model/w"), ("join", ("", ""), ""), ("join", ("a", 1), UNKNOWN),
+        ("join", ("a", ABSENT), ABSENT), ("sqrt", (True,), UNKNOWN), ("abs", (ABSENT,), ABSENT),
     ],
 )  # fmt: skip
 def test_functions(name: str, arguments: tuple[Any, ...], result: Any) -> None:

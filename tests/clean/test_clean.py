@@ -15,7 +15,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-FAST = {"gan", "fused_scaler", "own_optimizer", "accumulate", "layer_drop", "teacher"}
+FAST = {"joined", "gan", "fused_scaler", "own_optimizer", "accumulate", "layer_drop", "teacher"}
 JOBS = (
     "accumulate",
     "averaged",
@@ -29,6 +29,11 @@ JOBS = (
     "ddp --late",
     "ddp --start environment",
     "ddp --start fork",
+    "draws_anew",
+    "dropout_without_gradients",
+    "dropout_without_gradients --kind accuracy",
+    "dropout_without_gradients --kind montecarlo",
+    "dropout_without_gradients --kind teacher",
     "ema",
     "experts",
     "folds",
@@ -40,6 +45,10 @@ JOBS = (
     "fused_scaler",
     "fused_scaler --no-fused",
     "gan",
+    "joined",
+    "joined --late",
+    "joined --kind loader",
+    "joined --kind sharded",
     "language_model",
     "layer_drop",
     "own_optimizer",
@@ -47,8 +56,12 @@ JOBS = (
     "pipeline",
     "policy_gradient",
     "resumed",
+    "sharpness_aware",
+    "sharpness_aware --no-loader",
     "stops_within_an_epoch",
     "teacher",
+    "trainer_style",
+    "trainer_style --prefetch",
     "variational",
     "workers",
     "zero_lr_group",

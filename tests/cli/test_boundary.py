@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import tspec.cli
 from tspec.cli import app as command_line
 
 
@@ -58,3 +59,13 @@ def test_a_file_that_cannot_be_written_is_said(
     said = capsys.readouterr().err
     assert "internal" not in said
     assert str(tmp_path / "a") in said
+
+
+def test_commands_print_in_one_place():
+    room = Path(tspec.cli.__file__).parent
+    printing = [
+        path.name
+        for path in sorted(room.glob("*.py"))
+        if "typer.echo(" in path.read_text(encoding="utf-8")
+    ]
+    assert printing == ["say.py"]

@@ -44,7 +44,7 @@ def rules(tmp_path: Path) -> Path:
 
 
 def test_the_same_rules_give_the_same_file(rules: Path, tmp_path: Path) -> None:
-    one, other = tmp_path / "deep" / "one.py", tmp_path / "other.py"
+    one, other = tmp_path / "one.py", tmp_path / "other.py"
     result = tspec("compile", rules, "--target", "torch", "-o", one)
     assert result.exit_code == 0, result.output
     assert f"2 rules compiled to {one}" in result.stdout
@@ -93,3 +93,13 @@ def test_given_values_have_types() -> None:
         "cuda.available": False,
         "phase": "eval",
     }
+
+
+def test_a_missing_folder_is_an_error_before_the_work(rules: Path) -> None:
+    rules.write_text("this is no spec")
+    result = tspec("compile", rules, "-o", rules.parent / "nowhere" / "hooks.py")
+    assert result.exit_code == 2
+    said = " ".join(result.stderr.replace("│", " ").split())
+    assert "there is no folder" in said and "to write hooks.py into" in said
+    assert "error[TS" not in said
+    assert not (rules.parent / "nowhere").exists()

@@ -45,6 +45,22 @@ invariant gradients_are_cleared {
 }
 """
 
+BEFORE_UPDATE = """\
+edition 2026
+
+module checks
+
+use std.torch
+
+/// An update is made of cleared gradients.
+invariant gradients_are_cleared {
+  before optimizer.step
+  when step > 1
+  expect contains optimizer.zero_grad
+  else warn
+}
+"""
+
 
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
@@ -70,13 +86,79 @@ def test_a_sound_run_finds_nothing(job: Path) -> None:
     assert "1 rule: 0 violated, 1 held" in result.stdout
 
 
-def test_findings_exit_with_one(job: Path) -> None:
+def test_warnings_keep_the_status_of_the_script(job: Path) -> None:
     result = tspec(job, "run", "checks.tspec", "--report", "r.json", "--", "train.py", "--forget")
-    assert result.returncode == 1, result.stderr
+    assert result.returncode == 0, result.stderr
+    assert "warning: checks.gradients_are_cleared" in result.stdout
     [finding] = json.loads((job / "r.json").read_text())
     assert finding["rule"] == "checks.gradients_are_cleared"
     assert (finding["file"], finding["line"]) == ("checks.tspec", 8)
     assert (finding["step"], finding["rank"], finding["violated"]) == (2, 0, 4)
+
+
+STOPS = ("--rule", "checks.gradients_are_cleared=stop")
+DRAFT = RULES.replace("invariant", "draft invariant").replace("else warn", "else stop")
+
+
+@pytest.mark.parametrize(
+    ("options", "configured", "rules", "status"),
+    [
+        (("--fail-on", "warning"), "", RULES, 1),
+        ((), "warning", RULES, 1),
+        (("--fail-on", "error"), "warning", RULES, 0),
+        (("--fail-on", "warning"), "", DRAFT, 1),
+        ((), "", DRAFT, 0),
+        (STOPS, "", RULES, 1),
+        ((*STOPS, "--fail-on", "never"), "", RULES, 1),
+        (("--rule", "checks.gradients_are_cleared=skip"), "", BEFORE_UPDATE, 1),
+        (("--rule", "checks.gradients_are_cleared=skip"), "never", BEFORE_UPDATE, 0),
+    ],
+    ids=str,
+)
+def test_what_findings_exit_with_is_said_by_fail_on(
+    job: Path, options: tuple[str, ...], configured: str, rules: str, status: int
+) -> None:
+    (job / "checks.tspec").write_text(rules)
+    if configured:
+        (job / "tspec.toml").write_text(f'[run]\nfail-on = "{configured}"\n')
+    result = tspec(job, "run", "checks.tspec", *options, "--", "train.py", "--forget")
+    assert result.returncode == status, result.stderr
+    assert "1 rule: 1 violated" in result.stdout
+
+
+def test_a_configuration_of_no_severity_is_refused(job: Path) -> None:
+    (job / "tspec.toml").write_text('[run]\nfail-on = "warn"\n')
+    result = tspec(job, "run", "checks.tspec", "--", "train.py")
+    assert result.returncode == 2
+    assert "there is no severity `warn`" in result.stderr
+    assert "did you mean `warning`?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "configured", "status"),
+    [
+        ((), "", 0),
+        (("--require-instances",), "", 1),
+        ((), "require-instances = true", 1),
+        (("--allow-no-instances",), "require-instances = true", 0),
+    ],
+    ids=str,
+)
+def test_a_script_without_training_is_no_sound_run(
+    job: Path, options: tuple[str, ...], configured: str, status: int
+) -> None:
+    (job / "train.py").write_text("print('nothing to train')\n")
+    (job / "tspec.toml").write_text(f"[run]\n{configured}\n")
+    result = tspec(job, "run", "checks.tspec", *options, "--", "train.py")
+    assert result.returncode == status, result.stderr
+    assert "nothing was checked: no rule had an instance\n1 rule: 0 violated" in result.stdout
+    said = "tspec: no rule had an instance, and --require-instances asks for one" in result.stderr
+    assert said == bool(status)
+
+
+def test_a_run_with_instances_meets_require_instances(job: Path) -> None:
+    result = tspec(job, "run", "checks.tspec", "--require-instances", "--", "train.py")
+    assert result.returncode == 0, result.stderr
 
 
 def test_a_script_that_fails_keeps_its_status_and_findings_are_written(job: Path) -> None:

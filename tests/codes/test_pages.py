@@ -14,7 +14,7 @@ USED = sorted(
     {
         code
         for folder in ("syntax", "resolve")
-        for path in (ROOM / folder).glob("*.py")
+        for path in (ROOM / folder).rglob("*.py")
         for code in re.findall(r'"(TS\d{4})"', path.read_text(encoding="utf-8"))
     }
 )

@@ -31,6 +31,13 @@ baseline = "accepted.json"
 std.health.gradients_are_finite = "stop"
 "std.advice.*" = "warn"
 
+[check]
+require-complete = true
+
+[run]
+fail-on = "warning"
+require-instances = true
+
 [lint]
 select = ["TS04"]
 ignore = ["TS0402", "TS0403"]
@@ -100,6 +107,8 @@ def check_whole(config: Config) -> None:
         ("std.advice.*", "warn"),
     ]
     assert (config.output_format, config.baseline) == ("github", "accepted.json")
+    assert config.check == model.Check(require_complete=True)
+    assert config.run == model.Run("warning", require_instances=True)
     assert config.lint == Lint(
         ("TS04",), ("TS0402", "TS0403"), {"specs/drafts/*": ("TS0404",)}, 20.0, 2.5
     )

@@ -17,7 +17,7 @@ import jsonschema
 import pytest
 import yaml
 
-from tests.cli.recordings import record_loop
+from tests.cli.recordings import record_loop, record_ranks
 from tests.report.schemas import published
 from tspec.config.read import KEYS, find, read
 from tspec.resolve import load
@@ -57,6 +57,7 @@ def test_commands_print_what_the_page_says(page: str, tmp_path: Path, request: A
     (tmp_path / "runs").mkdir()
     record_loop(tmp_path / "runs" / "a", clears=False)
     record_loop(tmp_path / "runs" / "mended")
+    record_ranks(tmp_path / "runs" / "killed", ends={1: "killed"}, forgets=0)
     text = (DOCS / page).read_text(encoding="utf-8")
     commands = 0
     for block in blocks(page):
@@ -105,7 +106,7 @@ def test_every_key_is_explained() -> None:
         assert re.search(rf"`{key}[`.]", text), key
     from tspec.config import model
 
-    for section in (model.Lint, model.Fmt, model.Test):
+    for section in (model.Check, model.Run, model.Lint, model.Fmt, model.Test):
         for field in section.__dataclass_fields__:
             assert f"`{section.__name__.lower()}.{field.replace('_', '-')}`" in text
 

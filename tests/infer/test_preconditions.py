@@ -17,7 +17,7 @@ conditions = st.lists(sets, max_size=6).map(
 def test_what_always_holds_needs_no_condition() -> None:
     found = deduce(0b1111, 0, [Condition("c", 0b0011)])
     assert found is not None
-    assert found.text is None
+    assert found.under() is None
     assert found.true == 0b1111
 
 
@@ -25,21 +25,21 @@ def test_one_condition_that_separates_is_found_and_the_others_are_pruned() -> No
     everywhere, separating = Condition("always", 0xFFFF), Condition("p.requires_grad", 0x00FF)
     found = deduce(0x00FF, 0xFF00, [everywhere, separating])
     assert found is not None
-    assert found.text == "p.requires_grad"
+    assert found.under() == "p.requires_grad"
 
 
 def test_two_conditions_are_joined_where_neither_is_enough() -> None:
     a, b = Condition("a", 0b1110), Condition("b", 0b1101)
     found = deduce(0b1100, 0b0011, [a, b])
     assert found is not None
-    assert found.text == "a and b"
+    assert found.under() == "a and b"
 
 
 def test_what_remains_is_told_apart_by_alternatives() -> None:
     half, other = Condition("train", 0x001F), Condition("autocast", 0x03E0)
     found = deduce(0x03FF, 0x0C00, [half, other])
     assert found is not None
-    assert found.text == "train or autocast"
+    assert found.under() == "train or autocast"
     assert found.true == 0x03FF
 
 

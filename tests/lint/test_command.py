@@ -186,3 +186,11 @@ def test_warnings_of_loading_are_shown_unless_others_are_selected() -> None:
     look = ("lint", "rules.tspec", "--output-format", "json")
     assert codes(tspec(*look)) == ["TS0012"]
     assert codes(tspec(*look, "--select", "TS04")) == []
+
+
+def test_bytes_that_are_no_text_are_said_as_fmt_says_it(folder: Path) -> None:
+    (folder / "latin.tspec").write_bytes("// Größe\n".encode("latin-1"))
+    result = tspec("lint", "latin.tspec")
+    assert result.exit_code == 2
+    assert result.stderr == "tspec: latin.tspec is no UTF-8 text (byte 5)\n"
+    assert tspec("fmt", "latin.tspec").stderr.startswith(result.stderr)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -16,6 +18,10 @@ from tspec.check.interpret import interpret
 from tspec.check.verdicts import Verdicts
 from tspec.lint import Finding, lint
 from tspec.resolve import load, load_text
+from tspec.resolve.rules import Expr, Holds, Present, Rule
+from tspec.resolve.types import BOOL
+from tspec.resolve.walk import parts
+from tspec.trace.model import Trace
 
 CASES = 60
 WITH_STEPS = (
@@ -43,6 +49,18 @@ def other_of(finding: Finding) -> str:
     return finding.diagnostic.source.slice(place.span)
 
 
+def is_never_known(finding: Finding, rules: Sequence[Rule], trace: Trace) -> bool:
+    """The part of a rule to which a finding points has a value in no instance."""
+    [rule] = [each for each in rules if each.qualified == finding.invariant]
+    spot = finding.diagnostic.span
+    part = next(p for p in parts(rule) if isinstance(p, Expr) and p.span == spot)
+    alone = replace(rule, when=None, expect=Holds(Present(BOOL, spot, part)))
+    return set(verdicts_of(interpret([alone], trace), rule.qualified).values()) <= {
+        "unknown",
+        "idle",
+    }
+
+
 def is_so(finding: Finding, found: Verdicts, module: str) -> bool:
     own = verdicts_of(found, finding.invariant)
     match finding.code:
@@ -50,8 +68,6 @@ def is_so(finding: Finding, found: Verdicts, module: str) -> bool:
             return set(own.values()) <= {"idle", "unknown"}
         case "TS0402":
             return "violated" not in own.values()
-        case "TS0422":
-            return set(own.values()) <= {"unknown", "idle"}
         case "TS0403":
             other = verdicts_of(found, f"{module}.{other_of(finding)}")
             return all(other.get(k) == "violated" for k, v in own.items() if v == "violated")

@@ -56,6 +56,8 @@ def test_what_is_always_so_is_known_to_be(text: str) -> None:
         "not mean(loss, over: 5 steps) < mean(loss, over: 3 steps)",
         "finite(loss)",
         "loss <= 2 * loss",
+        "round(loss) <= 2 or round(loss) > 2",
+        "round(loss) + 1 <= 2 or round(loss) + 1 > 2",
     ],
 )
 def test_what_may_not_be_so_is_not_said(text: str) -> None:

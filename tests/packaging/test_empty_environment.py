@@ -42,7 +42,7 @@ def test_the_demo_s_commands(home: Path) -> None:
     rules = ("specs/essentials", "drafts.tspec")
     tspec(home, "check", *rules, "--trace", "runs/a")
     tspec(home, "run", *rules, "--", *short, "--seed", "7")
-    bug = ("--report", "found.json", "--", *short, "--bug", "no-zero-grad")
+    bug = ("--report", "found.json", "--fail-on", "warning", "--", *short, "--bug", "no-zero-grad")
     tspec(home, "run", *rules, *bug, status=1)
     found = json.loads((home / "found.json").read_text())
     assert [finding["rule"] for finding in found] == ["std.hygiene.gradients_are_cleared"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -38,8 +39,15 @@ def python(*arguments: str | Path, cwd: Path | None = None) -> subprocess.Comple
 def recorded(
     out: Path, script: Path, *arguments: str | Path, options: Sequence[str | Path] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """`tspec record -o OUT OPTIONS -- SCRIPT ARGUMENTS`, to its end."""
-    return python("-m", "tspec", "record", "-o", out, *options, "--", script, *arguments)
+    """`tspec record -o OUT OPTIONS -- SCRIPT ARGUMENTS`, to its end; without the line on what was recorded."""
+    done = python("-m", "tspec", "record", "-o", out, *options, "--", script, *arguments)
+    return without_size(done)
+
+
+def without_size(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
+    """What a recorded script wrote, without the line that says how much was recorded."""
+    done.stderr = re.sub(r"^recorded [\d,]+ steps?, .*\n", "", done.stderr, flags=re.MULTILINE)
+    return done
 
 
 def free_port() -> int:

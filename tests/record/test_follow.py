@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.record.processes import without_size
 from tspec.trace.model import Finish, Sample
 from tspec.trace.read import read_trace
 
@@ -22,7 +23,9 @@ def record(
 ) -> subprocess.CompletedProcess[str]:
     head = [*launcher, "-m", "tspec", "record", "-o"] if launcher else RECORD
     command = [*head, str(out), "--", *map(str, script)]
-    return subprocess.run(command, text=True, capture_output=True, timeout=240, check=False)
+    return without_size(
+        subprocess.run(command, text=True, capture_output=True, timeout=240, check=False)
+    )
 
 
 @pytest.mark.gloo
@@ -178,3 +181,39 @@ def test_a_block_of_code(tmp_path: Path) -> None:
     assert {r.context.step for r in stream.records} == {10, 20, 30}
     said = [r.fields for r in stream.records if isinstance(r, Sample) and r.kind == "context"]
     assert said[0]["task"] == "sum"
+
+
+NESTED = """
+    import subprocess, sys
+    import torch, tspec
+
+    def train():
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+
+    if __name__ == "__main__" and len(sys.argv) > 1:
+        with tspec.record(sys.argv[1]):
+            subprocess.run([sys.executable, __file__], check=True)
+        subprocess.run([sys.executable, __file__], check=True)
+    train()
+"""
+
+
+def test_a_recording_within_another_follows_children_beside_it(tmp_path: Path) -> None:
+    """Both follow the child that starts within both; only the outer one follows the other."""
+    script = tmp_path / "train.py"
+    script.write_text(textwrap.dedent(NESTED))
+    done = record(tmp_path / "outer", script, tmp_path / "inner")
+    assert done.returncode == 0 and "is not followed" not in done.stderr, done.stderr
+    counts = {
+        name: sum(
+            any(r.context.step == 2 for r in stream.records)
+            for stream in read_trace(tmp_path / name).streams
+        )
+        for name in ("outer", "inner")
+    }
+    assert counts == {"outer": 3, "inner": 1}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import re
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 from torch import nn
 from torch.nn import functional
@@ -14,6 +16,7 @@ import tspec
 from tests.record.processes import SCRIPTS, python, recorded
 from tspec.trace.model import Begin, Finish, Sample
 from tspec.trace.read import read_trace
+from tspec.trace.sizes import in_words
 
 
 def test_unusual_scripts_print_what_they_print_alone(tmp_path: Path) -> None:
@@ -76,6 +79,33 @@ def test_a_function_of_the_user_is_an_event(tmp_path: Path) -> None:
         (3, 0.5),
     ]
     assert [len(call.fields["parts"]) for call in calls] == [2, 2, 2]  # type: ignore[arg-type]
+
+
+def test_what_was_recorded_is_said(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAIN)
+    done = python("-m", "tspec", "record", "-o", "runs/a", "--", "train.py", cwd=tmp_path)
+    assert done.stdout == ""
+    size = in_words(sum(path.stat().st_size for path in (tmp_path / "runs" / "a").iterdir()))
+    assert done.stderr == f"recorded 3 steps, 1 rank, {size} to runs/a\n"
+
+
+def test_that_no_step_was_recorded_is_said(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('nothing to train')\n")
+    done = python("-m", "tspec", "record", "-o", "a", "--", "train.py", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.startswith("recorded 0 steps, 1 rank, ")
+
+
+@pytest.mark.gloo
+def test_under_a_launcher_the_first_rank_says_what_was_recorded(tmp_path: Path) -> None:
+    script = "import torch.distributed as dist\ndist.init_process_group('gloo')\n" + TRAIN
+    (tmp_path / "train.py").write_text(script + "dist.barrier()\n")
+    launcher = ("-m", "torch.distributed.run", "--nproc-per-node=2")
+    done = python(*launcher, "-m", "tspec", "record", "-o", "a", "--", "train.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if line.startswith("recorded")]
+    assert len(said) == 1
+    assert re.fullmatch(r"recorded 3 steps, 2 ranks, [\d.]+ kB to a", said[0])
 
 
 def test_a_spec_with_errors_starts_nothing(tmp_path: Path) -> None:

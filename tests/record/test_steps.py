@@ -13,6 +13,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import tspec
+from tspec.record.destination import Destination
 from tspec.record.specs import vocabulary
 from tspec.record.start import recording
 from tspec.record.watch import watch_spec
@@ -62,7 +63,7 @@ def record(tmp_path: Path, spec: WatchSpec) -> Iterator[Record]:
     def run(loop: Callable[[], None]) -> Recorded:
         gc.collect()  # optimizers of other tests would be expected to update
         torch.manual_seed(0)
-        with recording(tmp_path / "trace", spec):
+        with recording(Destination(tmp_path / "trace"), spec):
             loop()
         [stream] = read_trace(tmp_path / "trace").streams
         assert isinstance(stream.records[-1], Finish)

@@ -6,12 +6,13 @@ from pathlib import Path
 from tests.record.processes import SCRIPTS, python, recorded
 
 SPEC, JOB = SCRIPTS / "torch_names.tspec", SCRIPTS / "torch_names.py"
+WARNINGS = ("--fail-on", "warning")
 
 
 def test_rules_look_at_what_they_name(tmp_path: Path) -> None:
     plain = python(JOB)
     report = tmp_path / "report.json"
-    done = python("-m", "tspec", "run", SPEC, "--report", report, "--", JOB)
+    done = python("-m", "tspec", "run", SPEC, "--report", report, *WARNINGS, "--", JOB)
     assert done.returncode == 1, done.stdout + done.stderr
     assert plain.stdout.splitlines()[-1] in done.stdout
     found = {one["rule"].rsplit(".", 1)[1]: one["step"] for one in _all(report)}

@@ -64,9 +64,7 @@ def contains(event: str) -> rules.Claim:
     return rules.Contains(rules.EventPattern((event,)))
 
 
-def below(
-    feature: rules.FeatureName = "norm", field: str = "grad", kind: str = "parameter"
-) -> rules.Claim:
+def below(feature: str = "norm", field: str = "grad", kind: str = "parameter") -> rules.Claim:
     """`norm(p.grad) <= 100`."""
     return rules.Holds(
         rules.Compare(
@@ -75,7 +73,7 @@ def below(
     )
 
 
-def read(feature: rules.FeatureName, field: str, kind: str = "parameter") -> rules.Feature:
+def read(feature: str, field: str, kind: str = "parameter") -> rules.Feature:
     variable = rules.Variable(Entity(kind), NOWHERE, "p")
     return rules.Feature(FLOAT, NOWHERE, feature, rules.Field(TENSOR, NOWHERE, variable, field))
 

@@ -1,13 +1,15 @@
 """What a baseline hides, what it does not, and how it is written."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.report import scenes
 from tests.report.scenes import decided, program, rule, verdicts
-from tspec.report.baseline import BaselineError, apply, read, text, updated, without
+from tspec.report.baseline import apply, updated, without
+from tspec.report.baseline_file import BaselineError, read, text
 from tspec.report.build import report
 from tspec.report.results import Region, Result, Results, from_report
 
@@ -78,6 +80,11 @@ def test_other_commands_and_files_are_let_be(tmp_path: Path, monkeypatch) -> Non
     assert len(apply(spec(), entries).stale) == 1
 
 
+def test_an_entry_whose_file_has_a_name_that_is_too_long_is_stale() -> None:
+    entries = [replace(each, file="a" * 5000) for each in updated((), spec("one"))]
+    assert list(apply(spec(), entries).stale) == entries
+
+
 def test_a_second_one_that_is_alike_is_new() -> None:
     entries = updated((), spec("one"))
     applied = apply(spec("one", "one", "two"), entries)
@@ -101,11 +108,47 @@ def test_it_is_read_again(tmp_path: Path) -> None:
     assert read(tmp_path / "baseline.json") == entries
 
 
+ENTRY = {"command": "check", "file": "a.tspec", "rule": "a.b", "subject": "", "fingerprint": "0f"}
+
+
 @pytest.mark.parametrize(
-    "content",
-    ["", "[]", "{}", '{"version": 2, "findings": []}', '{"version": 1, "findings": [{}]}'],
+    ("content", "said"),
+    [
+        ("", "Expecting value: line 1 column 1 (char 0)"),
+        ("[" * 100_000, "maximum recursion depth exceeded"),
+        ("{}", "it has no 'version'"),
+        ('{"version": "1\\n", "findings": []}', "`version` is no number"),
+        ('{"version": 1, "findings": {}}', "`findings` is no list"),
+        (
+            '{"version": 1, "findings": [{}]}',
+            "finding 1 does not have the keys command, file, rule, subject, fingerprint",
+        ),
+        *(
+            (
+                json.dumps({"version": 1, "findings": [ENTRY, {**ENTRY, "file": value}]}),
+                f"`file` of finding 2 {problem}",
+            )
+            for value, problem in (
+                (None, "is no text"),
+                ([], "is no text"),
+                (7, "is no text"),
+                ("\ud800", "holds what is no character"),
+                ("a\0", "holds what is no character"),
+            )
+        ),
+    ],
 )
-def test_what_is_no_baseline_is_refused(content: str, tmp_path: Path) -> None:
-    (tmp_path / "b.json").write_text(content)
-    with pytest.raises(BaselineError, match=r"b\.json is "):
+def test_what_is_no_baseline_is_refused(content: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "b.json"
+    file.write_text(content)
+    with pytest.raises(BaselineError) as refused:
+        read(file)
+    message = str(refused.value)
+    assert message.startswith(f"{file} is no baseline ({said}")
+    assert message.endswith("); mend it, or remove it and write one with --update-baseline")
+
+
+def test_a_baseline_of_another_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "b.json").write_text('{"version": 2, "findings": []}')
+    with pytest.raises(BaselineError, match=r"version 2, and this tspec knows 1$"):
         read(tmp_path / "b.json")

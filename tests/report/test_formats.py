@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from junitparser import JUnitXml
+from markdown_it import MarkdownIt
 
 from tests.report import scenes
 from tests.report.scenes import BEFORE_UPDATE, decided, program, rule, verdicts
@@ -24,6 +25,7 @@ from tspec.report.results import (
     Region,
     Result,
     Results,
+    about,
     from_diagnostic,
     from_finding,
     from_report,
@@ -211,7 +213,7 @@ def test_github_commands_are_escaped() -> None:
         "endLine": "4",
         "title": "TS0110",
     }
-    assert unescaped(message) == "first: 100%\nsecond, \x1b[1m <&>"
+    assert unescaped(message) == "first: 100%\nsecond, \\x1b[1m <&>"
     assert second == "::notice file=/elsewhere/a b.tspec,title=no.such.rule::of a whole file"
 
 
@@ -313,3 +315,14 @@ def test_whatever_a_finding_says_each_format_can_hold_it(found: Results) -> None
     assert all(line.startswith("::") for line in lines[:-1])
     assert len(json.loads(written(found, "json"))) == len(found.results)
     written(found, "text")
+
+
+def test_a_rule_with_backticks_stays_within_its_fence() -> None:
+    rule = "// ```\n  // # forged\n  each step\n  expect loss < 1\n"
+    text = f"edition 2026\n\nmodule a\n\nuse std.torch\n\ninvariant b {{\n  {rule}}}\n"
+    found = load_text(text).program
+    assert found is not None
+    markdown = about(found.rules[0]).help
+    blocks = MarkdownIt("commonmark").parse(markdown)
+    assert [block.type for block in blocks] == ["fence"]
+    assert "# forged" in blocks[0].content

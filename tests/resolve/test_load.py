@@ -122,3 +122,10 @@ def test_other_declarations_are_kept(tmp_path):
     assert program.layouts[0].mesh == mesh
     assert program.layouts[0].flags == ("flag",)
     assert program.equivalences[0].layout == program.layouts[0]
+
+
+def test_a_let_may_name_the_one_of_its_name_in_another_module(tmp_path):
+    write(tmp_path, "limits.tspec", "module limits\nlet most = 10\n")
+    text = "module own\nuse limits as other\nlet most = other.most + 1\n"
+    loaded = load([write(tmp_path, "own.tspec", text)], project=tmp_path)
+    assert [found.message for found in loaded.diagnostics] == []

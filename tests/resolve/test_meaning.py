@@ -356,3 +356,11 @@ def test_equal_expressions_are_equal_wherever_they_stand():
     )
     assert rule.expect.condition.items[0] == rule.when
     assert replace(rule.when, span=rule.span) == rule.when
+
+
+def test_an_event_hides_no_value_of_its_name():
+    """`std.transformers` declares an event `train`, which alone is no value."""
+    for condition in ("phase == train", "train == phase", "phase in [train, eval]"):
+        text = f"each step\nwhen {condition}\nexpect count(calls(train)) == 0"
+        loaded = load_text(f"{HEAD}use std.transformers\n\ninvariant it {{\n{text}\n}}\n")
+        assert loaded.diagnostics == (), condition

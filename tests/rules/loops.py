@@ -6,6 +6,7 @@ A variant does what its name says only where `self.faulty`; else it is a sound j
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -36,6 +37,10 @@ class Loop:
 
     steps = 6
     """How many updates it makes."""
+    rule = ""
+    """The rule that sees the fault, where the class is not named after it."""
+    pack = "essentials"
+    """The folder of specs that holds the rule."""
 
     def __init__(self, faulty: bool) -> None:
         self.faulty = faulty
@@ -140,7 +145,7 @@ class Branch(nn.Module):
 
 
 class GradientsAreNotAllZero(Loop):
-    steps = 60
+    steps = 21
 
     def build(self):
         return Branch(0.0 if self.faulty else 1.0)
@@ -154,6 +159,79 @@ class OptimizersHoldParametersOfAModel(Loop):
 
 class OptimizersHoldAllTrainableParameters(OptimizersHoldParametersOfAModel):
     pass
+
+
+class WithClosure(OptimizersHoldParametersOfAModel):
+    """Passes lie within the update; gradients are cleared before them, or after it."""
+
+    rule = "optimizers_hold_all_trainable_parameters"
+    clears_first = True
+
+    def run(self):
+        self.model = self.build()
+        self.optimizer = self.make_optimizer()
+        self.prepared()
+        batches = iter(self.make_loader())
+        self.model.train()
+        for step in range(1, self.steps + 1):
+            self.step = step
+            self.optimizer.step(partial(self.passes, *next(batches)))
+            self.after_update()
+            if not self.clears_first:
+                self.optimizer.zero_grad()
+        self.evaluate()
+
+    def passes(self, images, labels):
+        if self.clears_first:
+            self.optimizer.zero_grad()
+        loss = self.loss(self.forward(images), labels)
+        self.backward(loss)
+        return loss
+
+
+class WithClosureCleared(WithClosure):
+    clears_first = False
+    steps = 24
+
+
+class WithClosureDetached(WithClosureCleared):
+    rule = "trainable_parameters_get_gradients"
+
+    def prepared(self):
+        """The optimizer holds all layers."""
+
+    def forward(self, images):
+        hidden = self.model[:3](images)
+        return self.model[3](hidden.detach() if self.faulty else hidden)
+
+
+class ClippingComesBeforeTheUpdate(Loop):
+    def before_update(self):
+        if not self.faulty:
+            nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+
+    def after_update(self):
+        if self.faulty:
+            nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+
+
+class ClippingWithAClosure(WithClosure):
+    """Clips in the closure, or after the update."""
+
+    rule = "clipping_comes_before_the_update"
+
+    def prepared(self):
+        """The optimizer holds all layers."""
+
+    def passes(self, images, labels):
+        loss = super().passes(images, labels)
+        if not self.faulty:
+            nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        return loss
+
+    def after_update(self):
+        if self.faulty:
+            nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
 
 
 class OptimizersHaveSomethingToTrain(Loop):
@@ -255,11 +333,13 @@ class ModelsTrainInTrainingMode(Loop):
 
 
 class DropoutIsOffInEvaluation(Loop):
-    @torch.no_grad()
     def evaluate(self):
         if not self.faulty:
             self.model.eval()
-        self.forward(DIGITS.images[:50])
+        held_out = torch.utils.data.Subset(DIGITS, range(60))
+        for images, _ in torch.utils.data.DataLoader(held_out, batch_size=20):
+            with torch.no_grad():
+                self.forward(images)
 
 
 class Attends(nn.Module):
@@ -356,6 +436,13 @@ class LossDoesNotExplode(Loop):
     def loss(self, output, labels):
         late = self.faulty and self.step > 65
         return super().loss(output, labels) * (1.1 ** (self.step - 65) if late else 1.0)
+
+
+class LossDoesNotDiverge(Loop):
+    steps = 10
+
+    def loss(self, output, labels):
+        return super().loss(output, labels) * (2.8**self.step if self.faulty else 1.0)
 
 
 class GradientsKeepTheirSize(Loop):
@@ -556,6 +643,11 @@ class LikelihoodsGetLogProbabilities(Loop):
         return F.nll_loss(output.softmax(1) if self.faulty else output.log_softmax(1), labels)
 
 
+class FirstCrossEntropyIsNearChance(Loop):
+    def forward(self, images):
+        return super().forward(images * 16 * 255 if self.faulty else images)
+
+
 class LogisticLossesGetLogits(Loop):
     steps = 12
 
@@ -581,11 +673,131 @@ class LabelsDifferWithinBatches(Loop):
         return torch.utils.data.DataLoader(DIGITS, batch_size=16, sampler=order)
 
 
+# --- checkpoints --------------------------------------------------------------------------------
+
+
+class LoadsBoth(Loop):
+    """Loads a model, its average, and one of its layers: names in the first are those of the others."""
+
+    pack = "checkpoints"
+
+    def prepared(self):
+        self.average = self.build()
+        self.evaluate()
+        self.average(DIGITS.images[:2])
+
+    def after_update(self):
+        if self.step == 3:
+            self.model.load_state_dict(self.build().state_dict())
+            self.average.load_state_dict(self.build().state_dict())
+            self.model[3].load_state_dict(nn.Linear(32, 10).state_dict())
+            self.model.load_state_dict(self.build().double().state_dict())
+
+
+class Copies(nn.Linear):
+    """Loads into a copy of its weight, if it is to."""
+
+    lost = False
+
+    def _load_from_state_dict(self, state_dict, prefix, *rest):
+        if not self.lost:
+            super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+class LoadingChangesWhatItLoads(LoadsBoth):
+    def build(self):
+        return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Dropout(0.1), Copies(32, 10))
+
+    def prepared(self):
+        super().prepared()
+        self.average[3].lost = self.faulty
+
+
+class DropoutIsOffWithoutGradients(Loop):
+    pack = "advice"
+
+    @torch.no_grad()
+    def evaluate(self):
+        if not self.faulty:
+            self.model.eval()
+        self.forward(DIGITS.images[:50])
+
+
+class ResumedOptimizersHaveTheirState(Loop):
+    pack = "checkpoints"
+
+    def prepared(self):
+        """Goes on where another run of three steps ended."""
+        self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 3)
+        saved = self.schedule.state_dict() | {"last_epoch": 3, "_step_count": 4}
+        self.schedule.load_state_dict(saved)
+        if not self.faulty:
+            state = self.optimizer.state_dict()
+            for index, parameter in enumerate(self.model.parameters()):
+                moments = {
+                    "exp_avg": parameter.detach() * 1e-3,
+                    "exp_avg_sq": parameter.detach() ** 2,
+                }
+                state["state"][index] = {"step": torch.tensor(3.0)} | moments
+            self.optimizer.load_state_dict(state)
+
+    def after_update(self):
+        self.schedule.step()
+
+
+class Accumulates(Loop):
+    """Makes two backward passes for each update."""
+
+    pack = "advice"
+    again = False
+    clears = False
+
+    def run(self):
+        self.model = self.build()
+        self.optimizer = self.make_optimizer()
+        self.model.train()
+        batches = iter(self.make_loader())
+        for _ in range(self.steps):
+            self.optimizer.zero_grad()
+            images, labels = next(batches)
+            for half in range(2):
+                if half and not self.again:
+                    images, labels = next(batches)
+                if half and self.clears:
+                    self.optimizer.zero_grad()
+                (self.loss(self.forward(images), labels) / 2).backward()
+            self.optimizer.step()
+
+    def build(self):
+        return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+
+    def make_loader(self):
+        batches = self.steps if self.again else 2 * self.steps
+        return torch.utils.data.DataLoader(
+            torch.utils.data.Subset(DIGITS, range(32 * batches)), batch_size=32
+        )
+
+
+class AccumulatedGradientsAreKept(Accumulates):
+    @property
+    def clears(self):
+        return self.faulty
+
+
+class MicrobatchesDiffer(Accumulates):
+    @property
+    def again(self):
+        return self.faulty
+
+
+BASES = (Loop, FromGiven, LoadsBoth, Accumulates)
+
+
 def variants() -> dict[str, type[Loop]]:
     """The variants by the name of the rule that is to see their fault."""
     found = {}
     for cls in list(globals().values()):
-        if isinstance(cls, type) and issubclass(cls, Loop) and cls not in (Loop, FromGiven):
+        if isinstance(cls, type) and issubclass(cls, Loop) and cls not in BASES:
             name = "".join(f"_{c.lower()}" if c.isupper() else c for c in cls.__name__).lstrip("_")
             found[name] = cls
     return found

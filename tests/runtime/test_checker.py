@@ -43,7 +43,8 @@ def test_a_finding_names_rule_place_step_and_values(capsys: pytest.CaptureFixtur
     assert float(found["values"]["norm(parameters.grad)"]) > 1e6
     shown = capsys.readouterr().err
     assert "tspec: step 4 rank 0: t.r0 (<text>:7)" in shown
-    assert shown.count("t.r0") == 1
+    assert shown.count("tspec: step") == 1
+    assert "tspec: t.r0 (<text>:7): violated in 1 of 4 decided instances\n" in shown
 
 
 def test_findings_are_written_as_they_come_and_counts_at_the_end(tmp_path: Path) -> None:

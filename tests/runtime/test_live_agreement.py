@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
 
 from tests.runtime.training import HEAD, Trained, loop
 from tspec.check.interpret import interpret
+from tspec.record.destination import Destination
 from tspec.record.start import recorder_of
 from tspec.record.watch import watch_spec
 from tspec.resolve import load_text
@@ -35,8 +36,8 @@ invariant whole { each run expect count(calls(optimizer.step)) == 5 }
 """
 
 
-def program() -> Program:
-    loaded = load_text(HEAD + RULES)
+def program(text: str) -> Program:
+    loaded = load_text(HEAD + text)
     assert loaded.program is not None, [d.message for d in loaded.diagnostics]
     return loaded.program
 
@@ -44,15 +45,17 @@ def program() -> Program:
 Key = tuple[str, tuple[int, ...], tuple[int, int], tuple[str, ...]]
 
 
-def recorded_and_checked(folder: Path) -> tuple[dict[Key, str], dict[Key, str], Sequence[str]]:
-    """The verdicts of the reference and of the hooks, and the hooks' faults."""
-    rules = program()
+def recorded_and_checked(
+    folder: Path, text: str, train: Callable[[], object]
+) -> tuple[dict[Key, str], dict[Key, str], Sequence[str]]:
+    """The verdicts of the reference and of the hooks on what `train` does, and the hooks' faults."""
+    rules = program(text)
     spec = watch_spec(rules.vocabulary)
-    recorder = recorder_of(folder / "trace", spec, "test")
+    recorder = recorder_of(Destination(folder / "trace"), spec, "test")
     checker = module_of(compile_program(rules)).hooks(logging=True)
     torch.manual_seed(0)
     with Job(spec, [recorder, checker]):
-        loop(Trained(), 5, None)
+        train()
     recorder.close()
     found = interpret(rules.rules, read_trace(folder / "trace")).decided
     expected = {
@@ -67,14 +70,20 @@ def recorded_and_checked(folder: Path) -> tuple[dict[Key, str], dict[Key, str], 
     return expected, decided, checker.faults
 
 
-def test_hooks_in_a_job_decide_as_the_reference_over_its_recording(tmp_path: Path) -> None:
-    expected, decided, faults = recorded_and_checked(tmp_path)
-    assert faults == []
-    differing = {
+def differences(expected: dict[Key, str], decided: dict[Key, str]) -> dict[Key, tuple[str, str]]:
+    """Instances on which two executors differ, with the verdicts of both."""
+    return {
         key: (expected.get(key, "none"), decided.get(key, "none"))
         for key in {*expected, *decided}
         if expected.get(key) != decided.get(key)
     }
-    assert differing == {}
+
+
+def test_hooks_in_a_job_decide_as_the_reference_over_its_recording(tmp_path: Path) -> None:
+    expected, decided, faults = recorded_and_checked(
+        tmp_path, RULES, lambda: loop(Trained(), 5, None)
+    )
+    assert faults == []
+    assert differences(expected, decided) == {}
     assert {"holds", "violated", "idle"} <= set(decided.values())
     assert len({key[0] for key in decided}) == len(RULES.strip().splitlines())

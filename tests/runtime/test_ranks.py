@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import time
 from pathlib import Path
@@ -16,6 +17,9 @@ import torch.multiprocessing as mp
 from torch import nn
 
 from tests.runtime.training import module
+from tspec.runtime.exchange import Exchange
+from tspec.runtime.gathering import Packet
+from tspec.runtime.pace import FREE
 
 pytestmark = pytest.mark.gloo
 
@@ -151,3 +155,71 @@ def test_a_hung_rank_is_not_waited_for(tmp_path: Path) -> None:
     assert findings(tmp_path) == []
     assert counts(tmp_path)["holds"] > 0
     assert counts(tmp_path)["unknown"] == 0
+
+
+def farewell(finished: bool) -> Packet:
+    return Packet((1, 0), finished, [], [], {}, {}, {}, [], set(), [])
+
+
+def part(rank: int, port: int, folder: Path, late: float, patience: float) -> None:
+    """Both end by a stop, the second rank some seconds after the first."""
+    join(rank, port)
+    exchange = Exchange()
+    assert exchange.ready()
+    exchange.give(farewell(False))
+    assert exchange.collect(30.0) is not None
+    if rank == 1:
+        time.sleep(late)
+        (folder / "ends").touch()
+    exchange.part(farewell(True), patience)
+    (folder / f"saw-{rank}").write_text(str((folder / "ends").exists()))
+    exchange.close()
+
+
+@pytest.mark.parametrize(("late", "patience", "saw"), [(2.0, 30.0, "True"), (6.0, 1.0, "False")])
+def test_ranks_that_stop_wait_for_one_another_for_a_while(
+    tmp_path: Path, late: float, patience: float, saw: str
+) -> None:
+    assert ranks(part, tmp_path, late, patience) == [0, 0]
+    assert (tmp_path / "saw-0").read_text() == saw
+
+
+def fail_meanwhile(rank: int, port: int, folder: Path) -> None:
+    """The first rank is stopped for what the second did, which fails before it looks."""
+    join(rank, port)
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with module(ALIKE + "else stop").install(folder=folder) as checker:
+        checker.pace.at_least(FREE)
+        for step in range(1, 100):
+            optimizer.zero_grad()
+            model(torch.ones(4, 3)).square().mean().backward()
+            if rank == 1 and step == 2:
+                model.weight.grad.mul_(3)  # type: ignore[union-attr]
+            optimizer.step()
+            time.sleep(0.1 if rank == 0 else 2.0)
+            if rank == 1 and step == 3:
+                time.sleep(3)
+                raise ConnectionError("Connection closed by peer")
+
+
+def test_a_rank_that_fails_since_another_was_stopped_was_stopped(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert ranks(fail_meanwhile, tmp_path) == [1, 1]
+    said = capfd.readouterr().err
+    ends = [json.loads(path.read_text())["stopped"] for path in tmp_path.glob("*.counts.json")]
+    assert len(ends) == 2
+    assert all(one.startswith("stopped in step ") for one in ends), said
+
+
+def test_a_folder_that_is_gone_is_no_error_to_the_job(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    program = module("each step\nexpect loss < 0\nelse warn")
+    with program.install(folder=folder):
+        steps(tmp_path, 0, fault=0, count=2)
+        shutil.rmtree(folder)
+        steps(tmp_path, 0, fault=0, count=2)
+    assert not folder.exists()

@@ -1,5 +1,6 @@
 """The canonical form, case by case."""
 
+import cProfile
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,17 @@ def test_case(path, case_input, check_case):
 )
 def test_small_files(text, expected):
     assert format_file(parse(Source("small.tspec", text)).file) == expected
+
+
+def test_the_work_for_an_element_of_a_list_is_small_and_does_not_grow():
+    def calls(count):
+        """Calls of Python functions while a list of so many elements is read and formatted."""
+        source = Source("a", f"let most = [{', '.join(map(str, range(count)))}]\n")
+        profile = cProfile.Profile()
+        profile.runcall(lambda: format_file(parse(source).file))
+        return sum(entry.callcount for entry in profile.getstats())
+
+    calls(1)
+    small, large = calls(1_000), calls(4_000)
+    assert large < 4.2 * small
+    assert large < 4_000 * 300

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import builtins
+import os
+import subprocess
 import sys
 import traceback
 from dataclasses import replace
@@ -13,7 +15,8 @@ import pytest
 
 from tspec.resolve import load, load_text, rules, types
 from tspec.resolve.rules import Program
-from tspec.source import NOWHERE
+from tspec.resources import shipped
+from tspec.source import NOWHERE, Source
 from tspec.targets.compile import CannotCompile, compile_program
 from tspec.targets.literals import comment, identifier, literal
 from tspec.targets.load import module_of
@@ -48,6 +51,39 @@ invariant alike {
 
 def test_the_same_rules_give_the_same_bytes() -> None:
     assert compile_program(program(TWO)) == compile_program(program(TWO))
+
+
+def compiled(folder: Path, seed: int) -> bytes:
+    """What another process writes of a project in a folder, with its own order of hashes."""
+    (folder / "rules").mkdir(parents=True)
+    (folder / "tspec.toml").write_text('specs = ["rules", "std.hygiene", "specs/essentials"]\n')
+    (folder / "rules" / "own.tspec").write_text(HEAD + TWO)
+    output = folder / "hooks.py"
+    subprocess.run(
+        [sys.executable, "-m", "tspec", "compile", "-o", str(output)],
+        cwd=folder / "rules",
+        env={**os.environ, "PYTHONHASHSEED": str(seed)},
+        check=True,
+        capture_output=True,
+    )
+    return output.read_bytes()
+
+
+def test_other_folders_processes_and_orders_of_hashes_give_the_same_bytes(tmp_path: Path) -> None:
+    first = compiled(tmp_path / "a", 0)
+    assert compiled(tmp_path / "somewhere" / "else", 1) == first
+    assert compiled(tmp_path / "b", 4242) == first
+    assert str(tmp_path).encode() not in first
+    assert b"rules/own.tspec" in first
+    assert b"tspec:stdlib/hygiene.tspec:" in first
+    assert b"tspec:specs/essentials/" in first or b"essentials.tspec" not in first
+
+
+def test_findings_name_files_as_compiled_hooks_do() -> None:
+    path = str(shipped("stdlib") / "data.tspec")
+    named = replace(program(TWO).rules[0], source=Source(path, HEAD + TWO))
+    module = module_of(compile_program(replace(program(TWO), rules=(named,))))
+    assert [one.file for one in module.PROGRAM.rules] == ["tspec:stdlib/data.tspec"]
 
 
 def test_shipped_packs_compile_and_the_text_is_python() -> None:

@@ -7,12 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tspec.trace.model import Boundary, Sample
+from tspec.trace import write
+from tspec.trace.model import Boundary, Context, Ending, Sample
 from tspec.trace.read import open_tables, read_trace
+from tspec.trace.write import TraceWriter
 
 WRITING = """
 import sys
@@ -64,3 +67,50 @@ def test_what_is_killed_at_once_is_still_a_trace(tmp_path: Path) -> None:
         os.kill(process.pid, signal.SIGKILL)
     [stream] = read_trace(tmp_path).streams
     assert stream.records == ()
+
+
+FULL_DISK = """
+import resource, signal, sys
+from tspec.trace.errors import TraceError
+from tspec.trace.model import Boundary, Context
+from tspec.trace.write import TraceWriter
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+with TraceWriter(sys.argv[1], 0) as writer:
+    for step in range(1, 100):
+        writer.add(Boundary(step, Context(step), "step", step))
+        try:
+            writer.flush()
+        except TraceError as error:
+            print(error)
+"""
+
+
+def test_a_disk_that_is_full_ends_the_recording_at_the_batch_before(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"cannot write `{tmp_path / 'rank-0.arrow'}`: File too large\n"
+    [stream] = read_trace(tmp_path).streams
+    assert stream.ending is not None
+    assert (stream.ending.how, stream.ending.torn) == ("cut off", 0)
+    assert [record.seq for record in stream.records] == list(range(1, len(stream.records) + 1))
+    assert len(stream.records) > 3
+
+
+def test_an_interrupt_within_a_batch_ends_the_recording_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with TraceWriter(tmp_path, 0) as writer:
+        for step in (1, 2, 3, 4):
+            writer.add(Boundary(step, Context(step), "step", step))
+            with monkeypatch.context() as interrupted, suppress(KeyboardInterrupt):
+                if step == 3:
+                    interrupted.setattr(write, "framed", interrupt)
+                writer.flush()
+    [stream] = read_trace(tmp_path).streams
+    assert stream.ending == Ending("cut off", 2)
+    assert len(stream.records) == 2
+
+
+def interrupt(*_: object) -> bytes:
+    raise KeyboardInterrupt

@@ -10,9 +10,10 @@ from tests.check.jobs import job
 from tests.check.strategies import case, loaded, spec
 from tspec.check.interpret import interpret
 from tspec.check.verdicts import Verdicts
+from tspec.trace.meta import write_meta
 from tspec.trace.model import Trace
 from tspec.trace.read import read_trace
-from tspec.trace.write import TraceWriter, write_meta
+from tspec.trace.write import TraceWriter
 from tspec.why.recording import part_for
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tspec.resolve import rules
 from tspec.resolve.rules import Expr, Rule
 from tspec.resolve.text import text
+from tspec.resolve.walk import operands
 from tspec.trace.model import Missing, Ref, Tensor
 
 LONGEST = 120
@@ -75,25 +76,10 @@ def _reads(expr: Expr, each_member: bool) -> Iterator[tuple[Expr, bool]]:
             | rules.Implies()
             | rules.Function()
         ):
-            for part in _parts(expr):
+            for part in operands(expr):
                 yield from _reads(part, each_member)
         case _:
             yield expr, each_member
-
-
-def _parts(expr: Expr) -> tuple[Expr, ...]:
-    match expr:
-        case rules.ListDisplay() | rules.And() | rules.Or():
-            return expr.items
-        case rules.Negate() | rules.Not():
-            return (expr.value,)
-        case rules.Member():
-            return (expr.item, expr.collection)
-        case rules.Function():
-            return expr.arguments
-        case rules.Compare() | rules.SameObject() | rules.Arithmetic() | rules.Implies():
-            return (expr.left, expr.right)
-    return ()
 
 
 # --- values -------------------------------------------------------------------------------------

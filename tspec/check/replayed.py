@@ -18,27 +18,6 @@ from tspec.trace import model
 if TYPE_CHECKING:
     from tspec.runtime.ledger import Outcome
 
-_MISSING = {each: edges.Missing[each.name] for each in model.Missing}
-
-
-def translated(value: model.Value) -> Any:
-    """A recorded value as sinks know it; tensors stay as handles."""
-    if isinstance(value, model.Missing):
-        return _MISSING[value]
-    if isinstance(value, model.Ref):
-        return edges.Ref(value.kind, value.name)
-    if isinstance(value, tuple):
-        return tuple(translated(item) for item in value)
-    if isinstance(value, frozenset):
-        return frozenset(translated(item) for item in value)
-    if isinstance(value, Mapping):
-        return {key: translated(item) for key, item in value.items()}
-    return value
-
-
-def _context(context: model.Context) -> edges.Context:
-    return edges.Context(context.step, context.epoch, context.microbatch, context.phase)
-
 
 class StreamSource:
     """One rank's recording as a source: everything is answered as of the record that was reached."""
@@ -49,7 +28,7 @@ class StreamSource:
         self.rank = stream.rank
         self.world = world
         self.seq = stream.records[0].seq
-        self.context = _context(stream.records[0].context)
+        self.context = stream.records[0].context
         self.last = self.context
         self._last_groups = last_groups
         self._columns: dict[tuple[str, str], dict[str, Any]] = {}
@@ -68,9 +47,8 @@ class StreamSource:
             self.units[key] = (sample.context.step, sample.context.epoch)
         self._present.setdefault(kind, {})[subject] = not sample.gone
         for name, value in sample.fields.items():
-            known = translated(value)
-            self._columns.setdefault((kind, name), {})[subject] = known
-            self._firsts.setdefault((kind, name), {}).setdefault(subject, known)
+            self._columns.setdefault((kind, name), {})[subject] = value
+            self._firsts.setdefault((kind, name), {}).setdefault(subject, value)
 
     def ambient(self, name: str) -> Any:
         """Another context value."""
@@ -138,15 +116,15 @@ class _Player:
         for seq, group in groupby(records, key=lambda record: record.seq):
             now = list(group)
             self.source.seq = seq
-            self.source.last = _context(before)
+            self.source.last = before
             for record in now:
                 if isinstance(record, model.Sample):
                     self.source.apply(record)
             if now[0] is records[0]:
-                self.source.context = _context(now[0].context)
+                self.source.context = now[0].context
                 self.sink.start(self.source)
             for record in now:
-                self.source.context = _context(record.context)
+                self.source.context = record.context
                 self._fire(record)
             before = now[-1].context
         if not isinstance(records[-1], model.Finish):
@@ -156,7 +134,6 @@ class _Player:
         sink, source = self.sink, self.source
         if isinstance(record, model.Begin):
             parent = None if record.parent is None else self.calls.get(record.parent)
-            fields = {name: translated(value) for name, value in record.fields.items()}
             call = edges.Call(
                 record.call,
                 parent,
@@ -164,7 +141,7 @@ class _Player:
                 record.callable,
                 record.seq,
                 source.context,
-                fields,
+                dict(record.fields),
             )
             self.calls[record.call] = call
             sink.begin(call, source)
@@ -179,7 +156,7 @@ class _Player:
         call = self.calls.get(record.call)
         if call is None:
             return
-        call.fields.update({name: translated(value) for name, value in record.fields.items()})
+        call.fields.update(record.fields)
         call.end, call.error = record.seq, record.error
         self.sink.end(call, self.source)
 
@@ -243,7 +220,7 @@ def _last_groups(streams: Sequence[model.Stream]) -> dict[tuple[int, str], Any]:
                 and record.kind == "group"
                 and "ranks" in record.fields
             ):
-                found[stream.rank, record.subject] = translated(record.fields["ranks"])
+                found[stream.rank, record.subject] = record.fields["ranks"]
     return found
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tspec.trace.endings import EndsEarly
+
 Verdict = Literal["holds", "violated", "idle", "unknown"]
 
 
@@ -62,6 +64,8 @@ class Verdicts:
     decided: tuple[Decided, ...]
     without_instances: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What else the report says: an axis that the job does not have, a torn tail, a dead rank."""
+    """What else the report says: an axis that the job does not have, ranks that wait for each other."""
     counted: tuple[Count, ...] = ()
     """Instances that `decided` leaves out. Empty unless asked for."""
+    ends_early: tuple[EndsEarly, ...] = ()
+    """Ranks whose recordings end before the run does: what came after was not looked at."""

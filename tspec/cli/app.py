@@ -23,6 +23,7 @@ from tspec.cli import (
     trace,
     why,
 )
+from tspec.cli.say import say
 from tspec.cli.script import StartsAScript
 
 app = typer.Typer(
@@ -55,7 +56,7 @@ app.add_typer(trace.app, name="trace")
 def print_version(wanted: bool) -> None:
     """Print the version and leave, if `--version` was given."""
     if wanted:
-        typer.echo(f"tspec {__version__}")
+        say(f"tspec {__version__}")
         raise typer.Exit
 
 
@@ -80,10 +81,10 @@ def main() -> None:
         if os.environ.get("TSPEC_DEBUG"):
             raise
         if _is_for_the_user(fault):
-            typer.echo(f"tspec: {_said(fault)}", err=True)
+            say(f"tspec: {_said(fault)}", err=True)
             sys.exit(2)
         first = next(iter(str(fault).splitlines()), "")
-        typer.echo(
+        say(
             f"tspec: internal error: {type(fault).__name__}: {first}\n"
             "This is a fault of tspec, not of your files. Run it again with TSPEC_DEBUG=1 and\n"
             "report what it prints, with the file that you gave it.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,14 @@ from tspec.cli.specs import SpecsArgument, load
 TraceOption = Annotated[
     Path, typer.Option("--trace", metavar="DIR", exists=True, file_okay=False, help="A recording.")
 ]
+CompleteOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--require-complete/--allow-incomplete",
+        help="Exit with 2 if a rank's recording is missing, or ends before the run.",
+        show_default="`check.require-complete` of the configuration, else allowed",
+    ),
+]
 
 
 @spread
@@ -28,13 +37,16 @@ def check(
     rules: Rules,
     specs: SpecsArgument = None,
     accepted_only: AcceptedOnlyOption = False,
+    require_complete: CompleteOption = None,
 ) -> None:
     """Decide rules over a recording, and report what violates them."""
     from tspec.check import check as decide
     from tspec.report.build import report as build
 
     program = load(specs, output.project, rules.settings(output.project), output)
-    found = build(program, decide(program, trace))
+    if require_complete is None:
+        require_complete = output.project.check.require_complete
+    found = replace(build(program, decide(program, trace)), complete_required=require_complete)
     if accepted_only:
         found = found.without_drafts()
     raise typer.Exit(write(found, program, output))

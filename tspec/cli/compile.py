@@ -9,7 +9,9 @@ import typer
 
 from tspec.cli.given import GivenOption, given_values, simplified
 from tspec.cli.options import spread
+from tspec.cli.output import refuse_no_folder
 from tspec.cli.project import Project, Rules
+from tspec.cli.say import say
 from tspec.cli.specs import SpecsArgument, load
 
 
@@ -26,12 +28,12 @@ def compile_specs(
     specs: SpecsArgument = None,
 ) -> None:
     """Compile rules to Python hooks for a training job."""
+    refuse_no_folder(output)
     from tspec.targets.compile import compile_program
 
     known = given_values(given)
     program = simplified(load(specs, project.project, rules.settings(project.project)), known)
-    text = compile_program(program, target=target, given=known)
-    output.parent.mkdir(parents=True, exist_ok=True)
+    text = compile_program(program, target=target, given=known, root=project.project.root)
     output.write_text(text, encoding="utf-8")
     count = len(program.rules)
-    typer.echo(f"{count} rule{'' if count == 1 else 's'} compiled to {output}")
+    say(f"{count} rule{'' if count == 1 else 's'} compiled to {output}")

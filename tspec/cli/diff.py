@@ -11,6 +11,7 @@ import typer
 
 from tspec.cli.fmt import uncollected
 from tspec.cli.output import FAULT, FOUND, FOUND_NOTHING
+from tspec.cli.say import say
 
 if TYPE_CHECKING:
     from tspec.diff import Changes
@@ -64,13 +65,13 @@ def diff(
             both = asked(versions)
             found = compare(both.old, both.new)
     except (WrongCall, NoRevision) as problem:
-        typer.echo(f"tspec: {problem}", err=True)
+        say(f"tspec: {problem}", err=True)
         raise typer.Exit(FAULT) from None
     except Unreadable as problem:
-        typer.echo(problem.rendered, err=True)
+        say(problem.rendered, err=True)
         raise typer.Exit(FAULT) from None
     for file in both.left_out:
-        typer.echo(f"tspec: {file} is left out: it is wrong, and the same on both sides", err=True)
+        say(f"tspec: {file} is left out: it is wrong, and the same on both sides", err=True)
     write(found, output_format)
     raise typer.Exit(FOUND if found.of(kinds) else FOUND_NOTHING)
 
@@ -114,10 +115,10 @@ def for_git(arguments: Sequence[str]) -> None:
     from tspec.diff import Unreadable, compare
     from tspec.diff.asked import from_driver
 
-    typer.echo(f"tspec diff {arguments[0]}")
+    say(f"tspec diff {arguments[0]}")
     try:
         both = from_driver(arguments)
     except Unreadable as problem:
-        typer.echo(problem.rendered)
+        say(problem.rendered)
         return
     write(compare(both.old, both.new), Format.TEXT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ import typer
 from tspec.cli.options import spread
 from tspec.cli.project import Project
 from tspec.cli.rule_named import RuleSpecsOption, rule_named
+from tspec.cli.say import say, say_json
 from tspec.cli.why import Written
 
 _CODE = re.compile(r"[A-Za-z]{2}\d+")
@@ -35,7 +35,7 @@ def explain(
 ) -> None:  # fmt: skip
     """Explain a diagnostic by its code, or a rule: in words, its costs, its hooks, its code."""
     if _CODE.fullmatch(name):
-        typer.echo(page_of(name))
+        say(page_of(name))
         return
     from tspec.why.explain import explain as of_rule
     from tspec.why.show_explained import as_plain, as_text
@@ -43,9 +43,9 @@ def explain(
     rule, program = rule_named(name, specs, project.project, "CODE|RULE")
     found, version = of_rule(rule, program, trace), program.versions.get(rule.module, "")
     if output_format is Written.JSON:
-        typer.echo(json.dumps(as_plain(found, version), indent=2, ensure_ascii=False))
+        say_json(as_plain(found, version))
     else:
-        typer.echo(as_text(found, version))
+        say(as_text(found, version))
 
 
 def page_of(code: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import gc
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,9 @@ import typer
 from tspec.cli.options import spread
 from tspec.cli.output import FAULT, FOUND, FOUND_NOTHING
 from tspec.cli.project import Project
+from tspec.cli.say import say
 from tspec.config.model import Config
+from tspec.printable import visible
 
 PathsArgument = Annotated[
     list[Path] | None,
@@ -78,11 +81,11 @@ def fmt(project: Project, wanted: Wanted, paths: PathsArgument = None) -> None:
     changed = [o for o in outcomes if o.after is not None and o.after != o.before]
     for outcome in outcomes:
         for error in outcome.errors:
-            typer.echo(f"{error}\n", err=True)
+            say(f"{error}\n", err=True)
     for outcome in changed:
         _hand_over(outcome, wanted)
     broken = sum(outcome.after is None for outcome in outcomes)
-    typer.echo(
+    say(
         summary(Counts(len(files), len(changed), broken, len(found) - len(files)), wanted.dry),
         err=True,
     )
@@ -112,13 +115,13 @@ def excluded(path: Path, config: Config) -> bool:
 def _hand_over(outcome: Outcome, wanted: Wanted) -> None:
     """Print or write what a file becomes."""
     if wanted.diff:
-        typer.echo(unified(outcome, "upgraded" if wanted.upgrade else "formatted"), nl=False)
+        say(unified(outcome, "upgraded" if wanted.upgrade else "formatted"), nl=False)
     elif wanted.check:
-        typer.echo(_said(outcome, "would upgrade", "would reformat"))
+        say(_said(outcome, "would upgrade", "would reformat"))
     else:
         outcome.path.write_bytes((outcome.after or "").encode())
         if outcome.done:
-            typer.echo(_said(outcome, "upgraded", "reformatted"))
+            say(_said(outcome, "upgraded", "reformatted"))
 
 
 def _said(outcome: Outcome, upgraded: str, formatted: str) -> str:
@@ -153,6 +156,15 @@ def spec_files(paths: Iterable[Path]) -> Iterable[Path]:
                 yield file
 
 
+def no_text(path: Path) -> str | None:
+    """Why a file is no text, as commands that could write it back say it; else None."""
+    try:
+        path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as fault:
+        return f"tspec: {path} is no UTF-8 text (byte {fault.start})"
+    return None
+
+
 def format_one(path: Path, upgrading: bool = False) -> Outcome:
     """A file's text before and after formatting, and after upgrading if that is asked for."""
     from tspec.diagnostics import render
@@ -161,15 +173,15 @@ def format_one(path: Path, upgrading: bool = False) -> Outcome:
     from tspec.syntax.format import format_file
     from tspec.syntax.parse import parse
 
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as fault:
-        # Source.read would put U+FFFD for what is no UTF-8, and writing that back would lose it.
-        return Outcome(path, "", None, (f"tspec: {path} is no UTF-8 text (byte {fault.start})",))
+    # Source.read would put U+FFFD for what is no UTF-8, and writing that back would lose it.
+    why = no_text(path)
+    if why is not None:
+        return Outcome(path, "", None, (why,))
+    text = path.read_bytes().decode("utf-8")
     parsed = parse(Source(str(path), text))
     found = [d for d in parsed.diagnostics if d.severity == "error"]
     if upgrading:
-        # In the first edition a file did not have to name it.
+        # A file that names no edition is upgraded to one that does.
         found = [d for d in found if d.code != "TS0010"]
     errors = tuple(render(d) for d in found)
     if errors:
@@ -188,14 +200,19 @@ def format_one(path: Path, upgrading: bool = False) -> Outcome:
 def unified(outcome: Outcome, done: str = "formatted") -> str:
     """The difference that formatting, or whatever was done, makes, as a patch."""
     lines = difflib.unified_diff(
-        outcome.before.splitlines(keepends=True),
-        (outcome.after or "").splitlines(keepends=True),
-        f"{outcome.path}",
-        f"{outcome.path} ({done})",
+        _lines(outcome.before),
+        _lines(outcome.after or ""),
+        visible(str(outcome.path)),
+        visible(f"{outcome.path} ({done})"),
     )
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
     )
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a file with their ends. `splitlines` ends lines at other characters too."""
+    return re.findall(r"[^\n]*\n|[^\n]+$", text)
 
 
 @dataclass(frozen=True, slots=True)

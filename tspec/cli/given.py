@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tspec.cli.say import say
+
 if TYPE_CHECKING:
     from tspec.resolve.rules import Program
 
@@ -50,7 +52,7 @@ def simplified(program: Program, given: Given) -> Program:
     refuse_unread(program, given)
     simpler, notes = simplify_program(program, given)
     for note in notes:
-        typer.echo(f"note: {note.message}", err=True)
+        say(f"note: {note.message}", err=True)
     return simpler
 
 

@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tspec.cli.output import FAULT, refuse_no_folder
+from tspec.cli.say import say
+from tspec.printable import visible
+
 if TYPE_CHECKING:
     from tspec.infer import Inference
 
@@ -44,17 +48,35 @@ def infer(
     """Draft rules from recordings of good runs."""
     from tspec.infer import STANDARD
     from tspec.infer import infer as infer_drafts
+    from tspec.infer.candidates import InferenceError
     from tspec.infer.emit import emit
 
+    refuse_no_folder(output)
     refuse_reviewed(output)
     uses = (*STANDARD, *(name for name in use or () if name not in STANDARD))
-    found = infer_drafts(runs, uses=uses, everything=everything)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    names = [str(run) for run in runs]
+    try:
+        found = infer_drafts(runs, uses=uses, everything=everything)
+    except InferenceError as error:
+        say(f"tspec: {visible(str(error))}", err=True)
+        raise typer.Exit(FAULT) from None
+    for note in notes(found):
+        say(f"note: {visible(note)}", err=True)
+    names = [str(run) for run in found.runs]
     output.write_text(emit(found.drafts, module_name(output), uses, names), encoding="utf-8")
-    typer.echo(summary(found, output, len(runs)))
+    say(visible(summary(found, output, len(found.runs))))
     if why_not is not None:
-        typer.echo(explanation(found, why_not))
+        say(explanation(found, why_not))
+
+
+def notes(found: Inference) -> list[str]:
+    """What a person should know of the recordings, and of drafts that are left out for a fault of tspec's."""
+    lines = list(found.notes)
+    if found.untyped:
+        number = _count(len(found.untyped), "candidate")
+        lines.append(
+            f"{number} left out, for a fault of tspec's own (please report it): {found.untyped[0]}"
+        )
+    return lines
 
 
 def refuse_reviewed(output: Path) -> None:

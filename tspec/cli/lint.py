@@ -10,6 +10,7 @@ import typer
 
 from tspec.cli.options import spread
 from tspec.cli.output import (
+    FAULT,
     FOUND,
     FOUND_NOTHING,
     Format,
@@ -18,6 +19,7 @@ from tspec.cli.output import (
     write_file,
     write_out,
 )
+from tspec.cli.say import say
 from tspec.cli.specs import refuse, specs_of
 from tspec.config.model import Lint
 
@@ -96,7 +98,7 @@ def lint(
     if output.output_format is Format.TEXT:
         kept = [each for each in findings if each.fix is not None]
         safe = sum(each.fix.safe for each in kept if each.fix is not None)
-        typer.echo(_summary(results, safe, len(kept) - safe, mending), err=True)
+        say(_summary(results, safe, len(kept) - safe, mending), err=True)
     raise typer.Exit(FOUND if results.results else FOUND_NOTHING)
 
 
@@ -133,8 +135,14 @@ def _settings(select: tuple[str, ...], ignore: tuple[str, ...], project: Lint) -
 
 def _loaded(paths: list[Path], output: Output) -> Loaded:
     """The files without errors; with errors the command ends."""
+    from tspec.cli.fmt import no_text, spec_files
     from tspec.resolve import load
 
+    no_texts = [why for why in map(no_text, spec_files(paths)) if why is not None]
+    for why in no_texts:
+        say(why, err=True)
+    if no_texts:
+        raise typer.Exit(FAULT)
     loaded = load(paths)
     if loaded.program is None:
         errors = tuple(each for each in loaded.diagnostics if each.severity == "error")
@@ -181,12 +189,12 @@ def _mended(paths: list[Path], settings: Settings, mending: Mending) -> Mended:
     done = mend(lambda texts: load(paths, texts=texts), settings, mending.unsafe_fixes)
     for path, (before, after) in done.changed.items():
         if mending.diff:
-            typer.echo(unified(Outcome(path, before, after), "mended"), nl=False)
+            say(unified(Outcome(path, before, after), "mended"), nl=False)
         else:
             path.write_bytes(after.encode())
     would = "would be " if mending.diff else ""
     if done.mended:
-        typer.echo(f"{_counted(done.mended, 'finding')} {would}mended", err=True)
+        say(f"{_counted(done.mended, 'finding')} {would}mended", err=True)
     return done
 
 

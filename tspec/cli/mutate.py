@@ -10,7 +10,9 @@ import typer
 
 from tspec.cli.options import spread
 from tspec.cli.output import FOUND, FOUND_NOTHING, Format, Output, accepted, write_file, write_out
+from tspec.cli.say import say
 from tspec.cli.specs import SpecsArgument
+from tspec.printable import visible
 
 if TYPE_CHECKING:
     from tspec.report.results import Result, Results
@@ -45,10 +47,10 @@ def mutate(
     results = accepted(_results(found), output).results
     write_file(results, output)
     if output.output_format is Format.TEXT:
-        typer.echo(as_text(found, results))
+        say(as_text(found, results))
     else:
         write_out(results, output)
-        typer.echo(summary(found), err=True)
+        say(summary(found), err=True)
     bad = found.score < fail_under if fail_under is not None else bool(results.results)
     raise typer.Exit(FOUND if bad else FOUND_NOTHING)
 
@@ -130,7 +132,11 @@ def as_text(found: Mutation, results: Results) -> str:
 
 def _wrapped(text: str, indent: str) -> list[str]:
     return textwrap.wrap(
-        text, 80, initial_indent=indent, subsequent_indent=indent + "    ", break_on_hyphens=False
+        visible(text),
+        80,
+        initial_indent=indent,
+        subsequent_indent=indent + "    ",
+        break_on_hyphens=False,
     )
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from tspec import files
 from tspec.cli.project import Project
+from tspec.cli.say import coloured, say, warn
+from tspec.report import baseline_file
+from tspec.report.baseline_file import BaselineError, Entry
 
 if TYPE_CHECKING:
+    from tspec.config.model import FailOn
     from tspec.report.baseline import Applied
     from tspec.report.findings import Report
     from tspec.report.results import Results
@@ -68,7 +74,8 @@ UpdateBaselineOption = Annotated[
 class Output(Project):
     """Where findings go; with `@spread` (`tspec.cli.options`) its fields are a command's options.
 
-    What the command line leaves open is then as the project's configuration says.
+    What the command line leaves open is then as the project's configuration says. Files that cannot
+    be used end the command before it begins: what is found after hours of training is not lost.
     """
 
     output_format: FormatOption = None
@@ -76,15 +83,69 @@ class Output(Project):
     report_format: ReportFormatOption = None
     baseline: BaselineOption = None
     update_baseline: UpdateBaselineOption = False
+    entries: tuple[Entry, ...] = field(default=(), metadata={"option": False})
+    """What the baseline holds."""
 
     def settled(self) -> Output:
-        """With what the configuration says, where there is one."""
+        """With what the configuration says, where there is one, and what the baseline holds."""
         found = Project.settled(self)
         baseline = found.baseline
         if baseline is None and found.project.baseline is not None:
             baseline = found.project.inside(found.project.baseline)
         chosen = found.output_format or Format(found.project.output_format)
-        return replace(found, output_format=chosen, baseline=baseline)
+        settled = replace(found, output_format=chosen, baseline=baseline)
+        _refuse_unusable(settled)
+        return replace(settled, entries=_entries(settled))
+
+
+def _refuse_unusable(output: Output) -> None:
+    """End the command if a file that it is to write cannot be written."""
+    if output.update_baseline and output.baseline is None:
+        raise typer.BadParameter("name the file: --baseline FILE --update-baseline")
+    written = [("report", output.report)]
+    if output.update_baseline:
+        written.append(("baseline", output.baseline))
+    for what, file in written:
+        if file is not None:
+            refuse_unwritable(what, file)
+    places = [os.path.realpath(file) for file in (output.report, output.baseline) if file]
+    if len(places) > len(set(places)):
+        _refuse(f"the report and the baseline are one file, {output.report}: name another")
+
+
+def refuse_no_folder(output: Path) -> None:
+    """End the command before it works, if there is no folder to write into."""
+    if not output.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {output.parent} to write {output.name} into")
+
+
+def refuse_unwritable(what: str, file: Path) -> None:
+    """End the command if a file that it is to write cannot be written."""
+    why = files.obstacle(file)
+    if why is not None:
+        _refuse(f"the {what} {file} cannot be written: {why}")
+
+
+def _refuse(why: str) -> NoReturn:
+    warn(why)
+    raise typer.Exit(FAULT)
+
+
+def _entries(output: Output) -> tuple[Entry, ...]:
+    """What the baseline holds; one that is no baseline, or is not there, ends the command."""
+    file = output.baseline
+    if file is None:
+        return ()
+    try:
+        return baseline_file.read(file)
+    except FileNotFoundError:
+        if output.update_baseline:
+            return ()
+        _refuse(f"there is no baseline {file}; --update-baseline writes one")
+    except BaselineError as problem:
+        _refuse(str(problem))
+    except OSError as problem:
+        _refuse(f"the baseline {file} cannot be read: {files.reason(problem)}")
 
 
 AcceptedOnlyOption = Annotated[
@@ -92,8 +153,11 @@ AcceptedOnlyOption = Annotated[
 ]
 
 
-def write(report: Report, program: Program, output: Output) -> int:
-    """Write a report on a run, and give the exit code that it asks for."""
+def write(report: Report, program: Program, output: Output, fail_on: FailOn = "warning") -> int:
+    """Write a report on a run, and give the exit code that it asks for.
+
+    Findings that are less severe than `fail_on` ask for none.
+    """
     from rich.console import Console
 
     from tspec.report.baseline import without
@@ -108,7 +172,9 @@ def write(report: Report, program: Program, output: Output) -> int:
     else:
         write_out(results, output)
         print_counts(report, Console(stderr=True))
-    return FOUND if report.findings else FOUND_NOTHING
+    if report.incomplete and report.complete_required:
+        return FAULT
+    return FOUND if report.fails(fail_on) else FOUND_NOTHING
 
 
 def write_results(results: Results, output: Output) -> int:
@@ -128,26 +194,22 @@ def accepted(results: Results, output: Output) -> Applied:
 
     How many were left out, and which entries are stale, is said on standard error.
     """
-    from tspec.report.baseline import Applied, BaselineError, apply, read, text, updated
+    from tspec.report.baseline import Applied, apply, updated
 
-    file = output.baseline
+    file, entries = output.baseline, output.entries
     if file is None:
-        if output.update_baseline:
-            raise typer.BadParameter("name the file: --baseline FILE --update-baseline")
         return Applied(results, frozenset(), ())
-    try:
-        entries = read(file) if file.exists() or not output.update_baseline else ()
-    except (BaselineError, FileNotFoundError) as problem:
-        said = problem if isinstance(problem, BaselineError) else f"there is no baseline {file}"
-        typer.echo(f"tspec: {said}", err=True)
-        raise typer.Exit(FAULT) from None
     if output.update_baseline:
-        entries = updated(entries, results)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text(entries), encoding="utf-8")
+        after = updated(entries, results)
+        try:
+            files.write(file, baseline_file.text(after))
+            entries = after
+        except OSError as problem:
+            why = files.reason(problem)
+            warn(f"the baseline {file} cannot be written: {why}; it accepts what it did before")
     applied = apply(results, entries)
     for line in _said_of(applied, file):
-        typer.echo(line, err=True)
+        say(line, err=True)
     return applied
 
 
@@ -173,7 +235,8 @@ def write_out(results: Results, output: Output) -> None:
     """Write results to standard output."""
     from tspec.report.formats import written
 
-    sys.stdout.write(written(results, _format(output).value))
+    text = written(results, _format(output).value)
+    sys.stdout.write(coloured(text, sys.stdout) if _format(output) is Format.TEXT else text)
 
 
 def _format(output: Output) -> Format:
@@ -181,7 +244,10 @@ def _format(output: Output) -> Format:
 
 
 def write_file(results: Results, output: Output) -> None:
-    """Write results to the file that was named, if one was: as it is called, else as JSON."""
+    """Write results to the file that was named, if one was: as it is called, else as JSON.
+
+    What cannot be written after all goes to standard error.
+    """
     from tspec.report.formats import SUFFIXES, written
 
     file = output.report
@@ -189,5 +255,14 @@ def write_file(results: Results, output: Output) -> None:
         return
     asked = output.report_format
     chosen = asked.value if asked else SUFFIXES.get(file.suffix.lower(), "json")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(written(results, chosen), encoding="utf-8")
+    write_or_show("report", file, written(results, chosen))
+
+
+def write_or_show(what: str, file: Path, text: str) -> None:
+    """Write a file; if that fails, say why and show on standard error what it would hold."""
+    try:
+        files.write(file, text)
+    except OSError as problem:
+        why = files.reason(problem)
+        say(f"tspec: the {what} {file} cannot be written: {why}; it follows", err=True)
+        sys.stderr.write(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import asdict
 from enum import StrEnum
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from tspec.cli.say import say, say_json
 
 
 class Form(StrEnum):
@@ -39,7 +40,7 @@ def packs(
     found = find(paths or ())
     if output_format is Form.JSON:
         listed = [{**asdict(pack), "path": str(pack.path)} for pack in found]
-        typer.echo(json.dumps(listed, indent=2, ensure_ascii=False))
+        say_json(listed)
         return
     width = shutil.get_terminal_size().columns
     name = max((len(pack.name) for pack in found), default=0)
@@ -47,4 +48,4 @@ def packs(
     for pack in found:
         head = f"{pack.name:<{name}}  {pack.version:<{version}}  {pack.rules:>3} "
         line = f"{head}{'rules' if pack.rules != 1 else 'rule '}  {pack.about}".rstrip()
-        typer.echo(line if len(line) <= width else f"{line[: width - 1].rstrip()}…")
+        say(line if len(line) <= width else f"{line[: width - 1].rstrip()}…")

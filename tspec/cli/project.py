@@ -8,6 +8,7 @@ from typing import Annotated, Self
 
 import typer
 
+from tspec.cli.say import say
 from tspec.config.model import Config
 from tspec.config.settings import ACTIONS, RuleSetting
 
@@ -72,9 +73,9 @@ def _read(file: Path | None) -> Config:
         from tspec.diagnostics import render
 
         for diagnostic in found.diagnostics:
-            typer.echo(f"{render(diagnostic)}\n", err=True)
+            say(f"{render(diagnostic)}\n", err=True)
         count = len(found.diagnostics)
-        typer.echo(
+        say(
             f"{count} error{'' if count == 1 else 's'} in the configuration; "
             f"`tspec explain {found.diagnostics[0].code}` says more",
             err=True,

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tspec.cli.output import FAULT
-from tspec.cli.script import script as script_of
+from tspec.cli.say import say, warn
+from tspec.cli.script import command_of, name_of
+
+if TYPE_CHECKING:
+    from tspec.record.destination import Destination
 
 OutputOption = Annotated[
     Path,
+    typer.Option("--output", "-o", metavar="DIR", help="The folder to record into."),
+]
+KeepGoingOption = Annotated[
+    bool,
     typer.Option(
-        "--output", "-o", metavar="DIR", file_okay=False, help="The folder to record into."
+        "--keep-going",
+        help="Run the script without a recording if the folder cannot be recorded into.",
     ),
 ]
 UseOption = Annotated[
@@ -24,34 +35,66 @@ UseOption = Annotated[
 ]
 
 
-def record(ctx: typer.Context, output: OutputOption, use: UseOption = None) -> None:
+SizeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--max-trace-size",
+        metavar="SIZE",
+        help="End the recording before it takes more of the disk, such as 500MB: all ranks together.",
+    ),
+]
+
+
+def destination(folder: Path, size: str | None, what: str, keep_going: bool) -> Destination | None:
+    """Where to record `what`. Ends the command if SIZE is none, or nothing can be recorded into the folder.
+
+    With `keep_going` that is said, and there is none.
+    """
+    from tspec.record.destination import Destination
+    from tspec.record.folder import obstacle_to_a_new_one
+    from tspec.trace.sizes import size_of
+
+    try:
+        limit = None if size is None else size_of(size)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--max-trace-size") from None
+    why = obstacle_to_a_new_one(folder)
+    if why is None:
+        return Destination(folder, limit)
+    if keep_going:
+        warn(f"{folder} cannot be recorded into: {why}; {what} runs without a recording")
+        return None
+    warn(f"{folder} cannot be recorded into: {why}; name another, or run without one: --keep-going")
+    raise typer.Exit(FAULT)
+
+
+def record(
+    ctx: typer.Context,
+    output: OutputOption,
+    use: UseOption = None,
+    max_trace_size: SizeOption = None,
+    keep_going: KeepGoingOption = False,
+) -> None:
     """Run a script as it is, and record what it does: ranks, steps, calls, state.
 
-    The exit status is the script's own.
+    The exit status is the script's own; 2 if nothing can be recorded into the folder, or a spec is wrong.
     """
+    command = command_of(ctx)
     from tspec.record import RecordingError, record_script
+    from tspec.run.launch import launched
 
-    script, *args = script_of(ctx)
-    if not Path(script).is_file():
-        raise typer.BadParameter(f"there is no file {script}", ctx=ctx)
-    refuse_recorded(output)
+    to = destination(output, max_trace_size, name_of(command), keep_going)
+    if to is None:
+        sys.stdout.flush()
+        os.execv(sys.executable, [sys.executable, *command])
+    folder = output.resolve()  # the script may go to another
     try:
-        status = record_script(output, script, args, use or ())
+        status = record_script(to, command, use or ())
     except RecordingError as error:
-        typer.echo(str(error), err=True)
+        say(str(error), err=True)
         raise typer.Exit(FAULT) from None
+    if launched().reports:
+        from tspec.trace.size import size_of_recording
+
+        say(f"recorded {size_of_recording(folder).words} to {output}", err=True)
     raise typer.Exit(status)
-
-
-def refuse_recorded(folder: Path) -> None:
-    """End the command if the folder holds a recording already."""
-    if any(folder.glob("*.arrow")) and not _is_started_by_a_launcher():
-        typer.echo(f"tspec: {folder} holds a recording already; choose another folder", err=True)
-        raise typer.Exit(FAULT)
-
-
-def _is_started_by_a_launcher() -> bool:
-    """Under torchrun other ranks record into the same folder; each stream is checked by itself."""
-    import os
-
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,17 +14,20 @@ from tspec.cli.given import GivenOption, given_values, simplified
 from tspec.cli.options import spread
 from tspec.cli.output import (
     FAULT,
+    FOUND,
     FOUND_NOTHING,
     AcceptedOnlyOption,
     Output,
     write,
 )
 from tspec.cli.project import Rules
-from tspec.cli.record import refuse_recorded
-from tspec.cli.script import script
+from tspec.cli.record import KeepGoingOption, SizeOption, destination
+from tspec.cli.say import say, warn
+from tspec.cli.script import command_of, name_of
 from tspec.cli.specs import SpecsArgument, load
 
 if TYPE_CHECKING:
+    from tspec.config.model import Run
     from tspec.report.findings import Report
     from tspec.resolve.rules import Program
     from tspec.run.start import Ran
@@ -31,8 +35,35 @@ if TYPE_CHECKING:
 
 RecordOption = Annotated[
     Path | None,
+    typer.Option("--record", metavar="DIR", help="A folder to record the run into, too."),
+]
+
+
+class FailOn(StrEnum):
+    """The least severe findings that make the command exit with 1."""
+
+    WARNING = "warning"
+    ERROR = "error"
+    NEVER = "never"
+
+
+FailOnOption = Annotated[
+    FailOn | None,
     typer.Option(
-        "--record", metavar="DIR", file_okay=False, help="A folder to record the run into, too."
+        "--fail-on",
+        help="Exit with 1 on findings from this severity up. Drafts are warnings; rules that may "
+        "skip, roll back, stop or raise are errors.",
+        show_default="`run.fail-on` of the configuration, else error",
+    ),
+]
+
+
+RequireInstancesOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--require-instances/--allow-no-instances",
+        help="Exit with 1 if no rule had an instance, as in a script that trains nothing.",
+        show_default="`run.require-instances` of the configuration, else allowed",
     ),
 ]
 
@@ -45,33 +76,68 @@ def run(  # noqa: PLR0913 (each is an option)
     specs: SpecsArgument = None,
     given: GivenOption = None,
     accepted_only: AcceptedOnlyOption = False,
+    fail_on: FailOnOption = None,
+    require_instances: RequireInstancesOption = None,
     record: RecordOption = None,
+    max_trace_size: SizeOption = None,
+    keep_going: KeepGoingOption = False,
 ) -> None:
     """Run a script, unedited, with rules checked in it, and report what violates them.
 
-    A script that fails keeps its own exit status.
+    A script that fails keeps its own exit status, and so does one of which all findings are warnings; errors
+    exit with 1. Findings are on disk as soon as they are known, and are reported however the script ends.
     """
-    from tspec.run.start import run as run_script
+    command = command_of(ctx)
+    from tspec.run.start import running
 
-    path, *arguments = script(ctx)
-    if not Path(path).is_file():
-        raise typer.BadParameter(f"there is no script {path}", ctx=ctx)
-    if record is not None:
-        refuse_recorded(record)
+    if record is None and max_trace_size is not None:
+        raise typer.BadParameter(
+            "nothing is recorded without --record", param_hint="--max-trace-size"
+        )
+    to = (
+        None
+        if record is None
+        else destination(record, max_trace_size, name_of(command), keep_going)
+    )
     known = given_values(given)
     program = load(specs, output.project, rules.settings(output.project), output)
-    ran = run_script(simplified(program, known), path, arguments, known, record)
-    if not ran.tells:
-        raise typer.Exit(ran.status)
-    found = built(program, ran)
-    if accepted_only:
-        found = found.without_drafts()
-    code = write(found, program, output)
-    if ran.status and not ran.stopped:
-        raise typer.Exit(ran.status)
-    if code == FOUND_NOTHING and found.faults:
-        raise typer.Exit(FAULT)
+    demands = output.project.run
+    if fail_on is not None:
+        demands = replace(demands, fail_on=fail_on.value)
+    if require_instances is not None:
+        demands = replace(demands, require_instances=require_instances)
+    simple, root = simplified(program, known), output.project.root
+    with running(simple, command, known, to, root) as ran:
+        code = ran.status
+        if ran.tells:
+            found = _found(ran, program, accepted_only)
+            code = _status(ran, found, write(found, program, output, demands.fail_on), demands)
+        if ran.left is not None:
+            say(f"tspec: what the ranks on this machine found is kept in {ran.left}", err=True)
     raise typer.Exit(code)
+
+
+def _found(ran: Ran, program: Program, accepted_only: bool) -> Report:
+    """The report on a run."""
+    if ran.again:
+        say(f"tspec: {ran.again}", err=True)
+    found = built(program, ran)
+    return found.without_drafts() if accepted_only else found
+
+
+def _status(ran: Ran, found: Report, code: int, demands: Run) -> int:
+    """The exit status: a script's that failed; else what the report (`code`) or `demands` ask for.
+
+    A job that a rule stopped did not end, so `--fail-on never` does not make it a success.
+    """
+    if ran.status and (not ran.stopped or demands.fail_on == "never"):
+        return ran.status
+    if code == FOUND_NOTHING and found.faults:
+        return FAULT
+    if code == FOUND_NOTHING and found.nothing_checked and demands.require_instances:
+        warn("no rule had an instance, and --require-instances asks for one")
+        return FOUND
+    return code
 
 
 def built(program: Program, ran: Ran) -> Report:

@@ -1,16 +1,23 @@
-"""Commands that start a script: what stands behind `--` is the script's, and tspec reads none of it."""
+"""Commands that start a script: what stands behind `--` is Python's command line, a script or `-m` and a module."""
 
+import importlib.util
+import os
 from collections.abc import Sequence
+from importlib.machinery import PathFinder
+from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
+from tspec.cli.output import FAULT
+from tspec.cli.say import say
+
 KEY = "tspec.script"
 
 
 class StartsAScript(TyperCommand):
-    """A command of which the arguments end at the first `--`; `script` gives those behind it."""
+    """A command of which the arguments end at the first `--`; `command_of` gives those behind it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Keep what stands behind `--` away from the command's own parser."""
@@ -20,7 +27,7 @@ class StartsAScript(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The usage line shows where the script goes."""
-        return [*super().collect_usage_pieces(ctx), "-- script.py ARGS..."]
+        return [*super().collect_usage_pieces(ctx), "-- (script.py | -m MODULE) ARGS..."]
 
 
 def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -31,9 +38,36 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return list(arguments[:place]), list(arguments[place + 1 :])
 
 
-def script(ctx: typer.Context) -> list[str]:
-    """The script and its arguments. Raises UsageError if there is none."""
+def command_of(ctx: typer.Context) -> tuple[str, ...]:
+    """What Python is to run: `script.py ARGS` or `-m module ARGS`.
+
+    Raises BadParameter if there is none. Without torch, which both commands need, the command ends.
+    """
     behind: list[str] = ctx.meta.get(KEY, [])
     if not behind:
         raise typer.BadParameter("the script is missing: `-- script.py ARGS...`", ctx=ctx)
-    return behind
+    if behind == ["-m"]:
+        raise typer.BadParameter("the module is missing: `-- -m package.module ARGS...`", ctx=ctx)
+    if behind[0] == "-m" and not _is_importable(behind[1]):
+        raise typer.BadParameter(f"there is no module {behind[1]}", ctx=ctx)
+    if behind[0] != "-m" and not Path(behind[0]).is_file():
+        raise typer.BadParameter(f"there is no script {behind[0]}", ctx=ctx)
+    if importlib.util.find_spec("torch") is None:
+        say("tspec: torch is not installed: pip install 'tspec-lang[torch]'", err=True)
+        raise typer.Exit(FAULT)
+    return tuple(behind)
+
+
+def name_of(command: Sequence[str]) -> str:
+    """The script's path, or the module's name."""
+    return command[1] if command[0] == "-m" else command[0]
+
+
+def _is_importable(module: str) -> bool:
+    """Whether the outermost package of a module exists, here or among what is installed. Nothing is imported."""
+    package = module.partition(".")[0]
+    if not package:
+        return False
+    if PathFinder.find_spec(package, [os.getcwd()]) is not None:
+        return True
+    return package != "__main__" and importlib.util.find_spec(package) is not None

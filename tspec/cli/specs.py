@@ -11,6 +11,7 @@ import typer
 
 from tspec.cli.output import FAULT, Format, Output, write_file, write_out
 from tspec.cli.project import NO_CONFIG
+from tspec.cli.say import say
 from tspec.config.model import Config
 from tspec.config.settings import RuleSetting
 
@@ -50,7 +51,7 @@ def load(
     if not program.rules:
         number = len(program.off)
         off = f"; {number} {'is' if number == 1 else 'are'} off" if program.off else ""
-        typer.echo(f"tspec: no rule in {', '.join(map(str, wanted))}{off}", err=True)
+        say(f"tspec: no rule in {', '.join(map(str, wanted))}{off}", err=True)
         raise typer.Exit(FAULT)
     return program
 
@@ -82,13 +83,13 @@ def refuse(loaded: Loaded, output: Output | None = None) -> Program:
     from tspec.diagnostics import render
 
     for diagnostic in loaded.diagnostics:
-        typer.echo(f"{render(diagnostic)}\n", err=True)
+        say(f"{render(diagnostic)}\n", err=True)
     if loaded.program is None:
         errors = sum(d.severity == "error" for d in loaded.diagnostics)
         code = next(d.code for d in loaded.diagnostics if d.severity == "error")
         if output is not None:
             _write_errors(loaded, output)
-        typer.echo(
+        say(
             f"{errors} error{'' if errors == 1 else 's'}; `tspec explain {code}` says more",
             err=True,
         )

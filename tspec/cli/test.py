@@ -18,9 +18,13 @@ from tspec.cli.output import (
     Format,
     Output,
     accepted,
+    refuse_unwritable,
     write_file,
+    write_or_show,
     write_out,
 )
+from tspec.cli.say import say, say_json
+from tspec.printable import json_text
 
 if TYPE_CHECKING:
     from tspec.report.results import Results
@@ -81,6 +85,12 @@ class Covering:
         ),
     ] = None  # fmt: skip
 
+    def settled(self) -> Covering:
+        """The same, if what is to be written can be; else the command ends."""
+        if self.coverage_report is not None:
+            refuse_unwritable("coverage report", self.coverage_report)
+        return self
+
     @property
     def wanted(self) -> bool:
         """Coverage was asked for, by any of its options."""
@@ -125,7 +135,7 @@ def load_tests(
 
     program = refuse(load(paths, tests=True), output)
     if need_tests and not program.tests:
-        typer.echo(f"tspec: no test in {', '.join(map(str, paths))}", err=True)
+        say(f"tspec: no test in {', '.join(map(str, paths))}", err=True)
         raise typer.Exit(FAULT)
     return program
 
@@ -143,9 +153,8 @@ def measured(program: Program, suite: Suite, covering: Covering) -> Coverage:
     file = covering.coverage_report
     if file is not None:
         lcov = file.suffix in (".info", ".lcov")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        text = as_lcov(seen) if lcov else json.dumps(as_plain(seen), indent=2) + "\n"
-        file.write_text(text, encoding="utf-8")
+        text = as_lcov(seen) if lcov else json_text(as_plain(seen)) + "\n"
+        write_or_show("coverage report", file, text)
     return seen
 
 
@@ -155,15 +164,15 @@ def write(results: Results, suite: Suite, seen: Coverage | None, output: Output)
 
     if output.output_format is Format.TEXT:
         write_out(results, output)
-        typer.echo(f"{chr(10) if results.results else ''}{suite.summary}")
+        say(f"{chr(10) if results.results else ''}{suite.summary}")
         if seen is not None:
-            typer.echo(f"\n{as_text(seen)}")
+            say(f"\n{as_text(seen)}")
         return
     if output.output_format is Format.JSON and seen is not None:
         from tspec.report.formats import written
 
         failures = json.loads(written(results, "json"))
-        typer.echo(json.dumps({"failures": failures, "coverage": as_plain(seen)}, indent=2))
+        say_json({"failures": failures, "coverage": as_plain(seen)})
     else:
         write_out(results, output)
-    typer.echo("\n".join([suite.summary, *(summary(seen) if seen is not None else ())]), err=True)
+    say("\n".join([suite.summary, *(summary(seen) if seen is not None else ())]), err=True)

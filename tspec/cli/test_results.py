@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tspec.printable import visible
 from tspec.report.results import Case, Result, Results, from_diagnostic
 from tspec.testing.suite import Judged, Suite
 
@@ -23,7 +24,7 @@ def _failures(judged: Judged) -> list[Result]:
     found = []
     for place, failure in enumerate(judged.failures):
         result = from_diagnostic(failure, {"test": title})
-        head = f'test "{title}" fails\n' if place == 0 else ""
+        head = f'test "{visible(title)}" fails\n' if place == 0 else ""
         found.append(replace(result, text=head + result.text))
     return found
 

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from tspec.cli.say import say
+
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -22,4 +24,4 @@ def show(
     """Print what a recording holds: ranks, steps, events, entities, sizes."""
     from tspec.trace.show import summary, text
 
-    typer.echo(text(summary(folder)))
+    say(text(summary(folder)))

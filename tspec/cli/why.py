@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 from tspec.cli.options import spread
 from tspec.cli.project import Project
 from tspec.cli.rule_named import RuleSpecsOption, rule_named
+from tspec.cli.say import say, say_json
 
 
 class Written(StrEnum):
@@ -69,6 +69,6 @@ def why(
     found, _ = rule_named(rule, specs, project.project)
     answer = ask(found, trace, Where(place.step, place.rank, place.subject), shape.show)
     if shape.output_format is Written.JSON:
-        typer.echo(json.dumps(as_plain(answer), indent=2, ensure_ascii=False))
+        say_json(as_plain(answer))
     else:
-        typer.echo(as_text(answer, shape.show))
+        say(as_text(answer, shape.show))

@@ -11,6 +11,8 @@ from tspec.config.settings import RuleSetting
 from tspec.source import Source, Span
 
 FormatName = Literal["text", "json", "sarif", "junit", "github"]
+FailOn = Literal["warning", "error", "never"]
+"""The least severe findings of a run that make `tspec run` exit with 1; drafts are warnings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,23 @@ class Test:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """`[check]`."""
+
+    require_complete: bool = False
+    """An incomplete recording is an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`[run]`."""
+
+    fail_on: FailOn = "error"
+    require_instances: bool = False
+    """A run in which no rule had an instance fails."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All that a project says. Paths in it are read from `root`, the folder that holds it."""
 
@@ -53,6 +72,8 @@ class Config:
     rules: tuple[RuleSetting, ...] = ()
     output_format: FormatName = "text"
     baseline: str | None = None
+    check: Check = Check()
+    run: Run = Run()
     lint: Lint = Lint()
     fmt: Fmt = Fmt()
     test: Test = Test()

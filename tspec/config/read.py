@@ -10,7 +10,7 @@ from os import path as paths
 from pathlib import Path
 from typing import Any, get_args
 
-from tspec.config.model import Config, Fmt, FormatName, Lint, Test
+from tspec.config.model import Check, Config, FailOn, Fmt, FormatName, Lint, Run, Test
 from tspec.config.places import Path as Keys
 from tspec.config.places import Place, places
 from tspec.config.settings import ACTIONS, RuleSetting
@@ -246,6 +246,12 @@ def _number(least: float, most: float, what: str) -> Kind:
     return kind
 
 
+def _truth(reader: _Reader, value: Any, at: Keys) -> bool:
+    if not isinstance(value, bool):
+        reader.refuse("TS0502", f"`{_key(at)}` takes true or false", at)
+    return bool(value)
+
+
 def _rules(reader: _Reader, value: Any, at: Keys) -> tuple[RuleSetting, ...]:
     """Rules by name. Names may be in quotes or not: without them TOML makes tables of their parts."""
     if not isinstance(value, dict):
@@ -291,6 +297,11 @@ KEYS: dict[str, Kind] = {
     "rules": _rules,
     "output-format": _one_of(get_args(FormatName), "format"),
     "baseline": _text,
+    "check": _section(Check, {"require-complete": _truth}),
+    "run": _section(
+        Run,
+        {"fail-on": _one_of(get_args(FailOn), "severity"), "require-instances": _truth},
+    ),
     "lint": _section(
         Lint,
         {

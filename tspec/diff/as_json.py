@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from tspec.diff.changes import Change, Changes, Written
 from tspec.diff.witness import Witness
+from tspec.printable import json_text
 
 
 def as_json(found: Changes) -> str:
     """A list, worst first; what says the same is not in it."""
-    return json.dumps([_change(each) for each in found.changes], indent=2) + "\n"
+    return json_text([_change(each) for each in found.changes]) + "\n"
 
 
 def _change(change: Change) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -57,7 +58,8 @@ def asked(arguments: Sequence[str]) -> Asked:
     Raises WrongCall, NoRevision and Unreadable.
     """
     first, *rest = arguments
-    if not Path(first).exists() and ".." in first and not first.startswith("."):
+    revisions = first.partition(":")[0]
+    if not Path(first).exists() and ".." in revisions and not first.startswith("."):
         return _range(first, rest)
     if len(arguments) == 2 and not _is_revision(first) and not _is_revision(rest[0]):
         with ExitStack() as stack:
@@ -77,8 +79,12 @@ def _side_of(word: str, stack: ExitStack) -> Side:
     if not colon or Path(word).exists() or commit_of(revision) is None:
         return load_side(word, [Path(word)])
     top = repository()
-    inside = _within(top, Path(path)) if path.startswith(("./", "../")) else Path(path)
-    folder = stack.enter_context(laid_out(specs_of(revision, top)))
+    if path.startswith(("./", "../")):
+        path = str(_within(top, Path(path)))
+    inside = Path(posixpath.normpath(path))
+    if inside.is_absolute() or ".." in inside.parts:
+        raise WrongCall(f"`{path}` lies outside of the repository")
+    folder = stack.enter_context(laid_out(specs_of(revision)))
     if not (folder / inside).exists():
         raise WrongCall(f"there is no `{inside}` in `{revision}`")
     shown = {f"{folder}/": f"{revision}:"}
@@ -114,7 +120,7 @@ def _of_revisions(old: str, new: str | None, paths: Sequence[str]) -> Asked:
             if revision is None:
                 places.append((top, "", "the folder"))
                 continue
-            folder = stack.enter_context(laid_out(specs_of(revision, top)))
+            folder = stack.enter_context(laid_out(specs_of(revision)))
             places.append((folder, f"{revision}:", revision))
         wanted = [_within(top, Path(path)) for path in paths] or [Path()]
         return _loaded(places, wanted)

@@ -10,21 +10,17 @@ from dataclasses import replace
 from math import ceil
 from typing import Any
 
-from tspec.diff.stage import At, CannotStage, Draft, Put, Stage, numbers_for
+from tspec.builtin.folds import FOLDS
+from tspec.builtin.functions import FUNCTIONS
+from tspec.diff.stage import At, CannotStage, Draft, Put, Stage
 from tspec.diff.standing_in import name_of
 from tspec.logic.situations import Known, Read, Side, Situation
 from tspec.logic.sorts import known_number
 from tspec.logic.values import Something, Thing
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Claim, Expr, Fold
-from tspec.resolve.type_names import plain
-from tspec.resolve.types import CallOf, Entity, Enum, Type
+from tspec.resolve.types import CallOf, Entity, Enum, Type, plain
 from tspec.trace.model import Missing, Ref
-
-WORKED_OUT = frozenset(
-    {"abs", "sqrt", "log", "exp", "ceil", "floor", "round", "ulp", "divisible", "matches"}
-)
-"""Functions of which the interpreter finds the value from what they are given."""
 
 
 class Casting:
@@ -215,7 +211,7 @@ class Casting:
         if fold.name in ("same", "distinct"):
             alike = (fold.name == "same") == bool(value)
             return [self._sample(kind, 0 if alike else place) for place in range(count)]
-        return numbers_for(fold.name, value, count)
+        return FOLDS[fold.name].example(value, count)
 
     def _sample(self, kind: Type, place: int) -> Put:
         """Some value of a type: another one for another place."""
@@ -382,4 +378,4 @@ def _moved(expr: Expr, at: At, earlier: int, step: int) -> tuple[Expr, At]:
 
 
 def _is_worked_out(expr: Expr) -> bool:
-    return isinstance(expr, rules.Function) and expr.name in WORKED_OUT
+    return isinstance(expr, rules.Function) and FUNCTIONS[expr.name].of is not None

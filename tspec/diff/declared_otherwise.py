@@ -8,8 +8,7 @@ from typing import Any
 
 from tspec.resolve import rules
 from tspec.resolve.rules import Rule, Vocabulary
-from tspec.resolve.type_names import plain
-from tspec.resolve.types import CallOf, Entity
+from tspec.resolve.types import CallOf, Entity, plain
 from tspec.resolve.walk import parts
 
 Name = tuple[str, str]

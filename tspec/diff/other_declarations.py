@@ -128,7 +128,8 @@ def _of_layout(
             change = "added" if not first else "removed" if not second else "changed"
             yield Part("place", change, first, second)
             continue
-        axes = [a for a in _cut_over(new, name) if sizes[0].get(a) != sizes[1].get(a)]
+        cut = _cut_over(layouts[1], new, name)
+        axes = [axis for axis in sorted(cut) if sizes[0].get(axis) != sizes[1].get(axis)]
         if axes:
             said = [
                 f"{first}  ({', '.join(f'{axis} = {each.get(axis, 1)}' for axis in axes)})"
@@ -142,12 +143,14 @@ def _layout(side: Side, name: str) -> LayoutDeclaration | None:
 
 
 def _axes(layout: LayoutDeclaration | None) -> dict[str, int]:
-    if layout is None:
-        return {}
-    found = dict(layout.mesh.axes)
-    for _, axes in layout.mesh.regroups:
-        found.update(axes)
-    return found
+    return {} if layout is None else layout.mesh.all_axes
+
+
+def _cut_over(layout: LayoutDeclaration | None, node: nodes.Layout, name: str) -> frozenset[str]:
+    """The axes over which a tensor is cut or has to be added up."""
+    clause = next(each for each in node.clauses if _clause_name(node, each) == name)
+    found = () if layout is None else layout.placements
+    return next((each.cut_over for each in found if each.span == clause.span), frozenset())
 
 
 def _lines(layout: nodes.Layout) -> dict[str, str]:
@@ -172,21 +175,3 @@ def _clause_name(layout: nodes.Layout, clause: nodes.Place | nodes.Tied | nodes.
 def _clause_line(layout: nodes.Layout, clause: nodes.Place | nodes.Tied | nodes.Stage) -> str:
     written = render(declaration(replace(layout, clauses=(clause,))), 1000)
     return " ".join(line.strip() for line in written.splitlines()[1:-1])
-
-
-def _cut_over(layout: nodes.Layout, name: str) -> list[str]:
-    """The axes over which a tensor is cut or has to be added up."""
-    clause = next(each for each in layout.clauses if _clause_name(layout, each) == name)
-    if not isinstance(clause, nodes.Place):
-        return []
-    found = [axis.text for axis in clause.partial]
-    waiting: list[object] = [clause.shape]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, nodes.Flat | nodes.Dimension):
-            found += [split.axis.text for split in item.splits]
-        if isinstance(item, nodes.Dimension):
-            waiting.append(item.size)
-        elif isinstance(item, nodes.Shape | nodes.Product):
-            waiting += item.dimensions
-    return sorted(set(found))

@@ -16,6 +16,7 @@ from tspec.diff.witness import Seen, Witness, play, unstaged
 from tspec.logic.situations import Read, Side, Situation
 from tspec.logic.violations import Pair
 from tspec.resolve import rules
+from tspec.resolve.queries import conditions
 from tspec.resolve.rules import Expr, Rule, Vocabulary
 from tspec.resolve.walk import walk
 from tspec.trace.model import Missing
@@ -186,10 +187,7 @@ def _learn(pair: Pair, side: Side, frames: Sequence[Frame]) -> None:
 
 
 def _reckoned(rule: Rule) -> Iterator[Expr]:
-    conditions = [rule.when] if rule.when is not None else []
-    if isinstance(rule.expect, rules.Holds):
-        conditions.append(rule.expect.condition)
-    for condition in conditions:
+    for condition in conditions(rule):
         for part in walk(condition):
             if isinstance(part, rules.Arithmetic | rules.Function):
                 yield part

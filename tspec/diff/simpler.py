@@ -11,7 +11,7 @@ from tspec.logic.situations import Known, Read, Situation
 from tspec.logic.sorts import known_number
 from tspec.logic.violations import Pair
 from tspec.resolve import rules, types
-from tspec.resolve.type_names import plain
+from tspec.resolve.types import plain
 from tspec.resolve.walk import parts
 from tspec.trace.model import Missing
 

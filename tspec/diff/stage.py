@@ -6,14 +6,13 @@ features of tensors, fields of calls, members' values of a fold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from tspec.resolve import rules, types
 from tspec.resolve.rules import EventPattern, Expr, Rule, Vocabulary
-from tspec.resolve.type_names import plain
-from tspec.resolve.types import CallOf, Entity
+from tspec.resolve.types import CallOf, Entity, plain
 from tspec.trace.model import Missing, Ref, Tensor
 
 
@@ -345,14 +344,3 @@ def finished(value: Put) -> Any:
 def settled(fields: Mapping[str, Put]) -> dict[str, Any]:
     """Fields as a trace holds them."""
     return {name: finished(value) for name, value in fields.items()}
-
-
-def numbers_for(name: str, value: float | int, count: int) -> Sequence[float | int]:
-    """Numbers of which a fold is this."""
-    if name == "sum":
-        return [value, *[type(value)(0)] * (count - 1)]
-    if name == "spread":
-        return [value, *[type(value)(0)] * (count - 1)]
-    if name == "std":
-        return [0.0 if place % 2 else 2.0 * value for place in range(count)]
-    return [value] * count

@@ -5,16 +5,14 @@ For what no recording holds (`norm(change(x))`), or what is worked out from more
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from dataclasses import replace
 
 from tspec.logic.situations import Read
 from tspec.resolve import rules
 from tspec.resolve.rules import Expr, Rule
 from tspec.resolve.text import text
-
-T = TypeVar("T")
+from tspec.resolve.walk import rebuild_claim, transform
 
 
 def name_of(expr: Expr) -> str:
@@ -28,24 +26,9 @@ def standing_in(rule: Rule, taken: Sequence[Read]) -> Rule:
         read.expr: rules.Ambient(read.expr.type, read.expr.span, name_of(read.expr))
         for read in taken
     }
-    return replace(
-        rule,
-        when=_replaced(rule.when, new),
-        expect=_replaced(rule.expect, new),
-    )
 
+    def change(expr: Expr) -> Expr:
+        return transform(expr, new.get)
 
-def _replaced(value: T, new: Mapping[Expr, Expr]) -> T:
-    if isinstance(value, tuple):
-        return tuple(_replaced(item, new) for item in value)  # type: ignore[return-value]
-    if not is_dataclass(value) or isinstance(value, type):
-        return value
-    if isinstance(value, rules.Expr) and value in new:
-        found: Any = new[value]
-        return found  # type: ignore[no-any-return]
-    changed = {
-        each.name: _replaced(getattr(value, each.name), new)
-        for each in fields(value)
-        if each.name not in ("type", "span")
-    }
-    return replace(value, **changed)
+    when = None if rule.when is None else change(rule.when)
+    return replace(rule, when=when, expect=rebuild_claim(rule.expect, change))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tspec.diff.changes import Change, Changes, Part
 from tspec.diff.words import meaning, summary
+from tspec.printable import lines, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,9 +35,8 @@ def _lines(change: Change, width: int) -> Iterator[Text]:
 
     head = Text()
     head.append(change.change, STYLES[change.change])
-    head.append(
-        f"  {change.name if change.what == 'rule' else f'{change.what} {change.name}'}", "bold"
-    )
+    name = change.name if change.what == "rule" else f"{change.what} {change.name}"
+    head.append(f"  {lines(visible(name))}", "bold")
     yield head
     if change.old_name:
         yield from _wrapped(f"was {change.old_name}", "  ", width)
@@ -57,7 +57,7 @@ def _lines(change: Change, width: int) -> Iterator[Text]:
 def _part(part: Part, width: int) -> Iterator[Text]:
     from rich.text import Text
 
-    yield Text(f"  {part.part}: {part.change}")
+    yield Text(f"  {visible(part.part)}: {part.change}")
     for sign, text, style in (("-", part.old, "red"), ("+", part.new, "green")):
         if text:
             yield from _wrapped(text, f"    {sign} ", width, style)
@@ -69,11 +69,11 @@ def _wrapped(text: str, head: str, width: int, style: str = "") -> Iterator[Text
     from rich.text import Text
 
     for line in textwrap.wrap(
-        text,
+        visible(text.replace("\n", " ")),
         max(width, 20),
         initial_indent=head,
         subsequent_indent=" " * len(head),
         break_on_hyphens=False,
         break_long_words=False,
     ) or [head.rstrip()]:
-        yield Text(line, style)
+        yield Text(lines(line), style)

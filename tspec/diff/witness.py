@@ -22,7 +22,7 @@ from tspec.logic.violations import Pair
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Rule
 from tspec.resolve.text import claim_text, text
-from tspec.resolve.type_names import plain
+from tspec.resolve.types import plain
 from tspec.resolve.walk import walk
 from tspec.trace.model import Missing, Ref, Tensor, Trace
 

@@ -9,10 +9,29 @@ from tspec.diff.changes import KINDS, Change, Changes
 
 def summary(found: Changes) -> str:
     """`1 loosened, 2 added; 12 unchanged hidden`."""
-    counts: Counter[str] = Counter(each.change for each in found.changes)
-    shown = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
+    counts: Counter[str] = Counter(map(_counted_as, found.changes))
+    kinds = [*(kind for kind in KINDS if kind != "equivalent"), *ACTIONS.values(), "equivalent"]
+    shown = ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
     hidden = f"{found.hidden} unchanged hidden" if found.hidden else ""
     return "; ".join(part for part in (shown, hidden) if part) or "nothing to compare"
+
+
+ACTIONS = {
+    "stricter": "with a stricter action",
+    "milder": "with a milder action",
+    "changed": "with another action",
+}
+"""How the summary counts rules that are violated as before, while something else is done about it."""
+
+
+def _counted_as(change: Change) -> str:
+    done = _action(change)
+    return ACTIONS[done] if change.change == "equivalent" and done else change.change
+
+
+def _action(change: Change) -> str:
+    """How the action changed: `stricter`, `milder` or `changed`; empty if it did not."""
+    return next((part.change for part in change.parts if part.part == "action"), "")
 
 
 def title(change: Change) -> str:
@@ -24,7 +43,7 @@ def title(change: Change) -> str:
 def meaning(change: Change) -> str:
     """What the kind of change means, in one sentence."""
     said = _of_kind(change)
-    done = next((part.change for part in change.parts if part.part == "action"), "")
+    done = _action(change)
     if not done:
         return said
     rest = {"stricter": "more is", "milder": "less is", "changed": "something else is"}[done]

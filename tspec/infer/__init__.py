@@ -21,8 +21,12 @@ class Inference:
     dropped: tuple[Dropped, ...]
     implied: tuple[tuple[Draft, str], ...]
     """Drafts that others imply, each with the name of one that does."""
+    runs: tuple[Path, ...]
+    """The recordings that were read, without repetitions."""
+    notes: tuple[str, ...]
+    """Lines on recordings that are incomplete or given twice."""
     untyped: tuple[str, ...]
-    """Candidates that the vocabulary cannot type: a fault of a relation's."""
+    """Candidates and drafts that do not type, each with the reason: a fault of a relation's."""
 
 
 def infer(
@@ -30,32 +34,54 @@ def infer(
 ) -> Inference:
     """Infer drafts from recorded runs. Raises TraceError for a folder that holds no trace.
 
-    `uses` are the modules that give the vocabulary; `everything` shows what is held back as well.
+    `uses` are the modules that give the vocabulary; InferenceError is raised if one cannot be
+    loaded. `everything` shows what is held back as well.
     """
     from tspec.infer import select
-    from tspec.infer.drafts import judge
+    from tspec.infer.drafts import does_not_type, judge
     from tspec.infer.evidence import gather
     from tspec.infer.implied import remove_implied
+    from tspec.infer.recordings import examine
     from tspec.infer.relations import RELATIONS
     from tspec.infer.runs import survey
+    from tspec.infer.typed import keep_typed
 
-    seen = survey(runs, _vocabulary(uses))
+    known = vocabulary(uses)
+    given = examine(runs)
+    seen = survey(given.runs, known)
     claims = tuple(dict.fromkeys(claim for propose in RELATIONS for claim in propose(seen)))
-    evidence = gather(claims, runs, uses)
-    claims = tuple(c for c in claims if (c.frame, c.expect, c.guard) in evidence.columns)
+    evidence = gather(claims, given.runs, uses)
     drafts, dropped = judge(claims, evidence)
     own = select.prefer_exact(select.reduce_sequences(drafts))
-    kept, implied = remove_implied(own, uses)
+    typed, ill_typed = keep_typed(own, uses)
+    kept, implied = remove_implied(typed)
     ranked = select.rank(kept)
     most = len(ranked) if everything else select.MOST_SHOWN
-    return Inference(ranked[:most], ranked[most:], dropped, implied, evidence.untyped)
+    return Inference(
+        drafts=ranked[:most],
+        held_back=ranked[most:],
+        dropped=(*dropped, *ill_typed),
+        implied=implied,
+        runs=given.runs,
+        notes=given.notes,
+        untyped=(
+            *(
+                f"`{text}` {does_not_type(problem)}"
+                for (_, text, _), problem in evidence.untyped.items()
+            ),
+            *(f"`{each.claim.expect}` {each.reason}" for each in ill_typed),
+        ),
+    )
 
 
-def _vocabulary(uses: Sequence[str]) -> Vocabulary:
+def vocabulary(uses: Sequence[str]) -> Vocabulary:
+    """What modules declare. Raises InferenceError if one cannot be loaded."""
+    from tspec.infer.candidates import InferenceError
+    from tspec.infer.frames import header
     from tspec.resolve import load_text
 
-    text = "\n".join(["edition 2026", "module vocabulary", *(f"use {use}" for use in uses), ""])
-    loaded = load_text(text, name="vocabulary.tspec")
+    loaded = load_text("\n".join([*header("vocabulary", uses), ""]), name="vocabulary.tspec")
     if loaded.program is None:
-        raise ValueError(loaded.diagnostics[0].message)
+        error = next(each for each in loaded.diagnostics if each.severity == "error")
+        raise InferenceError(f"cannot use {', '.join(uses)}: {error.message}")
     return loaded.program.vocabulary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tspec.infer.evidence import Evidence
+from tspec.infer.evidence import Evidence, key_of
 from tspec.infer.frames import Claim
 from tspec.infer.preconditions import LEAST_SUPPORT, Condition, deduce
 
@@ -37,6 +37,11 @@ class Dropped:
     broken: int
 
 
+def does_not_type(problem: str) -> str:
+    """The reason why a claim that does not resolve is dropped."""
+    return f"does not type: {problem}"
+
+
 def judge(
     claims: Sequence[Claim], evidence: Evidence
 ) -> tuple[tuple[Draft, ...], tuple[Dropped, ...]]:
@@ -50,7 +55,9 @@ def judge(
 
 
 def _judge(claim: Claim, evidence: Evidence) -> Draft | Dropped:
-    column = evidence.columns[claim.frame, claim.expect, claim.guard]
+    if (problem := evidence.untyped.get(key_of(claim))) is not None:
+        return Dropped(claim, does_not_type(problem), 0, 0)
+    column = evidence.columns[key_of(claim)]
     held, broken = column.true.bit_count(), column.false.bit_count()
     if not held:
         return Dropped(claim, "never seen to hold", held, broken)
@@ -63,8 +70,7 @@ def _judge(claim: Claim, evidence: Evidence) -> Draft | Dropped:
             return Dropped(claim, f"not seen in run {run + 1}", held, broken)
     if selected.bit_count() < _least(claim):
         return Dropped(claim, f"held only {selected.bit_count()} times", held, broken)
-    parts = [part for part in (claim.guard, found.text) if part]
-    return Draft(claim, _join(parts), selected.bit_count(), broken)
+    return Draft(claim, found.under(claim.guard), selected.bit_count(), broken)
 
 
 def _conditions(claim: Claim, evidence: Evidence) -> list[Condition]:
@@ -72,6 +78,7 @@ def _conditions(claim: Claim, evidence: Evidence) -> list[Condition]:
     return [
         Condition(text, evidence.columns[claim.frame, text, None].true)
         for text in claim.frame.conditions
+        if (claim.frame, text, None) in evidence.columns
         if _words(text) != mine and text not in claim.expect and claim.expect not in text
     ]
 
@@ -84,12 +91,3 @@ def _words(text: str) -> str:
 def _least(claim: Claim) -> int:
     """An epoch is a rare thing; all else must be seen more often."""
     return 3 if claim.frame.window == "each epoch" else LEAST_SUPPORT
-
-
-def _join(parts: Sequence[str]) -> str | None:
-    """Conjuncts in their order, each said once."""
-    seen: dict[str, None] = {}
-    for part in parts:
-        for conjunct in [part] if " or " in part else part.split(" and "):
-            seen[conjunct] = None
-    return " and ".join(seen) or None

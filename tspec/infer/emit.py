@@ -7,7 +7,8 @@ import re
 from collections.abc import Sequence
 
 from tspec.infer.drafts import Draft
-from tspec.infer.frames import EVERY, invariant
+from tspec.infer.frames import EVERY, header, invariant
+from tspec.syntax.strings import quote
 
 LONGEST_NAME = 72
 VERSION = 1
@@ -30,19 +31,19 @@ def emit(drafts: Sequence[Draft], module: str, uses: Sequence[str], runs: Sequen
     from tspec.syntax.parse import parse
 
     names = name_all(drafts)
-    blocks = [_block(names[draft.key], draft, runs) for draft in drafts]
-    header = ["edition 2026", f"module {module}", *(f"use {use}" for use in uses)]
-    text = "\n\n".join([*header, *blocks]) + "\n"
+    blocks = [block(names[draft.key], draft, runs) for draft in drafts]
+    text = "\n\n".join([*header(module, uses), *blocks]) + "\n"
     return format_file(parse(Source(f"{module}.tspec", text)).file)
 
 
-def _block(name: str, draft: Draft, runs: Sequence[str]) -> str:
+def block(name: str, draft: Draft, runs: Sequence[str]) -> str:
+    """The text of one draft, not yet in canonical form."""
     claim = draft.claim
     text = invariant(name, claim.frame, claim.expect, draft.when, draft=True)
     inferred = [
         "  inferred {",
         f'    by: "{claim.relation}@{VERSION}"',
-        "    from: " + ", ".join(f'"{run}"' for run in runs),
+        "    from: " + ", ".join(map(quote, runs)),
         f"    held: {draft.held}",
         f"    broken: {draft.broken}",
         "  }",

@@ -10,11 +10,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tspec.infer.candidates import resolve_each
 from tspec.infer.frames import Claim, Frame, invariant
 from tspec.resolve.rules import Rule
 
 Key = tuple[int, object]
 """Run and instance."""
+
+Candidate = tuple[Frame, str, str | None]
+"""Frame, text and guard of a claim or of a condition."""
+
+
+def key_of(claim: Claim) -> Candidate:
+    """What tells the evidence of one claim from that of others."""
+    return claim.frame, claim.expect, claim.guard
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,64 +36,36 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Columns by (frame, text, guard), and which instances belong to which run."""
+    """Columns of claims and conditions, and which instances belong to which run."""
 
-    columns: dict[tuple[Frame, str, str | None], Column]
+    columns: dict[Candidate, Column]
+    """Without those that do not type."""
     runs: dict[Frame, tuple[int, ...]]
     """For each frame the set of instances of each run."""
-    untyped: tuple[str, ...]
-    """Candidates that are not well-typed in this vocabulary."""
+    untyped: dict[Candidate, str]
+    """Candidates that do not type in this vocabulary, and why."""
 
 
 def gather(claims: Sequence[Claim], runs: Sequence[Path], uses: Sequence[str]) -> Evidence:
     """Decide all claims and all conditions of their frames over all runs."""
-    wanted = _wanted(claims)
-    names = {f"c{index}": key for index, key in enumerate(wanted)}
-    rules, untyped = _resolve(names, uses)
-    verdicts = _decide(rules, runs)
-    return _pack(names, verdicts, len(runs), untyped)
+    names = {f"c{index}": key for index, key in enumerate(_wanted(claims))}
+    blocks = {
+        name: invariant(name, frame, expect, guard)
+        for name, (frame, expect, guard) in names.items()
+    }
+    rules, problems = resolve_each(blocks, uses)
+    typed = {name: key for name, key in names.items() if name not in problems}
+    untyped = {names[name]: problem for name, problem in problems.items()}
+    return _pack(typed, _decide(rules, runs), len(runs), untyped)
 
 
-def _wanted(claims: Iterable[Claim]) -> tuple[tuple[Frame, str, str | None], ...]:
-    keys: dict[tuple[Frame, str, str | None], None] = {}
+def _wanted(claims: Iterable[Claim]) -> tuple[Candidate, ...]:
+    keys: dict[Candidate, None] = {}
     for claim in claims:
-        keys[claim.frame, claim.expect, claim.guard] = None
+        keys[key_of(claim)] = None
         for condition in claim.frame.conditions:
             keys[claim.frame, condition, None] = None
     return tuple(keys)
-
-
-def _resolve(
-    names: dict[str, tuple[Frame, str, str | None]], uses: Sequence[str]
-) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
-    from tspec.resolve import load_text
-
-    header = ["edition 2026", "", "module candidates", "", *(f"use {use}" for use in uses), ""]
-    blocks = {name: invariant(name, f, expect, guard) for name, (f, expect, guard) in names.items()}
-    loaded = load_text("\n".join([*header, *blocks.values()]), name="candidates.tspec")
-    if loaded.program is not None:
-        return loaded.program.rules, ()
-    bad = _blamed(
-        blocks, len(header), [d.source.position(d.span.start).line for d in loaded.diagnostics]
-    )
-    good = [text for name, text in blocks.items() if name not in bad]
-    again = load_text("\n".join([*header, *good]), name="candidates.tspec")
-    if again.program is None:
-        raise ValueError(f"candidates do not resolve: {again.diagnostics[0].message}")
-    return again.program.rules, tuple(
-        f"{blocks[name]}: {loaded.diagnostics[0].message}" for name in sorted(bad)
-    )
-
-
-def _blamed(blocks: dict[str, str], first: int, lines: Sequence[int]) -> set[str]:
-    """The blocks in which errors lie; `first` lines come before the first block."""
-    owner: dict[int, str] = {}
-    line = first + 1
-    for name, text in blocks.items():
-        for _ in text.splitlines():
-            owner[line] = name
-            line += 1
-    return {owner[at] for at in lines if at in owner}
 
 
 def _decide(rules: Sequence[Rule], runs: Sequence[Path]) -> dict[str, list[tuple[Key, bool]]]:
@@ -101,13 +82,13 @@ def _decide(rules: Sequence[Rule], runs: Sequence[Path]) -> dict[str, list[tuple
 
 
 def _pack(
-    names: dict[str, tuple[Frame, str, str | None]],
+    names: dict[str, Candidate],
     truth: dict[str, list[tuple[Key, bool]]],
     runs: int,
-    untyped: tuple[str, ...],
+    untyped: dict[Candidate, str],
 ) -> Evidence:
     places: dict[Frame, dict[Key, int]] = {}
-    columns: dict[tuple[Frame, str, str | None], Column] = {}
+    columns: dict[Candidate, Column] = {}
     for name, key in names.items():
         place = places.setdefault(key[0], {})
         bits_true: list[int] = []

@@ -6,7 +6,10 @@ set against the truth of the conditions bit by bit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from tspec.syntax.editions import NEWEST
 
 EVERY = "every 10 steps"
 """Contents are compared by digests, which read all of a tensor: often enough to catch what goes wrong
@@ -45,6 +48,11 @@ class Claim:
     """A condition without which the claim would not type, such as `present(p.grad)`."""
     surprise: int = 1
     """How telling the claim is where it holds: 3 for one that most code would break, 1 for the obvious."""
+
+
+def header(module: str, uses: Sequence[str]) -> list[str]:
+    """The lines at the top of a file: the newest edition, the module, and what it uses."""
+    return [f"edition {NEWEST}", f"module {module}", *(f"use {use}" for use in uses)]
 
 
 def invariant(name: str, frame: Frame, expect: str, when: str | None, draft: bool = False) -> str:

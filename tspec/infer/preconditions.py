@@ -27,21 +27,26 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Precondition:
-    """`all of the conjuncts and one of the alternatives`; without either, always."""
+    """All of the conjuncts and one of the alternatives; without either, always."""
 
     conjuncts: tuple[str, ...]
     alternatives: tuple[str, ...]
     true: int
     """The instances that it selects."""
 
-    @property
-    def text(self) -> str | None:
-        """The condition in the language, or None where the rule needs none."""
-        parts = list(self.conjuncts)
-        if self.alternatives:
-            choice = " or ".join(self.alternatives)
-            parts.append(f"({choice})" if parts and len(self.alternatives) > 1 else choice)
-        return " and ".join(parts) or None
+    def under(self, guard: str | None = None) -> str | None:
+        """The condition in the language, or None where the rule needs none.
+
+        A guard that the claim needs is the first conjunct of the whole, so that what it proves is
+        known in every alternative. Each conjunct is said once.
+        """
+        single = self.alternatives if len(self.alternatives) == 1 else ()
+        parts = [part for part in (guard, *self.conjuncts, *single) if part]
+        conjuncts = dict.fromkeys(each for part in parts for each in part.split(" and "))
+        if single or not self.alternatives:
+            return " and ".join(conjuncts) or None
+        choice = " or ".join(self.alternatives)
+        return " and ".join([*conjuncts, f"({choice})"]) if conjuncts else choice
 
 
 def deduce(holds: int, violated: int, conditions: Sequence[Condition]) -> Precondition | None:

@@ -6,14 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from tspec.builtin.features import FEATURES
+from tspec.builtin.folds import FOLDS, Fold
+from tspec.builtin.functions import FUNCTIONS
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Compare, Expr
-from tspec.resolve.type_names import plain
+from tspec.resolve.types import plain
 
 INFINITY = math.inf
-_SIZES = frozenset({"norm", "std"})
 _WHOLE_CONTEXT = frozenset({"step", "epoch", "microbatch", "rank"})
-_KEEP = frozenset({"min", "max", "mean"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +34,13 @@ def bounds(expr: Expr) -> Bounds | None:
         case rules.Constant(value=value):
             assert not isinstance(value, str)
             return Bounds(float(value), float(value))
-        case rules.Feature(name=name, per=None, dim=None) if name in _SIZES:
-            return Bounds(0, INFINITY, nan=True)
-        case rules.Feature(name="zeros", per=None, dim=None):
-            return Bounds(0, 1)
-        case rules.Feature(name="numel") | rules.Fold(name="count"):
-            return Bounds(0, INFINITY)
-        case rules.Fold(name="std" | "spread"):
-            return Bounds(0, INFINITY, nan=True)
-        case rules.Fold(name=name, value=value) if name in _KEEP:
-            return bounds(value)
+        case rules.Feature(name=name, per=None, dim=None):
+            return _FEATURES.get(FEATURES[name].bounds)
+        case rules.Fold(name=name, value=value):
+            return _of_fold(FOLDS[name], value)
         case rules.Ambient(name=name) if name in _WHOLE_CONTEXT:
             return Bounds(0, INFINITY)
-        case rules.Function(name="abs" | "sqrt", arguments=(value,)):
+        case rules.Function(name=name, arguments=(value,)) if FUNCTIONS[name].size:
             return Bounds(0, INFINITY, nan=plain(value.type) != types.INT)
         case rules.Old(value=value) | rules.Previous(value=value) | rules.First(value=value):
             return bounds(value)
@@ -53,6 +48,19 @@ def bounds(expr: Expr) -> Bounds | None:
             found = bounds(value)
             return found and Bounds(-found.most, -found.least, found.nan)
     return None
+
+
+_FEATURES: dict[str | None, Bounds] = {
+    "size": Bounds(0, INFINITY, nan=True),
+    "count": Bounds(0, INFINITY),
+    "fraction": Bounds(0, 1),
+}
+
+
+def _of_fold(fold: Fold, value: Expr) -> Bounds | None:
+    if fold.bounds == "size":
+        return Bounds(0, INFINITY, nan=fold.takes == "numbers")
+    return bounds(value) if fold.bounds == "within" else None
 
 
 Truth = Literal["always", "never", "but for nan"]

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.finding import Edit
-from tspec.resolve.rules import And, Expr, Holds, Or, Rule
+from tspec.resolve.queries import conditions
+from tspec.resolve.rules import And, Expr, Or, Rule
 from tspec.resolve.walk import walk
 from tspec.source import Source, Span
 from tspec.syntax import nodes
-
-
-def conditions(rule: Rule) -> tuple[Expr, ...]:
-    """`when` and, if it is a condition, `expect`."""
-    found = () if rule.when is None else (rule.when,)
-    return (*found, rule.expect.condition) if isinstance(rule.expect, Holds) else found
 
 
 def expressions(rule: Rule) -> Iterator[Expr]:
@@ -31,13 +26,6 @@ def written(rule: Rule) -> Iterator[nodes.Node]:
         yield from rule.node.when.condition.walk()
     if rule.node.expect is not None:
         yield from rule.node.expect.claim.walk()
-
-
-def parts_of(rule: Rule) -> tuple[Expr, ...]:
-    """What `and` joins in `when`."""
-    if rule.when is None:
-        return ()
-    return rule.when.items if isinstance(rule.when, And) else (rule.when,)
 
 
 def joined(rule: Rule) -> Iterator[tuple[Expr, Expr]]:

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tspec.lint.conditions import conditions, parts_of
+from tspec.builtin.functions import FUNCTIONS
 from tspec.resolve import rules
+from tspec.resolve.queries import conditions, conjuncts
 from tspec.resolve.rules import Expr, Rule
 from tspec.resolve.walk import children
 
@@ -15,7 +16,9 @@ _OPERATORS = (
     rules.ListDisplay, rules.Compare, rules.Member, rules.SameObject, rules.Arithmetic,
     rules.Negate, rules.Not, rules.And, rules.Or, rules.Implies,
 )  # fmt: skip
-_LOOKED_INTO = frozenset({"abs", "divisible", "isinstance"})
+_LOOKED_INTO = frozenset(
+    {"isinstance", *(row.name for row in FUNCTIONS.values() if row.bounds_a_number)}
+)
 """Functions of which z3 knows how they go with their first argument."""
 
 _FREE = (rules.Constant, rules.Variable, rules.WindowCall)
@@ -42,7 +45,7 @@ def entangled(rule: Rule) -> Rule:
     Such a part follows from nothing and nothing follows from it: what is found about the rule
     without it is so with it too. Rules that differ in such parts alone are one question.
     """
-    parts = parts_of(rule)
+    parts = conjuncts(rule.when)
     found = Counter(leaf for condition in conditions(rule) for leaf in leaves(condition))
     kept = tuple(
         part for part in parts if not (own := list(leaves(part))) or any(found[o] > 1 for o in own)

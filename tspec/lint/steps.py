@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from operator import eq, ge, gt, le, lt, ne
 
-from tspec.lint.conditions import parts_of
 from tspec.resolve import rules
+from tspec.resolve.queries import conjuncts
 from tspec.resolve.rules import Ambient, Expr, Rule
 from tspec.resolve.walk import walk
 
@@ -42,7 +42,7 @@ def begins_in_the_first_step(rule: Rule) -> bool:
 
 def of_the_step(rule: Rule) -> list[Expr]:
     """The parts of `when` that read the step and nothing else."""
-    return [part for part in parts_of(rule) if _reads_only_the_step(part)]
+    return [part for part in conjuncts(rule.when) if _reads_only_the_step(part)]
 
 
 def are_true_at(conditions: Sequence[Expr], step: int) -> bool:
@@ -56,7 +56,7 @@ def may_be_due(rule: Rule, every: int) -> bool:
     Not found is not proved: steps near the numbers in `when` are tried.
     """
     conditions = of_the_step(rule)
-    if any(part not in conditions and _reads_the_step(part) for part in parts_of(rule)):
+    if any(part not in conditions and _reads_the_step(part) for part in conjuncts(rule.when)):
         return False
     numbers = {
         int(part.value)

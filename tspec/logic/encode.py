@@ -14,12 +14,16 @@ from typing import Any
 
 import z3
 
+from tspec.builtin.features import FEATURES
+from tspec.builtin.folds import FOLDS
+from tspec.builtin.functions import FUNCTIONS
 from tspec.logic.numbers import Numbers
 from tspec.logic.over_time import longer_and_shorter
 from tspec.logic.sorts import Sorts
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Expr
-from tspec.resolve.type_names import plain
+from tspec.resolve.types import plain
+from tspec.resolve.walk import expressions
 
 Leaf = tuple[Expr, bool]
 """What is read, and whether at the start of the window."""
@@ -177,15 +181,18 @@ class Encoder:
             return Encoded(inner.known, inner.absent, self.numbers.finite(inner.value))
         leaf = self._read_from(expr, start, expr.tensor)
         if expr.per is None and expr.dim is None:
-            self._axioms += self.numbers.range_of(expr.name, leaf.known, leaf.value)
+            self._axioms += self.numbers.range_of(
+                FEATURES[expr.name].bounds, leaf.known, leaf.value
+            )
         return leaf
 
     def _fold(self, expr: rules.Fold, start: bool) -> Encoded:
         leaf = self._leaf(expr, start)
-        if expr.name == "count":
+        fold = FOLDS[expr.name]
+        if fold.takes == "numbers" and _is_a_size(expr):
+            self._axioms += self.numbers.range_of("size", leaf.known, leaf.value)
+        elif fold.bounds == "size":
             self._axioms.append(leaf.value >= 0)
-        if expr.name in ("std", "spread") or (expr.name in _KEEP and _is_a_size(expr.value)):
-            self._axioms += self.numbers.range_of("norm", leaf.known, leaf.value)
         return leaf
 
     def _present(self, expr: rules.Present, start: bool) -> Encoded:
@@ -260,6 +267,8 @@ class Encoder:
         """The truth of a comparison of known values; None where values are not looked into."""
         kinds = (plain(expr.left.type), plain(expr.right.type))
         if all(kind in (types.INT, types.FLOAT) for kind in kinds):
+            if _may_be_no_int(expr):
+                return None
             return self.numbers.compare(expr, left.value, right.value)
         sorts = {left.value.sort(), right.value.sort()}
         plain_sorts = (self.sorts.bool, self.sorts.text, self.sorts.thing)
@@ -316,16 +325,13 @@ class Encoder:
             constant = self.numbers.constant(expr)
             if constant is not None:
                 return Encoded(self._yes, self._no, constant)
-        if expr.name in ("endswith", "startswith"):
+        function = FUNCTIONS[expr.name].z3
+        if function is not None and not _may_be_no_int(expr):
             found = [self.encode(argument, start) for argument in expr.arguments]
-            known, absent = self._missing_first(found)
-            holds = z3.SuffixOf if expr.name == "endswith" else z3.PrefixOf
-            return Encoded(known, absent, holds(found[1].value, found[0].value))
-        if expr.name in ("abs", "divisible"):
-            first = self.encode(expr.arguments[0], start)
-            value = self.numbers.function(expr, first.value)
+            value = function(z3, *(each.value for each in found))
             if value is not None:
-                return Encoded(first.known, first.absent, value)
+                known, absent = self._missing_first(found)
+                return Encoded(known, absent, value)
         return self._read_from(expr, start, *expr.arguments)
 
     def _old(self, expr: rules.Old, start: bool) -> Encoded:
@@ -338,7 +344,14 @@ class Encoder:
         return self._read_from(expr, start, expr.base, expr.index)
 
 
-_KEEP = frozenset({"min", "max", "mean", "sum"})
+def _may_be_no_int(expr: Expr) -> bool:
+    """Whether it rounds a float: that has the type of an int, and is NaN or infinite where the float is."""
+    return any(
+        isinstance(part, rules.Function)
+        and FUNCTIONS[part.name].result == "int"
+        and plain(part.arguments[0].type) != types.INT
+        for part in expressions(expr)
+    )
 
 
 def _is_a_size(expr: Expr) -> bool:
@@ -346,8 +359,9 @@ def _is_a_size(expr: Expr) -> bool:
     if isinstance(expr, rules.Old | rules.Previous | rules.First):
         return _is_a_size(expr.value)
     if isinstance(expr, rules.Fold):
-        return expr.name in _KEEP and _is_a_size(expr.value)
-    return isinstance(expr, rules.Feature) and expr.name in ("norm", "std", "zeros")
+        bounds = FOLDS[expr.name].bounds
+        return bounds == "size" or (bounds is not None and _is_a_size(expr.value))
+    return isinstance(expr, rules.Feature) and FEATURES[expr.name].bounds in ("size", "fraction")
 
 
 def moves(expr: object) -> bool:

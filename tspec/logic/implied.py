@@ -6,18 +6,19 @@ Rules are compared where they are about the same instances: the same subjects, g
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 import z3
 
-from tspec.logic.overlap import both, may_be_decided, reads
+from tspec.logic.overlap import may_be_decided, reads
 from tspec.logic.questions import Answered, Questions
-from tspec.logic.verdict import condition, conjuncts, same_truth, verdict
+from tspec.logic.verdict import condition, same_truth, verdict
 from tspec.resolve import rules
+from tspec.resolve.queries import conditions, conjuncts
 from tspec.resolve.rules import Claim, Contains, EventPattern, Expr, For, Holds, Rule, Window
-from tspec.resolve.walk import parts
+from tspec.resolve.walk import parts, rebuild_rule, transform
 
 T = TypeVar("T")
 
@@ -112,7 +113,7 @@ class Comparison:
 
     def _may_imply(self, stronger: Rule, weaker: Rule) -> bool:
         """Whether z3 could say yes: what is to follow has to be read by the weaker rule."""
-        known = self._reads_of(both(weaker))
+        known = self._reads_of(conditions(weaker))
         given = set(conjuncts(weaker.when))
         start = weaker.window.kind == "during"
         for part in conjuncts(stronger.when):
@@ -286,29 +287,12 @@ def renamed(rule: Rule, like: Rule) -> Rule:
 
 def with_names(rule: Rule, names: Sequence[str]) -> Rule:
     new = dict(zip((clause.variable for clause in rule.subjects), names, strict=True))
-    return replace(
-        rule,
-        subjects=_rename(rule.subjects, new),
-        across=_rename(rule.across, new),
-        window=_rename(rule.window, new),
-        when=_rename(rule.when, new),
-        expect=_rename(rule.expect, new),
-    )
+    changed = rebuild_rule(rule, lambda expr: transform(expr, lambda part: _renamed(part, new)))
+    subjects = (replace(each, variable=new[each.variable]) for each in changed.subjects)
+    return replace(changed, subjects=tuple(subjects))
 
 
-def _rename(value: T, names: Mapping[str, str]) -> T:
-    """Any part of a rule with its variables renamed."""
-    if isinstance(value, tuple):
-        return tuple(_rename(item, names) for item in value)  # type: ignore[return-value]
-    if isinstance(value, rules.Variable):
-        return replace(value, name=names.get(value.name, value.name))
-    if not is_dataclass(value) or isinstance(value, type):
-        return value
-    changed = {
-        each.name: _rename(getattr(value, each.name), names)
-        for each in fields(value)
-        if each.name not in ("type", "span", "variable")
-    }
-    if isinstance(value, For):
-        changed["variable"] = names.get(value.variable, value.variable)
-    return replace(value, **changed)
+def _renamed(part: Expr, names: Mapping[str, str]) -> Expr | None:
+    if not isinstance(part, rules.Variable):
+        return None
+    return replace(part, name=names.get(part.name, part.name))

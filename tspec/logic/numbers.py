@@ -161,18 +161,6 @@ class Numbers:
             return z3.BoolVal(True, context)
         return z3.Not(z3.Or(z3.fpIsNaN(value, context), z3.fpIsInf(value, context)))
 
-    def function(self, expr: rules.Function, value: Any) -> Any:
-        """`abs(x)`, `divisible(x, by: 8)` of a known number; None where it is not looked into."""
-        sort = value.sort()
-        if expr.name == "abs" and sort == self.sorts.float:
-            return z3.fpAbs(value, self.sorts.context)
-        if expr.name == "abs" and sort == self.sorts.int:
-            return z3.If(value < 0, -value, value)
-        by = known_number(expr.arguments[-1])
-        if expr.name == "divisible" and sort == self.sorts.int and isinstance(by, int) and by:
-            return value % abs(by) == 0
-        return None
-
     def lemmas(self) -> list[z3.BoolRef]:
         """NaN stays NaN; rounding is monotonic, so what holds between constants does between results."""
         found = list(self._nan)
@@ -191,14 +179,14 @@ class Numbers:
                 found.append(z3.Implies(self._at_most(x, zero), self._at_most(large, small)))
         return found
 
-    def range_of(self, feature: str, known: z3.BoolRef, value: Any) -> list[z3.BoolRef]:
-        """What a feature can be at all: a norm is no negative number, a share of zeros at most 1."""
-        if feature == "numel":
+    def range_of(self, bounds: str | None, known: z3.BoolRef, value: Any) -> list[z3.BoolRef]:
+        """What a feature with these `bounds` of its row can be at all."""
+        if bounds == "count":
             return [z3.Implies(known, value >= 0)]
-        if feature not in ("norm", "std", "zeros") or value.sort() != self.sorts.float:
+        if bounds is None or value.sort() != self.sorts.float:
             return []
         zero, one = self.sorts.number(0.0), self.sorts.number(1.0)
-        if feature == "zeros":
+        if bounds == "fraction":
             return [
                 z3.Implies(known, z3.And(self._at_most(zero, value), self._at_most(value, one)))
             ]

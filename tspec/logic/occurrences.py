@@ -12,8 +12,7 @@ from dataclasses import replace
 
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Expr, Filter, For, Rule, Vocabulary, Window
-from tspec.resolve.type_names import plain
-from tspec.resolve.types import PASSING, CallOf, Entity
+from tspec.resolve.types import PASSING, CallOf, Entity, plain
 from tspec.resolve.walk import walk
 from tspec.source import NOWHERE
 
@@ -142,27 +141,6 @@ def _filtered(item: Expr, wanted: Filter, vocabulary: Vocabulary) -> Expr:
 
 
 # --- reads that mean the same on both sides -----------------------------------------------------
-
-
-def looks_back(expr: Expr) -> bool:
-    """Whether it depends on the occurrences before this one."""
-    return any(
-        isinstance(part, rules.Previous)
-        or (isinstance(part, rules.First) and not _of_entities(part.value))
-        or (isinstance(part, rules.Fold) and part.scope == "time")
-        for part in walk(expr)
-    )
-
-
-def _of_entities(expr: Expr) -> bool:
-    """Only fields of entities and constants are read: `first` is then when the subject came."""
-    found = list(walk(expr))
-    plain_parts = (rules.Variable, rules.Field, rules.Constant, rules.Feature)
-    return any(isinstance(part, rules.Variable) for part in found) and all(
-        isinstance(part, plain_parts)
-        and (not isinstance(part, rules.Variable) or isinstance(plain(part.type), Entity))
-        for part in found
-    )
 
 
 def of_the_window(expr: Expr) -> bool:

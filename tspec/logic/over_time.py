@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import z3
 
+from tspec.builtin.folds import FOLDS
 from tspec.logic.numbers import Numbers
 from tspec.resolve import rules
 from tspec.resolve.rules import Expr
@@ -47,6 +48,7 @@ def _related(name: str, short: Encoded, long: Encoded, numbers: Numbers) -> Iter
         yield z3.Implies(long.false, short.false)
         return
     yield z3.Implies(long.known, short.known)
-    if name in ("min", "max", "spread", "count"):
-        small, large = (long, short) if name == "min" else (short, long)
+    longer = FOLDS[name].longer
+    if longer is not None:
+        small, large = (short, long) if longer == "grows" else (long, short)
         yield z3.Implies(long.known, numbers.in_order(small.value, large.value))

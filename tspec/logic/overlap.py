@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from tspec.builtin.features import FEATURES
+from tspec.builtin.folds import FOLDS
+from tspec.builtin.functions import FUNCTIONS
 from tspec.logic.encode import ALWAYS
 from tspec.resolve import rules
-from tspec.resolve.rules import Expr, Holds, Rule
-from tspec.resolve.walk import walk
+from tspec.resolve.rules import Expr
+from tspec.resolve.walk import expressions
 
 _OPERATORS = (
     rules.Constant, rules.Variable, rules.WindowCall, rules.ListDisplay, rules.Old, rules.Present,
@@ -17,19 +20,12 @@ _OPERATORS = (
 )  # fmt: skip
 
 
-def both(rule: Rule) -> tuple[Expr, ...]:
-    """The conditions of a rule."""
-    when = () if rule.when is None else (rule.when,)
-    return (*when, rule.expect.condition) if isinstance(rule.expect, Holds) else when
-
-
 def reads(conditions: Sequence[Expr]) -> Counter[Expr]:
     """What conditions read, and how often."""
     return Counter(
         part
         for condition in conditions
-        for part in walk(condition)
-        if not isinstance(part, rules.EventPattern)
+        for part in expressions(condition)
         if not isinstance(part, _OPERATORS)
     )
 
@@ -51,9 +47,9 @@ def _bounded(read: Expr, given: Mapping[str, object]) -> bool:
         case rules.Ambient(name=name):
             return name in ALWAYS or name in given
         case rules.Feature(name=name):
-            return name in ("norm", "std", "zeros", "numel")
+            return FEATURES[name].bounds is not None
         case rules.Fold(name=name):
-            return name in ("count", "std", "spread")
+            return FOLDS[name].bounds == "size"
         case rules.Function(name=name):
-            return name in ("abs", "divisible", "ulp")
+            return name == "ulp" or FUNCTIONS[name].bounds_a_number
     return False

@@ -11,10 +11,11 @@ from typing import Literal
 
 import z3
 
-from tspec.logic.overlap import both, may_be_decided, may_follow
+from tspec.logic.overlap import may_be_decided, may_follow
 from tspec.logic.questions import Questions
 from tspec.logic.verdict import condition, same_truth, verdict
 from tspec.resolve import rules, types
+from tspec.resolve.queries import conditions
 from tspec.resolve.rules import Axis, Expr, Holds, OnlyDuring, Rule
 from tspec.resolve.text import text
 from tspec.resolve.walk import parts
@@ -72,7 +73,7 @@ def simplify(rule: Rule, given: Given) -> Simplified:
         why = f"a group of one rank on {', '.join(alone)}"
         return Simplified(rule, (Note("always idle", rule, why),), idle=True)
     ambient = _ambient(rule, given)
-    if not (may_be_decided(both(rule), ambient)):
+    if not (may_be_decided(conditions(rule), ambient)):
         return Simplified(rule)  # Reads that occur once and have no bounds: nothing follows.
     asked = Questions(ambient)
     found = _never(rule, ambient, asked)
@@ -115,7 +116,7 @@ def _never(rule: Rule, given: Given, asked: Questions) -> Simplified | None:
         if given and _is_never_true(rule, asked):
             shown = ", ".join(f"{name} is {show(value)}" for name, value in sorted(given.items()))
             return Simplified(rule, (Note("always idle", rule, shown),), idle=True)
-    if isinstance(rule.expect, Holds) and may_be_decided(both(rule), given):
+    if isinstance(rule.expect, Holds) and may_be_decided(conditions(rule), given):
         due = condition(rule, asked.encoder, rule.when)
         expected = asked.encoder.encode(rule.expect.condition)
         if asked.always(z3.Not(verdict(due, expected).violated)).yes:
@@ -141,7 +142,7 @@ def _accepted(rule: Rule, given: Given, asked: Questions) -> Iterator[tuple[Rule
     for when, dropped in _shorter(rule.when):
         if when is None and not isinstance(rule.expect, Holds | OnlyDuring):
             continue  # Without `when`, a window that is cut off would be decided early.
-        if not may_follow(dropped, both(replace(rule, when=when)), given):
+        if not may_follow(dropped, conditions(replace(rule, when=when)), given):
             continue
         if _alike(rule, replace(rule, when=when), asked):
             yield replace(rule, when=when), dropped
@@ -149,7 +150,9 @@ def _accepted(rule: Rule, given: Given, asked: Questions) -> Iterator[tuple[Rule
         for expect, dropped in _shorter(rule.expect.condition):
             if expect is not None:
                 candidate = replace(rule, expect=Holds(expect))
-                if may_follow(dropped, both(candidate), given) and _alike(rule, candidate, asked):
+                if may_follow(dropped, conditions(candidate), given) and _alike(
+                    rule, candidate, asked
+                ):
                     yield candidate, dropped
 
 

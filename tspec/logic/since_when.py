@@ -5,6 +5,7 @@ Of windows that are steps only; other windows may come several times in one.
 
 from __future__ import annotations
 
+from tspec.builtin.folds import DECIDED_EARLY
 from tspec.resolve import rules
 from tspec.resolve.rules import Expr, Window
 from tspec.resolve.walk import children
@@ -13,8 +14,6 @@ NEEDS_ALL = (
     rules.Arithmetic, rules.Compare, rules.Negate, rules.Feature, rules.Field, rules.Old,
 )  # fmt: skip
 """Missing where something that they read is."""
-DECIDED_EARLY = frozenset({"same", "distinct", "any", "all"})
-"""Folds that one or two values may decide."""
 
 
 def known_from(expr: Expr, window: Window) -> int | None:

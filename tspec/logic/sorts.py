@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import z3
 
+from tspec.builtin.functions import ULPS
 from tspec.resolve import rules, types
-from tspec.resolve.type_names import plain
-from tspec.resolve.types import CallOf, Entity, Enum, Type
+from tspec.resolve.types import CallOf, Entity, Enum, Type, plain
 
 _TEXTS = (types.STRING, types.DTYPE, types.DEVICE, types.CLASS)
-_ULPS: Mapping[str, float] = {
-    "float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7,
-    "float8_e4m3fn": 2.0**-3, "float8_e4m3fnuz": 2.0**-3,
-    "float8_e5m2": 2.0**-2, "float8_e5m2fnuz": 2.0**-2,
-}  # fmt: skip
+
 
 EXACT = 2**53
 """Up to here every int is a float64."""
@@ -86,7 +81,7 @@ def known_number(expr: rules.Expr) -> int | float | None:
             inner = known_number(value)
             return None if inner is None else -inner
         case rules.Function(name="ulp", arguments=(rules.Constant(value=dtype),)):
-            return _ULPS.get(str(dtype))
+            return ULPS.get(str(dtype))
         case rules.Arithmetic(op=op, left=left, right=right):
             return _reckoned(op, known_number(left), known_number(right))
     return None

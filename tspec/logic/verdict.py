@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import z3
@@ -46,12 +45,3 @@ def claimed(claim: Claim, encoder: Encoder) -> Encoded | None:
 def same_truth(first: Encoded, second: Encoded) -> z3.BoolRef:
     """Both true, both false, or both unknown."""
     return z3.And(first.true == second.true, first.false == second.false)
-
-
-def conjuncts(expr: Expr | None) -> Sequence[Expr]:
-    """The parts that `and` joins, also within one another."""
-    if expr is None:
-        return ()
-    if isinstance(expr, rules.And):
-        return [part for item in expr.items for part in conjuncts(item)]
-    return (expr,)

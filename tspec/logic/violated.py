@@ -11,7 +11,6 @@ from tspec.logic.encode import Encoded, Encoder, Leaf
 from tspec.logic.implied import claim_covers, renamed
 from tspec.logic.occurrences import (
     OF_CALLS,
-    looks_back,
     of_the_window,
     other_windows,
     over_the_group,
@@ -26,6 +25,7 @@ from tspec.logic.since_when import known_from
 from tspec.logic.situations import Side
 from tspec.logic.verdict import condition
 from tspec.resolve import rules, types
+from tspec.resolve.queries import looks_back
 from tspec.resolve.rules import Claim, Contains, Expr, Holds, Ordered, Rule, Vocabulary
 from tspec.source import NOWHERE
 

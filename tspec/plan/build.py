@@ -13,14 +13,15 @@ from tspec.plan.events import (
     fields_of,
     is_late,
     is_windows_call,
-    looks_back,
 )
+from tspec.plan.lasting import lasting
 from tspec.plan.model import PatternPlan, Plan, RulePlan
 from tspec.plan.reads import reads_of
-from tspec.plan.walk import holds_tensors, item, walk
 from tspec.resolve import rules as r
 from tspec.resolve import types as t
-from tspec.resolve.types import PASSING
+from tspec.resolve.queries import looks_back
+from tspec.resolve.types import PASSING, holds_tensors, innermost
+from tspec.resolve.walk import expressions
 from tspec.runtime.calls import UPDATES
 
 
@@ -41,12 +42,13 @@ def build(program: r.Program, given: Mapping[str, object]) -> Plan:
         tuple(sorted({kind for plan in rules if plan.rule.across for kind in _lasting(plan.rule)})),
         outermost(rules, patterns_, told),
         late(rules, told, logged, program.vocabulary),
+        lasting(rules),
     )
 
 
 def _lasting(rule: r.Rule) -> Iterator[str]:
     for one in rule.subjects:
-        kind = item(one.collection.type)
+        kind = innermost(one.collection.type)
         if isinstance(kind, t.Entity) and kind.kind not in PASSING:
             yield kind.kind
 
@@ -76,11 +78,11 @@ def _is_empty(rule: r.Rule, given: Mapping[str, object]) -> bool:
 
 
 def _rule(number: int, rule: r.Rule, vocabulary: r.Vocabulary) -> RulePlan:
-    history = any(looks_back(node) for expr in expressions_of(rule) for node in walk(expr))
+    history = any(map(looks_back, expressions_of(rule)))
     folds = any(
         isinstance(node, r.Transpose) or (isinstance(node, r.Fold) and node.scope == "group")
         for expr in expressions_of(rule)
-        for node in walk(expr)
+        for node in expressions(expr)
     )
     event = rule.window.event
     late = event is not None and any_late(event, vocabulary)
@@ -110,7 +112,7 @@ _PLAIN = (
 
 
 def _is_plain(expr: r.Expr, rule: r.Rule, vocabulary: r.Vocabulary) -> bool:
-    return all(_is_plain_node(node, rule, vocabulary) for node in walk(expr))
+    return all(_is_plain_node(node, rule, vocabulary) for node in expressions(expr))
 
 
 def _is_plain_node(node: r.Expr, rule: r.Rule, vocabulary: r.Vocabulary) -> bool:

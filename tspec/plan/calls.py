@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from tspec.plan.events import looked_up
 from tspec.plan.model import PatternPlan, RulePlan
 from tspec.resolve import rules as r
-from tspec.runtime.calls import METADATA, UPDATES
+from tspec.runtime.calls import UPDATES
 
 Fields = Mapping[str, tuple[tuple[str, ...], bool]]
 
@@ -69,7 +69,11 @@ def _ends_only(one: RulePlan, event: str) -> bool:
 def _is_known_late(
     event: str, name: str, features: tuple[str, ...], vocabulary: r.Vocabulary
 ) -> bool:
-    """A field of calls has the same value when the call has returned."""
+    """A field of calls has the same value when the call has returned.
+
+    That is so of results and of plain arguments. No feature of a tensor is sure to stay within a
+    call: `requires_grad_`, `resize_` and `.data = ...` change shape, dtype and device too.
+    """
     declared = vocabulary.event(event)
     if declared is None:
         return False
@@ -77,4 +81,4 @@ def _is_known_late(
     found = [one for one in fields if one.name == name]
     if found and all(one.reads_result for one in found):
         return True
-    return METADATA.issuperset(features)
+    return not features

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.plan.reads import is_first_sample
-from tspec.plan.walk import claims, patterns, walk
 from tspec.resolve import rules as r
+from tspec.resolve.queries import claimed, patterns
+from tspec.resolve.walk import expressions
 
 
 def expressions_of(rule: r.Rule) -> Iterator[r.Expr]:
     """What a rule reads in its condition and its claim, filters included."""
     if rule.when is not None:
         yield rule.when
-    yield from claims(rule.expect)
+    yield from claimed(rule.expect)
     for pattern in patterns(rule.expect):
         for one in pattern.filters:
             yield one.value
-
-
-def looks_back(node: r.Expr) -> bool:
-    """Whether a node needs earlier instances: `previous`, `over`, and `first` but for first samples."""
-    if isinstance(node, r.First):
-        return not is_first_sample(node.value)
-    return isinstance(node, r.Previous) or (isinstance(node, r.Fold) and node.scope == "time")
 
 
 def event_patterns(rule: r.Rule) -> Iterator[r.EventPattern]:
@@ -42,11 +35,11 @@ def counted(rule: r.Rule) -> Iterator[r.EventPattern]:
 
 def looked_up(rule: r.Rule) -> Iterator[r.Calls | r.LastCall]:
     """Where calls are looked up, but for those of which each is a window."""
-    expressions = [one.collection for one in rule.subjects if not is_windows_call(one, rule)]
-    expressions += expressions_of(rule)
-    expressions += [axis.value for axis in rule.across if isinstance(axis, r.GroupField)]
-    for expr in expressions:
-        for node in walk(expr):
+    looked = [one.collection for one in rule.subjects if not is_windows_call(one, rule)]
+    looked += expressions_of(rule)
+    looked += [axis.value for axis in rule.across if isinstance(axis, r.GroupField)]
+    for expr in looked:
+        for node in expressions(expr):
             if isinstance(node, (r.Calls, r.LastCall)):
                 yield node
 

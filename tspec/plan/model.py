@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tspec.plan.reads import Reads
 from tspec.resolve import rules as r
@@ -36,6 +36,18 @@ class RulePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class LastingPlan:
+    """What is kept of the calls of an event beyond their step."""
+
+    filters: tuple[str, ...]
+    """Fields by which patterns tell calls apart."""
+    fields: tuple[str, ...]
+    """Fields that are kept of every call, `filters` among them."""
+    first: tuple[str, ...]
+    """Fields that are kept of the first call of those with the same filters."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """All rules of a program, target-neutral."""
 
@@ -56,6 +68,8 @@ class Plan:
     """Events of which a call inside of a call of the same event counts in no rule."""
     late: tuple[str, ...] = ()
     """Events of which nothing is read when a call begins: it is enough to hear of it when it returns."""
+    lasting: Mapping[str, LastingPlan] = field(default_factory=dict)
+    """Event -> what windows that may outlast a step look up of its calls."""
 
     def pattern(self, events: tuple[str, ...], fields: tuple[str, ...]) -> PatternPlan:
         """The pattern of some events and fields."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tspec.plan.walk import children, holds_tensors, is_tensor, item, plain, walk
+from tspec.builtin.features import FEATURES
 from tspec.resolve import rules as r
 from tspec.resolve import types as t
+from tspec.resolve.queries import reads_entities_only
+from tspec.resolve.types import holds_tensors, innermost, is_tensor, plain
+from tspec.resolve.walk import operands
 
 Frame = Literal["now", "was", "first"]
 """Where a value is read: at the window's end (or the instant), at its start, or at the subject's beginning."""
@@ -32,6 +35,8 @@ class CallField:
     features: tuple[str, ...]
     looked_up: bool
     """Calls are looked up for it after they are over; else only the window's own call is asked."""
+    first: bool = False
+    """It is looked up of the first call of a pattern only: `calls(fetch)[0].tensors`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,8 @@ class _Gathered:
     columns: dict[tuple[Frame, str, str], set[str]] = field(default_factory=dict)
     call_fields: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     looked_up: set[tuple[str, str]] = field(default_factory=set)
+    of_others: set[tuple[str, str]] = field(default_factory=set)
+    """Those that are looked up of other calls than the first."""
     ambients: set[tuple[Frame, str]] = field(default_factory=set)
     kinds: set[tuple[Frame, str]] = field(default_factory=set)
 
@@ -76,31 +83,24 @@ def reads_of(rule: r.Rule) -> Reads:
     return _Reader(rule).reads()
 
 
-_MOVING = (
-    r.Ambient, r.WindowCall, r.LastCall, r.Subjects, r.Calls, r.Old, r.Previous, r.First, r.Transpose,
-    r.Change,
-)  # fmt: skip
-
-
-def is_first_sample(expr: r.Expr) -> bool:
-    """Whether `first(expr)` is read from subjects' first samples: it reads entity variables' fields alone."""
-    named = [node for node in walk(expr) if isinstance(node, r.Variable)]
-    return (
-        bool(named)
-        and all(isinstance(node.type, t.Entity) for node in named)
-        and not any(isinstance(node, _MOVING) for node in walk(expr))
-        and not any(isinstance(node, r.Fold) and node.scope != "list" for node in walk(expr))
-    )
-
-
 def _inputs(node: r.Feature) -> tuple[str, ...]:
     """The features of each tensor from which one is computed: of several as one, others than of one."""
     key = feature_key(node)
-    if key == "zeros":
-        return ("numel", "zeros")
-    if key == "mean" and plain(node.tensor.type) != t.TENSOR:
-        return ("numel", "sum")
-    return (key,)
+    if key != node.name:
+        return (key,)
+    row = FEATURES[key]
+    found = row.inputs if plain(node.tensor.type) == t.TENSOR else row.inputs_of_many
+    return found or (key,)
+
+
+def _is_first(base: r.Expr) -> bool:
+    """`calls(E)[0]`."""
+    return (
+        isinstance(base, r.Index)
+        and isinstance(base.base, r.Calls)
+        and isinstance(base.index, r.Constant)
+        and base.index.value == 0
+    )
 
 
 class _Reader:
@@ -126,7 +126,13 @@ class _Reader:
                 Column(f, k, n, tuple(sorted(v))) for (f, k, n), v in sorted(found.columns.items())
             ),
             tuple(
-                CallField(e, n, tuple(sorted(v)), (e, n) in found.looked_up)
+                CallField(
+                    e,
+                    n,
+                    tuple(sorted(v)),
+                    (e, n) in found.looked_up,
+                    (e, n) in found.looked_up - found.of_others,
+                )
                 for (e, n), v in sorted(found.call_fields.items())
             ),
             tuple(sorted(found.ambients)),
@@ -161,7 +167,7 @@ class _Reader:
             case r.Old(value=value):
                 self.visit(value, "was")
                 return
-            case r.First(value=value) if is_first_sample(value):
+            case r.First(value=value) if reads_entities_only(value):
                 self.visit(value, "first")
                 return
             case r.Ambient(name=name):
@@ -187,7 +193,7 @@ class _Reader:
             case r.Change(tensor=tensor):
                 self.visit(tensor, "was")
             case r.Function(name="isinstance", arguments=arguments):
-                looked_at = item(arguments[0].type)
+                looked_at = innermost(arguments[0].type)
                 if isinstance(looked_at, t.Entity):
                     self.column(looked_at.kind, "class", frame)
             case r.SameObject(left=left, right=right):
@@ -203,7 +209,7 @@ class _Reader:
                 self.digest(collection, frame)
             case _:
                 pass
-        for child in children(expr):
+        for child in operands(expr):
             self.visit(child, frame)
 
     def digest(self, expr: r.Expr, frame: Frame) -> None:
@@ -217,7 +223,7 @@ class _Reader:
         """A field of whatever `base` is: of a subject, or of a call."""
         if frame == "now" and isinstance(base, r.Old):
             frame = "was"
-        kind = item(base.type)
+        kind = innermost(base.type)
         if isinstance(kind, t.Entity):
             self.column(kind.kind, name, frame, features)
         elif isinstance(kind, t.CallOf):
@@ -225,6 +231,8 @@ class _Reader:
                 self.found.call_fields.setdefault((event, name), set()).update(features)
                 if not self.is_own(base):
                     self.found.looked_up.add((event, name))
+                    if not _is_first(base):
+                        self.found.of_others.add((event, name))
 
     def is_own(self, base: r.Expr) -> bool:
         """The window's own call."""
@@ -247,10 +255,10 @@ class _Reader:
             case r.Change(tensor=inner):
                 self.feature(inner, "@itself", frame)
                 self.feature(inner, "@copy", "was")
-            case r.First(value=value) if is_first_sample(value):
+            case r.First(value=value) if reads_entities_only(value):
                 self.feature(value, name, "first")
             case _:
-                for child in children(tensor):
+                for child in operands(tensor):
                     if holds_tensors(child.type):
                         self.feature(child, name, frame)
 
@@ -264,9 +272,9 @@ class _Reader:
             case r.Variable(name=name) if name in self.scope:
                 return self.events(self.scope[name])
             case _:
-                for child in children(base):
+                for child in operands(base):
                     found = self.events(child)
                     if found:
                         return found
-                kind = item(base.type)
+                kind = innermost(base.type)
                 return (kind.event,) if isinstance(kind, t.CallOf) else ()

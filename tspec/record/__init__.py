@@ -11,34 +11,41 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tspec.record.destination import Destination
 
 
 class RecordingError(Exception):
     """A recording cannot begin; the message says why."""
 
 
-def record(out: str | Path, specs: Sequence[str | Path] = ()) -> AbstractContextManager[Any]:
+def record(
+    out: str | Path, specs: Sequence[str | Path] = (), max_trace_size: str | None = None
+) -> AbstractContextManager[Any]:
     """Record the block into the folder `out`: `with tspec.record("runs/a"):`.
 
-    `specs` are spec files whose events and entities are watched beside the shipped ones. Raises
-    RecordingError if one of them has errors.
+    `specs` are spec files whose events and entities are watched beside the shipped ones.
+    `max_trace_size`, such as "2GB", bounds what all ranks together write. Raises RecordingError if a
+    spec has errors or nothing can be recorded into the folder, ValueError for what is no size.
     """
+    from tspec.record.destination import Destination
     from tspec.record.start import recording
+    from tspec.trace.sizes import size_of
 
-    return recording(Path(out), _spec(specs))
+    limit = None if max_trace_size is None else size_of(max_trace_size)
+    return recording(Destination(Path(out), limit), _spec(specs))
 
 
-def record_script(
-    out: str | Path, script: str, args: Sequence[str], specs: Sequence[str | Path] = ()
-) -> int:
-    """Run a script as `python script.py ARGS` would, record it into the folder `out`, return its exit status.
+def record_script(to: Destination, command: Sequence[str], specs: Sequence[str | Path] = ()) -> int:
+    """Run `script.py ARGS` or `-m module ARGS` as Python would, record it, return its exit status.
 
     Raises OSError if there is no such script, RecordingError if a spec has errors.
     """
     from tspec.record.start import record_script as start
 
-    return start(Path(out), script, args, _spec(specs))
+    return start(to, command, _spec(specs))
 
 
 def _spec(specs: Sequence[str | Path]) -> Any:
@@ -52,9 +59,9 @@ class _Callable(ModuleType):
     """The room and the function share a name: `tspec.record(DIR)` calls `tspec.record.record`."""
 
     def __call__(
-        self, out: str | Path, specs: Sequence[str | Path] = ()
+        self, out: str | Path, specs: Sequence[str | Path] = (), max_trace_size: str | None = None
     ) -> AbstractContextManager[Any]:
-        return record(out, specs)
+        return record(out, specs, max_trace_size)
 
 
 sys.modules[__name__].__class__ = _Callable

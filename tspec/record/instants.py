@@ -9,6 +9,7 @@ from tspec.record.calls import is_outermost
 from tspec.record.samples import FULL, STATE, Samples, tensor, value_of
 from tspec.runtime.calls import UPDATES
 from tspec.runtime.edges import Call, Source
+from tspec.runtime.instant import PASSING
 from tspec.runtime.live.watch import WatchSpec
 from tspec.trace.model import Sample, Value
 
@@ -118,6 +119,8 @@ class Instants:
         if span == "microbatch":
             return
         self._looked.clear()
+        for kind in PASSING:
+            self._samples.forget(source, kind)
         if span == "epoch":
             yield from self._plain_of(source, "module")
         yield from self._groups(source)
@@ -153,11 +156,13 @@ class Instants:
             yield from self._plain_of(source, "module", ("training", "called"))
             yield from self._plain_of(source, "parameter", ("requires_grad", "group"))
             yield from self._plain_of(source, "param_group")
+            yield from self._plain_of(source, "loader", ("trained_on",))
             return
         self._version = version
         for kind in ("module", "parameter", "buffer", "state", "optimizer"):
             yield from self._samples.gone(source, kind)
         yield from self._new(source, "module")
+        yield from self._new(source, "state")  # what an optimizer loaded is there before it updates
         yield from self._plain_of(
             source, "module", ("training", "root", "called", "parameters", "next")
         )

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-import sys
 import traceback
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from tspec.record.calls import CallFields
 from tspec.record.instants import Instants
-from tspec.record.samples import Samples, context, value_of
+from tspec.record.samples import Samples, value_of
 from tspec.record.stream import Stream
 from tspec.runtime.edges import Call, Source
 from tspec.runtime.live.watch import WatchSpec
+from tspec.runtime.say import say
+from tspec.trace.errors import TraceError
 from tspec.trace.model import Begin, Boundary, End, Finish, Record, Sample
+from tspec.trace.sizes import in_words
 
 
 class Recorder:
@@ -32,7 +34,7 @@ class Recorder:
 
     def _start(self) -> None:
         self.samples = Samples()
-        self.broken = False
+        self.ended = False
         self._instants = Instants(self._spec, self.samples)
         self._calls = CallFields()
         self._now: list[Any] = []
@@ -73,7 +75,7 @@ class Recorder:
     # --- records -------------------------------------------------------------------------------------
 
     def _begin(self, call: Call, source: Source) -> Iterable[Record]:
-        now = context(source)
+        now = source.context
         parent = None if call.parent is None else call.parent.id
         fields = self._calls.at_begin(call, source)
         record = Begin(call.begin, now, call.id, parent, call.event, call.callable, fields)
@@ -84,7 +86,7 @@ class Recorder:
         samples = tuple(self._instants.at_end(call, source))
         fields = self._calls.at_end(call, source)
         seq = source.seq if call.end is None else call.end
-        record = End(seq, context(source), call.id, fields, call.error)
+        record = End(seq, source.context, call.id, fields, call.error)
         return (*samples, record) if samples else (record,)
 
     def _boundary(
@@ -92,12 +94,12 @@ class Recorder:
     ) -> Iterable[Record]:
         yield from self._moment(source)
         yield from self._instants.at_boundary(span, source)
-        yield Boundary(source.seq, context(source), span, index)
+        yield Boundary(source.seq, source.context, span, index)
 
     def _finish(self, source: Source) -> Iterable[Record]:
         yield from self._moment(source)
         yield from self._instants.at_boundary("step", source)
-        yield Finish(source.seq, context(source))
+        yield Finish(source.seq, source.context)
 
     def _moment(self, source: Source) -> Iterable[Sample]:
         """What is known at every moment, where it has changed."""
@@ -112,38 +114,73 @@ class Recorder:
     def _record(
         self, source: Source, records: Callable[..., Iterable[Record]], *arguments: Any
     ) -> None:
-        if self.broken:
+        if self.ended:
             return
         try:
             self.stream.add(records(*arguments, source))
             if self.stream.impatient:
                 self.stream.open(source.rank, source.world)
+                self._end_if_full()
         except Exception as fault:
-            self.broken = True
-            if os.environ.get("TSPEC_DEBUG"):
-                traceback.print_exc()
-            print(
-                f"tspec: recording stopped at step {source.context.step}: {type(fault).__name__}: {fault}"
-                " (the job goes on)",
-                file=sys.stderr,
-            )
+            self._stops(fault, source.context.step)
 
     def _step_opens(self, source: Source) -> None:
         """Put what was recorded so far on disk."""
-        if not self.broken:
+        if not self.ended:
             self._guarded(self._calls.name_late)
             self._guarded(lambda: self.stream.open(source.rank, source.world))
             self._guarded(self.stream.flush)
+            self._end_if_full()
 
     def close(self) -> None:
-        """The end of the stream."""
-        self._guarded(self.stream.close)
+        """The end of the stream; also of one that has ended, so that it can be read up to there."""
+        try:
+            self.stream.close()
+        except Exception as fault:
+            self._stops(fault, self.stream.step)
+        self._end_if_full()
+
+    def _end_if_full(self) -> None:
+        """Record no more where the limit is reached. Workers leave it to their rank to say so."""
+        stream = self.stream
+        if self.ended or not stream.full or stream.limit is None:
+            return
+        self.ended = True
+        if stream.worker is not None:
+            return
+        limit = in_words(stream.limit)
+        if stream.ranks > 1:
+            limit += f" ({in_words(stream.limit // stream.ranks)} for each of {stream.ranks} ranks)"
+        say(
+            f"the recording of rank {stream.rank} ends in step {stream.step}: "
+            f"it reached its limit of {limit}. The job goes on"
+        )
 
     def _guarded(self, action: Callable[[], Any]) -> None:
+        if self.ended:
+            return
         try:
             action()
         except Exception as fault:
-            self.broken = True
-            if os.environ.get("TSPEC_DEBUG"):
-                traceback.print_exc()
-            print(f"tspec: recording stopped: {fault} (the job goes on)", file=sys.stderr)
+            self._stops(fault, self.stream.step)
+
+    def _stops(self, fault: Exception, step: int) -> None:
+        """Record no more. Why is said once; the job goes on."""
+        if self.ended:
+            return
+        self.ended = True
+        if os.environ.get("TSPEC_DEBUG"):
+            traceback.print_exc()
+        where = f"in step {step}" if step else "before the first step"
+        say(
+            f"the recording of rank {self.stream.rank} ends {where}: {_reason(fault)}. "
+            "The job goes on"
+        )
+
+
+def _reason(fault: Exception) -> str:
+    """What went wrong, in the system's words where it was the system's doing."""
+    cause = fault.__cause__ if isinstance(fault, TraceError) else fault
+    if isinstance(cause, OSError) and cause.errno:
+        return os.strerror(cause.errno).lower()
+    return str(fault) if isinstance(fault, TraceError) else f"{type(fault).__name__}: {fault}"

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from tspec.runtime import edges
 from tspec.runtime.edges import Source
 from tspec.trace import model
 from tspec.trace.model import Sample, Value
+from tspec.values import Missing, Ref
 
 PLAIN = ("shape", "dtype", "device", "numel", "requires_grad")
 """Features that cost nothing."""
@@ -21,19 +21,15 @@ FULL = ("digest", "norm", "finite", "zeros", "min", "max", "mean", "std", "memor
 
 def value_of(value: Any) -> Value:
     """A value of the live source as one of the trace, tensors left out."""
-    if isinstance(value, edges.Missing):
-        return model.Missing[value.name]
-    if isinstance(value, edges.Ref):
-        return model.Ref(value.kind, value.name)
+    if isinstance(value, (bool, int, float, str, Missing, Ref)):
+        return value
     if isinstance(value, tuple):
         return tuple(value_of(item) for item in value)
     if isinstance(value, frozenset):
         return frozenset(value_of(item) for item in value)
     if isinstance(value, Mapping):
         return {str(key): value_of(item) for key, item in value.items()}
-    if isinstance(value, (bool, int, float, str)):
-        return value
-    return model.Missing.NOT_RECORDED
+    return Missing.NOT_RECORDED
 
 
 class Samples:
@@ -70,8 +66,8 @@ class Samples:
         changed: dict[str, dict[str, Any]] = {}
         for i, more in zip(fresh, looked, strict=True):
             subject, name, value = held[i]
-            if isinstance(value, edges.Missing):
-                changed.setdefault(subject, {})[name] = model.Missing[value.name]
+            if isinstance(value, Missing):
+                changed.setdefault(subject, {})[name] = value
             else:
                 changed.setdefault(subject, {})[name] = tensor({**rows[i], **more})
         for subject, fields in changed.items():
@@ -88,7 +84,14 @@ class Samples:
         for subject in [each for each in self._known.get(kind, {}) if each not in now]:
             del self._known[kind][subject]
             self._last.pop((kind, subject), None)
-            yield Sample(source.seq, context(source), kind, subject, {}, gone=True)
+            yield Sample(source.seq, source.context, kind, subject, {}, gone=True)
+
+    def forget(self, source: Source, kind: str) -> None:
+        """Let go of subjects that are no more, without a sample: that they end with the step goes without saying."""
+        now = set(source.subjects(kind))
+        for subject in [each for each in self._known.get(kind, {}) if each not in now]:
+            del self._known[kind][subject]
+            self._last.pop((kind, subject), None)
 
     def one(
         self, source: Source, kind: str, subject: str, fields: Mapping[str, Value]
@@ -99,9 +102,9 @@ class Samples:
     def _is_fresh(self, kind: str, held: tuple[str, str, Any], row: Mapping[str, Any]) -> bool:
         subject, name, value = held
         last = self._last.get((kind, subject), {}).get(name)
-        if isinstance(value, edges.Missing):
-            return last is not model.Missing[value.name]
-        if not isinstance(last, model.Tensor) or isinstance(row["digest"], edges.Missing):
+        if isinstance(value, Missing):
+            return last is not value
+        if not isinstance(last, model.Tensor) or isinstance(row["digest"], Missing):
             return True
         return bool(last.digest != row["digest"] or last.object != row["object"])
 
@@ -124,12 +127,10 @@ class Samples:
                 continue
             last[name] = value
             changed[name] = (
-                value
-                if converted or isinstance(value, model.Tensor | model.Missing)
-                else value_of(value)
+                value if converted or isinstance(value, model.Tensor | Missing) else value_of(value)
             )
         if changed or first:
-            yield Sample(source.seq, context(source), kind, subject, changed)
+            yield Sample(source.seq, source.context, kind, subject, changed)
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -139,28 +140,16 @@ def _same(a: Any, b: Any) -> bool:
     return both_nan or bool(a == b)
 
 
-def context(source: Source) -> model.Context:
-    """The context now."""
-    return _context(source.context)
-
-
-@lru_cache(maxsize=4)
-def _context(now: edges.Context) -> model.Context:
-    return model.Context(now.step, now.epoch, now.microbatch, now.phase)
-
-
 def tensor(row: Mapping[str, Any]) -> model.Tensor:
     """Features as the trace holds them; what is missing was not recorded."""
     if len(row) == len(PLAIN):
         return _plain_tensor(tuple(row.items()))
     return model.Tensor(
-        **{name: value for name, value in row.items() if not isinstance(value, edges.Missing)}
+        **{name: value for name, value in row.items() if not isinstance(value, Missing)}
     )
 
 
 @lru_cache(maxsize=4096)
 def _plain_tensor(row: tuple[tuple[str, Any], ...]) -> model.Tensor:
     """Layers see the same shapes in every step."""
-    return model.Tensor(
-        **{name: value for name, value in row if not isinstance(value, edges.Missing)}
-    )
+    return model.Tensor(**{name: value for name, value in row if not isinstance(value, Missing)})

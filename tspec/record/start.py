@@ -2,45 +2,52 @@
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
 import platform
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tspec.folders import argument_file
+from tspec.record import RecordingError
+from tspec.record.destination import Destination
+from tspec.record.folder import obstacle
 from tspec.record.recorder import Recorder
 from tspec.record.stream import STARTED, Stream
 from tspec.runtime.live import Job, WatchSpec
 from tspec.runtime.live.follow import Ending, children_start
 from tspec.runtime.live.script import run_script
+from tspec.runtime.live.watch import as_json, from_json
 
 
-def record_script(out: Path, script: str, args: Sequence[str], spec: WatchSpec) -> int:
-    """Run a script and record it into a folder. Returns the script's own exit status.
+def record_script(to: Destination, command: Sequence[str], spec: WatchSpec) -> int:
+    """Run `script.py ARGS` or `-m module ARGS` and record it into a folder. Returns its own exit status.
 
     Raises OSError if there is no such script; TraceError if the folder holds a recording already.
     """
-    recorder = recorder_of(out, spec, " ".join((script, *args)))
+    recorder = recorder_of(to, spec, " ".join(command))
     job = Job(spec, [recorder])
-    with _followed(out, spec, " ".join((script, *args))):
+    with _followed(to, spec, " ".join(command)):
         ending = Ending(job, recorder.close)
         ending.arm()
         try:
-            return run_script(script, list(args), job)
+            return run_script(command, job)
         finally:
             recorder.close()
             ending.disarm()
 
 
 @contextmanager
-def recording(out: Path, spec: WatchSpec) -> Iterator[Job]:
-    """Record what happens in the block."""
-    recorder = recorder_of(out, spec, " ".join(sys.argv))
-    with _followed(out, spec, " ".join(sys.argv)):
+def recording(to: Destination, spec: WatchSpec) -> Iterator[Job]:
+    """Record what happens in the block. Raises RecordingError if nothing can be recorded into the folder."""
+    why = obstacle(to.folder)
+    if why is not None:
+        raise RecordingError(f"{to.folder} cannot be recorded into: {why}")
+    recorder = recorder_of(to, spec, " ".join(sys.argv))
+    with _followed(to, spec, " ".join(sys.argv)):
         try:
             with Job(spec, [recorder]) as job:
                 yield job
@@ -50,8 +57,9 @@ def recording(out: Path, spec: WatchSpec) -> Iterator[Job]:
 
 def join(argument: str) -> None:
     """Start recording in a child of a recorded process. `argument` is the path of what the parent left."""
-    out, spec, command = pickle.loads(Path(argument).read_bytes())
-    recorder = recorder_of(out, spec, command)
+    given = json.loads(Path(argument).read_text(encoding="utf-8"))
+    spec = from_json(given["watch"])
+    recorder = recorder_of(Destination.of_json(given["to"]), spec, given["command"])
     job = Job(spec, [recorder])
     job.__enter__()
     Ending(job, recorder.close).arm()
@@ -72,19 +80,17 @@ def begins_now() -> Iterator[None]:
 
 
 @contextmanager
-def _followed(out: Path, spec: WatchSpec, command: str) -> Iterator[None]:
-    handle, name = tempfile.mkstemp(prefix="tspec-", suffix=".watch")
-    with os.fdopen(handle, "wb") as file:
-        file.write(pickle.dumps((out.resolve(), spec, command)))
-    try:
-        with begins_now(), children_start("tspec.record.start", "join", name):
-            yield
-    finally:
-        if os.path.exists(name):
-            os.unlink(name)
+def _followed(to: Destination, spec: WatchSpec, command: str) -> Iterator[None]:
+    given = {"to": to.as_json(), "watch": as_json(spec), "command": command}
+    with (
+        argument_file(given) as path,
+        begins_now(),
+        children_start("tspec.record.start", "join", str(path)),
+    ):
+        yield
 
 
-def recorder_of(out: Path, spec: WatchSpec, command: str) -> Recorder:
+def recorder_of(to: Destination, spec: WatchSpec, command: str) -> Recorder:
     """The sink that records into a folder. `command` is what the folder says of itself."""
     import torch
 
@@ -94,4 +100,5 @@ def recorder_of(out: Path, spec: WatchSpec, command: str) -> Recorder:
         "python": platform.python_version(),
         "host": platform.system(),
     }
-    return Recorder(Stream(out, meta), spec)
+    # The script may go to another folder before the stream is opened.
+    return Recorder(Stream(to.folder.resolve(), meta, to.limit), spec)

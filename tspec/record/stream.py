@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
+from tspec.trace.meta import META, write_meta
 from tspec.trace.model import Record
-from tspec.trace.write import TraceWriter, stream_name, write_meta
+from tspec.trace.write import TraceWriter, stream_name
 
 STARTED = "TSPEC_STARTED"
 """The variable that tells the processes of one recording when it began."""
@@ -23,14 +25,37 @@ PATIENCE = 20_000
 class Stream:
     """Records of one process, in memory first and then on disk."""
 
-    def __init__(self, folder: Path, meta: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, meta: Mapping[str, str], limit: int | None = None) -> None:
+        """`limit` is how many bytes all ranks together may take on disk; each has an equal share."""
         self.folder = folder
+        self.limit = limit
         self.worker: int | None = None
         self._meta = dict(meta)
         self._waiting: list[Record] = []
         self._writer: TraceWriter | None = None
         self._world = 0
         self._rank = 0
+        self._ranks = 1
+
+    @property
+    def rank(self) -> int:
+        """The rank as far as it is known."""
+        return self._rank
+
+    @property
+    def ranks(self) -> int:
+        """Among how many ranks the limit is shared."""
+        return self._ranks
+
+    @property
+    def full(self) -> bool:
+        """The recording has ended, because there was no more room for a step."""
+        return self._writer is not None and self._writer.full
+
+    @property
+    def step(self) -> int:
+        """The step of the last record on disk."""
+        return 0 if self._writer is None else self._writer.step
 
     @property
     def opened(self) -> bool:
@@ -52,11 +77,12 @@ class Stream:
 
     def open(self, rank: int, world: int) -> None:
         """Begin the file of a rank, or follow a rank that was learnt late. Say how many there are."""
+        self._ranks = max(self._ranks, world)
         if self._writer is None:
             self._writer = self._begin(rank)
             waiting, self._waiting = self._waiting, []
             self._writer.add_all(waiting)
-        elif self.worker is None and self._rank != rank:
+        elif self.worker is None and self._rank != rank and not self.full:
             self._writer.move(rank)
         self._rank = rank
         self.tell(world)
@@ -73,7 +99,20 @@ class Stream:
             self.worker = os.getpid()
         while self.worker is not None and self._path(rank).exists():
             self.worker += PASS
-        return TraceWriter(self.folder, rank, self.worker)
+        room = None if self.limit is None else partial(self._room, self.limit)
+        self._rank = rank
+        return TraceWriter(self.folder, rank, self.worker, room)
+
+    def _room(self, limit: int) -> int:
+        """Bytes that this rank and its workers may still write."""
+        mine = f"rank-{self._rank}."
+        with os.scandir(self.folder) as entries:
+            used = sum(
+                entry.stat().st_size
+                for entry in entries
+                if entry.name.startswith(mine) or entry.name == META
+            )
+        return limit // self._ranks - used
 
     def _path(self, rank: int) -> Path:
         return self.folder / stream_name(rank, self.worker)

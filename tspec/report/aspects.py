@@ -7,13 +7,14 @@ the two tables here.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from tspec.builtin.features import FEATURES
 from tspec.resolve import rules
 from tspec.resolve.types import CallOf, Entity, ListOf, Optional, SetOf, Type
+from tspec.resolve.walk import parts_of_claim
 
 INFLUENCES = {
     "architecture": {"forward", "ownership", "values"},
@@ -96,18 +97,6 @@ ARGUMENTS = {
 }
 """What a field of a call belongs to, whatever is called; other fields belong to what the callable does."""
 
-FEATURES = {
-    "finite": "finiteness",
-    "dtype": "precision",
-    "device": "architecture",
-    "memory_format": "architecture",
-    "requires_grad": "ownership",
-    "name": "ownership",
-    "shape": "forward",
-    "numel": "forward",
-}
-"""What a feature of a tensor belongs to; the others are numbers."""
-
 
 def aspects(rule: rules.Rule, vocabulary: rules.Vocabulary) -> frozenset[str]:
     """What the rule's claim is about: names of `INFLUENCES`, and `event:NAME` for a project's own.
@@ -142,12 +131,12 @@ def causal_place(found: frozenset[str]) -> int:
 
 
 def _of_claim(node: Any, vocabulary: rules.Vocabulary) -> Iterator[str]:
-    for part in _parts(node):
+    for part in parts_of_claim(node):
         match part:
             case rules.EventPattern(events=events):
                 yield from _of_events(events, vocabulary)
             case rules.Feature(name=name):
-                yield FEATURES.get(name, "values")
+                yield FEATURES[name].aspect
             case rules.Field(base=base, name=name):
                 yield from _of_field(base.type, name, vocabulary)
             case rules.Ambient(name=name) if name == "loss":
@@ -186,7 +175,7 @@ def _folds_over_ranks(rule: rules.Rule) -> bool:
     return any(
         isinstance(part, rules.Transpose)
         or (isinstance(part, rules.Fold) and part.scope == "group")
-        for part in _parts(rule.expect)
+        for part in parts_of_claim(rule.expect)
     )
 
 
@@ -194,21 +183,9 @@ def _reads_a_change(rule: rules.Rule) -> bool:
     """Whether the claim is that a tensor changed, or did not: `changed(p.data)`."""
     if isinstance(rule.expect, rules.OnlyDuring):
         return rule.expect.change
-    features = [p for p in _parts(rule.expect) if isinstance(p, rules.Feature)]
+    features = [p for p in parts_of_claim(rule.expect) if isinstance(p, rules.Feature)]
     return (
-        any(isinstance(p, rules.Old) for p in _parts(rule.expect))
+        any(isinstance(p, rules.Old) for p in parts_of_claim(rule.expect))
         and bool(features)
         and all(feature.name == "digest" for feature in features)
     )
-
-
-def _parts(node: Any) -> Iterator[Any]:
-    """The node and all dataclasses in it."""
-    if isinstance(node, tuple):
-        for item in node:
-            yield from _parts(item)
-    elif dataclasses.is_dataclass(node) and not isinstance(node, type):
-        yield node
-        for field in dataclasses.fields(node):
-            if field.name not in ("type", "span"):
-                yield from _parts(getattr(node, field.name))

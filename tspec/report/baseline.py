@@ -1,17 +1,12 @@
-"""Baselines: findings that a team has accepted for now, which are not reported until they are gone.
-
-A baseline is JSON in one canonical form, so that its changes can be reviewed. An entry names a finding
-by its fingerprint, in which there is no line and no step, and says in words what it is.
-"""
+"""Baselines: findings that a team has accepted for now, which are not reported until they are gone."""
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, replace
 
+from tspec.report.baseline_file import Entry
 from tspec.report.findings import Finding, Report
 from tspec.report.results import (
     Case,
@@ -22,25 +17,6 @@ from tspec.report.results import (
     portable,
     subject_of,
 )
-
-VERSION = 1
-"""Of the form of baselines."""
-
-
-class BaselineError(ValueError):
-    """A file is no baseline; the message says why."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Entry:
-    """One accepted finding: where it is, what it is, and its fingerprint."""
-
-    command: str
-    file: str
-    rule: str
-    subject: str
-    """Of a finding about a run; of others their message."""
-    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,32 +30,6 @@ class Applied:
     """Entries of which nothing was found though their file was looked at, or is gone."""
     hid: int = 0
     """How many results were left out, consequences included."""
-
-
-def read(file: Path) -> tuple[Entry, ...]:
-    """The entries of a baseline. Raises BaselineError, and OSError if there is no such file."""
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        if content["version"] != VERSION:
-            raise BaselineError(
-                f"{file} is a baseline of version {content['version']}, and this tspec knows {VERSION}"
-            )
-        return tuple(Entry(**each) for each in content["findings"])
-    except (ValueError, TypeError, KeyError) as problem:
-        if isinstance(problem, BaselineError):
-            raise
-        raise BaselineError(
-            f"{file} is no baseline ({problem}); `--update-baseline` writes one"
-        ) from None
-
-
-def text(entries: Iterable[Entry]) -> str:
-    """A baseline as it is written: sorted, each entry once, with a newline at its end."""
-    content: dict[str, Any] = {
-        "version": VERSION,
-        "findings": [asdict(entry) for entry in sorted(set(entries))],
-    }
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
 def updated(before: Iterable[Entry], results: Results) -> tuple[Entry, ...]:
@@ -173,7 +123,7 @@ class _Looked:
         """Whether it would have found an entry: its file was looked at, or there is none any more."""
         if entry.command != self.command:
             return False
-        gone = not entry.file.startswith("tspec:") and not Path(entry.file).exists()
+        gone = not entry.file.startswith("tspec:") and not os.path.exists(entry.file)
         return entry.file in self.files or gone
 
 

@@ -10,6 +10,7 @@ from tspec.report.aspects import aspects
 from tspec.report.collect import Symptom, symptoms, tallies
 from tspec.report.findings import Finding, Report, Tally
 from tspec.report.folding import fold
+from tspec.report.incomplete import incomplete, undecided
 from tspec.report.results import severity
 from tspec.resolve.rules import Program, Vocabulary
 
@@ -37,6 +38,8 @@ def report(
         ),
         tallies=tallies(program.rules, verdicts) if counted is None else counted,
         notes=verdicts.notes,
+        incomplete=incomplete(verdicts),
+        undecided=undecided(verdicts),
         off=tuple((rule.qualified, rule.set_by) for rule in program.off),
     )
 

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from tspec.config.model import FailOn
+from tspec.report.incomplete import Incomplete
+
 Severity = Literal["error", "warning", "draft"]
 """`error`: the rule may stop, skip, raise or roll back; `draft`: nobody accepted the rule yet."""
 
@@ -91,6 +94,28 @@ class Report:
     """Rules that are switched off, and by whom: `tspec.toml:7`."""
     accepted: int = 0
     """Findings that a baseline holds, consequences included, which are left out here."""
+    incomplete: tuple[Incomplete, ...] = ()
+    """Ranks whose recordings end early: what came after was not looked at."""
+    undecided: Mapping[str, int] = field(default_factory=dict)
+    """Rule -> how many of its instances the ends of recordings leave undecided, over all ranks."""
+    complete_required: bool = False
+    """Whether an incomplete recording is an error, not a warning."""
+
+    @property
+    def nothing_checked(self) -> bool:
+        """No rule had an instance: nothing that the rules speak of happened, or it was not seen."""
+        return bool(self.tallies) and not any(tally.total for tally in self.tallies)
+
+    def fails(self, on: FailOn) -> bool:
+        """Whether a finding, or a consequence of one, is as severe as `on` says."""
+        if on == "never":
+            return False
+        severe = {"error"} if on == "error" else {"error", "warning", "draft"}
+        return any(
+            each.severity in severe
+            for finding in self.findings
+            for each in (finding, *finding.consequences)
+        )
 
     def without_drafts(self) -> Report:
         """The report on accepted rules alone."""

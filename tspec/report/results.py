@@ -16,15 +16,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tspec.diagnostics import Diagnostic, render
+from tspec.printable import fenced
 from tspec.report.findings import Finding, Report, Severity, Tally
+from tspec.report.incomplete import CODE, Incomplete
 from tspec.resolve.rules import Program, Rule
-from tspec.resources import Folder, shipped
+from tspec.resources import stable
 from tspec.source import NOWHERE, Source, Span
+from tspec.trace.model import Ending, ranks_in_words
 
 State = Literal["passed", "failed", "skipped", "error"]
-"""Of a case: `skipped` is vacuous, blind, absent or off; `error` is a fault of tspec's own."""
+"""Of a case: `skipped` is vacuous, blind, absent, off or a recording that ends early; `error` is a fault
+of tspec's own, or a recording that had to be complete."""
 
-_SHIPPED: tuple[Folder, ...] = ("stdlib", "specs")
 _NUMBER_OF_A_CALL = re.compile(r"#\d+")
 _CODE = re.compile(r"TS\d{4}")
 
@@ -136,6 +139,8 @@ class Results:
     """Files that were looked at, whether or not anything was found; those of cases are known."""
     about: Mapping[str, About] = field(default_factory=dict)
     """By rule or code; of what it lacks, formats write the code's page."""
+    incomplete: tuple[Result, ...] = ()
+    """Recordings that end early. They are no findings: no baseline holds them."""
 
     def flat(self) -> tuple[Result, ...]:
         """The findings, each followed by its consequences."""
@@ -241,6 +246,35 @@ def from_report(report: Report, program: Program) -> Results:
         faults=report.faults,
         command="check",
         about=abouts,
+        incomplete=tuple(
+            _from_incomplete(each, "error" if report.complete_required else "warning")
+            for each in report.incomplete
+        ),
+    )
+
+
+def _from_incomplete(incomplete: Incomplete, severity: Severity) -> Result:
+    """A recording that ends early, at its file."""
+    ends = incomplete.ends
+    ending = ends.ending or Ending("cut off")
+    ranks = ranks_in_words(ends.ranks)
+    return Result(
+        rule=CODE,
+        message=incomplete.message,
+        region=Region(ends.file),
+        severity=severity,
+        explanation="What a rank did after its recording ends was not checked.",
+        help=f"what ended {ranks}, or the recording",
+        properties={
+            "step": ending.step,
+            "rank": ends.ranks[0],
+            "ranks": list(ends.ranks),
+            "subject": "",
+            "cause": incomplete.cause,
+            "torn_bytes": ending.torn,
+            "undecided": dict(incomplete.undecided),
+        },
+        fingerprint=fingerprint(CODE, ranks),
     )
 
 
@@ -251,7 +285,7 @@ def about(rule: Rule, version: str = "") -> About:
     """
     sentence = " ".join(rule.doc.split("\n\n")[0].split())
     text = rule.source.text[rule.node.span.start : rule.node.span.end] if rule.node else ""
-    parts = [rule.doc.strip(), f"```tspec\n{text}\n```" if text else ""]
+    parts = [rule.doc.strip(), fenced(text, "tspec") if text else ""]
     return About(
         rule.qualified,
         sentence or rule.name.replace("_", " "),
@@ -316,7 +350,7 @@ def subject_of(subject: str) -> str:
 
 def fingerprint(*parts: str) -> str:
     """24 hexadecimal digits that name a finding by its parts."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:24]
 
 
 def shown(file: str) -> str:
@@ -328,12 +362,7 @@ def shown(file: str) -> str:
 
 def portable(file: str) -> str:
     """A path that is the same on every machine: of files that ship with tspec `tspec:stdlib/a.tspec`."""
-    path = Path(os.path.abspath(file))
-    for folder in _SHIPPED:
-        root = shipped(folder)
-        if path.is_relative_to(root):
-            return f"tspec:{folder}/{path.relative_to(root).as_posix()}"
-    return shown(file)
+    return stable(file, Path.cwd())
 
 
 def is_code(rule: str) -> bool:

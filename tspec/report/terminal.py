@@ -9,7 +9,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from tspec.report.findings import Finding, Report, Tally
+from tspec.printable import lines as safe_lines
+from tspec.printable import visible
+from tspec.report.findings import Finding, Report, Severity, Tally
 from tspec.resolve.rules import Program, Rule
 from tspec.source import NOWHERE
 
@@ -28,11 +30,14 @@ def print_report(report: Report, program: Program, console: Console) -> None:
 
 
 def print_counts(report: Report, console: Console) -> None:
-    """Print how many rules and instances were decided, and which rules could not speak."""
+    """Print which recordings end early, how many rules and instances were decided, and which rules
+    could not speak.
+    """  # fmt: skip
     tallies = report.tallies
     states = {state: [t for t in tallies if t.state == state] for state in _STATES}
     decided = sum(t.holds + t.violated for t in tallies)
     total = sum(t.total for t in tallies)
+    _print_incomplete(report, console)
     for fault in report.faults:
         _hanging("tspec failed: ", fault, console, style="bold red")
     console.print(_headline(report))
@@ -62,10 +67,14 @@ _STATES: Mapping[str, str] = {
 
 def _headline(report: Report) -> Text:
     if not report.findings and report.faults:
-        return Text("nothing found, but some of it was not looked at", style="bold red")
+        return _line("nothing found, but some of it was not looked at", style="bold red")
+    if not report.findings and report.nothing_checked:
+        return _line("nothing was checked: no rule had an instance", style="bold yellow")
     if not report.findings:
         new = "nothing new found" if report.accepted else "nothing found"
-        return Text(new, style="bold green")
+        if report.incomplete:
+            return _line(f"{new} in what was recorded", style="bold yellow")
+        return _line(new, style="bold green")
     drafts = sum(f.severity == "draft" for f in report.findings)
     folded = sum(len(f.consequences) for f in report.findings)
     text = f"{_count(len(report.findings), 'finding')}"
@@ -73,7 +82,7 @@ def _headline(report: Report) -> Text:
         text += ", by drafts alone" if drafts == len(report.findings) else f", {drafts} by drafts"
     if folded:
         text += f" (and {_count(folded, 'consequence')} folded)"
-    return Text(text, style="bold")
+    return _line(text, style="bold")
 
 
 def _print_silent(tallies: list[Tally], sentence: str, shown: int, console: Console) -> None:
@@ -81,10 +90,50 @@ def _print_silent(tallies: list[Tally], sentence: str, shown: int, console: Cons
         f"{t.rule.rpartition('.')[2]}{f' ({t.reasons[0][0]})' if t.reasons else ''}"
         for t in tallies
     ]
+    console.print(_line(f"{len(tallies)} {sentence}:"), highlight=False, soft_wrap=True)
+    _indented(_listed(names, shown), console, style="dim")
+
+
+def _print_incomplete(report: Report, console: Console) -> None:
+    """Recordings that end early; ranks of which the same is to be said stand together."""
+    if not report.incomplete:
+        return
+    severity: Severity = "error" if report.complete_required else "warning"
+    title = _line(f"{severity}: ", style=COLOURS[severity])
+    console.print(title.append("the recording is incomplete", style="bold"))
+    alike: dict[str, list[range]] = {}
+    for each in report.incomplete:
+        alike.setdefault(each.why, []).append(each.ends.ranks)
+    for why, ranges in list(alike.items())[:SHOWN]:
+        several = len(ranges) > 1 or len(ranges[0]) > 1
+        _indented(f"rank{'s' if several else ''} {_ranks(ranges)}: {why}", console)
+    more = sum(len(ranks) for ranges in list(alike.values())[SHOWN:] for ranks in ranges)
+    if more:
+        _indented(f"and {_count(more, 'rank')} more", console)
+    if report.undecided:
+        total = _count(sum(report.undecided.values()), "instance")
+        rules = [f"{r.rpartition('.')[2]} {number:,}" for r, number in report.undecided.items()]
+        _indented(f"{total} undecided: {_listed(rules, SHOWN)}", console)
+    if any(each.cause not in ("missing", "empty") for each in report.incomplete):
+        _indented("What a rank did after its recording ends was not checked.", console)
+    console.print()
+
+
+def _ranks(ranges: list[range]) -> str:
+    """`1, 2, 5-9`: ranks that follow each other as one range."""
+    joined: list[range] = []
+    for each in ranges:
+        if joined and joined[-1].stop == each.start:
+            joined[-1] = range(joined[-1].start, each.stop)
+        else:
+            joined.append(each)
+    names = [f"{r[0]}-{r[-1]}" if len(r) > 1 else f"{r[0]}" for r in joined]
+    return _listed(names, SHOWN)
+
+
+def _listed(names: list[str], shown: int) -> str:
     more = len(names) - shown
-    listed = ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
-    console.print(Text(f"{len(tallies)} {sentence}:"), highlight=False)
-    _indented(listed, console, style="dim")
+    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
 def _print_off(off: tuple[tuple[str, str], ...], console: Console) -> None:
@@ -93,18 +142,19 @@ def _print_off(off: tuple[tuple[str, str], ...], console: Console) -> None:
     for rule, who in off:
         by.setdefault(who, []).append(rule.rpartition(".")[2])
     for who, names in by.items():
-        console.print(Text(f"{len(names)} off by {_from_here(who)}:"), highlight=False)
-        more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
-        _indented(", ".join(names[:FEW]) + more, console, style="dim")
+        console.print(
+            _line(f"{len(names)} off by {_from_here(who)}:"), highlight=False, soft_wrap=True
+        )
+        _indented(_listed(names, FEW), console, style="dim")
 
 
 def _print_finding(finding: Finding, rule: Rule | None, console: Console) -> None:
     title = Text()
     title.append(f"{finding.severity}: ", style=COLOURS[finding.severity])
-    title.append(finding.rule, style="bold")
-    console.print(title)
+    title.append(_line(finding.rule, style="bold"))
+    console.print(title, soft_wrap=True)
     console.print(
-        Text(f"  --> {_from_here(finding.file)}:{finding.line}", style="cyan"), soft_wrap=True
+        _line(f"  --> {_from_here(finding.file)}:{finding.line}", style="cyan"), soft_wrap=True
     )
     if rule is not None:
         for line in _excerpt(rule):
@@ -138,14 +188,18 @@ def _print_consequences(consequences: tuple[Finding, ...], console: Console) -> 
         name = one.rule.rpartition(".")[2] + (" (draft)" if one.severity == "draft" else "")
         subject = _some(one.subjects) or one.subject
         if subject and len(head) + len(name) + 2 + len(subject) > console.width:
-            console.print(Text(f"{head}{name}"), no_wrap=True, overflow="ellipsis", highlight=False)
+            console.print(
+                _line(f"{head}{name}"), no_wrap=True, overflow="ellipsis", highlight=False
+            )
             _indented(f"{' ' * (len(head) - 2)}{subject}", console)
         else:
             console.print(
-                Text(f"{head}{name}  {subject}".rstrip()), no_wrap=True, overflow="ellipsis"
+                _line(f"{head}{name}  {subject}".rstrip()), no_wrap=True, overflow="ellipsis"
             )
     if len(consequences) > SHOWN:
-        console.print(Text(f"    and {len(consequences) - SHOWN} more", style="dim"))
+        console.print(
+            _line(f"    and {len(consequences) - SHOWN} more", style="dim"), soft_wrap=True
+        )
 
 
 def _excerpt(rule: Rule) -> Iterable[Text]:
@@ -157,9 +211,10 @@ def _excerpt(rule: Rule) -> Iterable[Text]:
     last = rule.source.position(max(node.span.end - 1, 0)).line if node is not None else first
     gutter = len(str(last))
     for number in range(first, max(first, last) + 1):
-        text = Text(f"  {number:>{gutter}} | ", style="dim")
+        text = _line(f"  {number:>{gutter}} | ", style="dim")
         expected = node is not None and number >= rule.source.position(node.span.start).line
-        text.append(rule.source.line(number).expandtabs(2), style="default" if expected else "dim")
+        code = visible(rule.source.line(number).expandtabs(2))
+        text.append(safe_lines(code), style="default" if expected else "dim")
         yield text
 
 
@@ -171,8 +226,7 @@ def _place(finding: Finding) -> str:
 
 
 def _some(subjects: tuple[str, ...]) -> str:
-    more = len(subjects) - 3
-    return ", ".join(subjects[:3]) + (f" and {more} more" if more > 0 else "")
+    return _listed(list(subjects), 3)
 
 
 def _how_often(finding: Finding) -> str:
@@ -187,16 +241,22 @@ def _how_often(finding: Finding) -> str:
 
 
 def _hanging(head: str, text: str, console: Console, style: str) -> None:
-    lines = textwrap.wrap(text, console.width - len(head), break_on_hyphens=False) or [""]
+    lines = textwrap.wrap(visible(text), console.width - len(head), break_on_hyphens=False) or [""]
     for index, line in enumerate(lines):
         margin = head if index == 0 else " " * len(head)
-        console.print(Text(f"{margin}{line}", style=style), highlight=False)
+        console.print(_line(f"{margin}{line}", style=style), highlight=False, soft_wrap=True)
 
 
 def _indented(text: str, console: Console, style: str = "") -> None:
     margin = " " * (2 + len(text) - len(text.lstrip()))
-    for line in textwrap.wrap(text.lstrip(), console.width - len(margin), break_on_hyphens=False):
-        console.print(Text(f"{margin}{line}", style=style), highlight=False)
+    shown = visible(text.lstrip())
+    for line in textwrap.wrap(shown, console.width - len(margin), break_on_hyphens=False):
+        console.print(_line(f"{margin}{line}", style=style), highlight=False, soft_wrap=True)
+
+
+def _line(text: str, style: str = "") -> Text:
+    """One line, with what a terminal or the log of a CI would obey escaped."""
+    return Text(safe_lines(visible(text)), style)
 
 
 def _count(number: int, noun: str) -> str:

@@ -30,6 +30,7 @@ SOURCE_FUNCTIONS = frozenset(
         "floor",
         "log",
         "exp",
+        "for_parameters",
         "model_of",
         "names",
         "count",

@@ -1,4 +1,4 @@
-"""What specs declare besides rules: the vocabulary, and the trials and layouts that are kept for later."""
+"""What specs declare besides rules: the vocabulary, and tests."""
 
 from __future__ import annotations
 
@@ -115,75 +115,7 @@ class Vocabulary:
         return next((entity for entity in self.entities if entity.name == name), None)
 
 
-# --- layouts and trials -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class MeshDeclaration:
-    """The ranks of a job by axis, the axis that changes fastest first.
-
-    `regroups` are other factorisations of the same ranks, by name, as experts have them.
-    """
-
-    name: str
-    module: str
-    axes: tuple[tuple[str, int], ...]
-    regroups: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
-
-    @property
-    def world(self) -> int:
-        """The number of ranks."""
-        found = 1
-        for _, size in self.axes:
-            found *= size
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class DimsDeclaration:
-    """Sizes by name, worked out."""
-
-    name: str
-    module: str
-    sizes: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LayoutDeclaration:
-    """Which piece of each tensor each rank holds.
-
-    `flags` are the settings that the conditions of its places read. The places themselves are
-    the clauses of `node`, every name in which is known.
-    """
-
-    name: str
-    module: str
-    mesh: MeshDeclaration
-    dims: DimsDeclaration | None
-    flags: tuple[str, ...]
-    source: Source = field(compare=False, repr=False)
-    node: nodes.Layout = field(compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class EquivalenceDeclaration:
-    """Ways to run a training step that have to agree; the clauses of `node` are checked."""
-
-    name: str
-    module: str
-    layout: LayoutDeclaration | None
-    source: Source = field(compare=False, repr=False)
-    node: nodes.Equivalence = field(compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayDeclaration:
-    """A run that, stopped and resumed, must be the same run; the clauses of `node` are checked."""
-
-    name: str
-    module: str
-    source: Source = field(compare=False, repr=False)
-    node: nodes.Replay = field(compare=False, repr=False)
+# --- tests --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

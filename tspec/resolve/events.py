@@ -13,8 +13,8 @@ from tspec.resolve.operators import named
 from tspec.resolve.paths import Path, path_of
 from tspec.resolve.place import Place, Refused
 from tspec.resolve.scope import SEPARATOR
-from tspec.resolve.type_names import comparable, item_of, plain
-from tspec.resolve.types import CallOf, Entity, ListOf
+from tspec.resolve.type_names import comparable
+from tspec.resolve.types import CallOf, Entity, ListOf, item_of, plain
 from tspec.syntax import nodes
 
 _NEARLY_AN_EVENT = 0.8

@@ -8,8 +8,7 @@ from tspec.resolve.functions import lower_call
 from tspec.resolve.operators import lower_arithmetic, lower_comparison, lower_logic
 from tspec.resolve.paths import lower_path, path_of
 from tspec.resolve.place import Place
-from tspec.resolve.type_names import item_of, plain
-from tspec.resolve.types import ListOf, MapOf, Optional, SetOf, Type
+from tspec.resolve.types import ListOf, MapOf, Optional, SetOf, Type, item_of, plain
 from tspec.syntax import nodes
 
 

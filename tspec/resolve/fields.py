@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
+from tspec.builtin.features import FUNCTIONS
 from tspec.diagnostics import did_you_mean
 from tspec.resolve import rules, types
 from tspec.resolve.place import Place
-from tspec.resolve.type_names import MEMORY_FORMAT, item_of, plain
-from tspec.resolve.types import CallOf, Entity, ListOf, MapOf, SetOf, Type
+from tspec.resolve.type_names import MEMORY_FORMAT
+from tspec.resolve.types import CallOf, Entity, ListOf, MapOf, SetOf, Type, item_of, plain
 from tspec.source import Span
 
 FEATURES: dict[str, Type] = {
@@ -39,16 +38,8 @@ def field_of(base: rules.Expr, name: str, span: Span, place: Place) -> rules.Exp
         kind = found
     _check_instant(base, name, span, place)
     if name in FEATURES and plain(item or of) == types.TENSOR:
-        return rules.Feature(kind, whole, _feature_name(name), base)
+        return rules.Feature(kind, whole, name, base)
     return rules.Field(kind, whole, base, name)
-
-
-def _feature_name(name: str) -> rules.FeatureName:
-    for each in get_args(rules.FeatureName):
-        if each == name:
-            found: rules.FeatureName = each
-            return found
-    raise AssertionError(name)
 
 
 def _of_many(of: Type) -> Type:
@@ -77,8 +68,7 @@ def _one(of: Type, name: str, span: Span, place: Place) -> Type:
     if name in known:
         return known[name]
     hint = did_you_mean(name, known)
-    functions = ("digest", "norm", "mean", "std", "min", "max", "sum", "finite", "zeros", "numel")
-    if of == types.TENSOR and name in functions:
+    if of == types.TENSOR and name in FUNCTIONS:
         hint = f"it is a function: write `{name}(...)` around the tensor"
     if hint is None and known:
         hint = "it has " + ", ".join(f"`{each}`" for each in list(known)[:8])

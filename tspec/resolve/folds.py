@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, NoReturn, get_args
+from typing import Literal, NoReturn
 
+from tspec.builtin.folds import FOLDS
 from tspec.resolve import rules, types
 from tspec.resolve.arguments import Arguments, duration, take
 from tspec.resolve.operators import digest_of, named
 from tspec.resolve.place import Place
 from tspec.resolve.tensors import RESULTS, feature, is_tensor
-from tspec.resolve.type_names import item_of, plain
-from tspec.resolve.types import ListOf, SetOf, Type
+from tspec.resolve.types import ListOf, SetOf, Type, item_of, plain
 from tspec.syntax import nodes
-
-FOLDS = ("same", "distinct", "spread", "min", "max", "sum", "mean", "std", "count", "any", "all")
-
-_OF_NUMBERS = ("spread", "min", "max", "sum", "mean", "std")
-_KEEPS_INTS = ("spread", "min", "max", "sum")
 
 
 def fold(node: nodes.Call, name: str, place: Place) -> rules.Expr:
@@ -27,9 +22,8 @@ def fold(node: nodes.Call, name: str, place: Place) -> rules.Expr:
     if "over" in arguments.named:
         return _over_time(node, name, arguments, place)
     value, of = _argument(arguments, place)
-    for each in RESULTS:
-        if each == name and is_tensor(of):
-            return feature(each, value, arguments, node, place)
+    if name in RESULTS and is_tensor(of):
+        return feature(name, value, arguments, node, place)
     if "dim" in arguments.named:
         place.refuse(
             "TS0130", f"`dim:` is a tensor's, and this is {named(of)}", arguments.values[0]
@@ -77,7 +71,7 @@ def _over_time(node: nodes.Call, name: str, arguments: Arguments, place: Place) 
         place.refuse("TS0124", "`dim:` and `over:` do not go together", node)
     value = place.lower(arguments.values[0])
     of = place.there(value)
-    if name in _OF_NUMBERS and is_tensor(of):
+    if FOLDS[name].takes == "numbers" and is_tensor(of):
         hint = f"fold a feature of it: `{name}(norm(...), over: ...)`"
         place.refuse("TS0130", f"over time `{name}` takes numbers, not {named(of)}", node, hint)
     if item_of(of) is not None and name not in ("same", "distinct"):
@@ -96,26 +90,26 @@ def _fold(
 ) -> rules.Fold:
     of, scope = what
     _check_item(node, name, of, place)
-    for each in get_args(rules.FoldName):
-        if each == name:
-            return rules.Fold(_result(name, of), node.span, each, value, scope, over)
-    raise AssertionError(name)
+    return rules.Fold(_result(name, of), node.span, name, value, scope, over)
 
 
 def _check_item(node: nodes.Call, name: str, of: Type, place: Place) -> None:
     inside = node.arguments[0].value
-    if name in _OF_NUMBERS and of not in (types.INT, types.FLOAT, types.SCALAR):
+    if FOLDS[name].takes == "numbers" and of not in (types.INT, types.FLOAT, types.SCALAR):
         place.refuse("TS0130", f"`{name}` takes numbers, not {named(of)}", inside)
-    if name in ("any", "all") and of not in (types.BOOL, types.SCALAR):
+    if FOLDS[name].takes == "conditions" and of not in (types.BOOL, types.SCALAR):
         hint = "to count what there is, write `count(...) > 0`"
         place.refuse("TS0130", f"`{name}` takes conditions, not {named(of)}", inside, hint)
 
 
 def _result(name: str, of: Type) -> Type:
-    if name in ("same", "distinct", "any", "all"):
-        return types.BOOL
-    if name == "count" or (name in _KEEPS_INTS and of == types.INT):
-        return types.INT
+    match FOLDS[name].result:
+        case "bool":
+            return types.BOOL
+        case "int":
+            return types.INT
+        case "number" if of == types.INT:
+            return types.INT
     return types.FLOAT
 
 

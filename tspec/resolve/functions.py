@@ -5,31 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import get_args
+from typing import NoReturn
 
+from tspec.builtin.folds import FOLDS
+from tspec.builtin.functions import FUNCTIONS
 from tspec.resolve import rules, types
-from tspec.resolve.arguments import Arguments, take
+from tspec.resolve.arguments import take
 from tspec.resolve.events import calls, filters_of
-from tspec.resolve.folds import FOLDS, fold
+from tspec.resolve.folds import fold
 from tspec.resolve.moments import MOMENTS, moment
 from tspec.resolve.operators import named
 from tspec.resolve.paths import path_of
 from tspec.resolve.place import Place
 from tspec.resolve.tensors import TENSOR_FUNCTIONS, tensor_function
-from tspec.resolve.type_names import item_of, plain
-from tspec.resolve.types import CallOf, Entity, ListOf, Type
+from tspec.resolve.types import CallOf, Entity, ListOf, Type, item_of, plain
 from tspec.syntax import nodes
 
-_NUMBERS: Mapping[str, Type] = {
-    "abs": types.FLOAT,
-    "sqrt": types.FLOAT,
-    "log": types.FLOAT,
-    "exp": types.FLOAT,
-    "ceil": types.INT,
-    "floor": types.INT,
-    "round": types.INT,
+_TYPES: Mapping[str, tuple[str, tuple[Type, ...]]] = {
+    "number": ("a number", (types.INT, types.FLOAT, types.SCALAR)),
+    "text": ("text", (types.STRING, types.SCALAR)),
+    "dtype": ("a dtype", (types.DTYPE,)),
 }
-_TEXTS = ("endswith", "startswith", "matches")
+"""How an argument of a kind is called, and its types."""
 
 
 def lower_call(node: nodes.Call, place: Place) -> rules.Expr:
@@ -38,6 +35,11 @@ def lower_call(node: nodes.Call, place: Place) -> rules.Expr:
     if path is None or len(path.words) > 1 or path.words[0] not in _FUNCTIONS:
         return _restrict(node, place)
     return _FUNCTIONS[path.words[0]](node, path.words[0], place)
+
+
+def is_function(name: str) -> bool:
+    """Whether a name before parentheses is a function of the language."""
+    return name in _FUNCTIONS
 
 
 def _restrict(node: nodes.Call, place: Place) -> rules.Expr:
@@ -75,26 +77,30 @@ def _restrict(node: nodes.Call, place: Place) -> rules.Expr:
 # --- functions of known values ------------------------------------------------------------------
 
 
-def _number(node: nodes.Call, name: str, place: Place) -> rules.Expr:
-    arguments = take(node, place, 1)
-    value = place.lower(arguments.values[0])
-    of = place.there(value)
-    if of not in (types.INT, types.FLOAT, types.SCALAR):
-        _refuse_argument(name, "a number", of, arguments, place)
-    result = types.INT if name == "abs" and of == types.INT else _NUMBERS[name]
-    return rules.Function(result, node.span, _function_name(name), (value,))
+def _function(node: nodes.Call, name: str, place: Place) -> rules.Expr:
+    """A function whose row says what it takes. Raises Refused."""
+    function = FUNCTIONS[name]
+    arguments = take(node, place, len(function.takes))
+    found = place.lower_all(arguments.values, types.DTYPE if "dtype" in function.takes else None)
+    for kind, argument, value in zip(function.takes, arguments.values, found, strict=True):
+        takes, fitting = _TYPES[kind]
+        if place.there(value) not in fitting:
+            _refuse_argument(name, takes, place.there(value), argument, place)
+    if name == "matches" and isinstance(found[1], rules.Constant):
+        _check_pattern(found[1], place)
+    result = _RESULTS[function.result]
+    if function.result == "number" and place.there(found[0]) == types.INT:
+        result = types.INT
+    return rules.Function(result, node.span, name, found)
 
 
-def _text(node: nodes.Call, name: str, place: Place) -> rules.Expr:
-    arguments = take(node, place, 2)
-    values = place.lower_all(arguments.values)
-    for value in values:
-        of = place.there(value)
-        if of not in (types.STRING, types.SCALAR):
-            _refuse_argument(name, "text", of, arguments, place)
-    if name == "matches" and isinstance(values[1], rules.Constant):
-        _check_pattern(values[1], place)
-    return rules.Function(types.BOOL, node.span, _function_name(name), values)
+_RESULTS: Mapping[str, Type] = {
+    "bool": types.BOOL,
+    "int": types.INT,
+    "float": types.FLOAT,
+    "number": types.FLOAT,
+    "string": types.STRING,
+}
 
 
 def _check_pattern(value: rules.Constant, place: Place) -> None:
@@ -102,14 +108,6 @@ def _check_pattern(value: rules.Constant, place: Place) -> None:
         re.compile(str(value.value))
     except re.error as problem:
         place.refuse("TS0129", f"this is no regular expression: {problem.msg}", value.span)
-
-
-def _ulp(node: nodes.Call, name: str, place: Place) -> rules.Expr:
-    arguments = take(node, place, 1)
-    value = place.lower(arguments.values[0], types.DTYPE)
-    if place.there(value) != types.DTYPE:
-        _refuse_argument(name, "a dtype", plain(value.type), arguments, place)
-    return rules.Function(types.FLOAT, node.span, "ulp", (value,))
 
 
 def _divisible(node: nodes.Call, name: str, place: Place) -> rules.Expr:
@@ -120,12 +118,12 @@ def _divisible(node: nodes.Call, name: str, place: Place) -> rules.Expr:
     of = place.there(value)
     by = place.lower(arguments.named["by"])
     if place.there(by) != types.INT:
-        _refuse_argument(name, "an int after `by:`", plain(by.type), arguments, place)
+        _refuse_argument(name, "an int after `by:`", plain(by.type), arguments.values[0], place)
     if isinstance(by, rules.Constant) and by.value == 0:
         place.refuse("TS0129", "nothing is divided by 0", arguments.named["by"])
     inner = item_of(of) or of
     if inner not in (types.INT, types.SCALAR):
-        _refuse_argument(name, "ints", of, arguments, place)
+        _refuse_argument(name, "ints", of, arguments.values[0], place)
     result: Type = types.BOOL if item_of(of) is None else ListOf(types.BOOL)
     return rules.Function(result, node.span, "divisible", (value, by))
 
@@ -139,7 +137,7 @@ def _isinstance(node: nodes.Call, name: str, place: Place) -> rules.Expr:
         entity = place.scope.entity(of.kind)
         has_class = entity is not None and entity.field("class") is not None
     if not has_class:
-        _refuse_argument(name, "something with a class", of, arguments, place)
+        _refuse_argument(name, "something with a class", of, arguments.values[0], place)
     cls = place.lower(arguments.values[1], types.CLASS)
     kind = place.there(cls)
     if types.CLASS not in (kind, item_of(kind)):
@@ -157,34 +155,28 @@ def _transpose(node: nodes.Call, name: str, place: Place) -> rules.Expr:
     value = place.lower(arguments.values[0])
     of = place.there(value)
     if not isinstance(of, ListOf):
-        _refuse_argument(name, "a list with an element for each rank", of, arguments, place)
+        _refuse_argument(
+            name, "a list with an element for each rank", of, arguments.values[0], place
+        )
     return rules.Transpose(of, node.span, value)
 
 
-def _refuse_argument(name: str, takes: str, of: Type, arguments: Arguments, place: Place) -> None:
+def _refuse_argument(
+    name: str, takes: str, of: Type, argument: nodes.Expr, place: Place
+) -> NoReturn:
     hint = None
-    if of == types.TENSOR and name in _NUMBERS:
+    if of == types.TENSOR and takes == "a number":
         hint = "a tensor is read through a feature, such as `norm(...)` or `max(...)`"
-    place.refuse("TS0130", f"`{name}` takes {takes}, not {named(of)}", arguments.values[0], hint)
-
-
-def _function_name(name: str) -> rules.FunctionName:
-    for each in get_args(rules.FunctionName):
-        if each == name:
-            found: rules.FunctionName = each
-            return found
-    raise AssertionError(name)
+    place.refuse("TS0130", f"`{name}` takes {takes}, not {named(of)}", argument, hint)
 
 
 _Typer = Callable[[nodes.Call, str, Place], rules.Expr]
 
 _FUNCTIONS: Mapping[str, _Typer] = {
-    **dict.fromkeys(_NUMBERS, _number),
-    **dict.fromkeys(_TEXTS, _text),
+    **dict.fromkeys(FUNCTIONS, _function),
     **dict.fromkeys(FOLDS, fold),
     **dict.fromkeys(TENSOR_FUNCTIONS, tensor_function),
     **dict.fromkeys(MOMENTS, moment),
-    "ulp": _ulp,
     "divisible": _divisible,
     "isinstance": _isinstance,
     "transpose": _transpose,

@@ -18,8 +18,7 @@ from tspec.resolve.paths import path_of
 from tspec.resolve.place import Place, Refused
 from tspec.resolve.presence import facts
 from tspec.resolve.scope import Scope
-from tspec.resolve.type_names import item_of
-from tspec.resolve.types import Type
+from tspec.resolve.types import Type, item_of
 from tspec.resolve.uniformity import check_uniform
 from tspec.syntax import nodes
 

@@ -13,9 +13,10 @@ from tspec.resolve.expressions import lower
 from tspec.resolve.files import Reader, Unit, users_last
 from tspec.resolve.findings import Findings
 from tspec.resolve.invariants import lower_invariant
+from tspec.resolve.lets import refused_lets
 from tspec.resolve.others import lower_others
 from tspec.resolve.place import Place, Refused
-from tspec.resolve.scope import Scope, scopes
+from tspec.resolve.scope import LetKey, Scope, scopes
 from tspec.resolve.settings import settle
 from tspec.resolve.versions import check_versions
 from tspec.resolve.vocabulary import bare_event, gather
@@ -77,7 +78,9 @@ def _resolve(
 ) -> Loaded:
     units = _with_broken(units)
     vocabulary, _ = gather(users_last(units), findings)
-    by_unit = scopes(units, vocabulary, findings)
+    refused: set[LetKey] = set()
+    by_unit = scopes(units, vocabulary, findings, refused)
+    refused |= refused_lets(by_unit, findings)
     lowered: list[rules.Rule] = []
     only_used: list[rules.Rule] = []
     asked = {unit.key for unit in units if unit.asked}
@@ -149,9 +152,9 @@ def _check_lets(scope: Scope, findings: Findings) -> None:
     """A wrong `let` is an error where it stands, used or not."""
     place = Place(scope, findings, lower, "let", {}, across=True)
     for node in scope.unit.file.declarations:
-        if isinstance(node, nodes.Let):
+        if isinstance(node, nodes.Let) and (scope.unit.key, node.name.text) not in scope.refused:
             try:
-                replace(place, inlining=(node.name.text,)).lower(node.value)
+                place.lower(node.value)
             except Refused:
                 continue
 

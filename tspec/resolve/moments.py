@@ -6,8 +6,7 @@ from tspec.resolve import rules, types
 from tspec.resolve.arguments import take
 from tspec.resolve.operators import digest_of, named
 from tspec.resolve.place import Place
-from tspec.resolve.type_names import item_of
-from tspec.resolve.types import Optional
+from tspec.resolve.types import Optional, item_of
 from tspec.syntax import nodes
 
 MOMENTS = ("old", "previous", "first", "present", "changed", "change")

@@ -10,8 +10,8 @@ from tspec.resolve import rules, types
 from tspec.resolve.paths import is_bare
 from tspec.resolve.place import Place, Refused
 from tspec.resolve.presence import facts
-from tspec.resolve.type_names import comparable, is_number, item_of, plain, words_of
-from tspec.resolve.types import CallOf, Entity, MapOf, SetOf, Type
+from tspec.resolve.type_names import comparable, words_of
+from tspec.resolve.types import CallOf, Entity, MapOf, SetOf, Type, is_number, item_of, plain
 from tspec.source import Span
 from tspec.syntax import nodes
 

@@ -8,13 +8,15 @@ from typing import Protocol, TypeVar
 
 from tspec.diagnostics import Related
 from tspec.resolve import declared
-from tspec.resolve.equivalences import lower_equivalence
 from tspec.resolve.findings import Findings
-from tspec.resolve.layouts import lower_layout
-from tspec.resolve.meshes import lower_dims, lower_mesh
-from tspec.resolve.replays import lower_replay
 from tspec.resolve.scope import Scope
 from tspec.resolve.scripts import lower_test
+from tspec.resolve.sharding.layouts import lower_layout
+from tspec.resolve.sharding.meshes import lower_dims, lower_mesh
+from tspec.resolve.sharding.values import DimsDeclaration, LayoutDeclaration, MeshDeclaration
+from tspec.resolve.trials.equivalences import lower_equivalence
+from tspec.resolve.trials.replays import lower_replay
+from tspec.resolve.trials.values import EquivalenceDeclaration, ReplayDeclaration
 from tspec.source import Source, Span
 from tspec.syntax import nodes
 
@@ -23,11 +25,11 @@ from tspec.syntax import nodes
 class Others:
     """What the files asked for declare besides vocabulary and rules."""
 
-    meshes: tuple[declared.MeshDeclaration, ...]
-    dims: tuple[declared.DimsDeclaration, ...]
-    layouts: tuple[declared.LayoutDeclaration, ...]
-    equivalences: tuple[declared.EquivalenceDeclaration, ...]
-    replays: tuple[declared.ReplayDeclaration, ...]
+    meshes: tuple[MeshDeclaration, ...]
+    dims: tuple[DimsDeclaration, ...]
+    layouts: tuple[LayoutDeclaration, ...]
+    equivalences: tuple[EquivalenceDeclaration, ...]
+    replays: tuple[ReplayDeclaration, ...]
     tests: tuple[declared.TestDeclaration, ...]
 
 

@@ -11,8 +11,8 @@ from tspec.resolve.fields import field_of
 from tspec.resolve.findings import Findings
 from tspec.resolve.place import Place, Refused
 from tspec.resolve.scope import LetBinding
-from tspec.resolve.type_names import plain, words_of
-from tspec.resolve.types import Entity, ListOf, Type
+from tspec.resolve.type_names import words_of
+from tspec.resolve.types import Entity, ListOf, Type, plain
 from tspec.source import Span
 from tspec.syntax import nodes
 
@@ -53,11 +53,14 @@ def lower_path(path: Path, place: Place, want: Type | None) -> rules.Expr:
 
 
 def is_bare(node: nodes.Expr, place: Place) -> bool:
-    """Whether a word is a value only beside a value of its type, such as `train`."""
+    """Whether a word is a value only beside a value of its type, such as `train`.
+
+    An event of that name hides no value: an event alone is none.
+    """
     if not isinstance(node, nodes.Name):
         return False
     scope = place.scope
-    named = (place.variables, scope.lets, scope.collections, scope.ambient, scope.events)
+    named = (place.variables, scope.lets, scope.collections, scope.ambient)
     return not any(node.text in names for names in named)
 
 
@@ -146,15 +149,12 @@ def class_constant(path: Path, place: Place) -> rules.Constant:
 
 
 def inline(binding: LetBinding, place: Place, span: Span, want: Type | None) -> rules.Expr:
-    """The value of a `let`, as if it stood where its name stands."""
-    name = binding.node.name.text
-    if name in place.inlining:
-        place.refuse("TS0107", f"the value of `{name}` is made of itself", span)
+    """The value of a `let`, as if it stood where its name stands. Raises Refused."""
+    if binding.key in place.scope.refused:
+        raise Refused
     scope = place.scope.home(binding.unit)
     unheard = Findings()
-    inside = replace(
-        place, scope=scope, findings=unheard, variables={}, inlining=(*place.inlining, name)
-    )
+    inside = replace(place, scope=scope, findings=unheard, variables={})
     try:
         found = inside.lower(binding.node.value, want)
     except Refused:
@@ -164,11 +164,13 @@ def inline(binding: LetBinding, place: Place, span: Span, want: Type | None) -> 
 
 
 def _refuse_let(binding: LetBinding, place: Place, span: Span, unheard: Findings) -> None:
-    """Errors that the let has anywhere are reported at it, and once; others where it is used."""
-    first = unheard.unordered()[0]
-    if first.code == "TS0107":
-        place.findings.extend(unheard.unordered())
+    """Reports where a `let` is used what is wrong with its value there.
+
+    Nothing was heard if the value names what could not be read: that was reported.
+    """
+    if not unheard.unordered():
         return
+    first = unheard.unordered()[0]
     message = f"`{binding.node.name.text}` cannot stand here: {first.message}"
     there = Related(binding.node.name.span, "its value", binding.unit.source)
     place.report(first.code, message, span, first.hint, (there,))

@@ -11,8 +11,7 @@ from tspec.resolve import rules
 from tspec.resolve.findings import Findings
 from tspec.resolve.presence import is_known
 from tspec.resolve.scope import Scope
-from tspec.resolve.type_names import plain
-from tspec.resolve.types import Optional, Type
+from tspec.resolve.types import Optional, Type, plain
 from tspec.source import Span
 from tspec.syntax import nodes
 
@@ -44,8 +43,6 @@ class Place:
     """Optional values that are present here."""
     folded: bool = False
     """Inside the argument of a fold over the group."""
-    inlining: tuple[str, ...] = ()
-    """The lets that are being put in place of their names."""
     trusted: bool = False
     """Something that might guard optional values could not be read: they are let pass."""
     unknown: frozenset[str] = frozenset()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tspec.resolve import rules
-from tspec.resolve.type_names import plain
-from tspec.resolve.types import MapOf, Optional
+from tspec.resolve.types import MapOf, Optional, plain
 
 NONE: frozenset[rules.Expr] = frozenset()
 

@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tspec.resolve.declared import AmbientDeclaration as AmbientDeclaration
-from tspec.resolve.declared import DimsDeclaration as DimsDeclaration
 from tspec.resolve.declared import EntityDeclaration as EntityDeclaration
-from tspec.resolve.declared import EquivalenceDeclaration as EquivalenceDeclaration
 from tspec.resolve.declared import EventDeclaration as EventDeclaration
 from tspec.resolve.declared import EventVariant as EventVariant
 from tspec.resolve.declared import FieldDeclaration as FieldDeclaration
 from tspec.resolve.declared import GroupDeclaration as GroupDeclaration
-from tspec.resolve.declared import LayoutDeclaration as LayoutDeclaration
-from tspec.resolve.declared import MeshDeclaration as MeshDeclaration
 from tspec.resolve.declared import Outcome as Outcome
-from tspec.resolve.declared import ReplayDeclaration as ReplayDeclaration
 from tspec.resolve.declared import TestDeclaration as TestDeclaration
 from tspec.resolve.declared import Vocabulary as Vocabulary
+from tspec.resolve.sharding.values import DimsDeclaration as DimsDeclaration
+from tspec.resolve.sharding.values import LayoutDeclaration as LayoutDeclaration
+from tspec.resolve.sharding.values import MeshDeclaration as MeshDeclaration
+from tspec.resolve.trials.values import EquivalenceDeclaration as EquivalenceDeclaration
+from tspec.resolve.trials.values import ReplayDeclaration as ReplayDeclaration
 from tspec.resolve.types import Type
 from tspec.source import Source, Span
 from tspec.syntax import nodes
@@ -119,21 +119,15 @@ class Field(_Typed):
     name: str
 
 
-FeatureName = Literal[
-    "digest", "norm", "mean", "std", "min", "max", "sum", "finite", "zeros",
-    "numel", "shape", "dtype", "device", "memory_format", "requires_grad", "name",
-]  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class Feature(_Typed):
     """A feature of a tensor, or of a list of tensors as one tensor.
 
-    `per` is `row`/`column` for `norm(x, per: row)`, `dim` an int for `std(x, dim: 0)`: then the
+    `name` is one of `tspec.builtin.features`. `per` is `row`/`column` for `norm(x, per: row)`, `dim` an int for `std(x, dim: 0)`: then the
     value is a list.
     """
 
-    name: FeatureName
+    name: str
     tensor: Expr
     per: str | None = None
     dim: int | None = None
@@ -190,21 +184,16 @@ class Present(_Typed):
     value: Expr
 
 
-FoldName = Literal[
-    "same", "distinct", "spread", "min", "max", "sum", "mean", "std", "count", "any", "all"
-]
-
-
 @dataclass(frozen=True, slots=True)
 class Fold(_Typed):
     """A fold of many values to one.
 
-    `scope` says which many: `list` folds the list that `value` is; `group` folds one value from
+    `name` is one of `tspec.builtin.folds`. `scope` says which many: `list` folds the list that `value` is; `group` folds one value from
     each member of the `across` group; `time` folds `value` at this and the earlier instances of
     the same subjects and group within the last `over`.
     """
 
-    name: FoldName
+    name: str
     value: Expr
     scope: Literal["list", "group", "time"]
     over: Duration | None = None
@@ -287,21 +276,15 @@ class Implies(_Typed):
     right: Expr
 
 
-FunctionName = Literal[
-    "abs", "sqrt", "log", "exp", "ceil", "floor", "round", "ulp",
-    "endswith", "startswith", "matches", "isinstance", "divisible",
-]  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class Function(_Typed):
     """A total function of known values: `log(x)`, `isinstance(p.module, norms)`, `divisible(x, by: 8)`.
 
-    `isinstance` takes a module (or anything with a `class` field) and a class or list of classes;
+    `name` is one of `tspec.builtin.functions`. `isinstance` takes a module (or anything with a `class` field) and a class or list of classes;
     `divisible` of a list is a list of bools. A log of a number <= 0 is as IEEE (-inf, NaN).
     """
 
-    name: FunctionName
+    name: str
     arguments: tuple[Expr, ...]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from tspec.builtin.features import FEATURES as rows
 from tspec.diagnostics import did_you_mean
 from tspec.resolve import rules, torch_names, types
 from tspec.resolve.fields import FEATURES
@@ -12,11 +13,11 @@ from tspec.resolve.operators import named
 from tspec.resolve.place import Place
 from tspec.resolve.scripted import Bare, ClassSaid, Entries, Named, Said, Several, TensorSaid
 from tspec.resolve.tensors import RESULTS
-from tspec.resolve.type_names import comparable, item_of, plain
-from tspec.resolve.types import Entity, MapOf, Optional, SetOf, Type
+from tspec.resolve.type_names import comparable
+from tspec.resolve.types import Entity, MapOf, Optional, SetOf, Type, item_of, plain
 from tspec.syntax import nodes
 
-TENSOR_FEATURES: Mapping[str, Type] = {**FEATURES, **{str(f): of for f, of in RESULTS.items()}}
+TENSOR_FEATURES: Mapping[str, Type] = {**FEATURES, **RESULTS}
 """All that can be said of a tensor."""
 
 
@@ -170,11 +171,9 @@ def _tensor(node: nodes.Expr, of: Type, place: Place) -> Said:
 def scalar(number: float, node: nodes.Expr) -> TensorSaid:
     """The tensor that holds one number."""
     features: dict[str, Said] = {
-        "norm": abs(number), "mean": number, "min": number, "max": number, "sum": number,
-        "std": 0.0 if math.isfinite(number) else math.nan,
-        "finite": math.isfinite(number), "zeros": 1.0 if number == 0 else 0.0, "numel": 1,
-        "shape": Several(()),
-    }  # fmt: skip
+        row.name: row.of_number(number) for row in rows.values() if row.of_number is not None
+    }
+    features["shape"] = Several(())
     return TensorSaid(tuple(features.items()), node.span)
 
 

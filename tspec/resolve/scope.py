@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from tspec.diagnostics import Related, did_you_mean
 from tspec.resolve import rules
@@ -17,12 +18,20 @@ SEPARATOR = " | "
 """Between the events of one `calls(A, B)` in the name of its type."""
 
 
+LetKey: TypeAlias = tuple[str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class LetBinding:
     """A `let` and the file in which it stands; its value is read with that file's names."""
 
     node: nodes.Let
     unit: Unit
+
+    @property
+    def key(self) -> LetKey:
+        """Tells `let`s of one name in two files apart."""
+        return self.unit.key, self.node.name.text
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,8 @@ class Scope:
     """What other loaded modules declare, and which: for hints."""
     homes: Mapping[str, Scope] = field(default_factory=dict)
     """The scopes of all files by `Unit.key`; complete once all are built."""
+    refused: Set[LetKey] = frozenset()
+    """`let`s without a usable value; complete once the scopes of all files are built."""
 
     @property
     def source(self) -> Source:
@@ -96,16 +107,23 @@ class _Scopes:
     vocabulary: rules.Vocabulary
     findings: Findings
     by_name: dict[str, Unit]
+    refused: Set[LetKey]
     built: dict[str, Scope] = field(default_factory=dict)
     building: set[str] = field(default_factory=set)
 
 
 def scopes(
-    units: tuple[Unit, ...], vocabulary: rules.Vocabulary, findings: Findings
+    units: tuple[Unit, ...],
+    vocabulary: rules.Vocabulary,
+    findings: Findings,
+    refused: Set[LetKey] = frozenset(),
 ) -> dict[str, Scope]:
-    """The scope of each file, by `Unit.key`. Double `let`s and clashing imports are reported."""
+    """The scope of each file, by `Unit.key`. Double `let`s and clashing imports are reported.
+
+    `refused` are the `let`s without a usable value; the caller may add them afterwards.
+    """
     by_name = {unit.name: unit for unit in reversed(units) if unit.name}
-    state = _Scopes(units, vocabulary, findings, by_name)
+    state = _Scopes(units, vocabulary, findings, by_name, refused)
     return {unit.key: _scope(unit, state) for unit in units}
 
 
@@ -134,6 +152,7 @@ def _scope(unit: Unit, state: _Scopes) -> Scope:
         {each.name: each for each in seen.context if each.module in modules},
         _elsewhere(modules, state),
         state.built,
+        state.refused,
     )
     state.building.discard(unit.key)
     state.built[unit.key] = scope

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tspec.diagnostics import Related, did_you_mean
-from tspec.resolve.declared import MeshDeclaration, Outcome, TestDeclaration
+from tspec.resolve.declared import Outcome, TestDeclaration
 from tspec.resolve.expressions import lower
 from tspec.resolve.findings import Findings
-from tspec.resolve.meshes import Reporter
 from tspec.resolve.place import Place
+from tspec.resolve.reporter import Reporter
 from tspec.resolve.scope import Scope
 from tspec.resolve.scripted import Script, Steps
+from tspec.resolve.sharding.values import MeshDeclaration
 from tspec.resolve.statements import Stage, statements
 from tspec.syntax import nodes
 
@@ -45,7 +46,12 @@ def lower_test(
         mesh = meshes.get(script.mesh.text) if script.mesh else None
         performed = Script(ranks, _axes(mesh, ranks), _steps(script.steps, test))
     used = _check_outcomes(node, names, script, test)
-    if reporter.failed or test.stage.failed:
+    unread = any(
+        clause.rule is not None and clause.rule.text not in names
+        for clause in node.clauses
+        if isinstance(clause, nodes.Violates | nodes.Passes)
+    )
+    if unread or reporter.failed or test.stage.failed:
         return None
     outcomes = tuple(
         Outcome(names[clause.rule.text] if clause.rule else None, clause)

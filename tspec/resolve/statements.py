@@ -23,8 +23,7 @@ from tspec.resolve.scripted import (
     Statement,
     Target,
 )
-from tspec.resolve.type_names import plain
-from tspec.resolve.types import CallOf, Entity, MapOf, Type
+from tspec.resolve.types import CallOf, Entity, MapOf, Type, plain
 from tspec.source import Span
 from tspec.syntax import nodes
 

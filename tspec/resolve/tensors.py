@@ -6,30 +6,26 @@ import sys
 from collections.abc import Mapping
 from typing import NoReturn
 
+from tspec.builtin.features import FEATURES, FUNCTIONS
+from tspec.builtin.folds import FOLDS
 from tspec.diagnostics import did_you_mean
 from tspec.resolve import rules, types
 from tspec.resolve.arguments import Arguments, take
 from tspec.resolve.operators import named
 from tspec.resolve.place import Place
-from tspec.resolve.type_names import item_of
-from tspec.resolve.types import ListOf, Type
+from tspec.resolve.types import ListOf, Type, item_of
 from tspec.syntax import nodes
 
-TENSOR_FUNCTIONS = ("digest", "norm", "finite", "zeros", "numel", "cast")
-"""Those that are features only; `min`, `max`, `sum`, `mean` and `std` are folds as well."""
-
-RESULTS: Mapping[rules.FeatureName, Type] = {
-    "digest": types.INT,
-    "norm": types.FLOAT,
-    "mean": types.FLOAT,
-    "std": types.FLOAT,
-    "min": types.FLOAT,
-    "max": types.FLOAT,
-    "sum": types.FLOAT,
-    "finite": types.BOOL,
-    "zeros": types.FLOAT,
-    "numel": types.INT,
+RESULTS: Mapping[str, Type] = {
+    name: types.FLOAT
+    if FEATURES[name].bounds == "fraction"
+    else {"int": types.INT, "float": types.FLOAT, "bool": types.BOOL}[FEATURES[name].kind]
+    for name in FUNCTIONS
 }
+"""What each feature that is read as a function gives."""
+
+TENSOR_FUNCTIONS = (*(name for name in FUNCTIONS if name not in FOLDS), "cast")
+"""Those that are features only; `min`, `max`, `sum`, `mean` and `std` are folds as well."""
 
 _LARGEST = sys.float_info.max
 
@@ -50,14 +46,11 @@ def tensor_function(node: nodes.Call, name: str, place: Place) -> rules.Expr:
         return _finite_number(value, node)
     if not is_tensor(of):
         _refuse(name, of, arguments, place)
-    for each in RESULTS:
-        if each == name:
-            return feature(each, value, arguments, node, place)
-    raise AssertionError(name)
+    return feature(name, value, arguments, node, place)
 
 
 def feature(
-    name: rules.FeatureName, value: rules.Expr, arguments: Arguments, node: nodes.Call, place: Place
+    name: str, value: rules.Expr, arguments: Arguments, node: nodes.Call, place: Place
 ) -> rules.Feature:
     """A feature of a tensor, whole, per row or column, or along a dimension."""
     result = RESULTS[name]

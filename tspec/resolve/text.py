@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tspec.builtin.features import DOTTED
+from tspec.builtin.functions import FUNCTIONS
 from tspec.resolve import rules
 from tspec.resolve.rules import Expr
 
@@ -82,7 +84,7 @@ def _subjects(expr: rules.Subjects) -> str:
 
 
 def _feature(expr: rules.Feature) -> str:
-    if expr.name in ("shape", "dtype", "device", "memory_format", "requires_grad", "name"):
+    if expr.name in DOTTED:
         return f"{_inside(expr.tensor, 9)}.{expr.name}"
     options = f", per: {expr.per}" if expr.per is not None else ""
     options += f", dim: {expr.dim}" if expr.dim is not None else ""
@@ -98,8 +100,9 @@ def _fold(expr: rules.Fold) -> str:
 
 def _function(expr: rules.Function) -> str:
     shown = [text(argument) for argument in expr.arguments]
-    if expr.name == "divisible":
-        shown[1] = f"by: {shown[1]}"
+    names = FUNCTIONS[expr.name].named
+    for place, name in enumerate(names, len(shown) - len(names)):
+        shown[place] = f"{name}: {shown[place]}"
     return f"{expr.name}({', '.join(shown)})"
 
 

@@ -8,6 +8,7 @@ from typing import get_args
 from tspec.diagnostics import did_you_mean
 from tspec.resolve import types
 from tspec.resolve.findings import Findings
+from tspec.resolve.types import is_number, item_of, plain
 from tspec.source import Source
 from tspec.syntax import nodes
 
@@ -91,24 +92,6 @@ def _build(name: str, arguments: list[types.Type]) -> types.Type:
         if name == simple:
             return types.Scalar(simple)
     return types.Entity(name)
-
-
-def plain(of: types.Type) -> types.Type:
-    """The type without its question mark."""
-    return of.item if isinstance(of, types.Optional) else of
-
-
-def item_of(of: types.Type) -> types.Type | None:
-    """What a collection holds, or None for what is no collection. A shape holds ints."""
-    of = plain(of)
-    if isinstance(of, types.ListOf | types.SetOf):
-        return of.item
-    return types.INT if of == types.SHAPE else None
-
-
-def is_number(of: types.Type) -> bool:
-    """Whether arithmetic can be done on it."""
-    return plain(of) in (types.INT, types.FLOAT, types.SCALAR)
 
 
 def words_of(of: types.Type | None) -> frozenset[str]:

@@ -132,3 +132,47 @@ CLASS = Scalar("class")
 SCALAR = Scalar("scalar")
 GROUP = Scalar("group")
 CHANGE = Scalar("change")
+
+
+# --- what a type is about -----------------------------------------------------------------------
+
+
+def plain(of: Type) -> Type:
+    """The type without its question mark."""
+    return of.item if isinstance(of, Optional) else of
+
+
+def item_of(of: Type) -> Type | None:
+    """What a collection holds, or None for what is no collection. A shape holds ints."""
+    of = plain(of)
+    if isinstance(of, ListOf | SetOf):
+        return of.item
+    return INT if of == SHAPE else None
+
+
+def is_number(of: Type) -> bool:
+    """Whether arithmetic can be done on it."""
+    return plain(of) in (INT, FLOAT, SCALAR)
+
+
+def innermost(of: Type) -> Type:
+    """The type without `?`, `list` and `set`, however they are nested."""
+    while isinstance(of, Optional | ListOf | SetOf):
+        of = of.item
+    return of
+
+
+def is_collection(of: Type) -> bool:
+    """A list or a set."""
+    return isinstance(plain(of), ListOf | SetOf)
+
+
+def is_tensor(of: Type) -> bool:
+    """One tensor, or one that may be absent."""
+    return plain(of) == TENSOR
+
+
+def holds_tensors(of: Type) -> bool:
+    """A tensor, or a list, set or map of tensors."""
+    inner = innermost(of)
+    return inner == TENSOR or (isinstance(inner, MapOf) and holds_tensors(inner.value))

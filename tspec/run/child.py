@@ -1,67 +1,162 @@
-"""A process of a checked job: it loads the hooks that its parent compiled."""
+"""The processes of a checked job: the script's own, and those that it starts. Each loads the compiled hooks."""
 
 from __future__ import annotations
 
 import importlib.util
-import pickle
+import json
+import signal
+import sys
+import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from tspec.runtime.live.watch import WatchSpec
+from tspec.record.destination import Destination
+from tspec.run.supervise import follow_parent
+from tspec.runtime.live.watch import WatchSpec, as_json, from_json
 
 if TYPE_CHECKING:
     from tspec.runtime.checker import Checker
     from tspec.runtime.live import Job
 
 
-def checker_of(hooks: Path, folder: Path) -> tuple[Checker, WatchSpec]:
-    """The sink of a generated file, and what is to be watched for it."""
-    spec = importlib.util.spec_from_file_location("tspec_hooks", hooks)
-    if spec is None or spec.loader is None:
-        raise OSError(f"{hooks} cannot be loaded")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.hooks(folder=folder), module.WATCH
-
-
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """Where a checked job is recorded too, and what is watched for it."""
 
-    out: Path
+    to: Destination
     watch: WatchSpec
     command: str
 
 
-def followed(
-    hooks: Path, folder: Path, recorded: Recorded | None
-) -> tuple[Job, Callable[[], None]]:
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a process of a checked job has to know."""
+
+    hooks: Path
+    folder: Path
+    command: tuple[str, ...]
+    """The script, or `-m` and a module, and its arguments."""
+    recorded: Recorded | None = None
+    nodes: str = ""
+    """Names the folder where ranks may be on several machines, so that the first knows who does not share it."""
+
+    def write(self, path: Path) -> None:
+        """Write it as JSON."""
+        found: dict[str, Any] = {
+            "hooks": str(self.hooks),
+            "folder": str(self.folder),
+            "command": self.command,
+            "nodes": self.nodes,
+        }
+        if self.recorded is not None:
+            found["recorded"] = {
+                "to": self.recorded.to.as_json(),
+                "watch": as_json(self.recorded.watch),
+                "command": self.recorded.command,
+            }
+        path.write_text(json.dumps(found), encoding="utf-8")
+
+    @staticmethod
+    def read(path: Path) -> Given:
+        """Read what was written."""
+        found = json.loads(path.read_text(encoding="utf-8"))
+        recorded = found.get("recorded")
+        if recorded is not None:
+            watch = from_json(recorded["watch"])
+            recorded = Recorded(Destination.of_json(recorded["to"]), watch, recorded["command"])
+        hooks, folder = Path(found["hooks"]), Path(found["folder"])
+        return Given(hooks, folder, tuple(found["command"]), recorded, found["nodes"])
+
+
+def checker_of(given: Given) -> tuple[Checker, WatchSpec]:
+    """The sink of a generated file, and what is to be watched for it."""
+    spec = importlib.util.spec_from_file_location("tspec_hooks", given.hooks)
+    if spec is None or spec.loader is None:
+        raise OSError(f"{given.hooks} cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.hooks(folder=given.folder, nodes=given.nodes), module.WATCH
+
+
+def followed(given: Given) -> tuple[Job, Callable[[], None]]:
     """A job that is checked, and recorded where that is wanted; and what closes its sinks."""
     from tspec.runtime.live import Job
 
-    checker, watch = checker_of(hooks, folder)
+    checker, watch = checker_of(given)
+    recorded = given.recorded
     if recorded is None:
-        return Job(watch, [checker]), checker.close
+        return Job(watch, [checker]), lambda: _closed(checker)
     from tspec.record.joined import joined
     from tspec.record.start import recorder_of
 
     watch = joined(watch, recorded.watch)
-    recorder = recorder_of(recorded.out, watch, recorded.command)
+    recorder = recorder_of(recorded.to, watch, recorded.command)
 
     def close() -> None:
         recorder.close()
-        checker.close()
+        _closed(checker)
 
     return Job(watch, [recorder, checker]), close
+
+
+def _closed(checker: Checker) -> None:
+    """Close a checker. A launcher that ends the rank meanwhile ends what it waits for, and not what it still says."""
+    before = signal.getsignal(signal.SIGTERM)
+    if before is not signal.SIG_DFL or threading.current_thread() is not threading.main_thread():
+        checker.close()
+        return
+    signal.signal(signal.SIGTERM, lambda number, frame: checker.hurry())
+    try:
+        checker.close()
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def join(argument: str) -> None:
     """Check rules in a child of a checked process. `argument` is the path of what the parent left."""
     from tspec.runtime.live.follow import Ending
 
-    hooks, folder, recorded = pickle.loads(Path(argument).read_bytes())
-    job, close = followed(Path(hooks), Path(folder), recorded)
+    job, close = followed(Given.read(Path(argument)))
     job.__enter__()
     Ending(job, close).arm()
+
+
+def run(argument: str) -> int:
+    """Run the script with rules checked in it; the script's own exit status."""
+    from tspec.runtime.live.follow import Ending, children_start
+    from tspec.runtime.live.script import run_script
+
+    given = Given.read(Path(argument))
+    job, close = followed(given)
+    with _begun(given.recorded), children_start("tspec.run.child", "join", argument):
+        ending = Ending(job, close)
+        ending.arm()
+        try:
+            return run_script(given.command, job)
+        finally:
+            close()
+            ending.disarm()
+
+
+def _begun(recorded: Recorded | None) -> AbstractContextManager[None]:
+    if recorded is None:
+        return nullcontext()
+    from tspec.record.start import begins_now
+
+    return begins_now()
+
+
+def main() -> NoReturn:
+    """The script's own process. Its argument is a file that `Given.write` wrote."""
+    follow_parent()
+    try:
+        status = run(sys.argv[1])
+    except Exception as fault:  # the script's own are told and turned into a status before
+        sys.stderr.write(
+            f"tspec: the run could not begin or end: {type(fault).__name__}: {fault}\n"
+        )
+        status = 2
+    sys.exit(status)

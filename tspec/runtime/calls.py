@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from tspec.runtime.edges import Call, Missing, Ref, Source, Unnamed
@@ -32,12 +32,9 @@ Kept = Mapping[str, tuple[tuple[str, ...], bool]]
 UPDATES = ("optimizer.step", "update")
 """The calls that change what is trained: `skip` leaves them out."""
 
-METADATA = frozenset(("shape", "dtype", "device", "memory_format", "requires_grad", "numel"))
-"""Features that a tensor keeps for as long as it lives."""
-
 
 class Later:
-    """A field of which the features are read when a rule first asks, at the same edge."""
+    """A result field of which the features are read when a rule first asks, at the call's end."""
 
     __slots__ = ("features", "source", "value")
 
@@ -49,6 +46,9 @@ class Later:
     def read(self) -> Any:
         """The field with the features of its tensors."""
         return _with_features(self.value, self.features, self.source)
+
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Watched:
@@ -81,19 +81,18 @@ class Watched:
         self.end: int | None = None
         self.step = call.context.step
         self.kept = kept
-        self.raw = call.fields.copy() if kept else {}
+        self.raw: Mapping[str, Any] = call.fields.copy() if kept else _NOTHING
         self.given: dict[str, Any] = {}
         self.values = self.given
         """What is known: until the call returns, what was given to it."""
-        for name, (features, looked_up) in kept.items():
+        for name, (features, _) in kept.items():
             if name in self.raw:
-                late = not looked_up and METADATA.issuperset(features)
-                self.given[name] = _taken(self.raw[name], features, source, late)
+                self.given[name] = _taken(self.raw[name], features, source, False)
 
     def close(self, source: Source) -> None:
         """The call returned: take its result fields."""
         self.end = source.seq
-        raw, self.raw = self.raw, {}
+        raw, self.raw = self.raw, _NOTHING
         found = {} if self.call is None else self.call.fields
         for name, (features, looked_up) in self.kept.items():
             if name in found and raw.get(name, self) is not found[name]:
@@ -104,10 +103,17 @@ class Watched:
     def leave(self) -> None:
         """All rules have looked: what nobody asked for is let go, with its tensors."""
         self.call = None
-        for values in (self.given, self.values):
-            for name, value in values.items():
-                if value.__class__ is Later:
-                    values[name] = NOT_RECORDED
+        for name, value in self.values.items():
+            if value.__class__ is Later:
+                self.values[name] = NOT_RECORDED
+
+    def settle(self, names: Iterable[str]) -> dict[str, Any]:
+        """It is kept beyond its step: of its fields these stay."""
+        values = {name: self.values[name] for name in names if name in self.values}
+        self.given = self.values = {
+            name: value for name, value in values.items() if value is not NOT_RECORDED
+        }
+        return self.values
 
     def get(self, name: str) -> Any:
         """A field: not recorded where it is not known yet."""
@@ -121,9 +127,7 @@ class Watched:
     def given_field(self, name: str) -> Any:
         """A field as it was when the call began."""
         value = self.given.get(name, NOT_RECORDED)
-        if value.__class__ is Later:
-            value = self.given[name] = value.read()
-        elif value.__class__ is Unnamed:
+        if value.__class__ is Unnamed:
             value = _named(value, self.given, name)
         return value
 
@@ -151,10 +155,9 @@ def _with_features(value: Any, features: tuple[str, ...], source: Source) -> Any
         return value
     if len(found) == 1 and found[0] is value:
         return Seen(read_features(source, found, features)[0] if features else {})
-    read: Iterator[Mapping[str, Any]] = iter(
-        read_features(source, found, features) if features else ()
-    )
-    return replaced(value, lambda _: Seen(next(read, {})))
+    rows = read_features(source, found, features) if features else [{} for _ in found]
+    read = iter([row for _, row in zip(found, rows, strict=True)])
+    return replaced(value, lambda _: Seen(next(read)))
 
 
 def own(call: Any, name: str) -> Any:
@@ -177,65 +180,3 @@ def outermost(calls: Iterable[Watched]) -> tuple[Watched, ...]:
         return found
     numbers = {one.id for one in found}
     return tuple(one for one in found if numbers.isdisjoint(one.within))
-
-
-class Log:
-    """The calls that some window counts, by event and in order of their begin."""
-
-    __slots__ = ("_begins", "_calls")
-
-    def __init__(self) -> None:
-        self._calls: dict[str, list[Watched]] = {}
-        self._begins: dict[str, list[int]] = {}
-
-    def add(self, call: Watched) -> None:
-        """A call begins."""
-        call.within = tuple(outer.id for outer in ancestors(call.call)) if call.call else ()
-        self._calls.setdefault(call.event, []).append(call)
-        self._begins.setdefault(call.event, []).append(call.begin)
-
-    def of(self, events: Iterable[str]) -> list[Watched]:
-        """All calls of some events that are kept, in order of their begin."""
-        return self._merged(self._calls.get(event, []) for event in events)
-
-    def enclosing(self, call: Watched) -> list[Watched]:
-        """The logged calls that enclose a call."""
-        if call.call is not None:
-            call.within = tuple(outer.id for outer in ancestors(call.call))
-        numbers = set(call.within)
-        return (
-            [one for calls in self._calls.values() for one in calls if one.id in numbers]
-            if numbers
-            else []
-        )
-
-    def between(self, first: int, last: int, events: Iterable[str]) -> list[Watched]:
-        """The calls of some events that began from `first` to `last`, both included."""
-        parts = []
-        for event in events:
-            begins = self._begins.get(event)
-            if begins:
-                parts.append(
-                    self._calls[event][bisect_left(begins, first) : bisect_right(begins, last)]
-                )
-        return self._merged(parts)
-
-    def ended_between(self, first: int, last: int, events: Iterable[str]) -> list[Watched]:
-        """The calls of some events that ended from `first` to `last`, in order of their end."""
-        found = [one for one in self.of(events) if one.end is not None and first <= one.end <= last]
-        return sorted(found, key=lambda one: one.end or 0)
-
-    def forget(self, before: int) -> None:
-        """Drop what began before an instant and has returned."""
-        for event, calls in self._calls.items():
-            if calls and calls[0].begin < before:
-                kept = [one for one in calls if one.begin >= before or one.end is None]
-                self._calls[event] = kept
-                self._begins[event] = [one.begin for one in kept]
-
-    @staticmethod
-    def _merged(parts: Iterable[list[Watched]]) -> list[Watched]:
-        found = [part for part in parts if part]
-        if len(found) == 1:
-            return found[0]
-        return sorted((one for part in found for one in part), key=lambda one: one.begin)

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from tspec.runtime.actions import RuleViolated, Stopped
 from tspec.runtime.calls import UPDATES
+from tspec.runtime.delivery import Delivery
 from tspec.runtime.edges import Call, Context, SkipCall, Source
+from tspec.runtime.exchange import Round
 from tspec.runtime.findings import Findings
 from tspec.runtime.instant import Instant
+from tspec.runtime.pace import SOON
 from tspec.runtime.program import Program
+from tspec.runtime.say import say
+from tspec.runtime.summary import summary
 from tspec.runtime.together import Together
 from tspec.runtime.windows import Window
 
 ACTS = (SkipCall, Stopped, RuleViolated)
+BRIEF = 5.0
+"""Seconds for which a rank that fails waits for what was found on other machines."""
+LATE = 1.0
+"""Seconds for which a rank that fails waits for what the others told before."""
 
 
 class Checker(Together):
     """The sink of one rank of a running job.
 
-    `folder` takes a file of findings, written as they come, and one of counts at the end.
+    `folder` takes a file of findings, written as they come, and one of counts. `nodes` names the folder where
+    ranks are on several machines: then the first rank takes what was found on those that do not share it.
     """
 
     def __init__(
@@ -33,16 +42,21 @@ class Checker(Together):
         program: Program,
         *,
         folder: Path | None = None,
+        nodes: str = "",
         callback: Callable[[dict[str, Any]], None] | None = None,
         logging: bool = False,
     ) -> None:
         path = None if folder is None else folder / f"{os.getpid()}.jsonl"
         super().__init__(program, Findings(path, callback), logging=logging)
         self.folder = folder
+        self.delivery = Delivery(nodes)
         self.rank = 0
         self.faults: list[str] = []
         self._structure_of: tuple[int, dict[tuple[str, str], Any]] = (0, {})
         self.silent = False
+        self._source: Source | None = None
+        self._over = False
+        """The run has ended, or a rule has ended it."""
         self._looked = -1
         """The step in which new subjects were looked for; until the first, every call is an occasion."""
 
@@ -109,7 +123,7 @@ class Checker(Together):
         """A span closes; where it is a step, all ranks meet."""
         if self.silent:
             return
-        self.rank = source.rank
+        self.rank, self._source = source.rank, source
         at = (self._last.step, self._last.epoch)
         if self.program.passing:
             self._guarded(span, lambda: self._look(source))
@@ -117,17 +131,24 @@ class Checker(Together):
         if self.program.firsts or self.program.passing:
             self._guarded(span, lambda: self._look(source))
         if span == "step":
-            self._guarded(span, lambda: self._step_opens(source, at))
+            self._guarded(span, self.delivery.begin)
+            try:
+                self._guarded(span, lambda: self._step_opens(source, at))
+            finally:
+                if self.findings.is_due():
+                    self._save()
 
     def finish(self, source: Source) -> None:
         """The run ended normally."""
         if self.silent:
             return
+        self._guarded("finish", self.delivery.begin)
         at = (self._last.step, self._last.epoch)
         if self.program.passing:
             self._guarded("finish", lambda: self._look(source))
         self._guarded("finish", lambda: super(Checker, self).finish(source))
         self._guarded("finish", lambda: self._run_ends(source, at))
+        self._over = True
 
     def waits(self, source: Source) -> None:
         """The step is done here, and this rank is about to wait for a message of another."""
@@ -139,25 +160,99 @@ class Checker(Together):
         if worker is not None:
             self.silent = True
             return
-        fork = Checker(self.program, folder=self.folder, callback=self.findings.callback)
+        nodes, callback = self.delivery.place, self.findings.callback
+        fork = Checker(self.program, folder=self.folder, nodes=nodes, callback=callback)
         self.__dict__.update(fork.__dict__)
         for rule in self.rules:
             rule.on_violation = self.found.append
 
     def close(self) -> None:
-        """The process ends: what was counted is written, beside the findings."""
-        path = self.findings.path
-        self.findings.close()
+        """The process ends: what was found and counted is on disk then."""
+        patience = self.exchange.timeout if self._over and not self.exchange.broken else BRIEF
+        if not self.silent and not self._over:
+            self._guarded("close", self._fails)
+        self._over = True
         self.exchange.close()
-        if path is None or self.silent:
+        if not self.silent:
+            self._save()
+            self._guarded("close", lambda: self._deliver(patience))
+        self.findings.close()
+
+    def summarize(self) -> None:
+        """Say what this process found. Of several ranks, those that found nothing leave it to the first to say so."""
+        if self.silent or (self.rank and not self.findings.counts):
             return
-        results = {
+        told = [(rule.declared, rule.counts) for rule in self.rules]
+        rank = f"rank {self.rank}: " if self.meets and self.exchange.connected else ""
+        for line in summary(told, self.findings.counts):
+            say(f"{rank}{line}")
+
+    def hurry(self) -> None:
+        """Wait for nothing any more: the process is to end."""
+        self.delivery.close()
+
+    def _deliver(self, patience: float) -> None:
+        """Give what was found here to the first rank, or take what was found on other machines."""
+        path, counted = self.findings.path, self.findings.counted
+        if path is None or counted is None:
+            return
+        if not self.delivery.is_receiver:
+            why = self.delivery.give([path, counted])
+            if why:
+                self._tell_person(
+                    f"rank {self.rank}: what it found could not be given to rank 0 ({why}): it is in {path}"
+                )
+            return
+        lacking = []
+        for rank, texts in self.delivery.take(patience):
+            if texts is None:
+                lacking.append(str(rank))
+                continue
+            other = path.with_name(f"{path.stem}-rank-{rank}.jsonl")
+            other.with_suffix(".counts.json").write_text(texts[1] or "{}", encoding="utf-8")
+            other.write_text(texts[0], encoding="utf-8")
+        if lacking:
+            self._say(
+                f"what was found on rank{'s' * (len(lacking) > 1)} {', '.join(lacking)} did not come from"
+                " another machine; it is in the cache folder there"
+            )
+            self._save()
+
+    def _save(self) -> None:
+        counted = {
             "rank": self.rank,
             "counts": {rule.declared.name: rule.counts for rule in self.rules},
             "faults": self.faults,
             "stopped": self.stopped,
         }
-        path.with_suffix(".counts.json").write_text(json.dumps(results), encoding="utf-8")
+        self.findings.save(counted)
+
+    def _fails(self) -> None:
+        """The job ends within a step. Perhaps since another rank was stopped, of which this one has not heard yet."""
+        if self._source is not None and self.exchange.connected:
+            with suppress(*ACTS):
+                self._taking(self._late_rounds(), self._source)
+        at = (self._last.step, self._last.epoch)
+        actions = self._would_be({outcome.rule for outcome in self.found}, at)
+        self._report({number for number, action in actions.items() if action}, at[0], self.rank)
+
+    def _late_rounds(self) -> Iterator[Round]:
+        while self.exchange.busy and (found := self.exchange.collect(LATE)) is not None:
+            yield found
+
+    def _do(self, actions: dict[int, str], at: tuple[int, int], source: Source) -> None:
+        try:
+            super()._do(actions, at, source)
+        except RuleViolated:  # the job may catch it
+            self._save()
+            raise
+        except Stopped:
+            # Others may be ended as soon as this rank is, or fail since it is gone.
+            self._over = True
+            self._save()
+            if self._has_others():
+                self.exchange.part(self._packet(source, at, ending=True), SOON)
+            raise
 
     def _look(self, source: Source) -> None:
         if self.memory is not None:
@@ -196,7 +291,7 @@ class Checker(Together):
     def _say(self, message: str) -> None:
         if message not in self.faults:
             self.faults.append(message)
-            sys.stderr.write(f"tspec: {message}\n")
+            say(message)
 
 
 def _inside_update(call: Call) -> bool:

@@ -9,34 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any, Literal, Protocol
 
-
-class Missing(Enum):
-    """Why a value is not there. Only the first is visible to `present`."""
-
-    ABSENT = "absent"
-    NOT_RECORDED = "not recorded"
-    NO_HISTORY = "no history yet"
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """Where the job stands."""
-
-    step: int = 0
-    epoch: int = 0
-    microbatch: int = 0
-    phase: Literal["train", "eval"] = "train"
-
-
-@dataclass(frozen=True, slots=True)
-class Ref:
-    """A value that is a subject: its kind and canonical name on this rank."""
-
-    kind: str
-    name: str
+from tspec.values import Context as Context
+from tspec.values import Missing as Missing
+from tspec.values import Ref as Ref
 
 
 class Unnamed:

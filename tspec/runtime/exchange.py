@@ -8,14 +8,16 @@ carries the rounds, so that they go on while the job's own communication waits f
 from __future__ import annotations
 
 import os
-import pickle
 import threading
+import time
 from collections import deque
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+from tspec.runtime.gathering import Packet
 from tspec.runtime.link import Link
+from tspec.runtime.wire import decode, encode
 
 TIMEOUT = "TSPEC_TIMEOUT"
 """Environment variable: how many seconds a rank waits for the others."""
@@ -28,7 +30,7 @@ SLICE = timedelta(seconds=0.2)
 QUEUE = 10_000
 """So many things that wait for the others' next round mean that they never come."""
 
-Round = list[list[Any]]
+Round = list[list[Packet]]
 """What each rank gave, in order of rank."""
 
 
@@ -42,7 +44,7 @@ class Exchange:
     def __init__(self) -> None:
         self.timeout = float(os.environ.get(TIMEOUT, "60"))
         self.broken = ""
-        self.pending: list[Any] = []
+        self.pending: list[Packet] = []
         """What was given and has not yet come back with what others gave."""
         self._carrier: _Carrier | None = None
 
@@ -69,7 +71,7 @@ class Exchange:
         """Something was given that has not come back."""
         return bool(self.pending)
 
-    def give(self, thing: Any) -> None:
+    def give(self, thing: Packet) -> None:
         """Give something to all ranks, in this rank's next round. Raises Broken."""
         self.pending.append(thing)
         if len(self.pending) > QUEUE:
@@ -89,6 +91,25 @@ class Exchange:
             del self.pending[:count]
             return given
         return None
+
+    def part(self, farewell: Packet, patience: float) -> None:
+        """Give a packet that says that this rank ends, until all have given one; so many seconds at most."""
+        until = time.monotonic() + patience
+        ended: set[int] = set()
+        try:
+            while self.connected and not self.broken:
+                if not self.busy:
+                    self.give(farewell)
+                found = self.collect(max(0.0, until - time.monotonic()))
+                if found is None:
+                    return
+                ended |= {
+                    rank for rank, given in enumerate(found) if any(p.finished for p in given)
+                }
+                if len(ended) == len(found):
+                    return
+        except Broken:
+            return
 
     def close(self) -> None:
         """Let go of the group while its threads can still end."""
@@ -111,7 +132,7 @@ class _Carrier(threading.Thread):
         self.connected = False
         self._group: Any = None
         self._changed = threading.Condition()
-        self._given: list[Any] = []
+        self._given: list[Packet] = []
         self._over: deque[tuple[int, Round]] = deque()
         self._failed = ""
         self._leaves = threading.Event()
@@ -119,7 +140,7 @@ class _Carrier(threading.Thread):
 
     # on the job's side
 
-    def give(self, thing: Any) -> None:
+    def give(self, thing: Packet) -> None:
         """Something for the next round."""
         with self._changed:
             self._given.append(thing)
@@ -149,7 +170,7 @@ class _Carrier(threading.Thread):
             self._group = self._link.connected(self._leaves)
             self.connected = self._group is not None
             while self._group is not None and (given := self._next()) is not None:
-                found = self._round(pickle.dumps(given, protocol=5))
+                found = self._round(encode(given))
                 if found is None:
                     return  # with a collective under way the group cannot be let go
                 with self._changed:
@@ -161,7 +182,7 @@ class _Carrier(threading.Thread):
                 self._failed = str(problem) or type(problem).__name__
                 self._changed.notify_all()
 
-    def _next(self) -> list[Any] | None:
+    def _next(self) -> list[Packet] | None:
         """What was given for the next round; None when the job ends."""
         with self._changed:
             self._changed.wait_for(lambda: self._given or self._leaves.is_set())
@@ -182,7 +203,7 @@ class _Carrier(threading.Thread):
                 size *= 2
             self._slot = min(MOST, size)
             rows = self._gathered(payload, needed)
-        return None if rows is None else [pickle.loads(row[:length]) for length, row in rows]
+        return None if rows is None else [decode(row[:length]) for length, row in rows]
 
     def _gathered(self, payload: bytes, size: int) -> list[tuple[int, bytes]] | None:
         """Length and bytes of what each rank gave, as far as they fit."""

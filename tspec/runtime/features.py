@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from tspec.builtin.features import DOTTED, FEATURES
+from tspec.builtin.numbers import as_float, ratio
 from tspec.runtime.edges import Missing, Source
 from tspec.runtime.folds import fold_list
 from tspec.runtime.reading import of_change
@@ -14,15 +16,10 @@ from tspec.runtime.values import (
     ABSENT,
     NO_HISTORY,
     NOT_RECORDED,
-    as_float,
     conjunction,
     first_missing,
     is_number,
-    ratio,
 )
-
-LISTED = frozenset(("shape", "dtype", "device", "memory_format", "requires_grad", "name"))
-"""Features of which a collection has the list, not one for all."""
 
 
 def feature(tensor: Any, name: str) -> Any:
@@ -37,7 +34,7 @@ def feature(tensor: Any, name: str) -> Any:
         tensor = tuple(tensor.values())
     if isinstance(tensor, tuple):
         present = [item for item in tensor if item is not ABSENT]
-        if name in LISTED:
+        if name in DOTTED:
             return tuple(feature(item, name) for item in present)
         return _as_one(present, name)
     if name == "finite" and is_number(tensor):
@@ -62,7 +59,7 @@ def _as_one(tensors: Sequence[Any], name: str) -> Any:
         return combine_digests(values)
     if name == "norm":
         return math.sqrt(_sum(as_float(value) * as_float(value) for value in values))
-    return fold_list("sum" if name in ("sum", "numel") else name, values)
+    return fold_list(str(FEATURES[name].many), values)
 
 
 def _sum(values: Any) -> float:

@@ -1,28 +1,49 @@
-"""What a running job tells of its violated rules: a line on stderr at the first, and JSON lines in a file."""
+"""What a running job finds: a line on stderr for the first of each rule, JSON lines in a file, and counts beside it."""
 
 from __future__ import annotations
 
+import fcntl
 import json
-import sys
-from collections.abc import Callable
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
 from tspec.runtime.ledger import Declared, Outcome
+from tspec.runtime.say import say
 
 KEPT = 500
 """Findings of one rule that are written; the rest are counted."""
 
 
+SECOND = 1.0
+"""Counts are written at most so often, and whenever something was found."""
+
+
 @dataclass(slots=True)
 class Findings:
-    """The findings of one process. `path` is opened with the first."""
+    """The findings of one process, and what it counted.
+
+    `path` takes a line for each finding as it comes, and stays locked until `close`: so others know that the
+    process lives. A folder that is gone is no error to the job: then nothing is written.
+    """
 
     path: Path | None = None
     callback: Callable[[dict[str, Any]], None] | None = None
     counts: dict[int, int] = field(default_factory=dict)
     _file: TextIO | None = None
+    _saved: float = 0.0
+    _found: bool = False
+    """Something was found since the counts were written."""
+
+    def __post_init__(self) -> None:
+        if self.path is not None:
+            with suppress(OSError):
+                self._file = self.path.open("a", encoding="utf-8")
+                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def add(self, declared: Declared, outcome: Outcome, rank: int) -> None:
         """A rule was violated, and something is due about it."""
@@ -31,19 +52,42 @@ class Findings:
             return
         found = as_dict(declared, outcome, rank, count)
         if count == 1:
-            sys.stderr.write(f"{line_of(found)}\n")
+            say(line_of(found))
         if self.callback is not None:
             self.callback(found)
-        if self.path is not None:
-            if self._file is None:
-                self._file = self.path.open("a", encoding="utf-8")
-            self._file.write(json.dumps(found) + "\n")
-            self._file.flush()
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.write(json.dumps(found) + "\n")
+                self._file.flush()
+            self._found = True
+
+    @property
+    def counted(self) -> Path | None:
+        """The file of counts."""
+        return None if self.path is None else self.path.with_suffix(".counts.json")
+
+    def is_due(self) -> bool:
+        """Whether the counts are to be written now."""
+        if self._file is None:
+            return False
+        return self._found or time.monotonic() - self._saved > SECOND
+
+    def save(self, counted: Mapping[str, Any]) -> None:
+        """Write what was counted, beside the findings; a reader sees all of it or what was there before."""
+        if self.counted is None:
+            return
+        self._saved, self._found = time.monotonic(), False
+        path = self.counted
+        scratch = path.with_name(f".{path.name}")
+        with suppress(OSError):
+            scratch.write_text(json.dumps(counted), encoding="utf-8")
+            os.replace(scratch, path)
 
     def close(self) -> None:
         """No more findings."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):
+                self._file.close()
             self._file = None
 
 
@@ -67,9 +111,9 @@ def as_dict(declared: Declared, outcome: Outcome, rank: int, count: int) -> dict
 
 
 def line_of(found: dict[str, Any]) -> str:
-    """A finding as one line for the terminal: what was read, or else what the rule says."""
+    """A finding in one line for the terminal: what was read, or else what the rule says."""
     subject = f" {found['subject']}" if found["subject"] else ""
     values = ", ".join(f"{text} = {value}" for text, value in found["values"].items())
     said = values or " ".join(str(found["message"]).split())
     where = f"{found['file']}:{found['line']}"
-    return f"tspec: step {found['step']} rank {found['rank']}:{subject} {found['rule']} ({where}): {said}"
+    return f"step {found['step']} rank {found['rank']}:{subject} {found['rule']} ({where}): {said}"

@@ -6,24 +6,22 @@ members or of earlier instances. Both take the fold's name in the language.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tspec.builtin.folds import FOLDS
+from tspec.builtin.numbers import as_float
 from tspec.runtime.edges import Missing
 from tspec.runtime.values import (
     ABSENT,
-    NAN,
     NO_HISTORY,
     NOT_RECORDED,
-    as_float,
     bits,
     conjunction,
     disjunction,
     first_missing,
     is_number,
     missing_in,
-    ratio,
 )
 
 
@@ -38,11 +36,11 @@ def fold_list(name: str, values: Any) -> Any:
     present = [value for value in values if value is not ABSENT]
     if name == "count":
         return next((value for value in present if value.__class__ is Missing), len(present))
-    return _fold(name, present, complete=True)
+    return _fold(name, present)
 
 
-def fold_many(name: str, values: Sequence[Any], complete: bool = True) -> Any:
-    """Fold one value of each member, or of each instance; `complete`: none lacks.
+def fold_many(name: str, values: Sequence[Any]) -> Any:
+    """Fold one value of each member, or of each instance.
 
     `count` counts those that are present, of bools those that are true.
     """
@@ -51,24 +49,22 @@ def fold_many(name: str, values: Sequence[Any], complete: bool = True) -> Any:
         for value in known:
             if value.__class__ is Missing:
                 return value
-        return sum(1 for value in known if value is not False) if complete else NO_HISTORY
-    return _fold(name, values, complete)
+        return sum(1 for value in known if value is not False)
+    return _fold(name, values)
 
 
-def _fold(name: str, values: Sequence[Any], complete: bool) -> Any:
-    decided = _DECIDED_EARLY.get(name)
+def _fold(name: str, values: Sequence[Any]) -> Any:
+    decided = DECIDED_EARLY.get(name)
     if decided is not None:
-        return decided(values if complete else [*values, NO_HISTORY])
+        return decided(values)
     why = first_missing(values)
     if why is not None:
         return why
-    if not complete:
-        return NO_HISTORY
     if not all(map(is_number, values)):
         return NOT_RECORDED
-    if name == "sum":
-        return _sum(values)
-    return _NUMERIC[name](values) if values else NO_HISTORY
+    of = FOLDS[name].of
+    assert of is not None, name
+    return of(values) if values or name == "sum" else NO_HISTORY
 
 
 def _all_bits(values: Sequence[Any]) -> list[Any]:
@@ -93,48 +89,9 @@ def _distinct(values: Sequence[Any]) -> Any:
     return first_missing(values) or True
 
 
-_DECIDED_EARLY: Mapping[str, Callable[[Sequence[Any]], Any]] = {
+DECIDED_EARLY: Mapping[str, Callable[[Sequence[Any]], Any]] = {
     "same": _same,
     "distinct": _distinct,
     "any": disjunction,
     "all": conjunction,
-}
-
-
-def _sum(values: Sequence[Any]) -> Any:
-    if all(value.__class__ is int for value in values):
-        return sum(values)
-    total = 0.0
-    for value in values:
-        total += as_float(value)
-    return total
-
-
-def _mean(values: Sequence[Any]) -> float:
-    return ratio(as_float(_sum(values)), float(len(values)))
-
-
-def _std(values: Sequence[Any]) -> float:
-    middle = _mean(values)
-    total = 0.0
-    for value in values:
-        difference = as_float(value) - middle
-        total += difference * difference
-    return math.sqrt(total / len(values))
-
-
-def _min(values: Sequence[Any]) -> Any:
-    return NAN if any(value != value for value in values) else min(values)
-
-
-def _max(values: Sequence[Any]) -> Any:
-    return NAN if any(value != value for value in values) else max(values)
-
-
-_NUMERIC: Mapping[str, Callable[[Sequence[Any]], Any]] = {
-    "mean": _mean,
-    "std": _std,
-    "min": _min,
-    "max": _max,
-    "spread": lambda values: _max(values) - _min(values),
 }

@@ -2,93 +2,36 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tspec.builtin.functions import FUNCTIONS, Function
 from tspec.runtime.edges import Missing
-from tspec.runtime.values import INF, NAN, NOT_RECORDED, as_float, first_missing, is_number
+from tspec.runtime.values import NOT_RECORDED, first_missing, is_number
 
-ULPS = {
-    "float64": 2.0**-52,
-    "float32": 2.0**-23,
-    "float16": 2.0**-10,
-    "bfloat16": 2.0**-7,
-    "float8_e4m3fn": 2.0**-3,
-    "float8_e4m3fnuz": 2.0**-3,
-    "float8_e5m2": 2.0**-2,
-    "float8_e5m2fnuz": 2.0**-2,
+_FITS: Mapping[str, Callable[[Any], bool]] = {
+    "number": is_number,
+    "text": lambda value: isinstance(value, str),
+    "dtype": lambda value: isinstance(value, str),
 }
-"""The gap between 1 and the next number of each dtype."""
 
 
 def call(name: str, *arguments: Any) -> Any:
-    """A function by its name in the language; missing where an argument is."""
+    """A function by its name in the language; missing where an argument is or does not fit."""
     why = first_missing(arguments)
-    if why is not None:
-        return why
-    if name == "divisible":
-        return _divisible(*arguments)
-    if name in _OF_STRINGS:
-        return (
-            _OF_STRINGS[name](*arguments)
-            if all(isinstance(a, str) for a in arguments)
-            else NOT_RECORDED
-        )
-    (value,) = arguments
-    if name == "ulp" and isinstance(value, str):
-        return ULPS.get(value, NOT_RECORDED)
-    return _OF_NUMBERS[name](value) if is_number(value) else NOT_RECORDED
+    return _of_known(FUNCTIONS[name], arguments) if why is None else why
 
 
-def _divisible(value: Any, by: Any) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_divisible(item, by) for item in value)
-    if not (is_number(value) and is_number(by)):
-        return NOT_RECORDED
-    return by != 0 and math.isfinite(value) and value % by == 0
-
-
-_OF_STRINGS: dict[str, Callable[[str, str], bool]] = {
-    "endswith": str.endswith,
-    "startswith": str.startswith,
-    "matches": lambda text, pattern: re.search(pattern, text) is not None,
-}
-
-
-def _sqrt(x: Any) -> float:
-    return NAN if x < 0 else math.sqrt(x)
-
-
-def _log(x: Any) -> float:
-    if x == 0:
-        return -INF
-    return math.log(x) if x > 0 else NAN
-
-
-def _exp(x: Any) -> float:
-    try:
-        return math.exp(x)
-    except OverflowError:
-        return INF
-
-
-def _whole(function: Callable[[Any], int]) -> Callable[[Any], Any]:
-    """Rounding gives an int; NaN and infinities have none, and stay."""
-    return lambda x: function(x) if math.isfinite(x) else x
-
-
-_OF_NUMBERS: dict[str, Callable[[Any], Any]] = {
-    "abs": abs,
-    "sqrt": _sqrt,
-    "log": _log,
-    "exp": _exp,
-    "ceil": _whole(math.ceil),
-    "floor": _whole(math.floor),
-    "round": _whole(round),
-    "ulp": lambda x: math.ulp(as_float(x)),
-}
+def _of_known(function: Function, arguments: Sequence[Any]) -> Any:
+    if function.maps and isinstance(arguments[0], tuple):
+        return tuple(_of_known(function, (item, *arguments[1:])) for item in arguments[0])
+    of = function.of
+    assert of is not None, function.name
+    for kind, value in zip(function.takes, arguments, strict=True):
+        if not _FITS[kind](value):
+            return NOT_RECORDED
+    found = of(*arguments)
+    return NOT_RECORDED if found is None else found
 
 
 def is_of_class(classes: Any, wanted: Any) -> Any:

@@ -168,10 +168,10 @@ class Gathering:
                 yield (step, self._epochs.get(step, 0)), failed, held
 
     def _forget(self) -> None:
-        """What is long over is asked for no more."""
-        if self._epochs:
-            latest = max(self._epochs)
-            self._epochs = {s: e for s, e in self._epochs.items() if s >= latest - 1000}
+        """What is over is asked for no more."""
+        reached = [known.reached[0] - 1 for known in self._ranks.values()]
+        oldest = min([*reached, *self.failed, *self.held], default=0)
+        self._epochs = {step: epoch for step, epoch in self._epochs.items() if step >= oldest}
         for known in self._ranks.values():
             for number, windows in known.windows.items():
                 known.windows[number] = [one for one in windows if one[0] >= known.reached[0] - 2]

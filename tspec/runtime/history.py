@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
-from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
+from tspec.runtime.sliding import Series
 from tspec.runtime.values import NO_HISTORY
+
+Index = tuple[int, int, int]
+"""Where `over` places an instance: its step, its epoch, the microbatches so far."""
+UNITS = {"step": 0, "epoch": 1, "microbatch": 2}
+
+
+class TimeFold(NamedTuple):
+    """A fold over time: how generated code says what it looks back on."""
+
+    node: int
+    """Which of the rule's nodes that keep state it is."""
+    name: str
+    last: int
+    """How many units the window has, the current one included."""
+    unit: str
+    stride: int = 1
+    """How many units lie between two instances."""
 
 
 class Past:
@@ -14,15 +31,15 @@ class Past:
     Every method is called once for each instance, whatever its verdict.
     """
 
-    __slots__ = ("_begun", "_firsts", "_latest", "_series", "rank")
+    __slots__ = ("_firsts", "_latest", "_series", "rank")
 
     def __init__(self, rank: dict[int, Any]) -> None:
         self.rank = rank
         """The values at the first instance of the rule on this rank, whatever its subjects."""
         self._latest: dict[int, Any] = {}
         self._firsts: dict[int, Any] = {}
-        self._series: dict[int, deque[tuple[int, Any]]] = {}
-        self._begun: dict[int, int] = {}
+        self._series: dict[int, tuple[int, Series]] = {}
+        """The place of each fold's unit in an index, and its values."""
 
     def previous(self, node: int, value: Any) -> Any:
         """The value at the instance before; this one's is kept for the next."""
@@ -38,17 +55,16 @@ class Past:
         """The value at the first instance of the rule on this rank."""
         return self.rank.setdefault(node, value)
 
-    def over(
-        self, node: int, index: int, value: Any, span: tuple[int, int]
-    ) -> tuple[list[Any], bool]:
-        """Values of the instances within the last `span[0]` of a unit, and whether these are all there should be.
+    def over(self, fold: TimeFold, index: Index, value: Any) -> Any:
+        """What a fold over time comes to at this instance."""
+        place = UNITS[fold.unit]
+        found = self._series.get(fold.node)
+        if found is None:
+            series = Series(fold.name, fold.last, fold.stride)
+            found = self._series[fold.node] = (place, series)
+        return found[1].take(index[place], value)
 
-        `span[1]` is the stride in which instances come. Both go to `fold_many`.
-        """
-        length, stride = span
-        begun = self._begun.setdefault(node, index)
-        series = self._series.setdefault(node, deque())
-        series.append((index, value))
-        while series[0][0] <= index - length:
-            series.popleft()
-        return [item for at, item in series if at <= index], begun <= index - length + stride
+    def forget(self, index: Index) -> None:
+        """An index is reached: let go of what no fold over time from here on holds."""
+        for place, series in self._series.values():
+            series.forget(index[place])

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from tspec.builtin.numbers import as_float
 from tspec.runtime.calls import Watched
 from tspec.runtime.edges import Context, Missing, Ref, Source
 from tspec.runtime.functions import device_part, is_of_class
 from tspec.runtime.reading import read_features
 from tspec.runtime.tensors import Seen, handles, replaced
-from tspec.runtime.values import ABSENT, NOT_RECORDED, as_float, equal, is_number
+from tspec.runtime.values import ABSENT, NOT_RECORDED, equal, is_number
 
 _NONE: frozenset[str] = frozenset()
 _Column = tuple[tuple[str, str], Mapping[str, Any], list[Any]]
@@ -407,9 +408,10 @@ def _add(
     source: Source, raw: Mapping[str, Any], known: Mapping[str, Any], names: tuple[str, ...]
 ) -> None:
     """Read more features of the tensors of a column that was read before, at the same instant."""
-    new = [handle for value in raw.values() for handle in handles(value)]
+    new = [handle for subject in known for handle in handles(raw[subject])]
     old = [seen for value in known.values() for seen in _seen_in(value)]
-    for seen, row in zip(old, read_features(source, new, names) if new else (), strict=False):
+    rows = read_features(source, new, names) if new else ()
+    for seen, row in zip(old, rows, strict=True):
         seen.features = {**seen.features, **row}
 
 
@@ -433,9 +435,8 @@ def _reading(
     source: Source, tensors: Sequence[Any], names: tuple[str, ...]
 ) -> Callable[[Any], Seen]:
     """Features of tensors in one batch, to be handed out in order."""
-    read: Iterator[Mapping[str, Any]] = iter(
-        read_features(source, tensors, names) if tensors else ()
-    )
+    rows = read_features(source, tensors, names) if tensors else ()
+    read = iter([row for _, row in zip(tensors, rows, strict=True)])
     return lambda _: Seen(next(read))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
-from tspec.runtime.calls import Log, Pattern, Watched, ancestors
+from tspec.runtime.calls import Pattern, Watched, ancestors
 from tspec.runtime.edges import Call, Context, Source
 from tspec.runtime.instant import Instant
 from tspec.runtime.ledger import Declared
+from tspec.runtime.log import Log
 from tspec.runtime.memory import Memory
 from tspec.runtime.program import Edge, Opening, Program
 from tspec.runtime.state import RuleState
@@ -33,7 +34,12 @@ class Hooks:
         self.late = program.late if ends else {}
         """Events whose calls are looked at only when they return: all of them must (`ends`)."""
         self.rules = [RuleState(declared, logging=logging) for declared in program.rules]
-        self.log = Log()
+        self.log = Log(program.lasting)
+        self._looked_up = {
+            event: {name for number, _ in found for name in program.rules[number].counts}
+            for event, found in program.calls.items()
+        }
+        """Event -> the events whose calls are looked up in the windows that its calls are."""
         self.memory: Memory | None = None
         self.spans: dict[str, Opening] = {}
         self.logging = logging
@@ -91,7 +97,7 @@ class Hooks:
         self._open(span, index, edge, source.context)
         if span == "step":
             self._step_opened = source.seq
-            self._forget()
+            self._forget(source)
         self._last = source.context
 
     def finish(self, source: Source) -> None:
@@ -148,6 +154,7 @@ class Hooks:
         window.at, window.index = opening.at, opening.unit
         if rule.declared.across:
             rule.places.append(opening.at)
+        self.log.open(rule.declared.counts, window.begin)
         rule.open[-1] = window
 
     def close_span(self, e: Edge, number: int) -> Window | None:
@@ -169,6 +176,7 @@ class Hooks:
         edge.microbatches = self._microbatches
         self._in_forward(call, edge)
         self._edges[call.id] = edge
+        self.log.open(self._looked_up.get(call.event, ()), source.seq)
         if call.event in self.program.logged:
             self.log.add(watched)
         return edge
@@ -335,21 +343,29 @@ class Hooks:
         """Look at a rule in a window. A fault of its own disables it; the job goes on."""
         function(self.rules[number], window)
 
-    def _counts(self, edge: Edge) -> bool:
-        """Some rule looks up the calls within this one."""
-        event = "" if edge.call is None else edge.call.event
-        windows = self.program.calls.get(event, ())
-        return any(self.rules[number].declared.counts for number, _ in windows)
-
-    def _forget(self) -> None:
-        """Drop what no open window can ask for."""
-        rules = [rule for rule in self.rules if rule.declared.counts]
-        opened = [window.begin for rule in rules for window in rule.open.values()]
-        opened += [edge.now.seq for edge in self._edges.values() if self._counts(edge)]
-        self.log.forget(min([self._step_opened, *opened]))
+    def _forget(self, source: Source) -> None:
+        """A step begins: drop what no open window can ask for."""
+        calls: dict[str, int] = {}
+        passing: dict[str, int] = {}
+        for declared, begin in self._opened():
+            for names, opened in ((declared.counts, calls), (declared.passing, passing)):
+                for name in names:
+                    opened[name] = min(begin, opened.get(name, begin))
+        self.log.forget(self._step_opened, calls)
+        if self.memory is not None:
+            self.memory.forget(source, self._step_opened, passing)
         step = self._last.step
-        if len(self._places) > 10_000:
-            self._places = {key: value for key, value in self._places.items() if key[0] >= step}
+        self._places = {key: value for key, value in self._places.items() if key[0] >= step}
+
+    def _opened(self) -> Iterator[tuple[Declared, int]]:
+        """Rules with the begin of each of their windows that is open, or will be: the call runs."""
+        for rule in self.rules:
+            for window in rule.open.values():
+                yield rule.declared, window.begin
+        for edge in self._edges.values():
+            event = "" if edge.call is None else edge.call.event
+            for number, _ in self.program.calls.get(event, ()):
+                yield self.program.rules[number], edge.now.seq
 
 
 def _due(declared: Declared, context: Context, span: tuple[str, int] | None) -> bool:

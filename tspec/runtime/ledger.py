@@ -67,8 +67,10 @@ class Declared:
     history: bool = False
     over: str | None = None
     """The kind of which it has one instance for each subject; empty if it has one instance."""
-    counts: bool = False
-    """It looks up the calls of its window."""
+    counts: tuple[str, ...] = ()
+    """The events whose calls it looks up in its window."""
+    passing: tuple[str, ...] = ()
+    """The kinds of subjects that last for a step which it reads."""
 
 
 def step_of(w: Window) -> int:

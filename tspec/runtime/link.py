@@ -44,6 +44,14 @@ class Link:
         meeting = self._meeting_place(names, leaves)
         return None if meeting is None else ProcessGroupGloo(meeting, self.rank, self.world, NEVER)
 
+    def lasting_store(self, leaves: threading.Event) -> Any:
+        """A store that ends with the first rank and not with the job's process group; None if the job ends before."""
+        from torch._C._distributed_c10d import PrefixStore
+
+        store, self._store = self._store, None
+        number = store.add(f"tspec/lasting/{self.rank}", 1)
+        return self._meeting_place(PrefixStore(f"tspec/lasting/{number}", store), leaves)
+
     def _meeting_place(self, names: Any, leaves: threading.Event) -> Any:
         """A store of tspec's own on the first rank's machine; the job's where that has no address."""
         from torch._C._distributed_c10d import TCPStore

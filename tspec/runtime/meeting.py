@@ -20,11 +20,11 @@ class Choice(NamedTuple):
     """One choice of subjects and group, as generated code names it. The fields are those of `Entry`."""
 
     group: Ranks
-    no_group: str
     subjects: tuple[str | None, ...]
-    lasting: tuple[tuple[str, str], ...]
-    passing: bool
-    wanted: tuple[Any, ...]
+    no_group: str = ""
+    lasting: tuple[tuple[str, str], ...] = ()
+    passing: bool = False
+    wanted: tuple[Any, ...] = ()
 
 
 @dataclass(slots=True)
@@ -71,9 +71,16 @@ class Book:
 
     pasts: dict[tuple[int, Ranks, tuple[str | None, ...]], Past] = field(default_factory=dict)
     ranks: dict[int, dict[int, Any]] = field(default_factory=dict)
+    epochs: dict[int, int] = field(default_factory=dict)
+    """The latest epoch of each rank."""
 
     def past(self, entry: Entry) -> Past:
-        """The look-backs of an instance on a rank."""
+        """The look-backs of an instance on a rank. With the first of an epoch, what no window needs is let go."""
+        if entry.index[1] > self.epochs.get(entry.rank, -1):
+            self.epochs[entry.rank] = entry.index[1]
+            for (rank, _, _), one in self.pasts.items():
+                if rank == entry.rank:
+                    one.forget(entry.index)
         key = (entry.rank, entry.group, entry.subjects)
         found = self.pasts.get(key)
         if found is None:

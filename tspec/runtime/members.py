@@ -7,13 +7,12 @@ from typing import Any
 
 from tspec.runtime.edges import Missing
 from tspec.runtime.folds import fold_many
-from tspec.runtime.history import Past
+from tspec.runtime.history import Index, Past, TimeFold
 from tspec.runtime.values import ABSENT, NO_HISTORY, NOT_RECORDED
 
 Leaves = Sequence[Any]
 """The leaves of each member; None for one that has not the instance."""
 Pasts = Sequence[Past | None]
-UNITS = {"step": 0, "epoch": 1, "microbatch": 2}
 
 
 def leaf(members: Leaves, place: int) -> list[Any]:
@@ -73,19 +72,15 @@ def first_on_rank(pasts: Pasts, node: int, values: Sequence[Any]) -> list[Any]:
 
 def over(
     pasts: Pasts,
-    indices: Sequence[tuple[int, int, int] | None],
+    indices: Sequence[Index | None],
     values: Sequence[Any],
-    fold: tuple[int, str],
-    span: tuple[int, str, int],
+    fold: TimeFold,
 ) -> list[Any]:
-    """A fold over time on each member. `fold` is the node and the fold's name, `span` (length, unit, stride)."""
-    node, name = fold
-    length, unit, stride = span
+    """A fold over time on each member."""
     results: list[Any] = []
     for past, index, value in zip(pasts, indices, values, strict=True):
         if past is None or index is None:
             results.append(NO_HISTORY)
             continue
-        series, complete = past.over(node, index[UNITS[unit]], value, (length, stride))
-        results.append(fold_many(name, series, complete))
+        results.append(past.over(fold, index, value))
     return results

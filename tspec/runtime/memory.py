@@ -63,10 +63,14 @@ class Memory:
                     new.append((kind, name))
         return new
 
-    def forget(self, before: int) -> None:
-        """Drop passing subjects that came before an instant."""
+    def forget(self, source: Source, before: int, opened: Mapping[str, int]) -> None:
+        """Drop passing subjects that came before an instant and are gone.
+
+        `opened` is where the earliest window begins that may still hold subjects of a kind.
+        """
         for kind, born in self.births.items():
-            old = [name for name, at in born.items() if at < before]
+            there, since = set(source.subjects(kind)), min(before, opened.get(kind, before))
+            old = [name for name, at in born.items() if at < since and name not in there]
             for name in old:
                 del born[name]
                 for key, column in self.kept.items():

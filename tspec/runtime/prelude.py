@@ -1,5 +1,6 @@
 """All that generated modules name."""
 
+from tspec.builtin.numbers import INF, NAN
 from tspec.runtime.calls import Pattern, own
 from tspec.runtime.checker import Checker
 from tspec.runtime.claims import call_only_during, change_only_during, contains, in_order
@@ -7,9 +8,11 @@ from tspec.runtime.edges import Ref
 from tspec.runtime.features import cast_feature, change_feature, feature
 from tspec.runtime.folds import fold_list
 from tspec.runtime.functions import call, is_of_class
+from tspec.runtime.history import TimeFold
 from tspec.runtime.install import Installed
 from tspec.runtime.ledger import Declared, Response
 from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, GroupSpec, WatchSpec
+from tspec.runtime.log import Lasting
 from tspec.runtime.meeting import Choice, Joint
 from tspec.runtime.members import (
     constant,
@@ -23,8 +26,6 @@ from tspec.runtime.members import (
 )
 from tspec.runtime.program import Program
 from tspec.runtime.values import (
-    INF,
-    NAN,
     NOT_RECORDED,
     at_least,
     at_most,
@@ -60,10 +61,12 @@ __all__ = [
     "GroupSpec",
     "Installed",
     "Joint",
+    "Lasting",
     "Pattern",
     "Program",
     "Ref",
     "Response",
+    "TimeFold",
     "WatchSpec",
     "at_least",
     "at_most",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tspec.runtime.calls import Kept, Pattern, Watched
 from tspec.runtime.instant import Instant, Want
 from tspec.runtime.ledger import Declared
+from tspec.runtime.log import Lasting
 from tspec.runtime.meeting import Joint
 from tspec.runtime.windows import Place
 
@@ -79,3 +80,5 @@ class Program:
     """Kinds of lasting subjects of rules across ranks."""
     late: Mapping[str, Sequence[Pattern]] = field(default_factory=dict)
     """Events of which nothing is read when a call begins, with the patterns of the windows that they are."""
+    lasting: Mapping[str, Lasting] = field(default_factory=dict)
+    """Event -> what windows that may outlast a step look up of its calls."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tspec.builtin.features import FEATURES
 from tspec.runtime.edges import Missing, Source
 
 if TYPE_CHECKING:
@@ -99,17 +100,7 @@ def cut_feature(tensor: torch.Tensor, feature: str, cut: str) -> Any:
         dim = int(cut)
         if not -values.dim() <= dim < values.dim():
             return Missing.NOT_RECORDED
-    reduce = _ALONG.get(feature)
+    reduce = FEATURES[feature].along
     if reduce is None or values.shape[dim] == 0:
         return Missing.NOT_RECORDED
     return tuple(reduce(values, dim).reshape(-1).tolist())
-
-
-_ALONG: Mapping[str, Callable[[Any, int], Any]] = {
-    "norm": lambda values, dim: values.norm(dim=dim),
-    "mean": lambda values, dim: values.mean(dim),
-    "sum": lambda values, dim: values.sum(dim),
-    "min": lambda values, dim: values.amin(dim),
-    "max": lambda values, dim: values.amax(dim),
-    "std": lambda values, dim: values.std(dim, correction=0),
-}

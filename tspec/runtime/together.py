@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from tspec.runtime.actions import Checks, RuleViolated, Stopped, strongest
@@ -16,6 +15,7 @@ from tspec.runtime.meeting import Book, Entry, evidence, instances, settle, sett
 from tspec.runtime.memory import Memory
 from tspec.runtime.pace import Pace
 from tspec.runtime.program import Program
+from tspec.runtime.say import say
 from tspec.runtime.state import RuleState
 
 ENDING = ("stop", "rollback", "raise")
@@ -54,7 +54,7 @@ class Together(Hooks):
         """Something to know that is no fault of tspec's: once."""
         if message not in self._noted:
             self._noted.add(message)
-            sys.stderr.write(f"tspec: {message}\n")
+            say(message)
 
     # deciding
 
@@ -223,7 +223,7 @@ class Together(Hooks):
             raise RuleViolated(f"step {at[0]}: {where} is violated")
         if action == "rollback":
             self.stopped += ", which asks for a rollback: no good state is kept yet to go back to"
-        sys.stderr.write(f"tspec: rank {source.rank}: {self.stopped}\n")
+        say(f"rank {source.rank}: {self.stopped}")
         raise Stopped
 
     def _would_be(self, failed: set[int], at: tuple[int, int]) -> dict[int, str]:

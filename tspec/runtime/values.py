@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Any
 
+from tspec.builtin.numbers import as_float, ratio
 from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.tensors import Seen
 
 ABSENT = Missing.ABSENT
 NOT_RECORDED = Missing.NOT_RECORDED
 NO_HISTORY = Missing.NO_HISTORY
-INF = math.inf
-NAN = math.nan
 
 
 def is_number(value: Any) -> bool:
     """An int or a float; bools are no numbers."""
     kind = value.__class__
     return kind is float or kind is int
-
-
-def as_float(a: Any) -> float:
-    """A number as float64; an integer beyond its range is an infinity."""
-    try:
-        return float(a)
-    except OverflowError:
-        return INF if a > 0 else -INF
 
 
 def missing_in(value: Any) -> Missing | None:
@@ -234,15 +224,6 @@ def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], An
 plus = _arithmetic(lambda a, b: a + b)
 minus = _arithmetic(lambda a, b: a - b)
 times = _arithmetic(lambda a, b: a * b)
-
-
-def ratio(x: float, y: float) -> float:
-    """IEEE division."""
-    if y != 0.0:
-        return x / y
-    if x == 0.0 or math.isnan(x):
-        return NAN
-    return math.copysign(INF, x) * math.copysign(1.0, y)
 
 
 quotient = _arithmetic(lambda a, b: ratio(as_float(a), as_float(b)))

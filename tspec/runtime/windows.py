@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tspec.runtime.calls import Log, Pattern, Watched, outermost
+from tspec.runtime.calls import Pattern, Watched, outermost
 from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.instant import PASSING, CutOff, Instant
+from tspec.runtime.log import Log
 from tspec.runtime.values import NOT_RECORDED
 
 At = tuple[int, int]
@@ -181,7 +182,7 @@ class Window:
             return None
         self.earlier = [
             other.id
-            for other in self.log.of(pattern.events)
+            for other in self.log.of_step(pattern.events)
             if other.begin < call.begin
             and other.step == call.step
             and self.is_window(other, pattern, wanted)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tspec.diagnostics import Diagnostic, Related
 from tspec.source import Source, Span
 from tspec.syntax import nodes
-from tspec.syntax.editions import EDITIONS
+from tspec.syntax.editions import EDITIONS, NEWEST
 
 
 def arrange(items: Sequence[nodes.Node]) -> nodes.File:
@@ -53,7 +53,7 @@ def _edition(items: Sequence[nodes.Node], source: Source, whole: bool) -> Iterat
                 "the file does not say in which edition of the language it is written",
                 place,
                 source,
-                hint=f"write `edition {EDITIONS[-1]}` as the first line",
+                hint=f"write `edition {NEWEST}` as the first line",
             )
     elif edition.year not in EDITIONS:
         known = " and ".join(str(year) for year in EDITIONS)

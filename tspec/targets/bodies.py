@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from tspec.plan.events import is_windows_call
 from tspec.plan.model import Plan, RulePlan
 from tspec.plan.reads import Column
-from tspec.plan.walk import holds_tensors, plain, variables, walk
 from tspec.resolve import rules as r
 from tspec.resolve import types as t
+from tspec.resolve.queries import variables
 from tspec.resolve.text import text
-from tspec.resolve.types import PASSING
+from tspec.resolve.types import PASSING, holds_tensors, plain
+from tspec.resolve.walk import expressions
 from tspec.targets.joints import Joints, is_leaf
 from tspec.targets.literals import comment, identifier, literal
-from tspec.targets.scalars import Scalars
+from tspec.targets.scalars import Scalars, waits
 
 INDENT = "    "
 
@@ -30,6 +31,8 @@ class Body:
     joint: tuple[str, ...]
     read: tuple[str, ...]
     """The texts of the leaves."""
+    times: tuple[tuple[str, str], ...] = ()
+    """Constants that it names, with the Python for them."""
 
 
 @dataclass
@@ -58,38 +61,41 @@ def body(plan: Plan, rule: RulePlan) -> Body:
     scalars = Scalars(plan, rule, hoisting=loops)
     writer = _Writer(scalars)
     early = _group_is_of_call(rule.rule)
-    if early:
+    if early is not None:
         scalars.variables.update(dict.fromkeys(early, "w.call"))
         _group(writer)
-        writer.put("rule.grouped(w, group)")
+        if early:
+            writer.put("rule.grouped(w, group)")
     for place, clause in enumerate(rule.rule.subjects):
         _loop(writer, clause, place)
     _filter(writer)
-    if rule.rule.across and not early:
+    if rule.rule.across and early is None:
         _group(writer)
-    joint = Joints(rule.rule.window.every)
+    joint = Joints(rule.number, rule.rule.window.every)
     if rule.alone:
         _decide(writer)
         statements: tuple[str, ...] = ()
     else:
         statements = tuple(_leaves(writer, joint))
-    head = tuple(INDENT + line for line in _head(scalars))
+    head = tuple(INDENT + line for line in _head(scalars, counted=bool(early)))
     name = f"r{rule.number}_{identifier(rule.rule.qualified)}"
     expected = (
-        set(walk(rule.rule.expect.condition)) if isinstance(rule.rule.expect, r.Holds) else set()
+        set(expressions(rule.rule.expect.condition))
+        if isinstance(rule.rule.expect, r.Holds)
+        else set()
     )
     read = tuple(
         _spelled(frame, expr) if expr in expected and _reads(expr) else ""
         for frame, expr in joint.leaves
     )
-    return Body(name, (*head, *writer.lines), statements, read)
+    return Body(name, (*head, *writer.lines), statements, read, tuple(joint.times))
 
 
 def _reads(expr: r.Expr) -> bool:
     """It comes from the job, and not from the spec alone."""
     return any(
         isinstance(node, (r.Ambient, r.Variable, r.WindowCall, r.LastCall, r.Subjects, r.Calls))
-        for node in walk(expr)
+        for node in expressions(expr)
     )
 
 
@@ -97,10 +103,11 @@ def _spelled(frame: str, expr: r.Expr) -> str:
     return f"old({text(expr)})" if frame == "was" else text(expr)
 
 
-def _head(s: Scalars) -> Iterator[str]:
+def _head(s: Scalars, counted: bool) -> Iterator[str]:
+    """What is read before the loops. The group of a `counted` call is needed also without subjects."""
     yield "now, end, was = w.now, w.end, w.was"
     kind = first_kind(s.rule)
-    if kind is not None:
+    if kind is not None and not counted:
         yield f"if not now.subjects({literal(kind)}):"
         yield f"{INDENT}return"
     first = s.rule.reads.of("first")
@@ -217,16 +224,16 @@ def _filter(w: _Writer) -> None:
         w.put("w.at = at")
 
 
-def _group_is_of_call(rule: r.Rule) -> tuple[str, ...]:
-    """The variable of the window's call, where the group depends on nothing else."""
+def _group_is_of_call(rule: r.Rule) -> tuple[str, ...] | None:
+    """The variable of the window's call, if there is one, where the group depends on nothing else; else None."""
     own = tuple(one.variable for one in rule.subjects if is_windows_call(one, rule))
     named = {
-        name
+        each.name
         for one in rule.across
         if isinstance(one, r.GroupField)
-        for name in variables(one.value)
+        for each in variables(one.value)
     }
-    return own if rule.across and named <= set(own) else ()
+    return own if rule.across and named <= set(own) else None
 
 
 def _group(w: _Writer) -> None:
@@ -259,10 +266,14 @@ def _decide(w: _Writer) -> None:
         w.put(
             f"when = False if w.idle else {code}" if s.rule.guard is not None else f"when = {code}"
         )
-        w.put(f"expect = {_claim(s)} if when is True else False")
+        w.put("expect = False")
+        w.put("if when is True:")
+        w.depth += 1
+        _expect(w)
+        w.depth -= 1
         when = "when"
     else:
-        w.put(f"expect = {_claim(s)}")
+        _expect(w)
         when = "True"
     names = _subject_names(w, 'f"#{w.at[1]}"')
     w.put(f"if rule.decide(w, {names}, {when}, expect):")
@@ -270,13 +281,22 @@ def _decide(w: _Writer) -> None:
     shown = "".join(
         f"({literal(text(expr))}, {s.code(expr, 'end')}), "
         for expr in _evidence(rule)
-        if not _whole_tensor(expr)
+        if not holds_tensors(expr.type)
     )
     w.put(f"rule.violated(w, {names}, ({shown.rstrip()}))")
 
 
-def _whole_tensor(expr: r.Expr) -> bool:
-    return holds_tensors(expr.type)
+def _expect(w: _Writer) -> None:
+    """What the claim comes to. What a message will show is read once, into variables."""
+    s, expect = w.scalars, w.scalars.rule.rule.expect
+    if isinstance(expect, r.Holds):
+        for expr in dict.fromkeys(_operands(expect.condition, eager=True)):
+            code = s.code(expr, "end")
+            if "(" in code and not holds_tensors(expr.type):
+                name = f"v{len(s.bound)}_{identifier(text(expr))[:40]}"
+                w.put(f"{name} = {code}")
+                s.bound["end", expr] = name
+    w.put(f"expect = {_claim(s)}")
 
 
 def _evidence(rule: r.Rule) -> list[r.Expr]:
@@ -286,21 +306,26 @@ def _evidence(rule: r.Rule) -> list[r.Expr]:
     return []
 
 
-def _operands(expr: r.Expr) -> Iterator[r.Expr]:
+def _operands(expr: r.Expr, eager: bool = False) -> Iterator[r.Expr]:
+    """The operands of a claim. `eager`: only those that are read whatever the others are."""
     match expr:
         case r.Constant() | r.Variable() | r.ListDisplay() | r.WindowCall():
             return
-        case r.And(items=items) | r.Or(items=items):
+        case r.And(items=items):
+            for place, item in enumerate(items):
+                if not (eager and waits(item, place)):
+                    yield from _operands(item, eager)
+        case r.Or(items=items):
             for item in items:
-                yield from _operands(item)
+                yield from _operands(item, eager)
         case r.Not(value=value):
-            yield from _operands(value)
+            yield from _operands(value, eager)
         case r.Implies(left=left, right=right) | r.Compare(left=left, right=right):
-            yield from _operands(left)
-            yield from _operands(right)
+            yield from _operands(left, eager)
+            yield from _operands(right, eager)
         case r.Member(item=item, collection=collection):
-            yield from _operands(item)
-            yield from _operands(collection)
+            yield from _operands(item, eager)
+            yield from _operands(collection, eager)
         case _:
             yield expr
 
@@ -345,14 +370,20 @@ def _leaves(w: _Writer, joint: Joints) -> Iterator[str]:
     leaves = "(" + "".join(f"{code}, " for code in codes).rstrip() + ")"
     event = rule.window.event
     wanted = "".join(f"{s.code(one.value, 'now')}, " for one in event.filters) if event else ""
-    group = "group, why" if rule.across else "(w.rank,), ''"
     lasting = "".join(f"{one}, " for one in w.lasting).rstrip()
     names = _subject_names(w, "None")
-    passing = bool(w.passing)
     idle = "None if w.idle else " if s.rule.guard is not None else ""
     w.put(f"leaves = {idle}{leaves}")
-    chosen = f"Choice({group}, {names}, ({lasting}), {passing}, ({wanted.rstrip()}))"
-    w.put(f"rule.take(w, {chosen}, leaves)")
+    said = {
+        "group": "group" if rule.across else "(w.rank,)",
+        "no_group": "why" if rule.across else "",
+        "subjects": names,
+        "lasting": f"({lasting})" if lasting else "",
+        "passing": "True" if w.passing else "",
+        "wanted": f"({wanted.rstrip()})" if wanted else "",
+    }
+    chosen = ", ".join(f"{name}={code}" for name, code in said.items() if code)
+    w.put(f"rule.take(w, Choice({chosen}), leaves)")
     yield from (INDENT + line for line in joint.statements)
     yield f"{INDENT}return {whens}, {expects}"
 

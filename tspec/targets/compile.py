@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tspec.plan.build import build
@@ -12,8 +14,10 @@ from tspec.plan.events import fields_of
 from tspec.plan.model import Plan, RulePlan
 from tspec.resolve import rules as r
 from tspec.resolve.text import claim_text
+from tspec.resources import stable
 from tspec.targets.bodies import INDENT, Body, body, comment_of
 from tspec.targets.hooks import declared, hooks, windows_of
+from tspec.targets.layout import laid_out
 from tspec.targets.literals import comment, literal
 from tspec.targets.scalars import NotCompiled
 from tspec.targets.watched import watched
@@ -29,15 +33,21 @@ class CannotCompile(Exception):
 
 
 def compile_program(
-    program: r.Program, *, target: str = "torch", given: Mapping[str, object] | None = None
+    program: r.Program,
+    *,
+    target: str = "torch",
+    given: Mapping[str, object] | None = None,
+    root: Path | None = None,
 ) -> str:
-    """The Python text of the hooks of a program; the same input gives the same text.
+    """The Python text of the hooks of a program; the same rules give the same text in every folder.
 
+    Files are named relative to `root`, the project's folder (the working folder if there is none).
     `given` says what is known of the job: `{"tp": 1}` leaves out rules that look across `tp` alone.
     Raises CannotCompile for an unknown target and for rules without code.
     """
     if target not in TARGETS:
         raise CannotCompile(f"there is no target `{target}`; there is {', '.join(TARGETS)}")
+    program = _placed(program, (root or Path.cwd()).resolve())
     plan = build(program, given or {})
     bodies, refused = {}, []
     for one in plan.rules:
@@ -50,11 +60,22 @@ def compile_program(
     return _render(program, plan, bodies)
 
 
+def _placed(program: r.Program, root: Path) -> r.Program:
+    """The program with names of files that are the same on every machine."""
+    return replace(
+        program,
+        rules=tuple(
+            replace(rule, source=replace(rule.source, path=stable(rule.source.path, root)))
+            for rule in program.rules
+        ),
+    )
+
+
 def _render(program: r.Program, plan: Plan, bodies: Mapping[int, Body]) -> str:
     points = hooks(plan, {number: one.name for number, one in bodies.items()})
     sources = sorted({one.rule.source.path for one in plan.rules})
     text = _template().render(
-        files=comment(", ".join(sources)) or "no rules",
+        files=[comment(source) for source in sources] or ["no rules"],
         patterns=[
             {
                 "number": one.number,
@@ -82,9 +103,13 @@ def _render(program: r.Program, plan: Plan, bodies: Mapping[int, Body]) -> str:
         passing=literal(plan.passing),
         firsts=literal(plan.firsts),
         kinds=literal(plan.kinds),
+        lasting=[
+            (literal(event), literal(one.filters), literal(one.fields), literal(one.first))
+            for event, one in plan.lasting.items()
+        ],
         watch=repr(watched(program.vocabulary, plan)),
     )
-    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+    return "\n".join(laid_out(line.rstrip() for line in text.splitlines())) + "\n"
 
 
 def _calls(plan: Plan) -> dict[str, list[tuple[int, int]]]:
@@ -100,16 +125,17 @@ def _calls(plan: Plan) -> dict[str, list[tuple[int, int]]]:
 
 
 def _rule(one: RulePlan, text: Body) -> dict[str, object]:
-    said = _expectation(one.rule)
+    text_of = _expectation(one.rule) or f"expect {claim_text(one.rule.expect)}"
     return {
         "number": one.number,
         "name": text.name,
         "where": comment_of(one.rule),
-        "doc": comment(one.rule.doc.replace("\n", " ")) or comment(one.rule.qualified),
+        "doc": comment((one.rule.doc or text_of).replace("\n", " ")),
         "lines": text.lines or (f"{INDENT}pass",),
         "joint": text.joint,
+        "times": text.times,
         "read": literal(text.read),
-        "declared": declared(one, one.rule.doc or said or f"expect {claim_text(one.rule.expect)}"),
+        "declared": declared(one, one.rule.doc or text_of),
     }
 
 

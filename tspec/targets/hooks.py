@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -77,8 +78,8 @@ def windows_of(plan: Plan, event: str) -> list[int]:
 def _begin(plan: Plan, names: dict[int, str], event: str, suffix: str) -> Hook:
     before = _of_event(plan, event, "before")
     opening = [one for one in _of_event(plan, event, "during", "calls") if needs_begin(one)]
-    lines = ["e = job.begin_call(call, source)"]
-    lines += [f"job.count(e, P{number})" for number in windows_of(plan, event)]
+    head = ["e = job.begin_call(call, source)"]
+    lines = [f"job.count(e, P{number})" for number in windows_of(plan, event)]
     for one in before:
         lines += _looked_at(plan, one, "before", "e.now")
     for one in opening:
@@ -87,13 +88,14 @@ def _begin(plan: Plan, names: dict[int, str], event: str, suffix: str) -> Hook:
     lines += _hold(opening, plan, event)
     for one in before:
         lines += _run(one, names)
+    lines = [*head, *_shared(plan, [*before, *opening], lines)]
     return Hook(f"begin_{suffix}", "job, call, source", comment(f"{event} begins."), tuple(lines))
 
 
 def _end(plan: Plan, names: dict[int, str], event: str, suffix: str) -> Hook:
     closing = _of_event(plan, event, "during", "calls", "after")
-    lines = ["e = job.end_call(call, source)"]
-    lines += ["if e is None:", f"{INDENT}return"]
+    head = ["e = job.end_call(call, source)", "if e is None:", f"{INDENT}return"]
+    lines: list[str] = []
     for one in closing:
         lines += _looked_at(plan, one, "close_window", "e.now")
     lines += _readings(plan, event)
@@ -101,6 +103,7 @@ def _end(plan: Plan, names: dict[int, str], event: str, suffix: str) -> Hook:
     for one in closing:
         lines += _run(one, names)
     lines.append("job.leave(e)")
+    lines = [*head, *_shared(plan, closing, lines)]
     return Hook(f"end_{suffix}", "job, call, source", comment(f"{event} returns."), tuple(lines))
 
 
@@ -138,8 +141,11 @@ def _opening(plan: Plan, one: RulePlan) -> Iterator[str]:
         yield f"{INDENT}else:"
         indent = INDENT * 2
     yield f"{indent}job.open_window(e, {number}, {pattern})"
-    yield f"{indent}e.now.want({literal_wants(one.reads.of('was')) or '()'})"
-    yield f"{indent}e.now.keep({_kept(one)})"
+    columns, kept = literal_wants(one.reads.of("was")), _kept(one)
+    if columns:
+        yield f"{indent}e.now.want({columns})"
+    if kept:
+        yield f"{indent}e.now.keep({kept})"
 
 
 def _idle(plan: Plan, one: RulePlan, guarded: bool) -> str:
@@ -148,7 +154,7 @@ def _idle(plan: Plan, one: RulePlan, guarded: bool) -> str:
     if one.rule.across:
         reasons.append(f"not job.has_group(e, {one.number}, {_axes(one)})")
     if guarded and one.guard is not None:
-        reasons.append(f"{_guard(plan, one, 'e')} is False")
+        reasons.append(f"{_guard(plan, one)} is False")
     return " or ".join(reasons)
 
 
@@ -171,12 +177,14 @@ def _due(plan: Plan, one: RulePlan, window: str, now: str) -> Iterator[str]:
     if one.guard is None and columns is None:
         return
     yield f"if w{number} is not None:"
+    indent = INDENT
     if one.guard is not None:
-        yield f"{INDENT}w{number}.idle = {_guard(plan, one, f'w{number}')} is False"
-        yield f"{INDENT}if not w{number}.idle:"
-        yield from _want(one, now, columns or "()", INDENT * 2)
-    else:
-        yield from _want(one, now, columns or "()", INDENT)
+        yield f"{INDENT}w{number}.idle = {_guard(plan, one)} is False"
+        indent = INDENT * 2
+        if columns is not None:
+            yield f"{INDENT}if not w{number}.idle:"
+    if columns is not None:
+        yield from _want(one, now, columns, indent)
 
 
 def _want(one: RulePlan, now: str, columns: str, indent: str) -> Iterator[str]:
@@ -189,11 +197,25 @@ def _want(one: RulePlan, now: str, columns: str, indent: str) -> Iterator[str]:
     yield f"{indent}{INDENT}{now}.want({columns})"
 
 
-def _guard(plan: Plan, one: RulePlan, window: str) -> str:
+def _guard(plan: Plan, one: RulePlan) -> str:
     """Python for the part of a condition that reads context and the call alone."""
     assert one.guard is not None
-    own = {c.variable: f"{window}.call" for c in one.rule.subjects if is_windows_call(c, one.rule)}
-    return Scalars(plan, one, own, window=window).code(one.guard, f"{window}.now")
+    own = {c.variable: "e.call" for c in one.rule.subjects if is_windows_call(c, one.rule)}
+    return Scalars(plan, one, own, window="e").code(one.guard, "e.now")
+
+
+def _shared(plan: Plan, rules: list[RulePlan], lines: list[str]) -> Iterator[str]:
+    """The lines of a hook, in which a guard that several rules have is evaluated once, before them."""
+    guards = Counter(_guard(plan, one) for one in rules if one.guard is not None)
+    names = {
+        guard: f"g{place}"
+        for place, guard in enumerate(guard for guard, count in guards.items() if count > 1)
+    }
+    yield from (f"{name} = {guard}" for guard, name in names.items())
+    for line in lines:
+        for guard, name in names.items():
+            line = line.replace(f"{guard} is False", f"{name} is False")
+        yield line
 
 
 def literal_wants(columns: tuple[Column, ...]) -> str | None:
@@ -235,26 +257,31 @@ def _span(plan: Plan, names: dict[int, str], span: str) -> Hook:
         lines += _due(plan, one, f"job.close_span(e, {one.number})", "e.now")
     opened: list[str] = []
     for one in rules:
-        columns = literal_wants(one.reads.of("was")) or "()"
+        columns, kept = literal_wants(one.reads.of("was")), _kept(one)
         idle = _idle(plan, one, False)
         unless = f" and (job.logging or not ({idle}))" if idle else ""
-        lines += [f"o{one.number} = job.opens(e, {one.number}){unless}", f"if o{one.number}:"]
-        kept = _kept(one)
-        lines += [f"{INDENT}e.now.want({columns})", f"{INDENT}e.next.keep({kept})"]
+        lines.append(f"o{one.number} = job.opens(e, {one.number}){unless}")
+        if columns or kept:
+            lines.append(f"if o{one.number}:")
+        if columns:
+            lines.append(f"{INDENT}e.now.want({columns})")
+        if kept:
+            lines.append(f"{INDENT}e.next.keep({kept})")
         opened += [f"if o{one.number}:", f"{INDENT}job.open_span(e, {one.number})"]
     for one in rules:
         lines += _run(one, names)
     lines += ["if e.next is None:", f"{INDENT}return", *opened]
     lines.append("e.next.hold()")
+    lines = list(_shared(plan, rules, lines))
     doc = "The run begins or ends." if span == "run" else f"A {span} ends, and the next one begins."
     return Hook(f"at_{span}", "job, e", doc, tuple(lines))
 
 
 def _kept(one: RulePlan) -> str:
-    """Kinds and context that `old` will ask for."""
+    """Kinds and context that `old` will ask for, as arguments; nothing if there are none."""
     kinds = tuple(sorted({kind for frame, kind in one.reads.kinds if frame == "was"}))
     ambients = tuple(sorted({name for frame, name in one.reads.ambients if frame == "was"}))
-    return f"{literal(kinds)}, {literal(ambients)}"
+    return f"{literal(kinds)}, {literal(ambients)}" if kinds or ambients else ""
 
 
 def declared(one: RulePlan, text: str) -> str:
@@ -282,7 +309,8 @@ def declared(one: RulePlan, text: str) -> str:
         "when": rule.when is not None,
         "history": one.history,
         "over": _over(rule),
-        "counts": any(True for _ in counted(rule)),
+        "counts": tuple(sorted({event for one in counted(rule) for event in one.events})),
+        "passing": tuple(sorted({kind for _, kind in one.reads.kinds if kind in PASSING})),
     }
     said = {
         name: value for name, value in tail.items() if value or (name == "over" and value == "")
@@ -308,5 +336,11 @@ def _over(rule: r.Rule) -> str | None:
 
 def _response(response: r.Response) -> str:
     among = None if response.among is None else (response.among.count, response.among.unit)
-    values = (response.action, response.consecutive, response.frequent, among)
-    return f"Response({', '.join(map(literal, values))})"
+    values = {
+        "action": response.action,
+        "consecutive": response.consecutive,
+        "frequent": response.frequent,
+        "among": among,
+    }
+    said = {name: value for name, value in values.items() if value is not None}
+    return f"Response({', '.join(f'{name}={literal(value)}' for name, value in said.items())})"

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tspec.plan.events import looks_back
-from tspec.plan.reads import is_first_sample
-from tspec.plan.walk import walk
 from tspec.resolve import rules as r
-from tspec.resolve import types as t
-from tspec.targets.literals import literal
+from tspec.resolve.queries import looks_back, names_call, reads_entities_only
+from tspec.resolve.text import text
+from tspec.resolve.walk import walk
+from tspec.targets.literals import comment, literal
 from tspec.targets.scalars import ARITHMETIC, COMPARE, NotCompiled
 
 
 def is_leaf(expr: r.Expr) -> bool:
     """One rank reads it at one instant: no look-back and no fold over the group in it."""
-    return not any(
-        looks_back(node)
-        or isinstance(node, r.Transpose)
-        or (isinstance(node, r.Fold) and node.scope != "list")
-        for node in walk(expr)
+    return not looks_back(expr) and not any(
+        isinstance(part, r.Transpose) or (isinstance(part, r.Fold) and part.scope == "group")
+        for part in walk(expr)
     )
 
 
@@ -31,10 +28,16 @@ def is_leaf(expr: r.Expr) -> bool:
 class Joints:
     """The statements of one rule's joint decision, and the leaves that each rank sends."""
 
+    rule: int
+    """The rule's number."""
     every: r.Duration | None
+    times: list[tuple[str, str]] = field(default_factory=list)
+    """Constants of the module that say what folds over time look back on."""
     leaves: dict[tuple[str, r.Expr], int] = field(default_factory=dict)
     """(frame, expression) -> place among the leaves."""
     statements: list[str] = field(default_factory=list)
+    bound: int = 0
+    """How many variables there are."""
     nodes: int = 0
     made: dict[tuple[str, r.Expr], str] = field(default_factory=dict)
 
@@ -51,7 +54,8 @@ class Joints:
 
     def bind(self, code: str) -> str:
         """A new variable for a list."""
-        name = f"v{len(self.statements)}"
+        name = f"v{self.bound}"
+        self.bound += 1
         self.statements.append(f"{name} = {code}")
         return name
 
@@ -64,6 +68,9 @@ class Joints:
         if isinstance(expr, r.Constant):
             return self.bind(f"constant(members, {literal(expr.value)})")
         if is_leaf(expr):
+            self.statements.append(
+                f"# {comment(f'old({text(expr)})' if frame == 'was' else text(expr))}"
+            )
             return self.bind(f"leaf(members, {self.leaf(expr, frame)})")
         match expr:
             case r.Old(value=value):
@@ -73,11 +80,7 @@ class Joints:
                 return self.bind(f"previous(pasts, {self.node()}, {inner})")
             case r.First(value=value):
                 inner = self.lower(value, frame)
-                of_call = any(
-                    isinstance(one, r.Variable) and isinstance(one.type, t.CallOf)
-                    for one in walk(value)
-                )
-                function = "first_on_rank" if of_call else "first"
+                function = "first_on_rank" if names_call(value) else "first"
                 return self.bind(f"{function}(pasts, {self.node()}, {inner})")
             case r.Fold():
                 return self._fold(expr, frame)
@@ -97,8 +100,15 @@ class Joints:
             raise NotCompiled("a fold over time without a duration")
         count, unit = expr.over.count, expr.over.unit
         stride = self.every.count if self.every is not None and self.every.unit == unit else 1
-        span = f"({count}, {literal(unit)}, {stride})"
-        return self.bind(f"over(pasts, indices, {inner}, ({self.node()}, {name}), {span})")
+        node = self.node()
+        time = f"T{self.rule}_{node}"
+        self.times.append(
+            (
+                time,
+                f"TimeFold(node={node}, name={name}, last={count}, unit={literal(unit)}, stride={stride})",
+            )
+        )
+        return self.bind(f"over(pasts, indices, {inner}, {time})")
 
     def _operator(self, expr: r.Expr, frame: str) -> str:
         match expr:
@@ -150,4 +160,4 @@ def _places(count: int) -> str:
 
 def sends_first_sample(expr: r.Expr) -> bool:
     """`first(x)` that is a leaf."""
-    return isinstance(expr, r.First) and is_first_sample(expr.value)
+    return isinstance(expr, r.First) and reads_entities_only(expr.value)

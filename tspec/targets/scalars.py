@@ -12,11 +12,14 @@ from typing import Any
 
 from tspec.plan.events import fields_of, is_windows_call
 from tspec.plan.model import Plan, RulePlan
-from tspec.plan.reads import feature_key, is_first_sample
-from tspec.plan.walk import is_collection, plain, walk
+from tspec.plan.reads import feature_key
 from tspec.resolve import rules as r
 from tspec.resolve import types as t
-from tspec.targets.literals import literal
+from tspec.resolve.queries import reads_entities_only
+from tspec.resolve.text import text
+from tspec.resolve.types import is_collection, plain
+from tspec.resolve.walk import expressions
+from tspec.targets.literals import identifier, literal
 
 COMPARE = {
     "==": "equal",
@@ -53,13 +56,19 @@ class Scalars:
     hoisted: dict[tuple[str, r.Expr], tuple[str, str]] = field(default_factory=dict)
     """(frame, expression) -> the variable that holds its value, and the Python for it."""
 
+    bound: dict[tuple[str, r.Expr], str] = field(default_factory=dict)
+    """(frame, expression) -> the variable that holds its value for these subjects."""
+
     def code(self, expr: r.Expr, frame: str) -> str:
         """The Python expression for a value. Raises NotCompiled."""
+        if (frame, expr) in self.bound:
+            return self.bound[frame, expr]
         if self.hoisting and _is_invariant(expr):
             key = (frame, expr)
             if key not in self.hoisted:
                 code = self.direct(expr, frame)
-                self.hoisted[key] = (f"h{len(self.hoisted)}", code)
+                name = f"h{len(self.hoisted)}_{_prefix(frame)}{identifier(text(expr))[:40]}"
+                self.hoisted[key] = (name, code)
             return self.hoisted[key][0]
         return self.direct(expr, frame)
 
@@ -72,7 +81,8 @@ class Scalars:
 
     def column(self, frame: str, kind: str, name: str) -> str:
         """The variable that holds a column; it is read at the top of the function."""
-        return self.columns.setdefault((frame, kind, name), f"c{len(self.columns)}")
+        said = f"c{len(self.columns)}_{_prefix(frame)}{identifier(kind)}_{identifier(name)}"
+        return self.columns.setdefault((frame, kind, name), said)
 
     def pattern(self, event: r.EventPattern, frame: str) -> str:
         """A pattern and the values of its filters, as two arguments."""
@@ -86,6 +96,11 @@ class Scalars:
             return True
         clauses = [one for one in self.rule.rule.subjects if is_windows_call(one, self.rule.rule)]
         return isinstance(expr, r.Variable) and any(one.variable == expr.name for one in clauses)
+
+
+def _prefix(frame: str) -> str:
+    """How the name of a variable says at which instant it was read, if not at the end."""
+    return {"was": "old_", "end.begun": "first_", "was.begun": "old_first_"}.get(frame, "")
 
 
 _HOISTED = (
@@ -105,7 +120,7 @@ def _is_invariant(expr: r.Expr) -> bool:
     """Worth computing once: no variable is in it, and no feature of the call, which is read when asked for."""
     if isinstance(expr, (r.Constant, r.WindowCall)):
         return False
-    nodes = tuple(walk(expr))
+    nodes = tuple(expressions(expr))
     if any(isinstance(node, r.Variable) for node in nodes):
         return False
     if any(isinstance(node, r.Feature) for node in nodes) and any(
@@ -126,15 +141,19 @@ def _arguments(s: Scalars, items: tuple[r.Expr, ...], frame: str) -> str:
 def _one_by_one(s: Scalars, items: tuple[r.Expr, ...], frame: str) -> str:
     """Arguments of `both`; those that read tensors are computed only if none before is false."""
     codes = [s.code(item, frame) for item in items]
-    late = [place > 0 and _reads_tensors(item) for place, item in enumerate(items)]
     return ", ".join(
-        f"lambda: {code}" if waits and "(" in code else code
-        for code, waits in zip(codes, late, strict=True)
+        f"lambda: {code}" if waits(item, place) and "(" in code else code
+        for place, (code, item) in enumerate(zip(codes, items, strict=True))
     )
 
 
+def waits(item: r.Expr, place: int) -> bool:
+    """Whether an item of an `and` is read only if none before is false."""
+    return place > 0 and _reads_tensors(item)
+
+
 def _reads_tensors(expr: r.Expr) -> bool:
-    return any(isinstance(node, (r.Feature, r.Fold)) for node in walk(expr))
+    return any(isinstance(node, (r.Feature, r.Fold)) for node in expressions(expr))
 
 
 def _ambient(s: Scalars, e: r.Ambient, frame: str) -> str:
@@ -213,7 +232,7 @@ def _old(s: Scalars, e: r.Old, frame: str) -> str:
 
 
 def _first(s: Scalars, e: r.First, frame: str) -> str:
-    if not is_first_sample(e.value):
+    if not reads_entities_only(e.value):
         raise NotCompiled("first(x) of an instance in a place that looks at one instant")
     return s.code(e.value, frame if frame.endswith(".begun") else f"{frame}.begun")
 

@@ -6,12 +6,15 @@ A change is a function from a part of a rule to other parts; `CHANGES` orders th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
+from tspec.builtin.folds import FOLDS
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Axis, Duration, Expr, Holds, Rule, Window
 from tspec.resolve.text import finite_number, pattern_text, text
+from tspec.resolve.walk import operands, rebuild
 from tspec.source import Span
 from tspec.why.conditions import span_of
 
@@ -105,31 +108,19 @@ def _is_finite(expr: Expr) -> bool:
     return finite_number(expr) is not None
 
 
-def _below(expr: Expr) -> list[Expr]:
-    """The parts right below, in the order of their fields."""
-    found: list[Expr] = []
-    for each in fields(expr):
-        value = getattr(expr, each.name)
-        items = value if isinstance(value, tuple) else (value,)
-        found += [item for item in items if isinstance(item, rules.Expr)]
-    return found
+def _below(expr: Expr) -> tuple[Expr, ...]:
+    """The expressions right below that are changed: those in filters are not."""
+    if isinstance(expr, rules.Restrict):
+        return (expr.collection,)
+    if isinstance(expr, rules.Subjects | rules.LastCall | rules.Calls):
+        return ()
+    return tuple(operands(expr))
 
 
 def _with(expr: Expr, place: int, part: Expr) -> Expr:
-    """The expression with another part in a place."""
-    parts = _below(expr)
-    parts[place] = part
-    left = iter(parts)
-    changed: dict[str, Any] = {}
-    for each in fields(expr):
-        value = getattr(expr, each.name)
-        if isinstance(value, rules.Expr):
-            changed[each.name] = next(left)
-        elif isinstance(value, tuple):
-            changed[each.name] = tuple(
-                next(left) if isinstance(item, rules.Expr) else item for item in value
-            )
-    return replace(expr, **changed)
+    """The expression with another part in a place of `_below`."""
+    places = count()
+    return rebuild(expr, lambda each: part if next(places) == place else each)
 
 
 def _negated(expr: Expr) -> Iterator[Expr]:
@@ -181,15 +172,9 @@ def _threshold(expr: Expr) -> Iterator[Expr]:
             yield replace(expr, value=number)
 
 
-_FOLDS: Mapping[str, Any] = {
-    "any": "all", "all": "any", "min": "max", "max": "min", "same": "distinct",
-    "distinct": "same",
-}  # fmt: skip
-
-
 def _fold(expr: Expr) -> Iterator[Expr]:
-    if isinstance(expr, rules.Fold) and expr.name in _FOLDS:
-        yield replace(expr, name=_FOLDS[expr.name])
+    if isinstance(expr, rules.Fold) and (other := FOLDS[expr.name].mutant) is not None:
+        yield replace(expr, name=other)
 
 
 def _look_back(expr: Expr) -> Iterator[Expr]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from tspec.builtin.features import OF_ELEMENTS
 from tspec.resolve import scripted, types
 from tspec.resolve.rules import EventDeclaration, FieldDeclaration, Vocabulary
 from tspec.resolve.scripted import Called, Named, Said, Script, Statement, TensorSaid
@@ -32,9 +33,6 @@ from tspec.trace.model import (
     Tensor,
     Trace,
 )
-
-CONTENTS = frozenset({"digest", "norm", "mean", "std", "min", "max", "sum", "finite", "zeros"})
-"""Features that change only with what the tensor holds."""
 
 
 class CannotPlay(Exception):
@@ -212,7 +210,7 @@ class _Rank:
         """The tensor with one more feature said; new contents get a new digest."""
         known = dict(self.tensors.get((subject, field), {}))
         before = self.state[subject].get(field)
-        if name in CONTENTS:
+        if name in OF_ELEMENTS:
             known.pop("digest", None)
         elif isinstance(before, Tensor):
             known.setdefault("digest", before.digest)

@@ -66,7 +66,7 @@ def run(test: TestDeclaration, program: Program, known: Mapping[str, Rule]) -> R
 
 
 def trace_of(test: TestDeclaration, program: Program) -> Trace:
-    """The trace of a test. Raises CannotPlay for a script, TraceError for a recording."""
+    """The trace of a test. Raises CannotPlay for a script, TraceError for a recording, also a damaged one."""
     if test.script is not None:
         return play(test.script, program.vocabulary)
     # Only tests of recordings need pyarrow, which takes 0.4 s.
@@ -74,4 +74,11 @@ def trace_of(test: TestDeclaration, program: Program) -> Trace:
 
     clauses = (each for each in test.node.clauses if isinstance(each, nodes.Trace))
     path = next(clauses, None)
-    return read_trace(Path(test.source.path).parent / path.path.value if path else Path())
+    folder = Path(test.source.path).parent / path.path.value if path else Path()
+    trace = read_trace(folder)
+    for stream in trace.streams:
+        if stream.ending is not None and stream.ending.damage is not None:
+            raise TraceError(
+                f"`{folder}`: the recording of rank {stream.rank} is {stream.ending.words}"
+            )
+    return trace

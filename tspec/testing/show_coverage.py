@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from tspec.printable import visible
 from tspec.testing.coverage import Coverage, Covered
 from tspec.why.place import place
 
@@ -24,7 +25,9 @@ def _rule(covered: Covered) -> Iterator[str]:
     yield f"{covered.rule.qualified}: {numbers or 'no instance'}"
     for gap in covered.gaps:
         said = f"  {place(gap.source, gap.span)} {gap.code} {gap.message}"
-        yield from textwrap.wrap(said, WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+        yield from textwrap.wrap(
+            visible(said), WIDTH, subsequent_indent="    ", break_on_hyphens=False
+        )
 
 
 def summary(coverage: Coverage) -> list[str]:
@@ -87,7 +90,7 @@ def as_lcov(coverage: Coverage) -> str:
     """LCOV: a rule is a function that was hit as often as it was decided, a condition a branch."""
     lines: list[str] = []
     for path in dict.fromkeys(each.rule.source.path for each in coverage.rules):
-        lines += ["TN:tspec", f"SF:{path}"]
+        lines += ["TN:tspec", f"SF:{visible(path)}"]
         for each in coverage.rules:
             if each.rule.source.path == path:
                 lines += _lcov(each)

@@ -11,12 +11,11 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
+from tspec.builtin.features import FEATURES
 from tspec.trace.model import Tensor
 
 NUMEL = 10_000
 """Enough for a fraction of zeros to be said to a hundredth of a percent."""
-
-_NUMBERS = ("norm", "mean", "std", "min", "max", "sum")
 
 
 def digest_of(*where: object) -> int:
@@ -28,7 +27,11 @@ def tensor(said: Mapping[str, Any], fresh: int, number: int) -> Tensor:
     """The tensor with these features; `fresh` is its digest if none is said, `number` its object."""
     numel = _numel(said)
     norm = said.get("norm")
-    finite = all(math.isfinite(said[name]) for name in _NUMBERS if name in said)
+    finite = all(
+        row.is_finite(said[row.name])
+        for row in FEATURES.values()
+        if row.is_finite is not None and row.name in said
+    )
     zeros = said.get("zeros", 1.0 if norm == 0 else 0.0)
     if norm is None:
         norm = (0.0 if zeros == 1 else 1.0) if said.get("finite", finite) else math.nan

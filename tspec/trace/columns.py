@@ -9,8 +9,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-FORMAT = 1
-"""Grows when a reader of today could misread what is written."""
+from tspec import __version__
+from tspec.builtin.features import FEATURES as features
+
+FORMAT = 2
+"""Grows when a reader of today could misread what is written. Earlier ones are still read.
+
+1: a plain Arrow stream. 2: each batch has a header with a checksum, and so has `meta.json`.
+"""
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
 """For strings of which a job has few; each is written once."""
@@ -51,23 +57,19 @@ VALUE = (
 `list` (its length in `int`, and a row for each `item`, counted from 0: lists that hold tensors) or
 the name of a `Missing`."""
 
+_KINDS = {
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "bool": pa.bool_(),
+    "string": NAMES,
+    "shape": pa.list_(pa.int64()),
+}
 FEATURES = (
-    ("digest", pa.int64()),
-    ("norm", pa.float64()),
-    ("mean", pa.float64()),
-    ("std", pa.float64()),
-    ("min", pa.float64()),
-    ("max", pa.float64()),
-    ("sum", pa.float64()),
-    ("finite", pa.bool_()),
-    ("zeros", pa.int64()),
-    ("numel", pa.int64()),
-    ("shape", pa.list_(pa.int64())),
-    ("dtype", NAMES),
-    ("device", NAMES),
-    ("memory_format", NAMES),
-    ("requires_grad", pa.bool_()),
-    ("name", pa.string()),
+    # Names of tensors hardly repeat.
+    *(
+        (row.name, pa.string() if row.name == "name" else _KINDS[row.kind])
+        for row in features.values()
+    ),
     ("object", pa.int64()),
 )
 """The features of a tensor, named as in `tspec.trace.model.Tensor`."""
@@ -75,5 +77,7 @@ FEATURES = (
 COLUMNS = (*HEAD, *VALUE, *FEATURES)
 
 SCHEMA = pa.schema(
-    [pa.field(name, kind) for name, kind in COLUMNS], metadata={"tspec.trace": str(FORMAT)}
+    [pa.field(name, kind) for name, kind in COLUMNS],
+    metadata={"tspec.trace": str(FORMAT), "tspec": __version__},
 )
+"""Its metadata say the format and the version of tspec that wrote it, in every format."""

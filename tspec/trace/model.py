@@ -6,18 +6,14 @@ where it can change; the value of a field at an instant is what was last sampled
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Literal
 
-
-class Missing(Enum):
-    """Why a value is not there. Only the first is visible to `present`."""
-
-    ABSENT = "absent"
-    NOT_RECORDED = "not recorded"
-    NO_HISTORY = "no history yet"
+from tspec.values import Context as Context
+from tspec.values import Missing as Missing
+from tspec.values import Phase as Phase
+from tspec.values import Ref as Ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +36,8 @@ class Tensor:
     finite: bool | None = None
     zeros: int | None = None
     numel: int | None = None
+    absmax: float | None = None
+    nans: int | None = None
     shape: tuple[int, ...] | None = None
     dtype: str | None = None
     device: str | None = None
@@ -47,14 +45,6 @@ class Tensor:
     requires_grad: bool | None = None
     name: str | None = None
     object: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ref:
-    """A value that is a subject: its kind and canonical name on the same rank."""
-
-    kind: str
-    name: str
 
 
 Value = (
@@ -65,18 +55,6 @@ Value = (
 
 A class is a string of its dotted paths along the method resolution order, joined by one blank, most
 derived first, so that `isinstance` is a look into it."""
-
-Phase = Literal["train", "eval"]
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What is known at every instant."""
-
-    step: int = 0
-    epoch: int = 0
-    microbatch: int = 0
-    phase: Phase = "train"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +126,67 @@ Record = Begin | End | Sample | Boundary | Finish
 
 
 @dataclass(frozen=True, slots=True)
+class Damage:
+    """The first batch of a file that does not hold what was written. Nothing from there on is read."""
+
+    batch: int
+    """Its number. Batch 0 is the schema; each later one is what was flushed at once, mostly a step."""
+    offset: int
+    """Where it begins in the file, in bytes."""
+    step: int | None
+    """The step of its first record, or None if that cannot be read."""
+    what: str
+    """What is wrong with it."""
+
+
+How = Literal["finished", "stopped", "limit", "cut off", "torn", "damaged"]
+"""`finished`: the last record is the run's end. `stopped`: the recording was closed and the run did not
+finish, as where the script raised. `limit`: the recording reached its size limit. `cut off`: the
+process was killed between two batches, or still runs. `torn`: it was killed within a batch.
+`damaged`: the file was changed after it was written.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the recording of one process ends. Only a `finished` one is the whole run."""
+
+    how: How
+    step: int | None = None
+    """The step of the last record that is read; 0 is before the first step, None without a record."""
+    torn: int = 0
+    """Bytes at the end of the file that are no whole batch."""
+    damage: Damage | None = None
+    """Where reading ended, if the file is damaged."""
+
+    @property
+    def words(self) -> str:
+        """The ending in words: `cut off, 1,234 bytes torn`."""
+        if self.damage is not None:
+            at = self.damage
+            step = "" if at.step is None else f", step {at.step}"
+            return f"damaged from batch {at.batch} on (byte {at.offset:,}{step}): {at.what}"
+        if self.torn:
+            return f"cut off, {self.torn:,} bytes torn"
+        words = {"stopped": "no normal end", "limit": "ended at its size limit"}
+        return words.get(self.how, self.how)
+
+
+@dataclass(frozen=True, slots=True)
 class Stream:
     """What one process recorded, in order of `seq`."""
 
     rank: int
     records: tuple[Record, ...]
-    torn: int = 0
-    """Bytes cut off at the tail, because the process was killed while it wrote them."""
+    ending: Ending | None = None
+    """None of a stream that was made in memory."""
     worker: int | None = None
     """A data-loader worker of that rank: not a rank of its own."""
+
+    @property
+    def torn(self) -> int:
+        """Bytes cut off at the tail, because the process was killed while it wrote them."""
+        return 0 if self.ending is None else self.ending.torn
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,3 +201,15 @@ class Trace:
     def stream(self, rank: int) -> Stream | None:
         """The stream of that rank, or None if it was not recorded."""
         return next((s for s in self.streams if s.rank == rank and s.worker is None), None)
+
+
+def missing_ranks(recorded: Iterable[int], world: int) -> tuple[range, ...]:
+    """The ranks of a job of `world` ranks that are not among the recorded ones, as few ranges."""
+    held = sorted({rank for rank in recorded if 0 <= rank < world})
+    edges = zip([-1, *held], [*held, world], strict=True)
+    return tuple(range(low + 1, high) for low, high in edges if low + 1 < high)
+
+
+def ranks_in_words(ranks: range) -> str:
+    """`rank 3`, or `ranks 3-9`."""
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]}-{ranks[-1]}"

@@ -32,7 +32,7 @@ def read_part(folder: Path | str, part: Part) -> Trace:
     """The trace without other calls and without samples of nothing that is read. Raises TraceError."""
     tables = open_tables(folder)
     streams = tuple(
-        Stream(table.rank, _records(table.rows, part), table.torn)
+        Stream(table.rank, _records(table.rows, part), table.ending)
         for table in tables.streams
         if table.worker is None
     )

@@ -1,11 +1,10 @@
 """Reading a trace: all its records as values, or the Arrow tables of its streams for queries.
 
-A stream that its process left half written is read up to the last whole batch; the rest is counted.
+A stream is read up to its last whole batch, or to the first that is damaged; its ending says which.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,13 +14,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from tspec.trace.columns import FEATURES, FORMAT, SCHEMA
+from tspec.trace.columns import FEATURES
 from tspec.trace.errors import TraceError
+from tspec.trace.meta import MOST_RANKS, read_meta
 from tspec.trace.model import (
     Begin,
     Boundary,
     Context,
     End,
+    Ending,
     Finish,
     Missing,
     Record,
@@ -32,6 +33,7 @@ from tspec.trace.model import (
     Trace,
     Value,
 )
+from tspec.trace.rows import rows_of
 from tspec.trace.values import decode
 
 _STREAM = re.compile(r"rank-(\d+)(?:\.worker-(\d+))?\.arrow")
@@ -41,16 +43,26 @@ _FEATURE_NAMES = tuple(name for name, _ in FEATURES)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One stream as an Arrow table of `tspec.trace.columns.SCHEMA`, in order of its records."""
+    """One stream as an Arrow table of `tspec.trace.columns.SCHEMA`, in order of its records.
+
+    It holds what comes before the end, or before where the file is torn or damaged.
+    """
 
     rank: int
     worker: int | None
     path: Path
     rows: pa.Table
-    torn: int
-    """Bytes at the tail that are no whole batch."""
-    closed: bool
-    """The recording was ended, not cut off."""
+    ending: Ending
+
+    @property
+    def torn(self) -> int:
+        """Bytes at the tail that are no whole batch."""
+        return self.ending.torn
+
+    @property
+    def closed(self) -> bool:
+        """The recording was ended, not cut off."""
+        return self.ending.how in ("finished", "stopped", "limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +78,7 @@ def read_trace(folder: Path | str) -> Trace:
     """All that a folder of streams holds. Raises TraceError if there is none, or none can be read."""
     tables = open_tables(folder)
     streams = tuple(
-        Stream(table.rank, records_of(table.rows), table.torn, table.worker)
+        Stream(table.rank, records_of(table.rows), table.ending, table.worker)
         for table in tables.streams
     )
     return Trace(streams, tables.world, tables.meta)
@@ -84,83 +96,21 @@ def open_tables(folder: Path | str, columns: Collection[str] | None = None) -> T
     found = [(match, path) for path in folder.iterdir() if (match := _STREAM.fullmatch(path.name))]
     if not found:
         raise TraceError(f"no trace in `{folder}`: it holds no `rank-*.arrow`")
+    meta = read_meta(folder)
     streams = [
         _table(int(match[1]), int(match[2]) if match[2] else None, path, columns)
         for match, path in found
     ]
     streams.sort(key=lambda table: (table.rank, -1 if table.worker is None else table.worker))
-    world, meta = _read_meta(folder / "meta.json")
     ranks = max(table.rank for table in streams) + 1
-    return Tables(tuple(streams), max(world, ranks), meta)
+    return Tables(tuple(streams), max(meta.world, ranks), meta.texts)
 
 
-def _read_meta(path: Path) -> tuple[int, Mapping[str, str]]:
-    try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-        number, world, meta = int(said["format"]), int(said["world"]), dict(said["meta"])
-    except FileNotFoundError:
-        return 0, {}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise TraceError(f"`{path}` is not a trace's `meta.json`: {error!r}") from error
-    if number > FORMAT:
-        raise TraceError(f"`{path}` says format {number}; this tspec reads up to {FORMAT}")
-    return world, {str(key): str(value) for key, value in meta.items()}
-
-
-# --- one stream ---------------------------------------------------------------------------------
-
-
-def _table(
-    rank: int, worker: int | None, path: Path, columns: Collection[str] | None = None
-) -> Table:
-    try:
-        size = path.stat().st_size
-        held = pa.memory_map(str(path)).read_buffer() if size else pa.py_buffer(b"")
-    except OSError as error:
-        raise TraceError(f"cannot read `{path}`: {error.strerror}") from error
-    whole, closed = whole_length(held)
-    if whole == 0:
-        rows = SCHEMA.empty_table()
-        rows = rows if columns is None else rows.select([n for n in SCHEMA.names if n in columns])
-        return Table(rank, worker, path, rows, size, False)
-    try:
-        held = held.slice(0, whole)
-        _check_schema(pa.ipc.open_stream(held).schema, path)
-        fields = (
-            None if columns is None else [n for n, c in enumerate(SCHEMA.names) if c in columns]
-        )
-        stream = pa.ipc.open_stream(held, options=pa.ipc.IpcReadOptions(included_fields=fields))
-        # The batches' dictionaries grow; one table has one of each.
-        rows = stream.read_all().unify_dictionaries()
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise TraceError(f"`{path}` is damaged: {error}") from error
-    return Table(rank, worker, path, rows, size - whole, closed)
-
-
-def _check_schema(schema: pa.Schema, path: Path) -> None:
-    said = (schema.metadata or {}).get(b"tspec.trace", b"")
-    if said.isdigit() and int(said) > FORMAT:
-        raise TraceError(f"`{path}` is of format {int(said)}; this tspec reads up to {FORMAT}")
-    if not schema.equals(SCHEMA):
-        raise TraceError(f"`{path}` is an Arrow stream, but not of a tspec trace")
-
-
-def whole_length(held: pa.Buffer) -> tuple[int, bool]:
-    """Length of the longest beginning that is whole batches, and whether the stream's end follows."""
-    source = pa.BufferReader(held)
-    messages = pa.ipc.MessageReader.open_stream(source)
-    whole = 0
-    while True:
-        try:
-            kind = messages.read_next_message().type
-        except StopIteration:
-            # Either the end-of-stream mark (8 bytes), or simply no more bytes.
-            closed = held.size - whole == 8 and source.tell() == held.size
-            return (held.size if closed else whole), closed
-        except (pa.ArrowException, OSError):
-            return whole, False
-        if kind in ("schema", "record batch"):
-            whole = source.tell()
+def _table(rank: int, worker: int | None, path: Path, columns: Collection[str] | None) -> Table:
+    if rank >= MOST_RANKS:
+        raise TraceError(f"`{path}` is of no rank: a job has at most {MOST_RANKS:,}")
+    read = rows_of(path, columns)
+    return Table(rank, worker, path, read.rows, read.ending)
 
 
 # --- records ------------------------------------------------------------------------------------

@@ -12,7 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tspec.printable import visible
+from tspec.trace.model import Ending, missing_ranks, ranks_in_words
 from tspec.trace.read import Table, open_tables
+from tspec.trace.sizes import in_words
 
 WIDTH = 80
 _READ = ("place", "tag", "what", "subject", "field", "step", "epoch")
@@ -28,11 +31,7 @@ class StreamSummary:
     worker: int | None
     records: int
     bytes: int
-    torn: int
-    finished: bool
-    """The run ended normally: the stream holds its `Finish`."""
-    closed: bool
-    """The recording was ended; False where the process was killed."""
+    ending: Ending
     steps: tuple[int, int] | None
     epochs: tuple[int, int] | None
 
@@ -55,10 +54,10 @@ class Summary:
     groups: tuple[str, ...]
 
     @property
-    def missing_ranks(self) -> tuple[int, ...]:
+    def missing_ranks(self) -> tuple[range, ...]:
         """Ranks of the job of which there is no stream."""
-        held = {stream.rank for stream in self.streams if stream.worker is None}
-        return tuple(rank for rank in range(self.world) if rank not in held)
+        held = (stream.rank for stream in self.streams if stream.worker is None)
+        return missing_ranks(held, self.world)
 
 
 def summary(folder: Path | str) -> Summary:
@@ -89,8 +88,11 @@ def text(summary: Summary) -> str:
     """A summary as text of at most 80 columns, where names permit."""
     size = sum(stream.bytes for stream in summary.streams)
     records = sum(stream.records for stream in summary.streams)
-    lines = [f"{summary.folder}: {records:,} records, {_size(size)}, {_ranks(summary.world)}"]
-    lines += [f"  {key}: {value}" for key, value in summary.meta.items()]
+    lines = [
+        f"{visible(str(summary.folder))}: {records:,} records, {in_words(size)}, "
+        f"{_ranks(summary.world)}"
+    ]
+    lines += [f"  {visible(f'{key}: {value}')}" for key, value in summary.meta.items()]
     lines += ["", *_stream_lines(summary)]
     lines += _listed("calls by event", _counts(summary.events))
     lines += _listed("subjects by kind", _counts(summary.entities))
@@ -128,9 +130,7 @@ def _stream(table: Table) -> StreamSummary:
         table.worker,
         sum(tags.values()),
         table.path.stat().st_size,
-        table.torn,
-        "finish" in tags,
-        table.closed,
+        table.ending,
         _range(table.rows, "step"),
         _range(table.rows, "epoch"),
     )
@@ -149,14 +149,7 @@ def _by_count(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _ranks(world: int) -> str:
-    return "1 rank" if world == 1 else f"{world} ranks"
-
-
-def _size(size: int) -> str:
-    for unit, worth in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= worth:
-            return f"{size / worth:.1f} {unit}"
-    return f"{size} bytes"
+    return "1 rank" if world == 1 else f"{world:,} ranks"
 
 
 def _stream_lines(summary: Summary) -> list[str]:
@@ -170,13 +163,16 @@ def _stream_lines(summary: Summary) -> list[str]:
             (
                 name,
                 f"{stream.records:,}",
-                _size(stream.bytes),
+                in_words(stream.bytes),
                 _span(stream.steps),
                 _span(stream.epochs),
-                _end(stream),
+                stream.ending.words,
             )
         )
-    rows += [(f"rank {rank}", "-", "-", "-", "-", "not recorded") for rank in summary.missing_ranks]
+    rows += [
+        (ranks_in_words(ranks), "-", "-", "-", "-", "not recorded")
+        for ranks in summary.missing_ranks
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -188,18 +184,11 @@ def _span(ends: tuple[int, int] | None) -> str:
     return "-" if ends is None else f"{ends[0]}-{ends[1]}"
 
 
-def _end(stream: StreamSummary) -> str:
-    if stream.finished:
-        return "finished"
-    said = "no normal end" if stream.closed else "cut off"
-    return f"{said}, {stream.torn:,} bytes torn" if stream.torn else said
-
-
 def _counts(counts: Mapping[str, int]) -> Sequence[str]:
     return [f"{name} {count:,}" for name, count in counts.items()]
 
 
 def _listed(title: str, entries: Iterable[str]) -> list[str]:
-    listed = ", ".join(entries) or "none"
+    listed = ", ".join(map(visible, entries)) or "none"
     wrapped = textwrap.wrap(listed, WIDTH - 2, break_long_words=False, break_on_hyphens=False)
     return ["", f"{title}:", *(f"  {line}" for line in wrapped)]

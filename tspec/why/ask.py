@@ -65,6 +65,8 @@ class Why:
     nearest: tuple[Look, ...]
     stopped: tuple[Stopped, ...]
     missing: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
+    """The ranks of which only a beginning could be read, and why."""
 
 
 def why(rule: Rule, folder: Path, where: Where, shown: int = 3) -> Why:
@@ -84,7 +86,12 @@ def why(rule: Rule, folder: Path, where: Where, shown: int = 3) -> Why:
     nearest = tuple(look(rule, grouped, each.decided) for each, grouped in others[:shown])
     stopped = tuple(_stopped([each for each, _ in others]))
     missing = tuple(_missing(rule, trace)) if not found else ()
-    return Why(rule, counts, len(found), fired, nearest, stopped, missing)
+    damaged = tuple(
+        f"the recording of rank {stream.rank} is {stream.ending.words}"
+        for stream in trace.streams
+        if stream.ending is not None and stream.ending.damage is not None
+    )
+    return Why(rule, counts, len(found), fired, nearest, stopped, missing, damaged)
 
 
 def _stopped(looks: Sequence[Look]) -> Iterator[Stopped]:

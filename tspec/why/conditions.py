@@ -20,15 +20,6 @@ OTHER = 1.0
 UNKNOWN = 2.0
 
 
-def conjuncts(expr: Expr | None) -> tuple[Expr, ...]:
-    """The parts that all have to be true."""
-    if expr is None:
-        return ()
-    if isinstance(expr, rules.And):
-        return tuple(part for item in expr.items for part in conjuncts(item))
-    return (expr,)
-
-
 def leaves(expr: Expr | None) -> tuple[Expr, ...]:
     """The conditions of which a condition is made by `and`, `or`, `not` and `implies`."""
     match expr:

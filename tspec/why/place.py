@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tspec.printable import visible
 from tspec.resources import Folder, shipped
 from tspec.source import Source, Span
 
@@ -16,8 +17,8 @@ def place(source: Source, span: Span) -> str:
     roots = [Path.cwd(), *(shipped(folder).parent for folder in _SHIPPED)]
     for root in roots:
         if path.is_relative_to(root):
-            return f"{path.relative_to(root).as_posix()}:{line}"
-    return f"{source.path}:{line}"
+            return visible(f"{path.relative_to(root).as_posix()}:{line}")
+    return visible(f"{source.path}:{line}")
 
 
 _SHIPPED: tuple[Folder, ...] = ("stdlib", "specs")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tspec.check.verdicts import Decided, Verdict
+from tspec.printable import visible
 from tspec.why.ask import Stopped, Why
 from tspec.why.conditions import OTHER
 from tspec.why.look import Look, stopped_it
@@ -39,6 +40,10 @@ def as_text(found: Why, shown: int) -> str:
         lines += ["", "What stopped the others:"]
         for stopped in found.stopped[:shown]:
             lines += _wrap(_stopped(stopped), "  ")
+    if found.damaged:
+        lines += ["", "Not read:"]
+        for line in found.damaged:
+            lines += _wrap(line, "  ")
     return "\n".join(lines)
 
 
@@ -101,7 +106,7 @@ def where(decided: Decided) -> str:
 
 def _wrap(text: str, indent: str) -> list[str]:
     return textwrap.wrap(
-        text,
+        visible(text),
         WIDTH,
         initial_indent=indent,
         subsequent_indent=indent + "    ",
@@ -119,6 +124,7 @@ def as_plain(found: Why) -> dict[str, Any]:
         "instances": found.total,
         "counts": {str(verdict): number for verdict, number in found.counts.items()},
         "missing": list(found.missing),
+        "damaged": list(found.damaged),
         "fired": [_plain(each) for each in found.fired],
         "nearest": [_plain(each) for each in found.nearest],
         "stopped": [

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from tspec.printable import visible
 from tspec.resolve.rules import Rule
 from tspec.why.explain import Explained
 from tspec.why.place import place
@@ -91,7 +92,11 @@ def _paragraph(text: str) -> Iterable[str]:
 
 def _wrap(text: str, indent: str) -> list[str]:
     return textwrap.wrap(
-        text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+        visible(text),
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
     )
 
 

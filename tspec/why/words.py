@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
+from tspec.builtin.features import FEATURES
+from tspec.builtin.folds import FOLDS
+from tspec.builtin.functions import FUNCTIONS
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Expr, Rule
 from tspec.resolve.text import finite_number, pattern_text, text
@@ -101,9 +104,12 @@ def _responses(rule: Rule) -> str:
 
 
 _ACTIONS = {
-    "warn": "warns", "skip": "skips the update", "rollback": "rolls back", "stop": "stops the job",
+    "warn": "warns",
+    "skip": "skips the update",
+    "rollback": "stops the job (no good state is kept yet to roll back to)",
+    "stop": "stops the job",
     "raise": "raises an error",
-}  # fmt: skip
+}
 
 
 def _response(each: rules.Response) -> str:
@@ -218,14 +224,11 @@ def _over(expr: rules.Fold) -> str:
 
 
 def _function_clause(expr: rules.Function, no: bool) -> str:
-    first = noun(expr.arguments[0])
-    word = {
-        "isinstance": "is a", "endswith": "ends with", "startswith": "begins with",
-        "matches": "matches", "divisible": "is divisible by",
-    }.get(expr.name)  # fmt: skip
-    if word is None:
+    function = FUNCTIONS[expr.name]
+    if function.phrase is None or function.result != "bool":
         return f"{noun(expr)} is {'false' if no else 'true'}"
-    said = f"{first} {word} {noun(expr.arguments[1])}"
+    first, second = map(noun, expr.arguments)
+    said = f"{first} {function.phrase} {second}"
     return f"not ({said})" if no else said
 
 
@@ -290,21 +293,12 @@ def _field(expr: rules.Field) -> str:
 
 
 def _feature(expr: rules.Feature) -> str:
-    words = {
-        "finite": "whether {} is finite", "zeros": "the share of zeros in {}",
-        "numel": "the number of elements of {}", "digest": "the contents of {}",
-        "min": "the smallest of {}", "max": "the largest of {}",
-    }  # fmt: skip
-    return words.get(expr.name, f"the {expr.name} of {{}}").format(noun(expr.tensor))
+    phrase = FEATURES[expr.name].phrase or f"the {expr.name} of {{}}"
+    return phrase.format(noun(expr.tensor))
 
 
 def _fold(expr: rules.Fold) -> str:
-    words = {
-        "count": "the number of", "min": "the smallest of", "max": "the largest of",
-        "std": "the standard deviation of", "mean": "the mean of", "sum": "the sum of",
-        "spread": "the spread of",
-    }  # fmt: skip
-    head = words.get(expr.name)
+    head = FOLDS[expr.name].words
     if head is None:
         return f"whether {clause(expr)}"
     where = " over the ranks" if expr.scope == "group" else _over(expr)
@@ -349,11 +343,12 @@ def _index(expr: rules.Index) -> str:
 
 
 def _function(expr: rules.Function) -> str:
-    words = {"abs": "the size of", "ulp": "the precision of", "sqrt": "the square root of"}
-    word, value = words.get(expr.name), expr.arguments[0]
-    if word is None:
+    function = FUNCTIONS[expr.name]
+    if function.phrase is None or function.result == "bool":
         return f"`{text(expr)}`"
-    return f"{word} ({noun(value)})" if _is_sum(value) else f"{word} {noun(value)}"
+    return function.phrase.format(
+        *(f"({noun(value)})" if _is_sum(value) else noun(value) for value in expr.arguments)
+    )
 
 
 def _constant(expr: rules.Constant) -> str:

@@ -92,3 +92,23 @@ def test_a_rank_is_known_after_its_group_is_gone(tmp_path: Path) -> None:
         dist.destroy_process_group()
         assert (job.rank, job.world) == (0, 1)
         assert job.ambient("loss") is Missing.NO_HISTORY
+
+
+def not_set_up() -> None:
+    raise AssertionError("data parallel group is not initialized")
+
+
+def fails() -> None:
+    raise ValueError("no such axis")
+
+
+def test_a_group_that_fails_is_said_once(group: None, capsys: pytest.CaptureFixture[str]) -> None:
+    groups = (
+        GroupSpec("broken", (f"{__name__}.fails",)),
+        GroupSpec("unset", (f"{__name__}.not_set_up",)),
+    )
+    job = Job(WatchSpec((), groups=groups), [Seen()])
+    with job:
+        assert [job.ranks(axis) for axis in ("broken", "unset") * 2] == [None] * 4
+    said = f"tspec: group broken is not known: {__name__}.fails raised ValueError: no such axis\n"
+    assert capsys.readouterr().err == said

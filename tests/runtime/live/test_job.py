@@ -324,7 +324,7 @@ def test_functions_of_the_script_and_of_later_imports(
     seen, main, argv = Seen(), sys.modules["__main__"], sys.argv
     path = list(sys.path)
     try:
-        assert run_script(str(script), ["--x", "1"], Job(spec, [seen])) == 7
+        assert run_script([str(script), "--x", "1"], Job(spec, [seen])) == 7
     finally:
         sys.modules["__main__"], sys.argv, sys.path[:] = main, argv, path
         sys.modules.pop("late", None)

@@ -12,9 +12,11 @@ from tspec.runtime.live.steps import (
     Clear,
     Fetch,
     Forward,
+    Joined,
     Place,
     Resumed,
     Said,
+    Shadowed,
     Update,
     advance,
     openings,
@@ -124,6 +126,50 @@ def test_evaluation_belongs_to_the_step_before_and_is_no_training() -> None:
     assert advance(place, fetch()).phase == "train"
 
 
+def test_clearing_with_a_loader_opens_no_step() -> None:
+    turn = (fetch(), TRAIN, *PASSES, *update(), CLEAR)
+    evaluation = (Fetch(1, 2, True, training=False), EVAL)
+    seen = run(CLEAR, turn, evaluation, turn, turn)
+    assert steps_of(seen) == {1: "CFFBUCFF", 2: "FFBUC", 3: "FFBUC"}
+
+
+def test_batches_that_are_taken_ahead() -> None:
+    turn = (TRAIN, *PASSES, *update(), CLEAR)
+    seen = run(fetch(), fetch(), turn, fetch(), turn, turn, fetch(2), fetch(2), turn)
+    assert [step for name, step in seen if name == "Update"] == [1, 2, 3, 4]
+    assert steps_of(seen)[3] == "FBUC"
+
+
+def test_several_updates_from_one_batch() -> None:
+    turn = (CLEAR, TRAIN, *PASSES, *update())
+    seen = run(fetch(), turn, turn, fetch(), turn)
+    assert [step for name, step in seen if name == "Update"] == [1, 2, 3]
+
+
+def test_an_evaluation_between_a_batch_and_its_passes_is_no_training() -> None:
+    turn = (TRAIN, *PASSES, *update(), CLEAR)
+    evaluation = (Fetch(1, 2, True, training=False), EVAL, Fetch(1, 2, True, training=False), EVAL)
+    place = reduce(
+        advance, (fetch(), fetch(), *turn, *evaluation, *turn), Place(alive=frozenset({0}))
+    )
+    assert place.feeding == {0}
+    assert (place.epoch, advance(place, evaluation[0]).phase) == (1, "eval")
+
+
+def test_a_forgotten_eval_makes_no_training_loader() -> None:
+    turn = (fetch(), CLEAR, TRAIN, *PASSES, *update())
+    forgotten = (fetch(2, loader=1), Forward(grad=False, training=True))
+    place = reduce(advance, (*turn, *forgotten, *forgotten, *turn), Place(alive=frozenset({0})))
+    assert place.feeding == {0}
+
+
+def test_two_loaders_that_are_read_together_both_train() -> None:
+    teacher = Forward(grad=False, training=True)
+    turn = (fetch(), fetch(2, loader=1), CLEAR, teacher, TRAIN, *PASSES, *update())
+    place = reduce(advance, (*turn, *turn), Place(alive=frozenset({0})))
+    assert (place.feeding, place.step) == ({0, 1}, 2)
+
+
 def test_epochs_are_passes_over_the_training_loader() -> None:
     turn = (CLEAR, TRAIN, *PASSES, *update())
     place = reduce(advance, (fetch(1), *turn, fetch(1), *turn), Place(alive=frozenset({0})))
@@ -177,6 +223,30 @@ def test_a_resumed_job_goes_on_with_its_number() -> None:
     turn = (fetch(), CLEAR, TRAIN, *PASSES, *update())
     seen = run(Resumed(40), turn, turn)
     assert {step for name, step in seen if name == "Update"} == {41, 42}
+
+
+def test_a_rank_that_has_joined_makes_no_steps_until_all_have() -> None:
+    turn = (fetch(), CLEAR, TRAIN, *PASSES, *update())
+    place = reduce(advance, (*turn, *turn), Place(alive=frozenset({0})))
+    joined = advance(place, Joined())
+    assert openings(place, joined) == (("step", 0),)
+    helped = reduce(advance, update(), joined)
+    assert openings(joined, helped) == ()
+    after = advance(helped, Shadowed(3))
+    assert (joined.step, after.step, openings(helped, after)) == (2, 5, ())
+    opened = advance(after, fetch(reading=2))
+    assert dict(openings(after, opened))["step"] == 6
+
+
+def test_shadowed_passes_are_as_many_steps_as_they_would_be_here() -> None:
+    turn = (fetch(), CLEAR, TRAIN, *PASSES, fetch(), TRAIN, *PASSES, *update())
+    place = reduce(advance, turn, Place(alive=frozenset({0})))
+    assert place.microbatch == 2
+    assert advance(advance(place, Joined()), Shadowed(3)).step == 3
+
+
+def test_nothing_closes_before_training() -> None:
+    assert openings(Place(), advance(Place(), Joined())) == ()
 
 
 def test_fine_tuning_in_evaluation_mode_is_training() -> None:

@@ -22,17 +22,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tspec.check.columnar.expressions import inside
+from tspec.builtin.features import FEATURES
 from tspec.check.columnar.facts import load
-from tspec.check.columnar.notes import torn
 from tspec.check.columnar.work import Asked, decide_all
 from tspec.check.verdicts import Decided, Verdicts
 from tspec.resolve import rules as language
 from tspec.resolve.rules import Rule
+from tspec.resolve.walk import parts
 from tspec.trace.model import Trace
-
-_NEEDED = {"zeros": ("zeros", "numel"), "mean": ("mean", "sum", "numel")}
-"""The recorded features that a feature of a rule needs, where it is not that one alone."""
 
 
 def check(
@@ -71,7 +68,7 @@ def check(
         for rule, verdict, reason in grouped
         if verdict == "idle" and reason.startswith("no group")
     )
-    return Verdicts(decided, without, (*idle, *said, *torn(trace), *outcome.notes), counted)
+    return Verdicts(decided, without, (*idle, *said, *outcome.notes), counted, recording.ends_early)
 
 
 def _interpreted(
@@ -89,7 +86,8 @@ def _interpreted(
 def _features(wanted: Sequence[Rule]) -> set[str]:
     found = {"digest", "object"}
     for rule in wanted:
-        for part in inside((rule.subjects, rule.window, rule.when, rule.expect, rule.across)):
+        for part in parts(rule):
             if isinstance(part, language.Feature):
-                found.update(_NEEDED.get(part.name, (part.name,)))
+                row = FEATURES[part.name]
+                found.update((part.name, *row.inputs, *row.inputs_of_many))
     return found

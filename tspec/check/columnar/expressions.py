@@ -6,8 +6,7 @@ tensor is ever a value in a query.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tspec.check.columnar import calls, collections, folds, lookback, operators, state, tensors
@@ -29,8 +28,10 @@ from tspec.check.columnar.shapes import (
 )
 from tspec.check.columnar.sql import integer, number, text
 from tspec.resolve import rules
+from tspec.resolve.queries import reads_entities_only
 from tspec.resolve.rules import Expr
-from tspec.resolve.types import ListOf, Optional, Scalar, SetOf
+from tspec.resolve.types import holds_tensors
+from tspec.resolve.walk import expressions
 
 _HEAVY = (rules.Subjects, rules.Calls, rules.LastCall, rules.Restrict)
 _PATHS = (
@@ -55,30 +56,9 @@ def condition(scope: Scope, expr: Expr, frame: Frame) -> Cell:
     return operators.truth(scope.relation, read(scope, expr, frame))
 
 
-def inside(expr: object) -> Iterator[object]:
-    """An expression and all that it holds."""
-    yield expr
-    if isinstance(expr, tuple):
-        for item in expr:
-            yield from inside(item)
-    elif is_dataclass(expr):
-        for each in fields(expr):
-            if each.name not in ("type", "span"):
-                yield from inside(getattr(expr, each.name))
-
-
-def holds_tensors(collection: Expr) -> bool:
-    """It is a list or set of tensors."""
-    kind = collection.type
-    if isinstance(kind, Optional):
-        kind = kind.item
-    item = kind.item if isinstance(kind, ListOf | SetOf) else kind
-    return (item.item if isinstance(item, Optional) else item) == Scalar("tensor")
-
-
 def _is_of_window(expr: Expr, scope: Scope) -> bool:
     """It is the same for every choice of subjects, and dear: then it is read once for a window."""
-    found = list(inside(expr))
+    found = list(expressions(expr))
     return any(isinstance(each, _HEAVY) for each in found) and not any(
         isinstance(each, rules.Variable | rules.Previous | rules.Transpose | rules.First)
         or (isinstance(each, rules.Fold) and each.scope != "list")
@@ -222,7 +202,7 @@ def _change(scope: Scope, expr: rules.Change, frame: Frame, want: str | None) ->
 
 def _fold(scope: Scope, expr: rules.Fold, frame: Frame, want: str | None) -> Cell:
     if expr.scope == "list":
-        counted = expr.name == "count" and holds_tensors(expr.value)
+        counted = expr.name == "count" and holds_tensors(expr.value.type)
         value = read(scope, expr.value, frame, KNOWN if counted else None)
         return folds.of_list(scope.relation, expr.name, value)
     value = read(scope, expr.value, frame)
@@ -237,7 +217,7 @@ def _previous(scope: Scope, expr: rules.Previous, frame: Frame, want: str | None
 
 
 def _first(scope: Scope, expr: rules.First, frame: Frame, want: str | None) -> Cell:
-    if lookback.reads_entities_only(expr.value):
+    if reads_entities_only(expr.value):
         return read(scope, expr.value, Frame(frame.when, True), want)
     return lookback.first(scope, read(scope, expr.value, frame, want), expr.value)
 

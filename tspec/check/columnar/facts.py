@@ -17,6 +17,7 @@ from typing import Any
 from tspec.check.columnar.fields import Fields, Key
 from tspec.check.columnar.sql import MACROS
 from tspec.resolve.rules import Window
+from tspec.trace.endings import EndsEarly, of_tables, of_trace
 from tspec.trace.model import Trace
 
 RANK = 2**40
@@ -76,6 +77,8 @@ class Recording:
     rows: Any
     fields: Fields
     world: int
+    ends_early: tuple[EndsEarly, ...] = ()
+    """Ranks whose recordings end before the run does."""
 
     @property
     def is_small(self) -> bool:
@@ -177,12 +180,12 @@ def load(trace: Path | str | Trace, features: Collection[str]) -> Recording:
         from tspec.trace.write import table
 
         streams = [(s.rank, table(s.records)) for s in trace.streams if s.worker is None]
-        world = trace.world
+        world, early = trace.world, of_trace(trace)
     else:
         from tspec.trace.read import open_tables
 
         tables = open_tables(trace, {*HEAD, *VALUE, *features})
         streams = [(t.rank, t.rows) for t in tables.streams if t.worker is None]
-        world = tables.world
+        world, early = tables.world, of_tables(tables)
     rows = _together([(rank, rows) for rank, rows in streams if rows.num_rows])
-    return Recording(rows, Fields(rows), world)
+    return Recording(rows, Fields(rows), world, early)

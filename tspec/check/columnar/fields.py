@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from tspec.builtin.features import FEATURES
+
 Key: TypeAlias = tuple[str, str, str]
 """Tag, kind or event, and field."""
 
 KEPT = (
-    "rank", "g", "what", "subject", "item", "type", "bool", "int", "float", "text", "digest", "norm",
-    "mean", "std", "min", "max", "sum", "finite", "zeros", "numel", "shape", "dtype", "device",
-    "memory_format", "requires_grad", "name", "object",
+    "rank", "g", "what", "subject", "item", "type", "bool", "int", "float", "text",
+    *FEATURES, "object",
 )  # fmt: skip
 
 

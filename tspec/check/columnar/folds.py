@@ -5,6 +5,9 @@ The counterpart of `tspec.check.interpret.folds`.
 
 from __future__ import annotations
 
+from string import Formatter
+
+from tspec.builtin.folds import FOLDS
 from tspec.check.columnar.relation import Relation
 from tspec.check.columnar.shapes import (
     ABSENT,
@@ -69,7 +72,7 @@ def of_list(relation: Relation, name: str, cell: Cell) -> Cell:
         return Cell(relation.column(f"len(json_keys({cell.value}))"), cell.why, INT)
     if not isinstance(cell.shape, Many):
         why = relation.column(f"coalesce({cell.why}, {NOT_RECORDED}::TINYINT)")
-        return Cell("NULL::BOOLEAN", why, BOOL if name in _EARLY else NOTHING)
+        return Cell("NULL::BOOLEAN", why, BOOL if name in EARLY else NOTHING)
     held = without_absent(relation, cell)
     assert isinstance(held.shape, Many)
     if name == "count":
@@ -99,8 +102,8 @@ def _fold(relation: Relation, name: str, cell: Cell, whole: str) -> Cell:
     inner = first_reason(cell.value, cell.shape)
     late = "" if whole == "true" else f", CASE WHEN NOT {whole} THEN {NO_HISTORY}::TINYINT END"
     lacking = relation.column(f"coalesce({cell.why}, {inner}{late})")
-    if name in _EARLY:
-        early = relation.column(_EARLY[name](cell))
+    if name in EARLY:
+        early = relation.column(EARLY[name](cell))
         default = "false" if name == "any" else "true"
         value = relation.column(
             f"CASE WHEN {cell.why} IS NOT NULL THEN NULL WHEN {early} THEN {'true' if name == 'any' else 'false'} "
@@ -162,40 +165,22 @@ def _bools(cell: Cell, value: str) -> str:
     return f"coalesce(list_contains(list_transform({cell.value}, lambda it: it.v), {value}), false)"
 
 
-_EARLY = {"same": _different, "distinct": _repeated, "any": _some_true, "all": _some_false}
+EARLY = {"same": _different, "distinct": _repeated, "any": _some_true, "all": _some_false}
 
 
 # --- folds of numbers ---------------------------------------------------------------------------
 
 
 def _numeric(relation: Relation, name: str, cell: Cell) -> tuple[str, Shape]:
-    """SQL of a fold of known numbers, NULL of none, and its shape."""
+    """SQL of a fold of known numbers as its row writes it, NULL of none, and its shape."""
     assert isinstance(cell.shape, Many)
     shape = cell.shape.item
     plain = relation.column(values(cell))
-    if name == "sum":
-        return (
-            (float_sum(plain), FLOAT)
-            if shape == FLOAT
-            else (f"coalesce(list_sum({plain}), 0)::BIGINT", INT)
-        )
-    if name in ("mean", "std"):
-        total = float_sum(plain) if shape == FLOAT else f"list_sum({plain})::DOUBLE"
-        mean = relation.column(f"CASE WHEN len({plain}) > 0 THEN {total} / len({plain}) END")
-        if name == "mean":
-            return mean, FLOAT
-        squares = f"list_transform({plain}, lambda x: (x - {mean}) * (x - {mean}))"
-        return (
-            f"CASE WHEN len({plain}) > 0 THEN sqrt({float_sum(squares)} / len({plain})) END",
-            FLOAT,
-        )
-    if name == "spread":
-        low, high = _edge("min", plain, shape), _edge("max", plain, shape)
-        return f"({high}) - ({low})", shape
-    return _edge(name, plain, shape), shape
-
-
-def _edge(name: str, plain: str, shape: Shape) -> str:
-    if shape == INT:
-        return f"list_{name}({plain})"
-    return f"CASE WHEN len({plain}) > 0 THEN list_reduce({plain}, lambda a, b: f_{name}(a, b)) END"
+    row = FOLDS[name]
+    ints = shape != FLOAT
+    template = row.sql_of_ints if ints and row.sql_of_ints else row.sql
+    found = {"values": plain, "floats": f"{plain}::DOUBLE[]" if ints else plain}
+    for _, part, _, _ in Formatter().parse(template):
+        if part is not None and part in FOLDS:
+            found[part] = relation.column(_numeric(relation, part, cell)[0])
+    return template.format_map(found), INT if ints and row.result == "number" else FLOAT

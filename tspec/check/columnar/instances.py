@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from tspec.check.columnar import groups, members, operators
 from tspec.check.columnar.calls import of_window
 from tspec.check.columnar.collections import field_of, holds
-from tspec.check.columnar.expressions import holds_tensors, inside, read
+from tspec.check.columnar.expressions import read
 from tspec.check.columnar.facts import RANK, Facts
 from tspec.check.columnar.reads import KNOWN
 from tspec.check.columnar.relation import Relation
@@ -28,8 +28,9 @@ from tspec.check.columnar.shapes import (
 from tspec.check.columnar.sql import text
 from tspec.check.columnar.windows import Found, windows
 from tspec.resolve import rules
+from tspec.resolve.queries import variables
 from tspec.resolve.rules import For, Rule
-from tspec.resolve.types import PASSING
+from tspec.resolve.types import PASSING, holds_tensors
 
 LAST = Frame("l")
 """Subjects are those that exist when the window closes; of one that is cut off, at the last record."""
@@ -84,7 +85,7 @@ def _filtered(rule: Rule, made: Instances, pending: dict[int, Shape]) -> Instanc
     for number in list(pending):
         assert pattern is not None
         each = pattern.filters[number]
-        names = {e.name for e in inside(each.value) if isinstance(e, rules.Variable)}
+        names = {variable.name for variable in variables(each.value)}
         if not names <= set(made.scope.variables):
             continue
         shape = pending.pop(number)
@@ -167,7 +168,7 @@ def _subjects(made: Instances, clause: For, collection: rules.Subjects) -> Insta
 def _elements(made: Instances, clause: For) -> Instances:
     """The elements of any other collection; of several of one name, the first."""
     scope, number = made.scope, len(made.labels)
-    tensors = holds_tensors(clause.collection)
+    tensors = holds_tensors(clause.collection.type)
     cell = read(scope, clause.collection, LAST, KNOWN if tensors else None)
     if not isinstance(cell.shape, Many):
         query = f"SELECT *, NULL::BIGINT AS k{number} FROM {scope.relation.query()} WHERE false"
@@ -246,8 +247,8 @@ def _grouped_calls(rule: Rule, made: Instances, found: Found) -> Instances:
     scope, relation = made.scope, made.scope.relation
     calls = Cell("c", "NULL::TINYINT", of_window(rule.window))
     names = {each.variable for each in rule.subjects if _is_windows_call(rule, each.collection)}
-    read_too = {e.name for e in inside(rule.across) if isinstance(e, rules.Variable)} - names
-    if read_too:
+    named = (group.value for group in rule.across if isinstance(group, rules.GroupField))
+    if {variable.name for field in named for variable in variables(field)} - names:
         raise Unsupported("calls have their place in a group that a subject names")
     bound = replace(scope, variables=dict.fromkeys(names, calls))
     ranks, no_group = groups.of_rows(rule, bound)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tspec.builtin.folds import OF_NUMBERS
 from tspec.check.columnar import folds
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.relation import Relation
@@ -25,9 +26,8 @@ from tspec.check.columnar.shapes import (
     bits,
     sql_type,
 )
-from tspec.resolve import rules
+from tspec.resolve.queries import names_call
 from tspec.resolve.rules import Duration, Expr
-from tspec.resolve.types import CallOf, Entity
 
 
 def previous(scope: Scope, cell: Cell) -> Cell:
@@ -43,11 +43,9 @@ def previous(scope: Scope, cell: Cell) -> Cell:
 
 def first(scope: Scope, cell: Cell, expr: Expr) -> Cell:
     """The value at the first instance; if a call is read, at the first one on this rank."""
-    from tspec.check.columnar.expressions import inside
-
     history = _history(scope)
     over = f"OVER (PARTITION BY {history.key} ORDER BY {history.number})"
-    if any(isinstance(e, rules.Variable) and isinstance(e.type, CallOf) for e in inside(expr)):
+    if names_call(expr):
         over = f"OVER (PARTITION BY rank ORDER BY {history.rank_first})"
     return scope.relation.cell(
         f"first_value({cell.value}) {over}", f"first_value({cell.why}) {over}", cell.shape
@@ -72,7 +70,7 @@ def over(scope: Scope, name: str, cell: Cell, duration: Duration) -> Cell:
     whole = relation.column(f"({since} <= {unit} - {duration.count} + {stride})")
     back = f"ROWS BETWEEN ({history.number} - {start}) PRECEDING AND CURRENT ROW"
     rows = f"OVER ({parts} {history.number} {back})"
-    if isinstance(cell.shape, One) and name in ("any", "all", "same", "distinct", "count"):
+    if isinstance(cell.shape, One) and name not in OF_NUMBERS:
         return _reckoned(relation, name, cell, Frames(rows, whole, start, history))
     return folds.of_many(relation, name, _gathered(relation, cell, rows), whole)
 
@@ -179,23 +177,3 @@ def _group(scope: Scope) -> Group:
     if scope.group is None:
         raise Unsupported("a fold over a group, without one")
     return scope.group
-
-
-def reads_entities_only(expr: Expr) -> bool:
-    """It has an entity variable, and reads nothing but fields of entities and constants."""
-    from tspec.check.columnar.expressions import inside
-
-    found = list(inside(expr))
-    variables = [each for each in found if isinstance(each, rules.Variable)]
-    return (
-        bool(variables)
-        and all(isinstance(each.type, Entity) for each in variables)
-        and not any(isinstance(each, _MOVING) for each in found)
-        and not any(isinstance(e, rules.Fold) and e.scope != "list" for e in found)
-    )
-
-
-_MOVING = (
-    rules.Ambient, rules.WindowCall, rules.LastCall, rules.Subjects, rules.Calls, rules.Old,
-    rules.Previous, rules.First, rules.Transpose, rules.Change,
-)  # fmt: skip

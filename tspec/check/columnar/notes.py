@@ -1,13 +1,11 @@
-"""What a report says beside verdicts: torn tails, ranks that died, and who waited for what."""
+"""What a report says beside verdicts: which ranks wait for which others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.sql import texts
-from tspec.trace.model import Trace
 
 COLLECTIVES = (
     "all_reduce", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_to_all",
@@ -15,27 +13,6 @@ COLLECTIVES = (
     "reduce_scatter", "reduce_scatter_tensor", "recv", "scatter", "send",
 )  # fmt: skip
 """The last words of events and callables in which ranks wait for each other."""
-
-
-def torn(trace: Path | str | Trace) -> Iterator[str]:
-    """Streams that end in the middle of a batch."""
-    if isinstance(trace, Trace):
-        tails = [(stream.rank, stream.torn) for stream in trace.streams]
-    else:
-        from tspec.trace.read import open_tables
-
-        tails = [(table.rank, table.torn) for table in open_tables(trace, {"record"}).streams]
-    for rank, size in tails:
-        if size:
-            yield f"rank {rank}: {size} bytes cut off at the end of the recording"
-
-
-def unrecorded(facts: Facts) -> Iterator[str]:
-    """Ranks of the job without a record."""
-    held = {rank for (rank,) in facts.ask("SELECT rank FROM ends")}
-    for rank in range(facts.world):
-        if rank not in held:
-            yield f"rank {rank} was not recorded"
 
 
 def waiting(facts: Facts) -> Iterator[str]:

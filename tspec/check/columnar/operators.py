@@ -5,9 +5,9 @@ The counterpart of `tspec.check.interpret.values`.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from tspec.builtin.functions import FUNCTIONS, Function
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.relation import Relation
 from tspec.check.columnar.shapes import (
@@ -29,11 +29,6 @@ from tspec.check.columnar.shapes import (
     as_float,
     first_inside,
 )
-
-ULPS = {
-    "float64": -52, "float32": -23, "float16": -10, "bfloat16": -7, "float8_e4m3fn": -3,
-    "float8_e4m3fnuz": -3, "float8_e5m2": -2, "float8_e5m2fnuz": -2,
-}  # fmt: skip
 
 
 def first_why(*cells: Cell) -> str:
@@ -252,81 +247,62 @@ def function(facts: Facts, relation: Relation, name: str, cells: Sequence[Cell])
     """A function of known values; missing where an argument is."""
     if any(cell.shape == NOTHING for cell in cells):
         return Cell("NULL::BOOLEAN", relation.column(first_why(*cells)), NOTHING)
-    if name == "divisible":
-        return _divisible(relation, *cells)
-    if name in ("endswith", "startswith", "matches"):
-        return _of_strings(facts, relation, name, *cells)
-    (value,) = cells
-    if name == "ulp" and value.shape == STRING:
-        cases = " ".join(
-            f"WHEN '{dtype}' THEN {2.0**power!r}::DOUBLE" for dtype, power in ULPS.items()
-        )
-        found = known(relation, f"CASE {value.value} {cases} END", FLOAT, value)
-        why = relation.column(
-            f"CASE WHEN {found.value} IS NULL THEN coalesce({found.why}, {NOT_RECORDED}::TINYINT) END"
-        )
-        return Cell(found.value, why, FLOAT)
-    if value.shape not in NUMBERS:
-        return unfit(relation, value)
-    if value.shape == INT and name in ("abs", "ceil", "floor", "round"):
-        sql = f"abs({value.value})" if name == "abs" else value.value
-        return known(relation, sql, INT, value)
-    return known(relation, _NUMERIC[name].format(x=as_float(value)), FLOAT, value)
+    row = FUNCTIONS[name]
+    if row.maps and isinstance(cells[0].shape, Many):
+        many, *rest = cells
+        item = Cell("it.v", "NULL::TINYINT", cells[0].shape.item)
+        found = _of_known(facts, row, (item, *rest))
+        if found is None:
+            raise Unsupported(f"`{name}` of a list of other than it takes")
+        sql = f"list_transform({many.value}, lambda it: {{'v': {found[0]}, 'm': NULL::TINYINT}})"
+        return known(relation, sql, Many(found[1]), *cells)
+    found = _of_known(facts, row, cells)
+    if found is None:
+        return unfit(relation, *cells)
+    cell = known(relation, *found, *cells)
+    if row.takes != ("dtype",):
+        return cell
+    lacking = (
+        f"CASE WHEN {cell.value} IS NULL THEN coalesce({cell.why}, {NOT_RECORDED}::TINYINT) END"
+    )
+    return Cell(cell.value, relation.column(lacking), cell.shape)
 
 
-_NUMERIC = {
-    "abs": "abs({x})",
-    "sqrt": "sqrt({x})",
-    "log": "ln({x})",
-    "exp": "exp({x})",
-    # An int has no -0.0.
-    "ceil": "ceil({x}) + 0.0::DOUBLE",
-    "floor": "floor({x}) + 0.0::DOUBLE",
-    "round": "round_even({x}, 0) + 0.0::DOUBLE",
-    "ulp": "ulp({x})",
+_FITTING: Mapping[str, Collection[Shape]] = {
+    "number": NUMBERS,
+    "text": (STRING,),
+    "dtype": (STRING,),
 }
+_SQL_TYPES = {"number": "DOUBLE", "text": "VARCHAR", "dtype": "VARCHAR", "bool": "BOOLEAN"}
+_RESULTS = {"bool": BOOL, "string": STRING}
 
 
-def _divisible(relation: Relation, value: Cell, by: Cell) -> Cell:
-    if isinstance(value.shape, Many):
-        item = Cell("it.v", "NULL::TINYINT", value.shape.item)
-        if value.shape.item not in NUMBERS or by.shape not in NUMBERS:
-            raise Unsupported("divisibility of a list of other than numbers")
-        sql = f"list_transform({value.value}, lambda it: {{'v': {_divides(item, by)}, 'm': NULL::TINYINT}})"
-        return known(relation, sql, Many(BOOL), value, by)
-    if value.shape not in NUMBERS or by.shape not in NUMBERS:
-        return unfit(relation, value, by)
-    return known(relation, _divides(value, by), BOOL, value, by)
+def _of_known(facts: Facts, row: Function, cells: Sequence[Cell]) -> tuple[str, Shape] | None:
+    """SQL of a function of known values, and its shape; None where a value does not fit."""
+    if any(cell.shape not in _FITTING[kind] for kind, cell in zip(row.takes, cells, strict=True)):
+        return None
+    shape = _RESULTS.get(row.result, FLOAT)
+    if row.sql is None:
+        _learn(facts, row)
+        return f"{row.name}({', '.join(cell.value for cell in cells)})", shape
+    if row.sql_of_ints is not None and all(cell.shape == INT for cell in cells):
+        sql = row.sql_of_ints.format(*(cell.value for cell in cells))
+        return sql, _RESULTS.get(row.result, INT)
+    values = (as_float(cell) if cell.shape in NUMBERS else cell.value for cell in cells)
+    return row.sql.format(*values), shape
 
 
-def _divides(value: Cell, by: Cell) -> str:
-    if value.shape == by.shape == INT:
-        return f"CASE WHEN {by.value} = 0 THEN false ELSE {value.value} % {by.value} = 0 END"
-    x, y = as_float(value), as_float(by)
-    return f"CASE WHEN {y} = 0 OR NOT isfinite({x}) OR isnan({y}) THEN false ELSE {x} % {y} = 0 END"
-
-
-def _of_strings(facts: Facts, relation: Relation, name: str, value: Cell, pattern: Cell) -> Cell:
-    if value.shape != STRING or pattern.shape != STRING:
-        return unfit(relation, value, pattern)
-    if name == "endswith":
-        return known(relation, f"suffix({value.value}, {pattern.value})", BOOL, value, pattern)
-    if name == "startswith":
-        return known(relation, f"prefix({value.value}, {pattern.value})", BOOL, value, pattern)
-    _learn_matches(facts)
-    return known(relation, f"matches({value.value}, {pattern.value})", BOOL, value, pattern)
-
-
-def _learn_matches(facts: Facts) -> None:
-    """The patterns are Python's, which DuckDB's regular expressions are not."""
-    if "matches" not in facts.cache:
+def _learn(facts: Facts, row: Function) -> None:
+    """Make DuckDB call the Python function of a row."""
+    assert row.of is not None, row.name
+    if row.name not in facts.cache:
         import duckdb
 
         facts.con.create_function(
-            "matches", lambda t, p: re.search(p, t) is not None, [duckdb.sqltype("VARCHAR")] * 2,
-            duckdb.sqltype("BOOLEAN"),
+            row.name, row.of, [duckdb.sqltype(_SQL_TYPES[kind]) for kind in row.takes],
+            duckdb.sqltype(_SQL_TYPES[row.result]),
         )  # fmt: skip
-        facts.cache["matches"] = True
+        facts.cache[row.name] = True
 
 
 def is_instance(relation: Relation, classes: Cell, wanted: Cell) -> Cell:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from tspec.builtin.features import FEATURES
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.shapes import (
     BOOL,
@@ -29,11 +30,13 @@ from tspec.check.columnar.shapes import (
 KNOWN = "known"
 """Wanted of a tensor (or anything) if only its being there counts."""
 
-FEATURE_SHAPES: dict[str, Shape] = {
-    "digest": INT, "norm": FLOAT, "mean": FLOAT, "std": FLOAT, "min": FLOAT, "max": FLOAT,
-    "sum": FLOAT, "finite": BOOL, "zeros": INT, "numel": INT, "shape": Many(INT), "dtype": STRING,
-    "device": STRING, "memory_format": STRING, "requires_grad": BOOL, "name": STRING, "object": INT,
+_SHAPES: dict[str, Shape] = {
+    "int": INT, "float": FLOAT, "bool": BOOL, "string": STRING, "shape": Many(INT),
 }  # fmt: skip
+FEATURE_SHAPES: dict[str, Shape] = {
+    **{row.name: _SHAPES[row.kind] for row in FEATURES.values()},
+    "object": INT,
+}
 _MISSING = frozenset({"absent", "not recorded", "no history yet"})
 _PLAIN: dict[str, Shape] = {"bool": BOOL, "int": INT, "float": FLOAT, "string": STRING}
 _JSON: dict[str, Shape] = {

@@ -34,9 +34,6 @@ MACROS = (
         ELSE json_type(a) = json_type(b) AND a::VARCHAR = b::VARCHAR END""",
     "kleene_all(l) AS CASE WHEN coalesce(list_contains(l, false), false) THEN false "
     "WHEN len(list_filter(l, lambda x: x IS NULL)) > 0 THEN NULL ELSE true END",
-    "ulp(x) AS CASE WHEN isnan(x) OR isinf(x) THEN abs(x) "
-    "WHEN abs(x) >= 8.98846567431158e307 THEN 1.99584030953472e292 "
-    "ELSE nextafter(abs(x), 'inf'::DOUBLE) - abs(x) END",
     # FNV-1a over 64-bit words, see docs/design/semantics.md.
     """combine_digests(ds) AS (WITH m AS (SELECT list_reduce(
         list_transform(ds, lambda d: (d::BIT::UBIGINT)::UHUGEINT),

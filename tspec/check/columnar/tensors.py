@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tspec.builtin.features import DOTTED, FEATURES
 from tspec.check.columnar import folds
 from tspec.check.columnar.operators import known
 from tspec.check.columnar.reads import KNOWN
@@ -23,15 +24,12 @@ from tspec.check.columnar.shapes import (
 
 __all__ = ["TENSOR", "feature", "unread"]
 
-LISTED = frozenset({"shape", "dtype", "device", "memory_format", "requires_grad", "name"})
-"""Features of which a collection has the list, not one for all."""
-
 
 def feature(relation: Relation, name: str, read: Callable[[str], Cell]) -> Cell:
     """A feature; `read` gives the tensor, or each of the list, as one of its recorded features."""
     cell = read(name)
     many = isinstance(cell.shape, Many) and (name != "shape" or isinstance(cell.shape.item, Many))
-    if name in LISTED:
+    if name in DOTTED:
         return folds.without_absent(relation, cell) if many else cell
     if many:
         return _of_many(relation, name, cell, read)
@@ -76,7 +74,9 @@ def _of_many(relation: Relation, name: str, cell: Cell, read: Callable[[str], Ce
         held = folds.complete(relation, cell)
         squares = f"list_transform({folds.values(held, FLOAT)}, lambda x: x * x)"
         return known(relation, f"sqrt({folds.float_sum(squares)})", FLOAT, held)
-    return folds.of_list(relation, "sum" if name == "numel" else name, cell)
+    many = FEATURES[name].many
+    assert many is not None, name
+    return folds.of_list(relation, many, cell)
 
 
 def _zeros(relation: Relation, zeros: Cell, numel: Cell) -> Cell:

@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 
 from tspec.check.columnar.decide import Decisions, Failed, counts_of, decide, frame, rows_of
 from tspec.check.columnar.facts import Facts, Recording
-from tspec.check.columnar.notes import unrecorded, waiting
+from tspec.check.columnar.notes import waiting
 from tspec.check.columnar.shown import shown
 from tspec.check.verdicts import Count, Decided, Instance
 from tspec.resolve.rules import Rule
@@ -68,7 +68,7 @@ def decide_all(rules: Sequence[Rule], recording: Recording, asked: Asked) -> Out
             while (together := _next(waiting_frames)) is not None:
                 _decide(together, facts, asked, outcome)
             if number == 0:
-                outcome.notes = (*unrecorded(facts), *waiting(facts))
+                outcome.notes = tuple(waiting(facts))
             return outcome
 
     if workers == 1:

@@ -30,6 +30,7 @@ from tspec.check.interpret.instances import Job, instances
 from tspec.check.interpret.timeline import Call, Timeline
 from tspec.check.verdicts import Decided, Verdicts
 from tspec.resolve.rules import Rule
+from tspec.trace.endings import of_trace
 from tspec.trace.model import Trace
 
 
@@ -43,7 +44,8 @@ def interpret(rules: Sequence[Rule], trace: Trace) -> Verdicts:
         decided += found
         if not found:
             without.append(rule.qualified)
-    return Verdicts(tuple(decided), tuple(without), tuple(_notes(decided, trace)))
+    notes = tuple(_notes(decided))
+    return Verdicts(tuple(decided), tuple(without), notes, ends_early=of_trace(trace))
 
 
 def job_of(trace: Trace) -> Job:
@@ -104,16 +106,10 @@ def _show(value: object) -> str:
     return value.begin.callable if isinstance(value, Call) else show(value)
 
 
-def _notes(decided: Sequence[Decided], trace: Trace) -> Iterator[str]:
-    """An axis that the job does not have, a torn tail, a dead rank."""
+def _notes(decided: Sequence[Decided]) -> Iterator[str]:
+    """Axes that the job does not have."""
     yield from dict.fromkeys(
         f"{each.instance.rule}: {each.reason}"
         for each in decided
         if each.verdict == "idle" and each.reason.startswith("no group")
     )
-    for stream in trace.streams:
-        if stream.torn:
-            yield f"rank {stream.rank}: {stream.torn} bytes cut off at the end of the recording"
-    for rank in range(trace.world):
-        if trace.stream(rank) is None:
-            yield f"rank {rank} was not recorded"

@@ -6,8 +6,10 @@ Page: "Values", the lines on lists and on features of a collection.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 
+from tspec.builtin.features import DOTTED, FEATURES
 from tspec.check.interpret.values import (
     Datum,
     all_bits,
@@ -20,9 +22,6 @@ from tspec.check.interpret.values import (
     to_float,
 )
 from tspec.trace.model import Missing, Tensor
-
-LISTED = frozenset({"shape", "dtype", "device", "memory_format", "requires_grad", "name"})
-"""Features of which a collection has the list, not one for all."""
 
 
 def fold_list(name: str, values: Sequence[Datum]) -> Datum:
@@ -48,18 +47,16 @@ def fold_many(name: str, values: Sequence[Datum], complete: bool = True) -> Datu
 
 
 def _fold(name: str, values: Sequence[Datum], complete: bool) -> Datum:
-    if name in _DECIDED_EARLY:
+    if name in DECIDED_EARLY:
         lacking = [] if complete else [Missing.NO_HISTORY]
-        return _DECIDED_EARLY[name]([*values, *lacking])
+        return DECIDED_EARLY[name]([*values, *lacking])
     why = first_missing(values) or (None if complete else Missing.NO_HISTORY)
     if why is not None:
         return why
     numbers = [value for value in values if is_number(value)]
     if len(numbers) < len(values):
         return Missing.NOT_RECORDED
-    if name == "sum":
-        return _sum(numbers)
-    return _NUMERIC[name](numbers) if numbers else Missing.NO_HISTORY
+    return NUMERIC[name](numbers) if numbers or name == "sum" else Missing.NO_HISTORY
 
 
 # --- folds that some known values decide --------------------------------------------------------
@@ -79,7 +76,7 @@ def _distinct(values: Sequence[Datum]) -> Datum:
     return first_missing(values) or True
 
 
-_DECIDED_EARLY: Mapping[str, Callable[[Sequence[Datum]], Datum]] = {
+DECIDED_EARLY: Mapping[str, Callable[[Sequence[Datum]], Datum]] = {
     "same": _same,
     "distinct": _distinct,
     "any": disjunction,
@@ -122,12 +119,22 @@ def _max(numbers: Sequence[int | float]) -> int | float:
     return math.nan if any(number != number for number in numbers) else max(numbers)
 
 
+def _median(numbers: Sequence[int | float]) -> float:
+    """The middle value, or the mean of the two middle ones; a zero is 0.0."""
+    floats = list(map(to_float, numbers))
+    if any(math.isnan(number) for number in floats):
+        return math.nan
+    found = statistics.median(floats)
+    return 0.0 if found == 0.0 else found
+
+
 def _spread(numbers: Sequence[int | float]) -> int | float:
     return _max(numbers) - _min(numbers)
 
 
-_NUMERIC: Mapping[str, Callable[[Sequence[int | float]], int | float]] = {
-    "mean": _mean, "std": _std, "min": _min, "max": _max, "spread": _spread,
+NUMERIC: Mapping[str, Callable[[Sequence[int | float]], int | float]] = {
+    "sum": _sum, "mean": _mean, "std": _std, "min": _min, "max": _max, "spread": _spread,
+    "median": _median,
 }  # fmt: skip
 
 
@@ -140,7 +147,7 @@ def feature(name: str, tensor: Datum) -> Datum:
         return tensor
     if isinstance(tensor, tuple):
         present = [item for item in tensor if item is not Missing.ABSENT]
-        if name in LISTED:
+        if name in DOTTED:
             return tuple(feature(name, item) for item in present)
         return _of_many(name, present)
     if name == "finite" and is_number(tensor):
@@ -178,7 +185,7 @@ def _of_many(name: str, tensors: Sequence[Datum]) -> Datum:
     if name == "norm":
         squares = [to_float(value) * to_float(value) for value in values if is_number(value)]
         return math.sqrt(_sum([0.0, *squares]))
-    return _fold("sum" if name in ("sum", "numel") else name, values, complete=True)
+    return _fold(str(FEATURES[name].many), values, complete=True)
 
 
 def first_missing_tensor(tensors: Sequence[Datum]) -> Missing | None:

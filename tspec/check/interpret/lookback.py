@@ -5,13 +5,11 @@ Page: "Values", the lines on `over`, `previous` and `first`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 
 from tspec.check.interpret.frames import Frame, Local
-from tspec.resolve import rules
+from tspec.resolve.queries import names_call, reads_entities_only
 from tspec.resolve.rules import Duration, Expr
-from tspec.resolve.types import CallOf, Entity
 
 
 def old(frame: Frame) -> Frame:
@@ -29,12 +27,12 @@ def previous(frame: Frame) -> Frame | None:
 
 def first(expr: Expr, frame: Frame) -> Frame | None:
     """Fields as first sampled, if only entities are read; else the first instance on this rank."""
-    if _reads_entities_only(expr):
+    if reads_entities_only(expr):
         return replace(frame, first=True)
     if frame.instance is None:
         return None
     rank, book = frame.local.line.rank, frame.instance.book
-    if any(_is_call(each) for each in expressions(expr)):
+    if names_call(expr):
         return frame.at_instance(book.first[rank])
     return frame.at_instance(book.history(rank, frame.instance)[0])
 
@@ -66,37 +64,3 @@ def unit_index(local: Local, at: tuple[int, int], unit: str) -> int:
     if unit == "epoch":
         return window.open.context.epoch
     return at[0] if window.span in (None, "step", "microbatch") else window.open.context.step
-
-
-def expressions(expr: object) -> Iterator[object]:
-    """An expression and all that it holds."""
-    yield expr
-    if isinstance(expr, tuple):
-        for item in expr:
-            yield from expressions(item)
-    elif is_dataclass(expr):
-        for each in fields(expr):
-            if each.name not in ("type", "span"):
-                yield from expressions(getattr(expr, each.name))
-
-
-def _is_call(expr: object) -> bool:
-    return isinstance(expr, rules.Variable) and isinstance(expr.type, CallOf)
-
-
-def _reads_entities_only(expr: Expr) -> bool:
-    """It has an entity variable, and reads nothing but fields of entities and constants."""
-    found = list(expressions(expr))
-    variables = [each for each in found if isinstance(each, rules.Variable)]
-    return (
-        bool(variables)
-        and all(isinstance(each.type, Entity) for each in variables)
-        and not any(isinstance(each, _MOVING) for each in found)
-        and not any(isinstance(e, rules.Fold) and e.scope != "list" for e in found)
-    )
-
-
-_MOVING = (
-    rules.Ambient, rules.WindowCall, rules.LastCall, rules.Subjects, rules.Calls, rules.Old,
-    rules.Previous, rules.First, rules.Transpose, rules.Change,
-)  # fmt: skip

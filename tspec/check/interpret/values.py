@@ -244,14 +244,7 @@ def function(name: str, arguments: tuple[Datum, ...]) -> Datum:
     why = first_missing(arguments)
     if why is not None:
         return why
-    if name == "divisible":
-        return _divisible(*arguments)
-    if name in ("endswith", "startswith", "matches"):
-        return _of_strings(name, *arguments)
-    (value,) = arguments
-    if name == "ulp" and isinstance(value, str):
-        return ULPS.get(value, Missing.NOT_RECORDED)
-    return _NUMERIC[name](value) if is_number(value) else Missing.NOT_RECORDED
+    return FUNCTIONS[name](*arguments)
 
 
 def _divisible(value: Datum, by: Datum) -> Datum:
@@ -264,12 +257,15 @@ def _divisible(value: Datum, by: Datum) -> Datum:
     return value % by == 0
 
 
-def _of_strings(name: str, text: Datum, pattern: Datum) -> Datum:
-    if not (isinstance(text, str) and isinstance(pattern, str)):
-        return Missing.NOT_RECORDED
-    if name == "matches":
-        return re.search(pattern, text) is not None
-    return text.endswith(pattern) if name == "endswith" else text.startswith(pattern)
+def _of_text(of: Callable[..., Datum]) -> Callable[..., Datum]:
+    def found(*texts: Datum) -> Datum:
+        return of(*texts) if all(isinstance(text, str) for text in texts) else Missing.NOT_RECORDED
+
+    return found
+
+
+def _of_number(of: Callable[[float], int | float]) -> Callable[[Datum], Datum]:
+    return lambda value: of(value) if is_number(value) else Missing.NOT_RECORDED
 
 
 def _logarithm(value: int | float) -> float:
@@ -289,16 +285,22 @@ def _whole(rounding: Callable[[float], int]) -> Callable[[float], int | float]:
     return lambda value: rounding(value) if math.isfinite(value) else value
 
 
-_NUMERIC: Mapping[str, Callable[[float], int | float]] = {
-    "abs": abs,
-    "sqrt": lambda value: math.sqrt(value) if not value < 0 else math.nan,
-    "log": _logarithm,
-    "exp": _exponential,
-    "ceil": _whole(math.ceil),
-    "floor": _whole(math.floor),
-    "round": _whole(round),
-    "ulp": lambda value: math.ulp(to_float(value)),
+FUNCTIONS: Mapping[str, Callable[..., Datum]] = {
+    "abs": _of_number(abs),
+    "sqrt": _of_number(lambda value: math.sqrt(value) if not value < 0 else math.nan),
+    "log": _of_number(_logarithm),
+    "exp": _of_number(_exponential),
+    "ceil": _of_number(_whole(math.ceil)),
+    "floor": _of_number(_whole(math.floor)),
+    "round": _of_number(_whole(round)),
+    "ulp": _of_text(lambda dtype: ULPS.get(dtype, Missing.NOT_RECORDED)),
+    "divisible": _divisible,
+    "endswith": _of_text(lambda text, end: text.endswith(end)),
+    "startswith": _of_text(lambda text, start: text.startswith(start)),
+    "join": _of_text(lambda first, second: "".join((first, second))),
+    "matches": _of_text(lambda text, pattern: re.search(pattern, text) is not None),
 }
+"""All but `isinstance`, which reads classes."""
 
 
 def is_instance(classes: Datum, wanted: Datum) -> Datum:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.checked import Checked
-from tspec.lint.conditions import conditions
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.lint.rules.constant_comparison import compared
 from tspec.lint.rules.self_comparison import compares_itself
+from tspec.resolve.queries import conditions
 
 
 def check(checked: Checked) -> Iterator[Found]:

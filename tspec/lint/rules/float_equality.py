@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tspec.builtin.features import FEATURES
+from tspec.builtin.folds import FOLDS
+from tspec.builtin.functions import FUNCTIONS
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.resolve import rules, types
 from tspec.resolve.rules import Compare, Expr
-from tspec.resolve.type_names import plain
-
-_COMPUTED = frozenset({"norm", "mean", "std", "sum", "zeros"})
+from tspec.resolve.types import plain
 
 
 def check(checked: Checked) -> Iterator[Found]:
@@ -58,11 +59,11 @@ def _is_computed(expr: Expr) -> bool:
         case rules.Old(value=value) | rules.Previous(value=value) | rules.First(value=value):
             return _is_computed(value)
         case rules.Feature(name=name):
-            return name in _COMPUTED
+            return FEATURES[name].rounded
         case rules.Fold(name=name):
-            return name in ("mean", "std", "sum")
+            return FOLDS[name].rounded
         case rules.Function(name=name):
-            return name in ("sqrt", "log", "exp")
+            return FUNCTIONS[name].rounded
     return isinstance(expr, rules.Arithmetic)
 
 

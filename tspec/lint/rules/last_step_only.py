@@ -9,7 +9,7 @@ from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.resolve import types
 from tspec.resolve.rules import Field
-from tspec.resolve.type_names import item_of, plain
+from tspec.resolve.types import item_of, plain
 
 _OF_A_STEP = frozenset({"grad", "main_grad"})
 

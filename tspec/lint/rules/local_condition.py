@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve.rules import Ambient, Axis, Expr, Fold, Rule
-from tspec.resolve.walk import Part, children
+from tspec.resolve.queries import of_each_member
+from tspec.resolve.rules import Ambient, Axis, Rule
 
 _OWN_DATA = frozenset({"dp", "world"})
 """Groups of which each rank reads data of its own, and so has a loss of its own."""
@@ -29,21 +29,11 @@ def check(checked: Checked) -> Iterator[Found]:
             yield about(rule, message, part.span, hint)
 
 
-def _local(rule: Rule) -> Expr | None:
+def _local(rule: Rule) -> Ambient | None:
     axes = {axis.name for axis in rule.across if isinstance(axis, Axis)}
-    return _below(rule.when) if rule.when is not None and axes & _OWN_DATA else None
-
-
-def _below(part: Part) -> Expr | None:
-    if isinstance(part, Ambient):
-        return part if part.name in _LOCAL else None
-    if isinstance(part, Fold) and part.scope == "group":
-        return None  # One value for all members.
-    for child in children(part):
-        found = _below(child)
-        if found is not None:
-            return found
-    return None
+    if rule.when is None or not axes & _OWN_DATA:
+        return None
+    return next((read for read in of_each_member(rule.when) if read.name in _LOCAL), None)
 
 
 RULE = LintRule("TS0434", "local-condition", check)

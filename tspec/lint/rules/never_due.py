@@ -7,11 +7,11 @@ from itertools import combinations
 
 from tspec.diagnostics import Related
 from tspec.lint.checked import Checked
-from tspec.lint.conditions import parts_of
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.lint.rules.constant_comparison import compared
 from tspec.resolve import types
+from tspec.resolve.queries import conjuncts
 from tspec.resolve.rules import And, Rule
 
 MOST_PARTS = 8
@@ -32,7 +32,7 @@ def check(checked: Checked) -> Iterator[Found]:
 
 def _conflict(rule: Rule, checked: Checked) -> tuple[Related, ...]:
     """Two parts that exclude each other."""
-    parts = parts_of(rule)
+    parts = conjuncts(rule.when)
     if len(parts) > MOST_PARTS:
         return ()
     for one, other in combinations(parts, 2):

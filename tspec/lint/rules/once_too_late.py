@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.checked import Checked
-from tspec.lint.conditions import parts_of
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.lint.steps import are_true_at, begins_in_the_first_step, of_the_step, read_step
 from tspec.resolve import types
+from tspec.resolve.queries import conjuncts
 from tspec.resolve.rules import And, Compare, Constant
 
 
@@ -20,7 +20,7 @@ def check(checked: Checked) -> Iterator[Found]:
             continue
         if not begins_in_the_first_step(rule) or checked.proofs.notes(rule, "never due"):
             continue
-        if are_true_at(of_the_step(rule), 1) and of_the_step(rule) == list(parts_of(rule)):
+        if are_true_at(of_the_step(rule), 1) and of_the_step(rule) == list(conjuncts(rule.when)):
             continue
         one = Constant(types.INT, step.span, 1)
         first = Compare(types.BOOL, step.span, "<=", step, one)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.checked import Checked
-from tspec.lint.conditions import conditions, left_out
+from tspec.lint.conditions import left_out
 from tspec.lint.finding import Fix, Found, about
 from tspec.lint.leaves import leaves
 from tspec.lint.rule import LintRule
 from tspec.lint.rules.constant_comparison import compared
 from tspec.lint.rules.duplicate_condition import duplicates
+from tspec.resolve.queries import conditions
 from tspec.resolve.rules import Expr, Or, Rule
 from tspec.resolve.text import text
 

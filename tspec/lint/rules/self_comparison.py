@@ -9,7 +9,7 @@ from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.resolve import types
 from tspec.resolve.rules import Arithmetic, Compare, Constant, Expr, Member, SameObject
-from tspec.resolve.type_names import plain
+from tspec.resolve.types import plain
 
 
 def check(checked: Checked) -> Iterator[Found]:

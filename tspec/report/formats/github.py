@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tspec.printable import visible
 from tspec.report.results import Result, Results, shown
 
 LEVELS = {"error": "error", "warning": "warning", "draft": "notice"}
@@ -9,7 +10,7 @@ LEVELS = {"error": "error", "warning": "warning", "draft": "notice"}
 
 def write(results: Results) -> str:
     """A line for each result and consequence: `::error file=a.tspec,line=4,...,title=...::message`."""
-    lines = [command(result) for result in results.flat()]
+    lines = [command(result) for result in (*results.flat(), *results.incomplete)]
     lines += [f"::error title=tspec failed::{escaped(fault)}" for fault in results.faults]
     return "".join(f"{line}\n" for line in lines)
 
@@ -31,7 +32,7 @@ def command(result: Result) -> str:
 
 def place(result: Result) -> str:
     """Where in a run it was found, or nothing for a finding about a spec."""
-    if "step" not in result.properties:
+    if result.properties.get("step") is None:
         return ""
     subject = result.properties.get("subject")
     where = f"step {result.properties['step']}, rank {result.properties.get('rank', 0)}"
@@ -39,8 +40,12 @@ def place(result: Result) -> str:
 
 
 def escaped(text: str) -> str:
-    """A command's message: percent signs and ends of lines are written as their codes."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    """A command's message: percent signs and ends of lines are written as their codes.
+
+    Other characters that cannot be printed are written as escapes.
+    """
+    shown = (visible(line).replace("%", "%25") for line in text.split("\n"))
+    return "%0A".join(shown)
 
 
 def escaped_property(text: str) -> str:

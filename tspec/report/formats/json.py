@@ -1,17 +1,20 @@
-"""Results as JSON: a list of objects, one for each result, with its consequences in it."""
+"""Results as JSON: a list of objects, one for each result, with its consequences in it.
+
+Recordings that end early follow the findings, with the code TS0700 for their rule.
+"""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from tspec.printable import json_text
 from tspec.report.results import Result, Results
 
 
 def write(results: Results) -> str:
     """A JSON list with a newline at its end; the fields of each object are those of `as_object`."""
-    found = [as_object(result, results) for result in results.results]
-    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+    found = [as_object(each, results) for each in (*results.results, *results.incomplete)]
+    return json_text(found) + "\n"
 
 
 def as_object(result: Result, results: Results) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 A case fails if its rule was violated, is an error if tspec failed, and is skipped, with the reason, if
 nothing was tested. What was found of something that is no case, such as a code, is a case of its own.
+So is the recording of a rank that ends early, in a suite of its file.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import re
 from collections.abc import Iterable
 from xml.etree import ElementTree
 
+from tspec.printable import lines
 from tspec.report.formats.github import place
-from tspec.report.results import Case, Result, Results, case_of, shown
+from tspec.report.results import Case, Result, Results, State, case_of, shown
+from tspec.trace.model import ranks_in_words
 
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _DOTTED = re.compile(r"[\w.]+")
 FAULTS = "tspec"
 """The suite of faults of tspec's own."""
@@ -25,6 +27,7 @@ def write(results: Results) -> str:
     for result in results.flat():
         found.setdefault(case_of(result), []).append(result)
     cases = [*results.cases, *_without_case(results, found), *_clean_files(results)]
+    cases += [_of_recording(each) for each in results.incomplete]
     cases += [Case(f"fault {n}", FAULTS, "error", said) for n, said in enumerate(results.faults, 1)]
     root = ElementTree.Element("testsuites", name="tspec")
     for file in dict.fromkeys(case.file for case in cases):
@@ -41,6 +44,19 @@ def write(results: Results) -> str:
     ElementTree.indent(root)
     body = ElementTree.tostring(root, encoding="unicode")
     return f'<?xml version="1.0" encoding="utf-8"?>\n{body}\n'
+
+
+def _of_recording(incomplete: Result) -> Case:
+    """A recording that ends early is skipped, or an error where it had to be complete."""
+    state: State = "error" if incomplete.severity == "error" else "skipped"
+    ranks = incomplete.properties["ranks"]
+    words = ranks_in_words(range(ranks[0], ranks[-1] + 1))
+    return Case(
+        f"{words} recorded to the end",
+        incomplete.file,
+        state,
+        f"{incomplete.rule}: {incomplete.message}",
+    )
 
 
 def _without_case(results: Results, found: dict[tuple[str, str], list[Result]]) -> Iterable[Case]:
@@ -98,8 +114,8 @@ def _count(node: ElementTree.Element, cases: list[Case]) -> None:
 
 
 def _clean(node: ElementTree.Element) -> None:
-    """Take out the control characters that XML cannot hold: names of files and tests may have any."""
+    """Escape what cannot be printed, of which XML cannot hold some: names of tests may have any."""
     for key, value in node.attrib.items():
-        node.set(key, _NO_XML.sub("\N{REPLACEMENT CHARACTER}", value))
+        node.set(key, lines(value))
     if node.text:
-        node.text = _NO_XML.sub("\N{REPLACEMENT CHARACTER}", node.text)
+        node.text = lines(node.text)

@@ -5,12 +5,13 @@ Rules carry their help: a code its page, a rule what its `///` says.
 
 from __future__ import annotations
 
-import json
+import os
 from pathlib import Path
 from typing import Any
 
 from tspec import __version__
 from tspec.explain import codes, explain
+from tspec.printable import json_text
 from tspec.report.results import About, Region, Result, Results, is_code, shown
 
 LEVELS = {"error": "error", "warning": "warning", "draft": "note"}
@@ -34,6 +35,7 @@ def write(results: Results) -> str:
                 "name": "tspec",
                 "semanticVersion": __version__,
                 "rules": [_descriptor(about) for about in abouts],
+                **_notifications(results),
             }
         },
         # Services tell the logs of one tool apart by it, as those of `lint` and `run`.
@@ -42,9 +44,10 @@ def write(results: Results) -> str:
         "results": [_result(result, index) for result in results.results],
         "invocations": [
             {
-                "executionSuccessful": not results.faults,
+                "executionSuccessful": not (results.faults or results.incomplete),
                 "toolExecutionNotifications": [
-                    {"level": "error", "message": {"text": fault}} for fault in results.faults
+                    *({"level": "error", "message": {"text": f}} for f in results.faults),
+                    *map(_notification, results.incomplete),
                 ],
             }
         ],
@@ -54,7 +57,24 @@ def write(results: Results) -> str:
         "version": "2.1.0",
         "runs": [run],
     }
-    return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
+    return json_text(log) + "\n"
+
+
+def _notifications(results: Results) -> dict[str, Any]:
+    """What is to be known of the notifications that have a code."""
+    kinds = {each.rule: each for each in results.incomplete}
+    found = [_descriptor(_of_page(each, explain(code))) for code, each in kinds.items()]
+    return {"notifications": found} if found else {}
+
+
+def _notification(incomplete: Result) -> dict[str, Any]:
+    return {
+        "descriptor": {"id": incomplete.rule},
+        "level": LEVELS[incomplete.severity],
+        "message": {"text": incomplete.message},
+        "locations": [_location(incomplete.region)],
+        "properties": dict(incomplete.properties),
+    }
 
 
 def _abouts(results: Results) -> list[About]:
@@ -131,4 +151,4 @@ def _uri(file: str) -> str:
     from urllib.parse import quote
 
     path = Path(shown(file))
-    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
+    return path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))

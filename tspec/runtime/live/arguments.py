@@ -28,16 +28,17 @@ _BUILTIN_DEFAULTS = {
 class Parameters:
     """The parameters of one callable, read once: `get(name, args, kwargs)` is then cheap."""
 
-    __slots__ = ("_defaults", "_first_star", "_positions", "_star", "_stars", "method")
+    __slots__ = ("_defaults", "_first_star", "_keywords", "_positions", "_star", "_stars", "method")
 
     def __init__(self, function: Callable[..., Any], method: bool) -> None:
-        self.method = method
         self._positions: dict[str, int] = {}
         self._defaults: dict[str, Any] = {}
+        self._keywords: set[str] = set()
         self._star: str | None = None
         self._first_star = 0
         self._stars: str | None = None
         self._read(function)
+        self.method = method or next(iter(self._positions), "") == "self"
 
     def _read(self, function: Callable[..., Any]) -> None:
         try:
@@ -47,6 +48,7 @@ class Parameters:
             names = _BUILTIN_PARAMETERS.get(name, ())
             self._positions = {each: index for index, each in enumerate(names)}
             self._defaults = dict(_BUILTIN_DEFAULTS.get(name, {}))
+            self._keywords = set(self._defaults)
             return
         for index, parameter in enumerate(parameters):
             if parameter.kind is parameter.VAR_POSITIONAL:
@@ -55,7 +57,9 @@ class Parameters:
             if parameter.kind is parameter.VAR_KEYWORD:
                 self._stars = parameter.name
                 continue
-            if parameter.kind is not parameter.KEYWORD_ONLY:
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                self._keywords.add(parameter.name)
+            else:
                 self._positions[parameter.name] = index
             if parameter.default is not parameter.empty:
                 self._defaults[parameter.name] = parameter.default
@@ -63,7 +67,7 @@ class Parameters:
     def has(self, name: str) -> bool:
         """The callable has a parameter of that name."""
         return (
-            name in self._positions or name in self._defaults or name in (self._star, self._stars)
+            name in self._positions or name in self._keywords or name in (self._star, self._stars)
         )
 
     def get(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -76,7 +80,7 @@ class Parameters:
         if name == self._star:
             return args[self._first_star :]
         if name == self._stars:
-            return dict(kwargs)
+            return {each: value for each, value in kwargs.items() if not self.has(each)}
         if name == "self" and self.method and args:
             return args[0]
         return self._defaults[name]

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any, Protocol
 
 import torch
 
 from tspec.runtime.edges import Missing, Ref, Unnamed
 from tspec.runtime.live.dotted import spellings
+from tspec.runtime.live.features import local_part
 from tspec.runtime.live.watch import TypeTree
 
 Converter = Callable[[Any, "Namer"], Any]
@@ -64,12 +66,18 @@ def _inner(kind: TypeTree) -> Converter:
         item, make = converter(kind[1]), tuple if name == "list" else frozenset
         if kind[1] == ("tensor",):
             return lambda value, namer: make(tensors_in(value))
-        return lambda value, namer: make([item(each, namer) for each in _items(value)])
+        return lambda value, namer: _collection(_items(value), make, item, namer)
     if name == "map":
         held = converter(kind[2])
         return lambda value, namer: _map(value, held, namer)
     simple = _text if name == "enum" else _SIMPLE[name]
     return lambda value, namer: simple(value)
+
+
+def _collection(
+    items: Sequence[Any] | Missing, make: Callable[[list[Any]], Any], item: Converter, namer: Namer
+) -> Any:
+    return items if isinstance(items, Missing) else make([item(each, namer) for each in items])
 
 
 def _group(value: Any, namer: Namer) -> Any:
@@ -87,42 +95,74 @@ def _reference(value: Any, kind: str, namer: Namer) -> Any:
     return Missing.NOT_RECORDED
 
 
+DEPTH = 8
+"""Tensors are looked for in so many containers around one another."""
+VISITED = 10_000
+"""Tensors are looked for among so many values of one argument."""
+ITEMS = 65_536
+"""A list or set of more values is not recorded."""
+
+
 def tensors_in(value: Any, limit: int = 64) -> list[torch.Tensor]:
-    """The tensors in nested lists, tuples, dicts and dataclasses, in order, at most `limit`."""
+    """The tensors in nested lists, tuples, dicts and dataclasses, in order, at most `limit`.
+
+    Looks at the first `VISITED` values, `DEPTH` containers deep. A container that holds itself is
+    not entered again.
+    """
     if type(value) is list and len(value) == 1 and isinstance(value[0], torch.Tensor):
         return value
-    found: list[torch.Tensor] = []
-    _collect(value, found, limit, 8)
-    return found
+    return list(islice(_tensors(value), limit))
 
 
-def _collect(value: Any, found: list[torch.Tensor], limit: int, depth: int) -> None:
-    if len(found) >= limit or depth == 0:
-        return
-    if isinstance(value, torch.Tensor):
-        found.append(value)
-    elif isinstance(value, (str, bytes, int, float)) or value is None:
-        return
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            _collect(item, found, limit, depth - 1)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            _collect(item, found, limit, depth - 1)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for each in dataclasses.fields(value):
-            _collect(getattr(value, each.name, None), found, limit, depth - 1)
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    around: list[Any] = []
+    entered = [iter((value,))]
+    for _ in range(VISITED):
+        held = next(entered[-1], _END)
+        if held is _END:
+            if not around:
+                return
+            around.pop()
+            entered.pop()
+        elif isinstance(held, torch.Tensor):
+            yield held
+        elif len(around) < DEPTH and not any(held is each for each in around):
+            inside = _held_in(held)
+            if inside is not None:
+                around.append(held)
+                entered.append(inside)
 
 
-def _items(value: Any) -> Sequence[Any]:
-    if isinstance(value, torch.Tensor):
-        listed = value.detach().tolist()
-        return listed if isinstance(listed, list) else [listed]
+_END = object()
+
+
+def _held_in(value: Any) -> Iterator[Any] | None:
+    """What a container holds; None of what is no container."""
+    if isinstance(value, (str, bytes, int, float)) or value is None:
+        return None
     if isinstance(value, Mapping):
-        return list(value.values())
+        return iter(value.values())
+    if isinstance(value, (list, tuple)):
+        return iter(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return (getattr(value, each.name, None) for each in dataclasses.fields(value))
+    return None
+
+
+def _items(value: Any) -> Sequence[Any] | Missing:
+    """The items of a collection; not recorded of iterators, which would be used up, and of very long ones."""
+    if isinstance(value, torch.Tensor):
+        local = local_part(value)
+        if local is None or local.numel() > ITEMS:
+            return Missing.NOT_RECORDED
+        listed = local.tolist()
+        return listed if isinstance(listed, list) else [listed]
     if isinstance(value, (int, float)):
         return [value]  # a layer may say `kernel_size=3` where others say `(3, 3)`
-    return list(value)
+    held = value.values() if isinstance(value, Mapping) else value
+    if not isinstance(held, Collection) or len(held) > ITEMS:
+        return Missing.NOT_RECORDED
+    return list(held)
 
 
 def _map(value: Any, held: Converter, namer: Namer) -> Any:
@@ -146,43 +186,77 @@ def _tensor(value: Any) -> Any:
 def _number(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def number(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
-            if value.numel() != 1 or value.is_meta or not torch._C._has_storage(value):
-                return Missing.NOT_RECORDED
-            value = value.item()
-        return make(value)
+            value = one_number(value)
+        return value if isinstance(value, Missing) else make(value)
 
     return number
+
+
+def one_number(tensor: torch.Tensor) -> bool | int | float | complex | Missing:
+    """The only element of a tensor; not recorded where there is not one, or it cannot be read."""
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
+    local = local_part(tensor)
+    return Missing.NOT_RECORDED if local is None or local.numel() != 1 else local.item()
 
 
 def _text(value: Any) -> Any:
     if isinstance(value, (torch.dtype, torch.device)):
         return str(value).removeprefix("torch.")
     if isinstance(value, str):
-        return value
-    return str(getattr(value, "value", getattr(value, "name", value)))
+        return _plain_text(value)
+    if isinstance(value, (torch.Tensor, torch.nn.Module, Mapping, Collection)):
+        return Missing.NOT_RECORDED
+    return _plain_text(str(getattr(value, "value", getattr(value, "name", value))))
+
+
+def _plain_text(value: str) -> str:
+    """A text that can be encoded: half characters, as of names of files, are written as `\\udc80`."""
+    return str.encode(value, "utf-8", "backslashreplace").decode()
 
 
 def _shape(value: Any) -> Any:
-    return tuple(int(size) for size in (value.shape if isinstance(value, torch.Tensor) else value))
+    sizes = value.shape if isinstance(value, torch.Tensor) else value
+    if not isinstance(sizes, (list, tuple)) or len(sizes) > ITEMS:
+        return Missing.NOT_RECORDED
+    return tuple(int(size) for size in sizes)
+
+
+def _built_in(value: bool | int | float | str) -> bool | int | float | str:
+    """The value as Python's own class has it: a class derived from it may compare as it likes."""
+    if isinstance(value, str):
+        return _plain_text(value)
+    if type(value) in (bool, int, float):
+        return value
+    return int.__int__(value) if isinstance(value, int) else float.__float__(value)
 
 
 def scalar(value: Any) -> Any:
-    """A bool, int, float or string (also of numpy, and lists of them); else not recorded."""
+    """A bool, int, float or string (also of numpy, and short lists of them); else not recorded."""
+    try:
+        return _scalar(value, 3)
+    except Exception:  # an object of the user's may raise anything when it is asked
+        return Missing.NOT_RECORDED
+
+
+def _scalar(value: Any, depth: int) -> Any:
     if value is None:
         return Missing.ABSENT
     if isinstance(value, (bool, int, float, str)):
-        return value
+        return _built_in(value)
     if isinstance(value, (torch.dtype, torch.device)):
         return _text(value)
     if isinstance(value, (tuple, list)) and len(value) <= 16:
-        items = tuple(scalar(item) for item in value)
+        if depth == 0:
+            return Missing.NOT_RECORDED
+        items = tuple(_scalar(item, depth - 1) for item in value)
         return Missing.NOT_RECORDED if any(isinstance(item, Missing) for item in items) else items
     if (
         hasattr(value, "item")
         and getattr(value, "ndim", 1) == 0
         and not isinstance(value, torch.Tensor)
     ):
-        return scalar(value.item())
+        return _scalar(value.item(), 0)
     return Missing.NOT_RECORDED
 
 

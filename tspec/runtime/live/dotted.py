@@ -26,8 +26,11 @@ class Place:
 
 
 def script_name() -> str | None:
-    """The name under which the running script would be imported: `train` for `train.py`."""
+    """The name under which the running script would be imported: `train` for `train.py`, `a.b` for `-m a.b`."""
     main = sys.modules.get("__main__")
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return str(spec.name)
     path = getattr(main, "__file__", None)
     if not path:
         return None

@@ -15,17 +15,16 @@ from typing import Any
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
+from tspec.builtin.features import FEATURES, OF_ELEMENTS
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.digest import digests
 
 
 @cache
-def _text(kind: torch.dtype | torch.device) -> str:
+def _text(kind: torch.dtype | torch.device | torch.layout) -> str:
     return str(kind).removeprefix("torch.")
 
 
-DATA = ("digest", "norm", "mean", "std", "min", "max", "sum", "finite", "zeros")
-"""Features for which the elements have to be read."""
 PLAIN: Mapping[str, Callable[[torch.Tensor], Any]] = {
     "numel": lambda t: Missing.NOT_RECORDED if t.is_nested else t.numel(),
     "shape": lambda t: Missing.NOT_RECORDED if t.is_nested else tuple(t.shape),
@@ -49,10 +48,12 @@ CHUNK = 4096
 """Those of longer tensors are taken in their own precision over rows of so many, then in float64."""
 
 
-def memory_format(tensor: torch.Tensor) -> str:
-    """`contiguous`, `channels_last`, `channels_last_3d` or `strided`."""
+def memory_format(tensor: torch.Tensor) -> str | Missing:
+    """`contiguous`, `channels_last`, `channels_last_3d` or `strided`; not recorded inside of `vmap`."""
     if tensor.layout != torch.strided:
-        return str(tensor.layout).removeprefix("torch.")
+        return _text(tensor.layout)
+    if not torch._C._has_storage(tensor):
+        return Missing.NOT_RECORDED
     if tensor.is_contiguous():
         return "contiguous"
     if tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last):
@@ -73,7 +74,6 @@ def features(tensors: Sequence[Any], names: Sequence[str]) -> list[dict[str, Any
     wanted, plain = _split(tuple(names))
     if not wanted:
         return [_plain_row(tensor, names, plain) for tensor in tensors]
-    # A default device, such as `with torch.device("meta"):` sets it, is not for what is made here.
     with torch.no_grad(), torch._C.DisableTorchFunction():
         for index, tensor in enumerate(tensors):
             if not isinstance(tensor, torch.Tensor) or isinstance(tensor, UninitializedTensorMixin):
@@ -98,7 +98,7 @@ _Plain = tuple[tuple[str, Callable[[torch.Tensor], Any]], ...]
 def _split(names: tuple[str, ...]) -> tuple[tuple[str, ...], _Plain]:
     """The features for which elements are read, and the others."""
     plain = tuple((name, PLAIN[name]) for name in names if name in PLAIN)
-    return tuple(name for name in names if name in DATA), plain
+    return tuple(name for name in names if name in OF_ELEMENTS), plain
 
 
 def _plain_row(tensor: Any, names: Sequence[str], plain: _Plain) -> dict[str, Any]:
@@ -110,15 +110,16 @@ def _plain_row(tensor: Any, names: Sequence[str], plain: _Plain) -> dict[str, An
 
 def local_part(tensor: torch.Tensor) -> torch.Tensor | None:
     """The elements that this rank holds, dense and without a graph; None if there are none to read."""
-    local = getattr(tensor, "_local_tensor", tensor).detach()
-    if local.is_meta or local.is_nested or _dispatches(type(local)):
+    held = getattr(tensor, "_local_tensor", tensor)
+    if _dispatches(type(held)) or held.is_meta or held.is_nested:
         return None
+    if held.layout == torch.strided and not torch._C._has_storage(held):
+        return None  # inside of `vmap`, `grad` and the like
+    local = held.detach()
     if local.layout != torch.strided:
         local = local.to_dense()
     if local.is_quantized:
         local = local.int_repr()
-    if not torch._C._has_storage(local):
-        return None  # inside of `vmap`, `grad` and the like
     if local.numel() and not local.untyped_storage().nbytes():
         return None  # its memory was given back, as FSDP does between uses
     return local.as_subclass(torch.Tensor) if type(local) is not torch.Tensor else local
@@ -176,6 +177,10 @@ def _numbers(tensors: Sequence[torch.Tensor], wanted: Sequence[str]) -> dict[str
         columns["std"] = [_std(t) for t in tensors]
     if names & {"min", "max"}:
         columns["min"], columns["max"] = _extremes(tensors)
+    for name in names:
+        live = FEATURES[name].live
+        if live is not None:
+            columns[name] = _each(live, tensors)
     return columns
 
 
@@ -233,6 +238,12 @@ def _sums(tensors: Sequence[torch.Tensor]) -> list[float]:
 def _std(tensor: torch.Tensor) -> float:
     """The population's standard deviation, NaN of nothing."""
     return float(torch.std(tensor.double(), correction=0)) if tensor.numel() else math.nan
+
+
+def _each(live: Callable[[Any, Any], torch.Tensor], tensors: Sequence[torch.Tensor]) -> list[Any]:
+    """A feature that its row computes; of no elements NaN if it is a float."""
+    found: list[Any] = torch.stack([live(torch, tensor) for tensor in tensors]).tolist()
+    return found
 
 
 def _extremes(tensors: Sequence[torch.Tensor]) -> tuple[list[float], list[float]]:

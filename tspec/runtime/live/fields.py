@@ -10,7 +10,7 @@ import torch
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.arguments import Parameters
 from tspec.runtime.live.convert import Namer, converter, tensors_in
-from tspec.runtime.live.evaluate import BadExpression, evaluate
+from tspec.runtime.live.evaluate import evaluate
 from tspec.runtime.live.watch import EventSpec, FieldSpec
 
 _ALIASES: Mapping[str, tuple[str, ...]] = {
@@ -25,8 +25,6 @@ Arguments = tuple[Any, ...]
 Keywords = Mapping[str, Any]
 _Call = tuple[Arguments, Keywords, tuple[Any] | None]
 """Arguments, and the result where there is one."""
-UNREADABLE = (KeyError, BadExpression, TypeError, ValueError, AttributeError, RuntimeError)
-"""What the user's objects may raise when they are asked."""
 
 
 class Faults(Protocol):
@@ -68,7 +66,7 @@ class FieldReader:
         for each in (*self._before, *self._after):
             try:
                 found[each.name] = each.convert(each.from_scope(values.__getitem__, namer), namer)
-            except UNREADABLE as why:
+            except Exception as why:  # an object of the user's may raise anything when it is asked
                 faults.unread(self._event, each.name, f"{type(why).__name__}: {why}")
                 found[each.name] = Missing.NOT_RECORDED
         return found
@@ -80,7 +78,7 @@ class FieldReader:
         for each in fields:
             try:
                 found[each.name] = each.convert(each.get(call, namer), namer)
-            except UNREADABLE as why:
+            except Exception as why:  # an object of the user's may raise anything when it is asked
                 faults.unread(self._event, each.name, f"{type(why).__name__}: {why}")
                 found[each.name] = Missing.NOT_RECORDED
         return found
@@ -164,7 +162,7 @@ def _inputs(args: Arguments, kwargs: Keywords) -> list[torch.Tensor]:
 def attribute(thing: Any, name: str) -> Any:
     """An attribute of an object, None if it has none; an optimizer's options are those of its first group."""
     groups = getattr(thing, "param_groups", None)
-    if groups and isinstance(groups, list) and isinstance(groups[0], Mapping) and name in groups[0]:
+    if isinstance(groups, list) and groups and isinstance(groups[0], Mapping) and name in groups[0]:
         return groups[0][name]
     return getattr(thing, name, None)
 

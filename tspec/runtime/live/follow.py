@@ -12,14 +12,16 @@ import multiprocessing.process
 import multiprocessing.util
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import FunctionType, TracebackType
-from typing import Any
+from types import TracebackType
+from typing import Any, NoReturn
 
 from tspec.runtime.live.job import Job
-from tspec.runtime.live.swap import Swapped
+from tspec.runtime.live.patches import attribute
+from tspec.runtime.live.process import PROCESS
 
 SITE = Path(__file__).resolve().parent / "site"
 VARIABLE = "TSPEC_FOLLOW"
@@ -28,25 +30,38 @@ VARIABLE = "TSPEC_FOLLOW"
 @contextmanager
 def children_start(module: str, function: str, argument: str) -> Iterator[None]:
     """Within the block, interpreters that this process starts call `module.function(argument)`."""
-    before = {name: os.environ.get(name) for name in (VARIABLE, "PYTHONPATH")}
     said = {"module": module, "function": function, "argument": argument}
-    os.environ[VARIABLE] = json.dumps(said)
-    paths = [str(SITE), *filter(None, (before["PYTHONPATH"] or "").split(os.pathsep))]
-    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+    _start_in_children([*followed_in_children(), said])
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        _start_in_children([each for each in followed_in_children() if each != said])
+
+
+def followed_in_children() -> list[dict[str, str]]:
+    """What interpreters that this process starts call; empty if they are not followed."""
+    said: list[dict[str, str]] = json.loads(os.environ.get(VARIABLE, "[]"))
+    return said
+
+
+def _start_in_children(said: list[dict[str, str]]) -> None:
+    before = os.environ.get("PYTHONPATH")
+    paths = [path for path in (before or "").split(os.pathsep) if path and path != str(SITE)]
+    if said:
+        paths.insert(0, str(SITE))
+        os.environ[VARIABLE] = json.dumps(said)
+    else:
+        os.environ.pop(VARIABLE, None)
+    if paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    elif before is not None:
+        del os.environ["PYTHONPATH"]
 
 
 class Ending:
-    """Ends a job when its process ends, however that is: at exit, or where multiprocessing leaves by `os._exit`.
+    """Ends a job when its process ends: at exit, or by `os._exit`, as multiprocessing and many scripts leave.
 
-    `closed` is called last. An uncaught exception or a failing child is no normal end.
+    `closed` is called last. An uncaught exception or another status than 0 is no normal end.
     """
 
     def __init__(self, job: Job, closed: Callable[[], None]) -> None:
@@ -55,11 +70,14 @@ class Ending:
         self._failed = False
         self._pid = os.getpid()
         self._over = False
-        self._run: Swapped | None = None
+        self._leave = os._exit
+        self._hooks = ExitStack()
 
     def arm(self) -> None:
         """In a process that was started for the job, and in all that it forks."""
         atexit.register(self.end)
+        self._leave = os._exit
+        self._hooks.enter_context(attribute(os, "_exit", self._left))
         self._watch_failures()
         # The registry of finalizers is emptied when a child begins; what is registered so is run then.
         multiprocessing.util.register_after_fork(self, Ending._in_child)
@@ -80,11 +98,11 @@ class Ending:
             self._failed = True
             hook(kind, error, trace)
 
-        sys.excepthook = excepthook
+        self._hooks.enter_context(attribute(sys, "excepthook", excepthook))
         run = vars(multiprocessing.process.BaseProcess)["run"]
-        self._run = Swapped(run, self._into)
+        PROCESS.exchange(run, self, self._into)
 
-    def _into(self, original: FunctionType) -> Callable[..., Any]:
+    def _into(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def run(process: Any) -> Any:
             try:
                 return original(process)
@@ -97,13 +115,21 @@ class Ending:
 
         return run
 
+    def _left(self, status: int) -> NoReturn:
+        """`os._exit`. From another thread it is how a job leaves that hangs: nothing is waited for then."""
+        try:
+            if threading.current_thread() is threading.main_thread():
+                self._failed |= status != 0
+                self.end()
+        finally:
+            self._leave(status)
+
     def disarm(self) -> None:
         """The job ended by itself."""
         atexit.unregister(self.end)
         self._over = True
-        if self._run is not None:
-            self._run.restore()
-            self._run = None
+        PROCESS.release(self)
+        self._hooks.close()
 
     def end(self) -> None:
         """The process ends."""

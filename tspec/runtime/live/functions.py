@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import builtins
-import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from torch.jit import _builtins
-
 from tspec.runtime.live import dotted
-from tspec.runtime.live.swap import Swapped
+from tspec.runtime.live.process import PROCESS, Into
 from tspec.runtime.live.watched import Role, Watched, entrance
 
 if TYPE_CHECKING:
@@ -29,16 +25,14 @@ class _Method:
 
 
 class Functions:
-    """Adds roles to functions, exchanges their code, and gives it back."""
+    """Adds roles to functions, and takes the calls of those that have any."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self._watched: dict[int, tuple[Any, Watched]] = {}
-        self._swapped: list[Swapped] = []
         self._methods: list[_Method] = []
         self._waiting: list[Role] = []
         self._on_class: list[Callable[[type], None]] = []
-        self._classes_watched = False
 
     # --- asking --------------------------------------------------------------------------------------
 
@@ -62,50 +56,33 @@ class Functions:
     def watch_method(self, base: type, name: str, role: Role) -> None:
         """Watch a method of a class, of the classes that override it, and of those still to come."""
         self._methods.append(_Method(base, name, role))
-        self.watch_classes()
         for cls in _with_subclasses(base):
             self._own_method(cls, name, role)
 
-    def watch_classes(self, told: Callable[[type], None] | None = None) -> None:
-        """Follow the creation of classes from now on."""
-        if told is not None:
-            self._on_class.append(told)
-        if self._classes_watched:
-            return
-        self._classes_watched = True
-        original = builtins.__build_class__
+    def watch_classes(self, told: Callable[[type], None]) -> None:
+        """Tell of every class that is made from now on."""
+        self._on_class.append(told)
 
-        def build_class(*args: Any, **kwargs: Any) -> Any:
-            created = original(*args, **kwargs)
-            if isinstance(created, type):
-                self._job.quietly(lambda: self._created(created))
-            return created
+    def watch_function(self, function: Any, role: Role, method: bool = False) -> bool:
+        """Add a role to a Python function; False if it cannot be exchanged.
 
-        self._job.patches.set(builtins, "__build_class__", build_class)
-
-    def watch_function(self, function: Any, role: Role) -> bool:
-        """Add a role to a Python function; False if it cannot be exchanged."""
+        `method` says that calls take the instance first; a first parameter `self` says so too.
+        """
         known = self._watched.get(id(function))
         if known is not None:
             known[1].add(role)
             return True
         if not isinstance(function, FunctionType):
             return False
-        method = next(iter(inspect.signature(function).parameters), "") == "self"
-        watched: list[Watched] = []
-
-        def into(original: FunctionType) -> Callable[..., Any]:
-            watched.append(Watched(original, method))
-            return entrance(self._job, watched[0])
-
-        try:
-            swapped = Swapped(function, into)
-        except ValueError:
+        watched = Watched(function, method)
+        watched.add(role)
+        if not PROCESS.exchange(function, self._job, self._into(watched)):
             return False
-        self._swapped.append(swapped)
-        watched[0].add(role)
-        self._watched[id(function)] = (function, watched[0])
+        self._watched[id(function)] = (function, watched)
         return True
+
+    def _into(self, watched: Watched) -> Into:
+        return lambda original: entrance(self._job, watched, original)
 
     def defined(self, function: FunctionType) -> None:
         """A function of the script, of which an event may name the path, was just defined."""
@@ -117,9 +94,9 @@ class Functions:
             self._waiting.remove(role)
             self.watch_function(function, role)
 
-    def exchange(self, function: Any, into: Callable[[FunctionType], Any]) -> None:
+    def exchange(self, function: Any, into: Into) -> None:
         """Send a function's calls elsewhere, without roles."""
-        self._swapped.append(Swapped(function, into))
+        PROCESS.exchange(function, self._job, into)
 
     def modules_changed(self) -> None:
         """Modules were imported: look again for what could not be found."""
@@ -132,17 +109,17 @@ class Functions:
         """Paths that have not been found."""
         return tuple(role.path for role in self._waiting)
 
-    def restore(self) -> None:
-        """Give all functions their own code back."""
-        while self._swapped:
-            self._swapped.pop().restore()
+    def forget(self) -> None:
+        """The job has ended: nothing more is watched for it."""
         self._watched.clear()
         self._methods.clear()
+        self._waiting.clear()
+        self._on_class.clear()
 
     # --- doing ---------------------------------------------------------------------------------------
 
     def _place(self, place: dotted.Place, role: Role) -> None:
-        value = place.value
+        value = PROCESS.original(place)
         if isinstance(value, (staticmethod, classmethod)):
             value = value.__func__
         if isinstance(place.holder, type):
@@ -163,19 +140,21 @@ class Functions:
         self, owner: type, place: dotted.Place, value: FunctionType, role: Role
     ) -> None:
         """A method that the named class only inherits: calls on its instances count."""
-        self.watch_function(value, role)
+        self.watch_function(value, role, method=True)
         self.watch_method(place.holder, place.name, role)
 
     def _own_method(self, cls: type, name: str, role: Role) -> None:
         function = vars(cls).get(name)
         if isinstance(function, (staticmethod, classmethod)):
-            function = function.__func__
-        if function is not None:
-            self.watch_function(function, role)
+            # Its calls do not say on which instance, which mechanisms follow.
+            if role.listener is None:
+                self.watch_function(function.__func__, role)
+        elif function is not None:
+            self.watch_function(function, role, method=True)
 
     def _replace(self, place: dotted.Place, role: Role) -> None:
         """Builtins and other callables cannot be exchanged: their name is given to a function of ours."""
-        original = place.value
+        original = PROCESS.original(place)
         known = self._watched.get(id(original))
         if known is not None:
             known[1].add(role)
@@ -184,32 +163,11 @@ class Functions:
             return
         watched = Watched(original, isinstance(place.holder, type))
         watched.add(role)
-        call = entrance(self._job, watched)
-
-        def replacement(*args: Any, **kwargs: Any) -> Any:
-            return call(*args, **kwargs)
-
-        for name in ("__name__", "__qualname__", "__module__", "__doc__"):
-            if isinstance(getattr(original, name, None), str):
-                setattr(replacement, name, getattr(original, name))
-        replacement.__wrapped__ = original  # type: ignore[attr-defined]
+        PROCESS.replace(place, original, self._job, self._into(watched))
         self._watched[id(original)] = (original, watched)
-        self._watched[id(replacement)] = (replacement, watched)
-        self._known_to_compiler(original, replacement)
-        if isinstance(place.holder, type):
-            self._job.patches.set(place.holder, place.name, replacement)
-        else:
-            self._job.patches.set_everywhere(original, replacement)
 
-    def _known_to_compiler(self, original: Any, replacement: Any) -> None:
-        """`torch.jit.script` knows builtins as objects, and has no source of them to compile."""
-        table: dict[int, str] = _builtins._get_builtin_table()  # type: ignore[no-untyped-call]
-        operator = table.get(id(original))
-        if operator is not None:
-            table[id(replacement)] = operator
-            self._job.patches.also(lambda: table.__delitem__(id(replacement)))
-
-    def _created(self, cls: type) -> None:
+    def created(self, cls: type) -> None:
+        """A class was just made."""
         for method in self._methods:
             if method.name in vars(cls) and issubclass(cls, method.base):
                 self._own_method(cls, method.name, method.role)

@@ -6,7 +6,6 @@ edited, no object of it is wrapped, and all that was exchanged comes back at the
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal
@@ -15,13 +14,13 @@ from torch import nn
 
 from tspec.runtime.edges import Call, Context, Sink, SkipCall
 from tspec.runtime.live import steps
-from tspec.runtime.live.current import JOBS
 from tspec.runtime.live.fields import FieldReader
 from tspec.runtime.live.functions import Functions
 from tspec.runtime.live.mechanisms import install
-from tspec.runtime.live.patches import Patches
+from tspec.runtime.live.models import has_parameters
+from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.source import LiveSource
-from tspec.runtime.live.threads import Threads
+from tspec.runtime.live.threads import Apart, Threads
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.live.watched import Arguments, Listener, Role, Watched
 
@@ -45,11 +44,11 @@ class Job(LiveSource):
         super().__init__(spec)
         self.sinks = tuple(sinks)
         self.active = False
-        self.patches = Patches()
         self.place = steps.Place()
         self.functions = Functions(self)
         self._calls = 0
-        self._lock = threading.RLock()
+        self._lock = PROCESS.lock
+        self._closed = False
         self._finished = False
         self.calibrating = 0
         """Statistics are taken, in so many calls."""
@@ -57,10 +56,15 @@ class Job(LiveSource):
     # --- the life of a job ----------------------------------------------------------------------
 
     def __enter__(self) -> Job:
-        with self.patches.indexed():
-            install(self)
+        try:
+            PROCESS.enter(self)
+            with PROCESS.indexed():
+                install(self)
+        except BaseException:
+            self.close()
+            raise
+        self._closed = False
         self.active = True
-        JOBS.append(self)
         return self
 
     def __exit__(
@@ -90,7 +94,7 @@ class Job(LiveSource):
 
     def forked(self, worker: int | None) -> None:
         """This process is a fork of the one that was followed: a job of its own, or a loader's worker."""
-        self._lock = threading.RLock()
+        self._lock = PROCESS.lock
         self.threads = Threads()
         self.place = steps.Place()
         self._context = Context()
@@ -104,10 +108,9 @@ class Job(LiveSource):
     def close(self) -> None:
         """Stop watching, and put everything back."""
         self.active = False
-        if self in JOBS:
-            JOBS.remove(self)
-        self.functions.restore()
-        self.patches.restore()
+        self._closed = True
+        PROCESS.leave(self)
+        self.functions.forget()
 
     # --- what happens ---------------------------------------------------------------------------
 
@@ -154,11 +157,11 @@ class Job(LiveSource):
     ) -> bool:
         asked, opened = events
         skipped = False
-        threads = self.threads
-        threads.quiet = True
         where = ""
         try:
-            with self._lock:
+            with Apart(PROCESS.quiet), self._lock:
+                if self._closed:
+                    return False
                 for role, listener in listeners:
                     where = role.path or role.key
                     tokens.append(listener.before(args, kwargs))
@@ -173,8 +176,6 @@ class Job(LiveSource):
             raise told.error from None
         except Exception as fault:
             self.fault(f"before {where}", fault)
-        finally:
-            threads.quiet = False
         return skipped
 
     def _find_models(
@@ -184,7 +185,7 @@ class Job(LiveSource):
         if all(role.event is None or role.event.name == "forward" for role, _ in asked):
             return
         for thing in (*args, *kwargs.values()):
-            if isinstance(thing, nn.Module) and next(thing.parameters(), None) is not None:
+            if isinstance(thing, nn.Module) and has_parameters(thing):
                 self.state.models.handed_over(thing)
 
     def _after(
@@ -196,11 +197,11 @@ class Job(LiveSource):
         error: BaseException | None,
     ) -> None:
         args, kwargs, result = outcome
-        threads = self.threads
-        threads.quiet = True
         where = ""
         try:
-            with self._lock:
+            with Apart(PROCESS.quiet), self._lock:
+                if self._closed:
+                    return
                 for call, reader in reversed(opened):
                     where = call.callable
                     if error is None:
@@ -213,8 +214,6 @@ class Job(LiveSource):
             raise told.error from error
         except Exception as fault:
             self.fault(f"after {where}", fault)
-        finally:
-            threads.quiet = False
 
     def _call(self, role: Role, fields: dict[str, Any]) -> Call:
         stack = self.threads.stack
@@ -262,6 +261,7 @@ class Job(LiveSource):
         if after is before:
             return
         self.place = after
+        self.state.loaders.trained_on = after.feeding
         self._context = Context(after.step, after.epoch, after.microbatch, after.phase)
         opened = steps.openings(before, after)
         if not opened:
@@ -290,26 +290,22 @@ class Job(LiveSource):
 
     def quietly(self, action: Callable[[], None]) -> None:
         """Do something of tspec's own outside of a watched call, under the same protection."""
-        quiet, self.threads.quiet = self.threads.quiet, True
         try:
-            with self._lock:
-                action()
+            with Apart(PROCESS.quiet), self._lock:
+                if not self._closed:
+                    action()
         except _Told as told:
             raise told.error from None
         except Exception as fault:
             self.fault("in between", fault)
-        finally:
-            self.threads.quiet = quiet
 
     def _tell(self, tell: Callable[[Sink], None]) -> None:
-        quiet, self.threads.quiet = self.threads.quiet, True
         try:
-            for sink in self.sinks:
-                tell(sink)
+            with Apart(PROCESS.quiet):
+                for sink in self.sinks:
+                    tell(sink)
         except BaseException as error:
             raise _Told(error) from None
-        finally:
-            self.threads.quiet = quiet
 
     def _tick(self) -> int:
         self._seq += 1

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any, Literal
 
 import torch
 from torch import nn
+
+from tspec.runtime.live.identity import IdentitySet
 
 _INNER = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "module")
 _WRAPPERS = {
@@ -28,10 +31,43 @@ def inner(module: nn.Module) -> nn.Module | None:
     if not _wraps(type(module)):  # type: ignore[arg-type]
         return None
     for name in _INNER:
-        held = module._modules.get(name)
+        held: nn.Module | None = table(module, "_modules").get(name)
         if held is not None:
             return held
     return None
+
+
+def table(
+    module: nn.Module, name: Literal["_modules", "_parameters", "_buffers"]
+) -> Mapping[str, Any]:
+    """One of a module's own tables, empty before `nn.Module.__init__` has run.
+
+    Reads the instance dictionary: a class may override `parameters` and `__getattr__`, which may
+    fail before its own constructor has returned.
+    """
+    found: Mapping[str, Any] | None = vars(module).get(name)
+    return {} if found is None else found
+
+
+def parameters_of(module: nn.Module) -> Iterator[torch.Tensor]:
+    """The parameters of a module and all modules in it, each under every name that it has."""
+    for _, held in walk(module):
+        for parameter in table(held, "_parameters").values():
+            if parameter is not None:
+                yield parameter
+
+
+def has_parameters(module: nn.Module) -> bool:
+    """The module or one in it holds a parameter."""
+    return next(parameters_of(module), None) is not None
+
+
+def trains(module: nn.Module) -> bool:
+    """The module is in training mode; one that does not say is, as torch's are by default."""
+    try:
+        return bool(module.training)
+    except Exception:  # a property of the user's class may raise anything
+        return True
 
 
 @lru_cache(maxsize=4096)
@@ -47,15 +83,31 @@ def unwrapped(module: nn.Module) -> nn.Module:
     return module
 
 
-def walk(module: nn.Module, path: str = "", depth: int = 100) -> Iterator[tuple[str, nn.Module]]:
-    """Every module under all its names, wrappers left out, parents first."""
+def walk(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """Every module under all its names, wrappers left out, parents first.
+
+    A module that lies in itself is not entered again.
+    """
     module = unwrapped(module)
-    yield path, module
-    if depth == 0:
-        return
-    for name, child in module._modules.items():
-        if child is not None:
-            yield from walk(child, f"{path}.{name}" if path else name, depth - 1)
+    yield "", module
+    around = {id(module)}
+    entered = [("", module, iter(table(module, "_modules").items()))]
+    while entered:
+        prefix, module, children = entered[-1]
+        for name, child in children:
+            if child is None:
+                continue
+            child = unwrapped(child)
+            if id(child) in around:
+                continue
+            path = f"{prefix}{name}"
+            yield path, child
+            around.add(id(child))
+            entered.append((f"{path}.", child, iter(table(child, "_modules").items())))
+            break
+        else:
+            around.discard(id(module))
+            entered.pop()
 
 
 @dataclass(slots=True)
@@ -101,8 +153,10 @@ class Models:
         self.stale = True
         self.version = 0
         """Grows whenever the tables change what they hold."""
-        self.built: weakref.WeakSet[nn.Module] = weakref.WeakSet()
-        self.called: weakref.WeakSet[nn.Module] = weakref.WeakSet()
+        self.built: IdentitySet[nn.Module] = IdentitySet()
+        """Modules of which `nn.Module.__init__` has returned; that of their own class may be under way."""
+        self.called: IdentitySet[nn.Module] = IdentitySet()
+        """Modules in which a forward pass was begun."""
         self._free: dict[int, tuple[str, weakref.ref[torch.Tensor]]] = {}
         self._shape: tuple[tuple[str, int], ...] = ()
 
@@ -128,8 +182,7 @@ class Models:
         while title in titles:
             count += 1
             title = f"{kind}#{count}"
-        has_parameters = next(module.parameters(), None) is not None
-        first = has_parameters and not any(root.prefix == "" for root in self.roots)
+        first = has_parameters(module) and not any(root.prefix == "" for root in self.roots)
         self.roots.append(Root(weakref.ref(module), "" if first else f"{title}.", title))
         self.stale = True
         self.refresh()
@@ -143,7 +196,9 @@ class Models:
         """Make the built module that holds a parameter a root, if one is alive and none is known."""
         if id(tensor) in self.tables.parameter_by_id or id(tensor) in self._free:
             return
-        around = self._largest(lambda held: any(tensor is p for p in held._parameters.values()))
+        around = self._largest(
+            lambda held: any(tensor is p for p in table(held, "_parameters").values())
+        )
         if around is not None:
             self.add_root(around)
 
@@ -154,7 +209,7 @@ class Models:
     def _largest(self, holds: Callable[[nn.Module], bool]) -> nn.Module | None:
         best: nn.Module | None = None
         size = 0
-        for other in sorted(self.built, key=id):
+        for other in sorted(self.built.alive(), key=id):
             if inner(other) is not None or id(other) in self.tables.module_by_id:
                 continue
             held = [each for _, each in walk(other)]
@@ -226,13 +281,13 @@ def _fill_next(tables: Tables, module: nn.Module, path: str) -> None:
     if isinstance(module, nn.Sequential):
         names = [
             f"{path}.{key}" if path and not path.endswith(".") else f"{path}{key}"
-            for key in module._modules
+            for key in table(module, "_modules")
         ]
         tables.next_module.update(itertools.pairwise(names))
 
 
 def _fill_tensors(tables: Tables, module: nn.Module, prefix: str, holder: str) -> None:
-    for key, parameter in module._parameters.items():
+    for key, parameter in table(module, "_parameters").items():
         if parameter is None:
             continue
         name = f"{prefix}{key}"
@@ -242,7 +297,7 @@ def _fill_tensors(tables: Tables, module: nn.Module, prefix: str, holder: str) -
             tables.parameters[name] = Parameter(name, parameter, [name], holder)
         elif name not in tables.parameters[known].names:
             tables.parameters[known].names.append(name)
-    for key, buffer in module._buffers.items():
+    for key, buffer in table(module, "_buffers").items():
         if buffer is not None and id(buffer) not in tables.buffer_by_id:
             tables.buffer_by_id[id(buffer)] = f"{prefix}{key}"
             tables.buffers[f"{prefix}{key}"] = (buffer, holder)

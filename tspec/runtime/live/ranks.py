@@ -15,7 +15,9 @@ from tspec.runtime.live.watch import GroupSpec
 class Ranks:
     """Looks at the process group if there is one, else at the environment that torchrun sets."""
 
-    def __init__(self, groups: tuple[GroupSpec, ...]) -> None:
+    def __init__(self, groups: tuple[GroupSpec, ...], say: Callable[[str], None]) -> None:
+        """`say` is told, once or more, of a group of which the callable fails."""
+        self._say = say
         self._groups = {group.name: group for group in groups}
         self.meshes: list[Any] = []
         """Device meshes that were built, the earliest first."""
@@ -110,7 +112,11 @@ class Ranks:
                 continue
             try:
                 group = function()
-            except Exception:  # the framework was imported, but set up no such group
+            except AssertionError:  # Megatron's own word for: no such group was set up yet
+                continue
+            except Exception as fault:
+                kind = type(fault).__name__
+                self._say(f"group {name} is not known: {path} raised {kind}: {fault}")
                 continue
             ranks = None if group is None else self.of_group(group)
             if ranks is not None:

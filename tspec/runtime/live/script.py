@@ -1,38 +1,52 @@
-"""Running a training script as `python script.py ARGS` would, with a job around it."""
+"""Running a training script as `python script.py ARGS` or `python -m module ARGS` would, with a job around it."""
 
 from __future__ import annotations
 
 import ast
 import builtins
+import os
+import runpy
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
+from tspec.runtime.live.frames import is_ours, run_main
 from tspec.runtime.live.job import Job
 
-PACKAGE = str(Path(__file__).resolve().parents[2])
 DEFINED = "__tspec_defined__"
 
 
-def run_script(script: str, args: list[str], job: Job) -> int:
-    """Run a script under a job; the script's own exit status is returned.
+class NoModule(Exception):
+    """What `-m` names cannot be run. The message is Python's own."""
+
+
+def run_script(command: Sequence[str], job: Job) -> int:
+    """Run `script.py ARGS` or `-m module ARGS` under a job, as Python would; returns its exit status.
 
     A crash is reported as Python reports it, without the frames of tspec. The job is finished
     where the script ended normally, and closed in any case. Raises OSError if there is no such file.
     """
-    text = Path(script).read_bytes()
-    with _as_main(script, args) as main, job, _definitions(job):
+    text = b"" if command[0] == "-m" else Path(command[0]).read_bytes()
+    with _as_main(command) as main, job, _definitions(job):
         try:
-            exec(_compiled(text, script, job), main.__dict__)
+            code = (
+                _module(command[1], main, job) if command[0] == "-m" else _script(text, main, job)
+            )
+            run_main(code, main.__dict__)
         except SystemExit as leaving:
-            if _status(leaving) == 0:
+            status = _status(leaving)
+            if status == 0:
                 job.finish()
             job.close()
-            return _status(leaving)
+            return status
+        except NoModule as fault:
+            job.close()
+            print(f"{sys.executable}: {fault}", file=sys.stderr)
+            return 1
         except KeyboardInterrupt:
             job.close()
             return 130
@@ -45,6 +59,7 @@ def run_script(script: str, args: list[str], job: Job) -> int:
 
 
 def _status(leaving: SystemExit) -> int:
+    """The exit status. A text is printed, as Python does, so this is called once."""
     if leaving.code is None:
         return 0
     if isinstance(leaving.code, int):
@@ -54,39 +69,70 @@ def _status(leaving: SystemExit) -> int:
 
 
 @contextmanager
-def _as_main(script: str, args: list[str]) -> Iterator[ModuleType]:
+def _as_main(command: Sequence[str]) -> Iterator[ModuleType]:
     """`__main__`, `sys.argv` and `sys.path[0]` as the script expects them.
 
     They stay so afterwards: handlers at exit and threads of the script still need them.
     """
     main = ModuleType("__main__")
-    main.__file__ = script
     main.__builtins__ = builtins  # type: ignore[attr-defined]
     main.__dict__.update(__cached__=None, __spec__=None, __loader__=None, __package__=None)
     sys.modules["__main__"] = main
-    sys.argv = [script, *args]
+    if command[0] == "-m":
+        sys.argv = ["-m", *command[2:]]
+        folder = os.getcwd()
+    else:
+        main.__file__ = os.path.abspath(command[0])
+        sys.argv = list(command)
+        folder = str(Path(command[0]).resolve().parent)
     if sys.path:
-        sys.path[0] = str(Path(script).resolve().parent)
+        sys.path[0] = folder
     yield main
 
 
-def _compiled(text: bytes, script: str, job: Job) -> CodeType:
-    """The script's code; functions that events name are told of as soon as they are defined."""
-    names = _named_functions(job, Path(script).stem)
+def _script(text: bytes, main: ModuleType, job: Job) -> CodeType:
+    """The code of a file, with its path as Python says it in tracebacks and warnings."""
+    path = str(main.__file__)
+    names = _named_functions(job, Path(path).stem)
     if not names:
-        return compile(text, script, "exec", dont_inherit=True)
-    tree = ast.parse(text, script)
+        return compile(text, path, "exec", dont_inherit=True)
+    return _with_definitions(text, path, names)
+
+
+def _module(name: str, main: ModuleType, job: Job) -> CodeType:
+    """The code of a module, found as `python -m` finds it; `__main__` and `sys.argv` are then the module's.
+
+    Packages around the module are imported. Raises NoModule if it cannot be found or run.
+    """
+    name, spec, code = runpy._get_module_details(name, NoModule)  # type: ignore[attr-defined]
+    main.__dict__.update(
+        __file__=spec.origin,
+        __cached__=spec.cached,
+        __loader__=spec.loader,
+        __package__=spec.parent,
+        __spec__=spec,
+    )
+    sys.argv[0] = spec.origin
+    names = _named_functions(job, name)
+    text = spec.loader.get_source(name) if names else None
+    found: CodeType = code if text is None else _with_definitions(text, spec.origin, names)
+    return found
+
+
+def _with_definitions(text: str | bytes, path: str, names: set[str]) -> CodeType:
+    """Code that tells of functions which events name as soon as they are defined."""
+    tree = ast.parse(text, path)
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in names:
             told: ast.expr = ast.Name(DEFINED, ast.Load())
             node.decorator_list.insert(0, ast.copy_location(told, node))
-    return compile(ast.fix_missing_locations(tree), script, "exec", dont_inherit=True)
+    return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
 
 
-def _named_functions(job: Job, stem: str) -> set[str]:
-    """Functions at the top of the script that events name."""
-    parts = [path.split(".") for path in job.functions.waiting]
-    return {each[1] for each in parts if len(each) == 2 and each[0] in (stem, "__main__")}
+def _named_functions(job: Job, module: str) -> set[str]:
+    """Functions at the top of the script that events name; `module` is the name under which it could be imported."""
+    parts = [path.rpartition(".") for path in job.functions.waiting]
+    return {function for holder, _, function in parts if holder in (module, "__main__")}
 
 
 @contextmanager
@@ -117,11 +163,7 @@ def clean(error: BaseException) -> TracebackType | None:
 def _without_ours(trace: TracebackType | None) -> TracebackType | None:
     kept: list[TracebackType] = []
     while trace is not None:
-        code = trace.tb_frame.f_code
-        ours = code.co_filename.startswith(PACKAGE) or any(
-            n.startswith("__tspec_") for n in code.co_names
-        )
-        if not ours:
+        if not is_ours(trace.tb_frame.f_code):
             kept.append(trace)
         trace = trace.tb_next
     rest: TracebackType | None = None

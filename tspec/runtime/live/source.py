@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,10 +11,12 @@ from tspec.runtime.edges import Context, Missing, Ref
 from tspec.runtime.live.ambient import Ambient
 from tspec.runtime.live.entities.messages import FEATURES, Taken
 from tspec.runtime.live.features import features
+from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.ranks import Ranks
 from tspec.runtime.live.state import State
-from tspec.runtime.live.threads import Threads
+from tspec.runtime.live.threads import Apart, Threads
 from tspec.runtime.live.watch import WatchSpec
+from tspec.runtime.say import say
 
 
 class LiveSource:
@@ -24,12 +25,13 @@ class LiveSource:
     def __init__(self, spec: WatchSpec) -> None:
         self.spec = spec
         self.threads = Threads()
-        self.ranks_known = Ranks(spec.groups)
-        self.state = State(spec, self.ranks_known)
+        self.ranks_known = Ranks(spec.groups, self.say)
+        self.state = State(spec, self.ranks_known, self.unread)
         self.known = Ambient()
         self._context = Context()
         self._seq = 0
         self._said: set[str] = set()
+        self._unread: set[tuple[str, str]] = set()
 
     @property
     def rank(self) -> int:
@@ -81,8 +83,7 @@ class LiveSource:
         self, tensors: Sequence[Any], names: tuple[str, ...]
     ) -> Sequence[Mapping[str, Any]]:
         """Features of many tensors at once; `name` is the canonical name of a parameter or buffer."""
-        quiet, self.threads.quiet = self.threads.quiet, True
-        try:
+        with Apart(PROCESS.quiet):
             found = self._features(tensors, names)
             if "name" in names:
                 for row, tensor in zip(found, tensors, strict=True):
@@ -90,8 +91,6 @@ class LiveSource:
                         tensor if isinstance(tensor, Missing) else self.state.tensor_name(tensor)
                     )
             return found
-        finally:
-            self.threads.quiet = quiet
 
     def _features(self, tensors: Sequence[Any], names: tuple[str, ...]) -> list[dict[str, Any]]:
         """Features of live tensors, and of those that were taken of what is gone or elsewhere."""
@@ -141,15 +140,17 @@ class LiveSource:
 
     # --- what goes wrong ----------------------------------------------------------------------------
 
-    def unread(self, event: str, field: str, why: str) -> None:
-        """A field of an event could not be read: said once."""
-        self.say(f"{event}.{field} is not recorded: {why}")
+    def unread(self, kind: str, field: str, why: str) -> None:
+        """A field of an event or a subject could not be read: said once, with the first reason."""
+        if (kind, field) not in self._unread:
+            self._unread.add((kind, field))
+            self.say(f"{kind}.{field} is not recorded: {why}")
 
     def say(self, message: str) -> None:
         """Tell the person at the terminal something, once."""
         if message not in self._said:
             self._said.add(message)
-            print(f"tspec: {message}", file=sys.stderr)
+            say(message)
 
     def fault(self, where: str, fault: Exception) -> None:
         """A fault of tspec's own: the job goes on without it."""

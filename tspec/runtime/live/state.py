@@ -11,10 +11,16 @@ from torch import nn
 from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.live.convert import convert
 from tspec.runtime.live.entities.data import Batches, Loaders
-from tspec.runtime.live.entities.kind import UNKNOWN, Kind
+from tspec.runtime.live.entities.kind import UNKNOWN, Kind, asked
 from tspec.runtime.live.entities.messages import Messages
 from tspec.runtime.live.entities.modules import Modules, state_names
-from tspec.runtime.live.entities.optimizers import Optimizers, ParamGroups, Schedulers, groups_of
+from tspec.runtime.live.entities.optimizers import (
+    Optimizers,
+    ParamGroups,
+    Schedulers,
+    groups_of,
+    params_of,
+)
 from tspec.runtime.live.entities.others import Generators, Scalers, Wrappers
 from tspec.runtime.live.entities.parameters import Buffers, Parameters, States
 from tspec.runtime.live.evaluate import BadExpression, evaluate, names
@@ -28,11 +34,21 @@ def _itself(thing: Any) -> Any:
     return thing.tensor if thing.__class__ is Parameter else thing
 
 
+def _size(state: Any) -> int:
+    """Of how many parameters an optimizer holds something."""
+    return len(state) if isinstance(state, Mapping) else 0
+
+
 class State:
     """Answers what a job's subjects are. It is the `Namer` of everything that is read."""
 
-    def __init__(self, spec: WatchSpec, ranks: Ranks) -> None:
+    def __init__(
+        self, spec: WatchSpec, ranks: Ranks, unread: Callable[[str, str, str], None]
+    ) -> None:
+        """`unread` is told kind, field and reason where a field of a subject cannot be read."""
         self.ranks = ranks
+        self._unread = unread
+        self._living: frozenset[int] = frozenset()
         self.models = Models()
         self.optimizers = Optimizers(self)
         self.schedulers = Schedulers(self)
@@ -41,7 +57,10 @@ class State:
         self.scalers = Scalers()
         self.wrappers = Wrappers(self)
         self.messages = Messages()
-        self.functions: Mapping[str, Callable[..., Any]] = {"model_of": self._model_of}
+        self.functions: Mapping[str, Callable[..., Any]] = {
+            "model_of": self._model_of,
+            "for_parameters": self._for_parameters,
+        }
         self._kinds: dict[str, Kind] = {
             "parameter": Parameters(self),
             "buffer": Buffers(self),
@@ -69,7 +88,7 @@ class State:
             self.models.version,
             len(self.ranks.meshes),
             *(each.numbered.count for each in counted),
-            *(len(getattr(o, "state", ())) for o in self.optimizers.things().values()),
+            *(_size(asked(each, "state")) for each in self.optimizers.things().values()),
         )
 
     def subjects(self, kind: str) -> Sequence[str]:
@@ -82,18 +101,36 @@ class State:
         held = self._kinds.get(kind)
         if held is None:
             return {}
+        things = held.things()
+        try:
+            return self._column(held, kind, name, things)
+        except Exception:  # an object of the user's may raise anything: it costs only its own field
+            return {s: self._alone(held, kind, name, {s: thing})[s] for s, thing in things.items()}
+
+    def _column(
+        self, held: Kind, kind: str, name: str, things: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """One field of some subjects of a kind. Raises what their objects raise."""
         spec = self._fields.get((kind, name))
         if spec is not None and spec.source is not None:
             source, type_ = spec.source, spec.type
-            return {s: self._computed(source, type_, thing) for s, thing in held.things().items()}
+            return {s: self._computed(source, type_, thing) for s, thing in things.items()}
         read = held.field
-        found = {s: read(name, s, thing) for s, thing in held.things().items()}
+        found = {s: read(name, s, thing) for s, thing in things.items()}
         if any(value is UNKNOWN for value in found.values()):
             type_ = ("scalar",) if spec is None else spec.type
-            for s, thing in held.things().items():
+            for s, thing in things.items():
                 if found[s] is UNKNOWN:
                     found[s] = self._attribute(name, type_, thing)
         return found
+
+    def _alone(self, held: Kind, kind: str, name: str, things: Mapping[str, Any]) -> dict[str, Any]:
+        """One field of one subject, not recorded if its object raises."""
+        try:
+            return self._column(held, kind, name, things)
+        except Exception as why:
+            self._unread(kind, name, f"{type(why).__name__}: {why}")
+            return dict.fromkeys(things, Missing.NOT_RECORDED)
 
     def _computed(self, source: Expression, type_: TypeTree, thing: Any) -> Any:
         """A field that the vocabulary computes from the object."""
@@ -136,13 +173,20 @@ class State:
         self.models.refresh()
         self.find_models()
 
+    def living_optimizers(self) -> frozenset[int]:
+        """Numbers of the optimizers that exist. Where one is gone, its model may be: it is let go too."""
+        living = self.optimizers.numbers()
+        if not self._living <= living:
+            self.models.refresh()
+        self._living = living
+        return living
+
     def find_models(self) -> None:
         """Find the models of which optimizers hold parameters, also before they are called."""
         for optimizer in self.optimizers.things().values():
             for group in groups_of(optimizer):
-                for tensor in group.get("params", ()):
-                    if isinstance(tensor, torch.Tensor):
-                        self.models.holding(tensor)
+                for tensor in params_of(group):
+                    self.models.holding(tensor)
 
     def _model_of(self, saved: Any) -> nn.Module | None:
         """The root of which most names are among those of a saved object; None if it holds none."""
@@ -156,3 +200,14 @@ class State:
             if shared > best[0]:
                 best = (shared, module)
         return best[1]
+
+    def _for_parameters(
+        self, module: nn.Module, loaded: Mapping[str, Any]
+    ) -> dict[str, torch.Tensor]:
+        """The tensors of a state dict of `module`, by the canonical names of its parameters."""
+        found = {}
+        for key, parameter in nn.Module.named_parameters(module, remove_duplicate=False):
+            name = self.models.name_of_parameter(parameter)
+            if name is not None and isinstance(loaded.get(key), torch.Tensor):
+                found[name] = loaded[key]
+        return found

@@ -9,6 +9,7 @@ the turn before; a training batch, where a loader is visible, divides turns for 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Literal
 
 Span = Literal["step", "microbatch", "epoch"]
@@ -85,8 +86,31 @@ class Resumed:
     step: int
 
 
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """This rank has no more batches; it may have to wait for others that have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shadowed:
+    """The others made so many forward passes in which this rank only took part in collectives."""
+
+    passes: int
+
+
 Activity = (
-    Fetch | Clear | Forward | Backward | Update | Alive | Built | Said | Resumed | Calibrating
+    Fetch
+    | Clear
+    | Forward
+    | Backward
+    | Update
+    | Alive
+    | Built
+    | Said
+    | Resumed
+    | Calibrating
+    | Joined
+    | Shadowed
 )
 
 
@@ -123,22 +147,33 @@ class Place:
     backward_in_microbatch: bool = False
     backward_since_update: bool = False
     said: bool = False
+    joined: bool = False
+    """The step is over, and none has opened since: the rank has joined."""
     by_loader: bool = False
     """Epochs are passes over a loader, not the run."""
     counted: frozenset[int] = frozenset()
     """Passes that are epochs."""
     feeding: frozenset[int] = frozenset()
     """Loaders whose batches were trained on."""
-    last: tuple[int, int] | None = None
-    """Loader and pass of the latest batch."""
+    taken: frozenset[tuple[int, int]] = frozenset()
+    """Loaders and passes of the batches that the next backward pass is made from."""
+    looked: bool | None = None
+    """All forward passes since the latest batch were made without a graph; None before the first."""
+    pending: bool = False
+    """Gradients were cleared after all updates of this turn: the next training pass opens a step."""
     forward_mode: bool = True
     """The mode of the latest outermost forward pass that recorded a graph."""
     trains_in_eval_mode: bool = False
 
 
 def openings(before: Place, after: Place) -> tuple[tuple[Span, int], ...]:
-    """The spans that open between two places, the longest first: one instant for all."""
+    """The spans that open between two places, the longest first: one instant for all.
+
+    Step 0 is none: only the step before it closes.
+    """
     opened: list[tuple[Span, int]] = []
+    if after.joined and not before.joined:
+        return (("step", 0),)
     if after.passes != before.passes:
         opened.append(("epoch", after.epoch))
     if after.turn != before.turn:
@@ -172,6 +207,11 @@ def advance(place: Place, activity: Activity) -> Place:
             return replace(place, phase="train")
         case Resumed(step):
             return place if place.ever_updated else replace(place, step=step)
+        case Joined():
+            return replace(place, joined=place.turn > 0)
+        case Shadowed(passes):
+            # As many passes make a step there as made the last one here.
+            return replace(place, step=place.step + ceil(passes / max(1, place.microbatch)))
 
 
 def _open(place: Place, number: int | None = None) -> Place:
@@ -187,15 +227,17 @@ def _open(place: Place, number: int | None = None) -> Place:
         expected=place.updated or place.expected,
         updated=frozenset(),
         cleared=frozenset(),
+        joined=False,
         fed=False,
         backward_in_turn=False,
         backward_in_microbatch=False,
         backward_since_update=False,
+        pending=False,
     )
 
 
 def _opened(place: Place, due: bool) -> Place:
-    if (place.turn == 0 or due) and not place.said and not place.updating:
+    if (place.turn == 0 or place.joined or due) and not place.said and not place.updating:
         return _open(place)
     return place
 
@@ -221,11 +263,14 @@ def _next_microbatch(place: Place, turn: int) -> Place:
 def _fetch(place: Place, fetch: Fetch) -> Place:
     known = fetch.reading in place.counted or fetch.loader in place.feeding
     training = fetch.grad and (known or fetch.training is not False)
-    last = (fetch.loader, fetch.reading)
+    place = replace(place, taken=frozenset() if place.looked else place.taken, looked=None)
+    # Once a loader is known to feed the training, evaluation mode tells another one from it.
+    if training or (fetch.grad and (place.trains_in_eval_mode or not place.feeding)):
+        place = replace(place, taken=place.taken | {(fetch.loader, fetch.reading)})
     if not training:
-        return replace(place, phase="eval", last=last if fetch.grad else place.last)
+        return replace(place, phase="eval")
     turn = place.turn
-    place = _count(replace(place, phase="train", last=last), fetch.reading)
+    place = _count(replace(place, phase="train"), fetch.reading)
     place = _opened(place, bool(place.updated) or _by_hand(place))
     return replace(_next_microbatch(place, turn), fed=True)
 
@@ -242,11 +287,18 @@ def _count(place: Place, reading: int) -> Place:
 
 
 def _clear(place: Place, optimizers: frozenset[int]) -> Place:
-    """A loop that clears before its passes opens a step here; one that clears after the update does not.
+    """A loop without a loader that clears before its passes opens a step here; one that clears after
+    the update does not. They are told apart by whether the turn has had its clear already.
 
-    They are told apart by whether the turn has had its clear already.
+    With a loader, an evaluation may follow, which belongs to the step that ends: the next batch or
+    training pass opens the step.
     """
     again = bool(optimizers & place.updated & place.cleared) and _all_updated(place)
+    if place.by_loader and not place.updating:
+        over = _all_updated(place) and not optimizers.isdisjoint(place.updated)
+        over = over and place.ever <= place.updated
+        place = replace(place, pending=place.pending or over or again)
+        again = False
     # Another training begins, with an optimizer of its own.
     other = bool(optimizers) and optimizers.isdisjoint(place.ever) and _all_updated(place)
     due = again or (not place.fed and (other or _by_hand(place)))
@@ -256,24 +308,22 @@ def _clear(place: Place, optimizers: frozenset[int]) -> Place:
 
 def _forward(place: Place, grad: bool, training: bool) -> Place:
     if not grad:
-        return replace(place, phase="eval")
-    place = replace(place, forward_mode=training)
+        return replace(place, phase="eval", looked=place.looked is not False)
+    place = replace(place, forward_mode=training, looked=False)
     if not training and not place.trains_in_eval_mode:
         return replace(place, phase="eval")
     turn = place.turn
-    due = not place.fed and (_all_updated(place) or _by_hand(place))
+    due = place.pending or (not place.fed and (_all_updated(place) or _by_hand(place)))
     place = _opened(replace(place, phase="train"), due)
     return _next_microbatch(place, turn)
 
 
 def _backward_begin(place: Place) -> Place:
-    place = _opened(replace(place, phase="train"), False)
-    if place.last is not None:
-        loader, reading = place.last
+    place = _opened(replace(place, phase="train"), place.pending)
+    for _, reading in sorted(place.taken):
         place = _count(place, reading)
-        if loader not in place.feeding:
-            place = replace(place, feeding=place.feeding | {loader})
-        place = replace(place, last=None)
+    feeding = place.feeding.union(loader for loader, _ in place.taken)
+    place = replace(place, feeding=feeding, taken=frozenset())
     if not place.forward_mode:
         place = replace(place, trains_in_eval_mode=True)
     return place
@@ -287,7 +337,8 @@ def _backward_end(place: Place) -> Place:
 
 def _update(place: Place, optimizer: int) -> Place:
     again = optimizer in place.updated and place.backward_since_update and not place.fed
-    place = _opened(replace(place, phase="train"), again)
+    if not place.joined:  # a sharded optimizer of a rank that has joined helps the others' update
+        place = _opened(replace(place, phase="train"), again)
     others = not place.updated and place.expected is not None and optimizer not in place.expected
     return replace(
         place,

@@ -1,7 +1,8 @@
-"""Watching a Python function without replacing it: the object stays, only its code is exchanged.
+"""Taking the calls of a Python function without replacing it: the object stays, its code is exchanged.
 
-So every name, default argument, bound method and pickle that refers to the function still refers
-to the same object, and calls through any of them are seen.
+Every name, default argument, bound method and pickle that refers to the function still refers to
+the same object, so calls through any of them are taken. The new code has the parameters, variables,
+name, file and first line of the old one.
 """
 
 from __future__ import annotations
@@ -9,35 +10,54 @@ from __future__ import annotations
 import builtins
 import inspect
 import itertools
+import keyword
 from collections.abc import Callable
-from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
+PREFIX = "__tspec_"
+"""How names begin that only exchanged code refers to."""
+
 _NUMBERS = itertools.count()
+_RUNS_LATER = (
+    inspect.CO_GENERATOR
+    | inspect.CO_COROUTINE
+    | inspect.CO_ASYNC_GENERATOR
+    | inspect.CO_ITERABLE_COROUTINE
+)
+"""Flags of code that does not run when it is called; the new code runs at once and returns what the old one gives."""
 
 
-class Swapped:
-    """A function whose calls go to `into`; `original` is a copy that still does what it did."""
+class Exchanged:
+    """A function whose calls go elsewhere; `target` is a copy that does what the function did.
 
-    __slots__ = ("_code", "_name", "_signed", "function", "original")
+    Raises ValueError for a function of which the parameters cannot be written down.
+    """
 
-    def __init__(self, function: FunctionType, into: Callable[[FunctionType], Any]) -> None:
+    __slots__ = ("_code", "_name", "function", "target", "trampoline")
+
+    def __init__(self, function: FunctionType) -> None:
         self.function = function
+        self.target = _copy(function)
         self._code = function.__code__
-        self.original = _copy(function)
-        self._name = f"__tspec_{next(_NUMBERS)}__"
-        setattr(builtins, self._name, into(self.original))
-        self._signed = _keep_signature(function)
-        function.__code__ = _trampoline(self._code, self._name)
+        self._name = f"{PREFIX}{next(_NUMBERS)}__"
+        self.trampoline = _trampoline(self._code, self._name)
+
+    def direct(self, entry: Callable[..., Any]) -> None:
+        """Send calls to `entry` from now on."""
+        setattr(builtins, self._name, entry)
+        if self.function.__code__ is self._code:
+            self.function.__code__ = self.trampoline
 
     def restore(self) -> None:
         """Give the function its own code back, unless somebody exchanged it again."""
-        if self._name in self.function.__code__.co_names:
+        if self.function.__code__ is self.trampoline:
             self.function.__code__ = self._code
-        if self._signed:
-            del self.function.__signature__  # type: ignore[attr-defined]
-        delattr(builtins, self._name)
+
+    def forget(self) -> None:
+        """Remove the name by which the new code finds its target. No thread may be about to read it."""
+        if hasattr(builtins, self._name):
+            delattr(builtins, self._name)
 
 
 def _copy(function: FunctionType) -> FunctionType:
@@ -55,45 +75,53 @@ def _copy(function: FunctionType) -> FunctionType:
     return copy
 
 
-def _keep_signature(function: FunctionType) -> bool:
-    """Without this, `inspect.signature` would read the exchanged code."""
-    if "__wrapped__" in function.__dict__ or "__signature__" in function.__dict__:
-        return False
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        return False
-    function.__signature__ = signature  # type: ignore[attr-defined]
-    return True
-
-
 def _trampoline(code: CodeType, name: str) -> CodeType:
-    """Code that hands all arguments to the builtin `name`, with the free variables of `code`."""
-    template = _template(code.co_freevars)
-    names = tuple(name if each == "__tspec_target__" else each for each in template.co_names)
-    return template.replace(
-        co_names=names,
+    """Code with the parameters of `code` that hands them all to the builtin `name`."""
+    declared, given = _parameters(code)
+    outer, inner, free = f"{PREFIX}outer__", f"{PREFIX}inner__", code.co_freevars
+    text = (
+        f"def {outer}({', '.join(free)}):\n"
+        f"    def {inner}({declared}): return {name}({given}){''.join(f'; {each}' for each in free)}\n"
+        f"    return {inner}\n"
+    )
+    namespace: dict[str, Any] = {}
+    try:
+        exec(compile(text, "<tspec>", "exec", dont_inherit=True), namespace)
+    except SyntaxError as fault:
+        raise ValueError(f"no code with the parameters ({declared})") from fault
+    made: CodeType = namespace[outer](*(None for _ in free)).__code__
+    if made.co_freevars != free:
+        raise ValueError(f"no code with the free variables {free}")
+    return made.replace(
         co_filename=code.co_filename,
         co_firstlineno=code.co_firstlineno,
         co_name=code.co_name,
         co_qualname=code.co_qualname,
+        co_varnames=code.co_varnames,
+        co_nlocals=code.co_nlocals,
+        co_flags=code.co_flags & ~_RUNS_LATER,
     )
 
 
-@cache
-def _template(free: tuple[str, ...]) -> CodeType:
-    uses = "".join(f"        {variable}\n" for variable in free)
-    text = (
-        f"def outer({', '.join(free)}):\n"
-        "    def call(*args, **kwargs):\n"
-        "        return __tspec_target__(*args, **kwargs)\n"
-        f"{uses}"
-        "    return call\n"
-    )
-    namespace: dict[str, Any] = {}
-    exec(compile(text, "<tspec>", "exec"), namespace)
-    outer = namespace["outer"]
-    code: CodeType = outer(*(None for _ in free)).__code__
-    if code.co_freevars != free:
-        raise ValueError(f"no code with the free variables {free}")
-    return code
+def _parameters(code: CodeType) -> tuple[str, str]:
+    """The parameters as they are declared, and as they are handed on."""
+    names = code.co_varnames
+    positional = names[: code.co_argcount]
+    rest = iter(names[code.co_argcount :])
+    only = [next(rest) for _ in range(code.co_kwonlyargcount)]
+    star = next(rest) if code.co_flags & inspect.CO_VARARGS else None
+    stars = next(rest) if code.co_flags & inspect.CO_VARKEYWORDS else None
+    held = [*positional, *only, *filter(None, (star, stars))]
+    if not all(each.isidentifier() and not keyword.iskeyword(each) for each in held):
+        raise ValueError(f"no code with the parameters {held}")
+    declared: list[str] = list(positional)
+    if code.co_posonlyargcount:
+        declared.insert(code.co_posonlyargcount, "/")
+    if star is not None or only:
+        declared.append(f"*{star or ''}")
+    declared += only
+    given = [*positional, *([f"*{star}"] if star else []), *(f"{each}={each}" for each in only)]
+    # A default stands for every parameter that has one: which do is said by the function, not by its code.
+    for each in [declared, given]:
+        each += [f"**{stars}"] if stars else []
+    return ", ".join(declared), ", ".join(given)

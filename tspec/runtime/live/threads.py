@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import torch
+from torch.utils import _python_dispatch
 
 from tspec.runtime.edges import Call
 
@@ -11,14 +17,66 @@ OURS = "tspec"
 
 
 class Threads(threading.local):
-    """The watched calls that are open on the current thread, and whether tspec itself is at work on it."""
+    """The watched calls of one job that are open on the current thread."""
 
     def __init__(self) -> None:
         self.stack: list[Call] = []
         """Open calls of events, the innermost last."""
         self.frames: list[tuple[int, frozenset[str]]] = []
         """First argument and roles of the functions that are open."""
-        self.quiet = threading.current_thread().name == OURS
-        """tspec computes something: its own calls of torch are nobody's business."""
         self.modules = 0
         """How many modules' forward passes are open."""
+
+
+class Quiet(threading.local):
+    """Whether tspec itself is at work on the current thread: its own calls of torch are seen by no job."""
+
+    def __init__(self) -> None:
+        self.on = threading.current_thread().name == OURS
+
+
+class Apart:
+    """tspec computes something on this thread, apart from what the job is in the middle of.
+
+    Its calls are not watched. Modes of the job (a default device, a counter of operations, a trace)
+    and transforms (`vmap`, `grad`) do not see its operations; they apply again afterwards.
+    """
+
+    __slots__ = ("_before", "_function", "_modes", "_quiet")
+
+    def __init__(self, quiet: Quiet) -> None:
+        self._quiet = quiet
+        self._modes: AbstractContextManager[None] | None = None
+
+    def __enter__(self) -> None:
+        self._before, self._quiet.on = self._quiet.on, True
+        self._function = torch._C.DisableTorchFunction()
+        self._function.__enter__()
+        if torch._C._len_torch_dispatch_stack() or _in_transform() is not None:
+            self._modes = _without_modes()
+            self._modes.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        if self._modes is not None:
+            self._modes.__exit__(None, None, None)
+        self._function.__exit__(*error)
+        self._quiet.on = self._before
+
+
+_in_transform = torch._C._functorch.peek_interpreter_stack
+
+
+@contextmanager
+def _without_modes() -> Iterator[None]:
+    """Leaves the transforms and dispatch modes that are open, and enters them again."""
+    from torch._functorch import pyfunctorch  # slow, and few jobs need it
+
+    left = []
+    with pyfunctorch.temporarily_clear_interpreter_stack():
+        try:
+            while torch._C._len_torch_dispatch_stack():
+                left.append(_python_dispatch._pop_mode())
+            yield
+        finally:
+            while left:
+                _python_dispatch._push_mode(left.pop())

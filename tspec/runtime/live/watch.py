@@ -1,12 +1,14 @@
 """What a live job is asked to watch, as literal values that can stand in generated code.
 
 `repr` of a `WatchSpec` is an expression that builds it again. Nothing in it is code: expressions
-of the user's events are trees of tuples that `evaluate` reads.
+of the user's events are trees of tuples that `evaluate` reads. `as_json` and `from_json` hand a
+`WatchSpec` to another process.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 Expression = tuple[Any, ...]
@@ -69,3 +71,31 @@ class WatchSpec:
     def entity(self, kind: str) -> EntitySpec | None:
         """The entity of that kind, or None if it is not wanted."""
         return next((entity for entity in self.entities if entity.kind == kind), None)
+
+
+def as_json(spec: WatchSpec) -> dict[str, Any]:
+    """A value that `json` can write; its arrays stand for tuples."""
+    return asdict(spec)
+
+
+def from_json(value: Mapping[str, Any]) -> WatchSpec:
+    """What `as_json` gave, after it was written and read. Raises KeyError or TypeError if it is something else."""
+    found = _tuples(value)
+    return WatchSpec(
+        tuple(EventSpec(**{**event, "fields": _fields(event)}) for event in found["events"]),
+        tuple(EntitySpec(**{**entity, "fields": _fields(entity)}) for entity in found["entities"]),
+        tuple(GroupSpec(**group) for group in found["groups"]),
+        found["ambient"],
+    )
+
+
+def _fields(value: Mapping[str, Any]) -> tuple[FieldSpec, ...]:
+    return tuple(FieldSpec(**field) for field in value["fields"])
+
+
+def _tuples(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_tuples, value))
+    if isinstance(value, dict):
+        return {key: _tuples(item) for key, item in value.items()}
+    return value

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
+from torch.fx import _symbolic_trace
 
 from tspec.runtime.edges import Call
 from tspec.runtime.live.arguments import Parameters
 from tspec.runtime.live.fields import FieldReader
+from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.watch import EventSpec
 
 if TYPE_CHECKING:
@@ -79,11 +81,10 @@ class Role:
 class Watched:
     """A function and its roles."""
 
-    __slots__ = ("events", "keys", "listeners", "original", "parameters", "roles")
+    __slots__ = ("events", "keys", "listeners", "parameters", "roles")
 
-    def __init__(self, original: Callable[..., Any], method: bool) -> None:
-        self.original = original
-        self.parameters = Parameters(original, method)
+    def __init__(self, function: Callable[..., Any], method: bool = False) -> None:
+        self.parameters = Parameters(function, method)
         self.roles: list[Role] = []
         self.listeners: list[tuple[Role, Listener]] = []
         self.events: list[tuple[Role, FieldReader]] = []
@@ -103,19 +104,25 @@ class Watched:
         self.keys |= {role.key}
 
 
-def entrance(job: Job, watched: Watched) -> Callable[..., Any]:
-    """What takes the function's calls. Under a compiler, and in tspec's own calls, it only passes on."""
-    original = watched.original
+def entrance(job: Job, watched: Watched, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Takes the calls that go to `original`.
+
+    Under a compiler, in tspec's own calls and where a method is given its instance by keyword, it
+    only passes on.
+    """
+    quiet = PROCESS.quiet
+    method = watched.parameters.method
     is_compiling = torch.compiler.is_compiling
     traced = tracing_check()
 
     def enter(*args: Any, **kwargs: Any) -> Any:
         if is_compiling() or not job.active or traced():
             return original(*args, **kwargs)
-        threads = job.threads
-        if threads.quiet:
+        if quiet.on:
             return original(*args, **kwargs)
-        frames = threads.frames
+        frames = job.threads.frames
+        if method and not args:
+            return original(*args, **kwargs)
         subject = id(args[0]) if args else 0
         if frames and frames[-1][0] == subject and watched.keys <= frames[-1][1]:
             return original(*args, **kwargs)
@@ -126,7 +133,10 @@ def entrance(job: Job, watched: Watched) -> Callable[..., Any]:
 
 def tracing_check() -> Callable[[], bool]:
     """Whether some compiler runs the code to learn its shapes or operators: what we do would become part of it."""
-    key = torch._C._TorchDispatchModeKey.FAKE
+    keys = torch._C._TorchDispatchModeKey
     current = torch._C._get_dispatch_mode
     is_tracing = torch._C._is_tracing
-    return lambda: current(key) is not None or is_tracing()
+    fake, proxy, is_symbolic = keys.FAKE, keys.PROXY, _symbolic_trace.is_fx_symbolic_tracing
+    return lambda: (
+        current(fake) is not None or current(proxy) is not None or is_tracing() or is_symbolic()
+    )

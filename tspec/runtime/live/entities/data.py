@@ -11,7 +11,7 @@ from torch.utils.data import RandomSampler
 
 from tspec.runtime.edges import Ref
 from tspec.runtime.live.convert import tensors_in
-from tspec.runtime.live.entities.kind import ABSENT, NOT_RECORDED, UNKNOWN
+from tspec.runtime.live.entities.kind import ABSENT, NOT_RECORDED, UNKNOWN, asked
 from tspec.runtime.live.numbered import Numbered
 
 
@@ -20,6 +20,8 @@ class Loaders:
 
     def __init__(self) -> None:
         self.numbered = Numbered("loader")
+        self.trained_on: frozenset[int] = frozenset()
+        """Numbers of the loaders from whose batches a backward pass was made."""
 
     def things(self) -> Mapping[str, Any]:
         return self.numbered.alive()
@@ -31,24 +33,26 @@ class Loaders:
         if name == "length":
             return length(thing)
         if name == "batch_size":
-            size = getattr(thing, "batch_size", None)
+            size = asked(thing, "batch_size")
             return int(size) if isinstance(size, int) else ABSENT
         if name == "shuffled":
             return shuffled(thing)
+        if name == "trained_on":
+            return self.numbered.number(thing) in self.trained_on
         return UNKNOWN
 
 
 def shuffled(loader: Any) -> bool:
     """Whether the loader's sampler draws at random: torch's own, or one that says so."""
-    sampler = getattr(loader, "sampler", None)
-    return isinstance(sampler, RandomSampler) or getattr(sampler, "shuffle", False) is True
+    sampler = asked(loader, "sampler")
+    return isinstance(sampler, RandomSampler) or asked(sampler, "shuffle") is True
 
 
 def length(loader: Any) -> Any:
     """How many batches a loader gives, absent if it does not say."""
     try:
         return len(loader)
-    except (TypeError, NotImplementedError, ValueError):
+    except Exception:  # the user's data set may raise anything where it has no length
         return ABSENT
 
 

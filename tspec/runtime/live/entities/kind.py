@@ -21,6 +21,14 @@ class Kind(Protocol):
         """A field's value, tensors as handles; UNKNOWN if the kind has no such field of its own."""
 
 
+def asked(thing: Any, name: str) -> Any:
+    """An attribute of an object of the user's; None if it has none, or raises when it is asked."""
+    try:
+        return getattr(thing, name, None)
+    except Exception:  # a property or `__getattr__` of the user's may raise anything
+        return None
+
+
 class Unknown:
     """The kind does not know the field: it is an attribute of the object."""
 

@@ -11,7 +11,7 @@ from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.live.convert import scalar
 from tspec.runtime.live.dotted import spellings
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN
-from tspec.runtime.live.models import unwrapped, walk
+from tspec.runtime.live.models import parameters_of, table, trains, unwrapped, walk
 
 if TYPE_CHECKING:
     from tspec.runtime.live.state import State
@@ -36,7 +36,7 @@ class Modules:
     def field(self, name: str, subject: str, thing: nn.Module) -> Any:
         models = self._state.models
         if name == "training":
-            return bool(thing.training)
+            return trains(thing)
         if name == "class":
             return self._spelled(type(thing))
         if name == "name":
@@ -46,7 +46,7 @@ class Modules:
         if name == "called":
             return thing in models.called
         if name == "leaf":
-            return not any(child is not None for child in thing._modules.values())
+            return not any(child is not None for child in table(thing, "_modules").values())
         if name == "parameters":
             return self._tables()[0].get(subject, frozenset())
         if name == "state_names":
@@ -77,7 +77,7 @@ class Modules:
             for subject, module in models.tables.modules.items():
                 parameters[subject] = frozenset(
                     Ref("parameter", models.tables.parameter_by_id[id(p)])
-                    for p in module.parameters()
+                    for p in parameters_of(module)
                     if id(p) in models.tables.parameter_by_id
                 )
                 names[subject] = frozenset(state_names(module))
@@ -94,7 +94,7 @@ def attributes(module: nn.Module) -> dict[str, Any]:
         plain = scalar(value)
         if not isinstance(plain, Missing):
             found[key] = plain
-    for key, parameter in module._parameters.items():
+    for key, parameter in table(module, "_parameters").items():
         if parameter is not None:
             found[key] = True
     return found
@@ -105,10 +105,12 @@ def state_names(module: nn.Module) -> list[str]:
     found = []
     for path, held in walk(module):
         prefix = f"{path}." if path else ""
-        found += [prefix + key for key, value in held._parameters.items() if value is not None]
+        found += [
+            prefix + key for key, value in table(held, "_parameters").items() if value is not None
+        ]
         found += [
             prefix + key
-            for key, value in held._buffers.items()
-            if value is not None and key not in held._non_persistent_buffers_set
+            for key, value in table(held, "_buffers").items()
+            if value is not None and key not in vars(held).get("_non_persistent_buffers_set", ())
         ]
     return found

@@ -2,39 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tspec.runtime.edges import Ref
+from tspec.runtime.live.convert import one_number, scalar
 from tspec.runtime.live.dotted import spellings
-from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN
+from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
 from tspec.runtime.live.numbered import Numbered
 
 if TYPE_CHECKING:
     from tspec.runtime.live.state import State
 
 
-def held_tensors(value: Any, depth: int = 3) -> list[torch.Tensor]:
+VISITED = 10_000
+"""An attribute's tensors are looked for among so many items of each list or dict."""
+
+
+def held_tensors(value: Any, depth: int = 3) -> Iterator[torch.Tensor]:
     """Tensors that are to be trained, in a list, dict or tuple of an optimizer's attributes."""
     if isinstance(value, torch.Tensor):
-        return [value] if value.is_leaf and value.requires_grad else []
-    if depth == 0:
-        return []
-    if isinstance(value, Mapping):
-        return [t for item in value.values() for t in held_tensors(item, depth - 1)]
-    if isinstance(value, (list, tuple)):
-        return [t for item in value for t in held_tensors(item, depth - 1)]
-    return []
+        if value.is_leaf and value.requires_grad:
+            yield value
+    elif depth:
+        for item in islice(_items(value), VISITED):
+            yield from held_tensors(item, depth - 1)
+
+
+def _items(value: Any) -> Iterator[Any]:
+    """What a list, dict or tuple holds, whatever methods its class has."""
+    if isinstance(value, dict):
+        return iter(dict.values(value))
+    if isinstance(value, list):
+        return list.__iter__(value)
+    return tuple.__iter__(value) if isinstance(value, tuple) else iter(())
+
+
+def _is_group(group: Any) -> bool:
+    return isinstance(group, dict) and isinstance(group.get("params"), (list, tuple))
+
+
+def params_of(group: Mapping[str, Any]) -> list[torch.Tensor]:
+    """The parameters of one group."""
+    return [each for each in group["params"] if isinstance(each, torch.Tensor)]
 
 
 def groups_of(optimizer: Any) -> list[dict[str, Any]]:
     """The groups of parameters of an optimizer; of the user's own kind, one with its plain attributes."""
-    groups = getattr(optimizer, "param_groups", None)
-    if isinstance(groups, list) and all(isinstance(group, dict) for group in groups):
+    groups = asked(optimizer, "param_groups")
+    if isinstance(groups, list) and all(map(_is_group, groups)):
         return groups
-    values = dict(getattr(optimizer, "__dict__", {}))
+    held = asked(optimizer, "__dict__")
+    values = held if isinstance(held, dict) else {}
     tensors: dict[int, torch.Tensor] = {}
     for value in values.values():
         tensors.update({id(t): t for t in held_tensors(value)})
@@ -66,9 +88,7 @@ class Optimizers:
                 Ref("param_group", f"{subject}.group.{i}") for i in range(len(groups_of(thing)))
             )
         if name == "parameters":
-            return self._references(
-                [p for group in groups_of(thing) for p in group.get("params", ())]
-            )
+            return self._references([p for group in groups_of(thing) for p in params_of(group)])
         return UNKNOWN
 
     def numbers(self) -> frozenset[int]:
@@ -81,7 +101,7 @@ class Optimizers:
         return frozenset(
             self.numbered.number(optimizer)
             for optimizer in self.numbered.alive().values()
-            if any(id(p) in ids for group in groups_of(optimizer) for p in group.get("params", ()))
+            if any(id(p) in ids for group in groups_of(optimizer) for p in params_of(group))
         )
 
     def name_parameters(self, optimizer: Any) -> None:
@@ -89,10 +109,9 @@ class Optimizers:
         subject, place = self.numbered.name(optimizer), 0
         held = self.numbered.held(optimizer)
         for index, group in enumerate(groups_of(optimizer)):
-            for parameter in group.get("params", ()):
-                if isinstance(parameter, torch.Tensor):
-                    self._state.models.name_free(parameter, f"{subject}.param.{place}")
-                    self._groups[id(parameter)] = (f"{subject}.group.{index}", held)
+            for parameter in params_of(group):
+                self._state.models.name_free(parameter, f"{subject}.param.{place}")
+                self._groups[id(parameter)] = (f"{subject}.group.{index}", held)
                 place += 1
 
     def group_of(self, tensor: torch.Tensor) -> Ref | None:
@@ -123,11 +142,9 @@ class ParamGroups:
 
     def field(self, name: str, subject: str, thing: dict[str, Any]) -> Any:
         if name == "params":
-            return self._state.optimizers._references(list(thing.get("params", ())))
+            return self._state.optimizers._references(params_of(thing))
         value = thing.get(name)
-        if isinstance(value, torch.Tensor):
-            value = value.item()
-        return ABSENT if value is None else value
+        return one_number(value) if isinstance(value, torch.Tensor) else scalar(value)
 
 
 class Schedulers:
@@ -147,7 +164,7 @@ class Schedulers:
         if name == "class":
             return spellings(type(thing))
         if name == "optimizer":
-            held = self._state.optimizers.name_of(getattr(thing, "optimizer", None))
+            held = self._state.optimizers.name_of(asked(thing, "optimizer"))
             return ABSENT if held is None else Ref("optimizer", held)
         if name == "total_steps":
             return total_steps(thing)
@@ -157,8 +174,16 @@ class Schedulers:
 def total_steps(scheduler: Any) -> Any:
     """How many steps a scheduler was built for, where it says so."""
     kinds = {base.__name__ for base in type(scheduler).__mro__}
-    if "CosineAnnealingLR" in kinds:
-        return int(scheduler.T_max)
-    if "OneCycleLR" in kinds:
-        return int(scheduler.total_steps)
-    return int(scheduler.total_iters) if "PolynomialLR" in kinds else ABSENT
+    for kind, name in _LENGTHS.items():
+        if kind in kinds:
+            length = scalar(asked(scheduler, name))
+            return int(length) if isinstance(length, (int, float)) else length
+    return ABSENT
+
+
+_LENGTHS = {
+    "CosineAnnealingLR": "T_max",
+    "OneCycleLR": "total_steps",
+    "PolynomialLR": "total_iters",
+}
+"""Where schedulers say how many steps they were built for."""

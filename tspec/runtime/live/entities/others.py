@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tspec.runtime.edges import Ref
-from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN
+from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
 from tspec.runtime.live.models import unwrapped, walk
 from tspec.runtime.live.numbered import Numbered
 
@@ -101,7 +101,7 @@ class Wrappers:
             held = models.tables.module_by_id.get(id(unwrapped(thing)))
             return ABSENT if held is None else Ref("module", held)
         if name == "parameters":
-            names = (models.name_of_parameter(p) for p in getattr(thing, "_module_parameters", ()))
+            names = (models.name_of_parameter(p) for p in vars(thing).get("_module_parameters", ()))
             return frozenset(Ref("parameter", each) for each in names if each is not None)
         return UNKNOWN
 
@@ -113,5 +113,5 @@ class Wrappers:
             return None
         for wrapper in self.numbered.alive().values():
             if any(each is held for _, each in walk(wrapper)):
-                return self._state.ranks.of_group(getattr(wrapper, "process_group", None))
+                return self._state.ranks.of_group(asked(wrapper, "process_group"))
         return None

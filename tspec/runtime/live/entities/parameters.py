@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tspec.runtime.edges import Ref
-from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN
+from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
 from tspec.runtime.live.models import Parameter
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class States:
     def things(self) -> Mapping[str, tuple[Ref, str, torch.Tensor]]:
         found: dict[str, tuple[Ref, str, torch.Tensor]] = {}
         for optimizer in self._state.optimizers.things().values():
-            held = getattr(optimizer, "state", None)
+            held = asked(optimizer, "state")
             if not isinstance(held, Mapping):
                 continue
             for parameter, values in list(held.items()):

@@ -12,7 +12,7 @@ from tspec.runtime.live.mechanisms import (
     fetches,
     forks,
     forward,
-    late,
+    joins,
     messages,
     updates,
 )
@@ -29,8 +29,8 @@ MECHANISMS = (
     fetches.install,
     events.install,
     messages.install,
-    late.install,
     forks.install,
+    joins.install,
 )
 
 

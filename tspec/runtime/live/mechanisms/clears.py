@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from tspec.runtime.live.models import parameters_of
 from tspec.runtime.live.steps import Alive, Clear
 from tspec.runtime.live.watched import Role
 
@@ -25,10 +26,10 @@ class Clears:
         """What these optimizers hold is cleared."""
         optimizers = self._job.state.optimizers
         if isinstance(args[0], nn.Module):
-            cleared = optimizers.holders_of(list(args[0].parameters()))
+            cleared = optimizers.holders_of(list(parameters_of(args[0])))
         else:
             cleared = frozenset({optimizers.numbered.number(args[0])})
-        self._job.do(Alive(optimizers.numbers()))
+        self._job.do(Alive(self._job.state.living_optimizers()))
         self._job.do(Clear(cleared))
 
     def after(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping
+from itertools import chain, compress, repeat, tee
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -45,24 +46,45 @@ def install(job: Job) -> None:
         init = vars(kind).get("__init__")
         if init is not None:
             job.functions.watch_function(init, Role(f"built {kind.__name__}", Built(register)))
-    # There are half a million objects and a few thousand types.
-    of_type: dict[type, tuple[Callable[[Any], None], ...]] = {}
-    for thing in gc.get_objects():
-        wanted = of_type.get(type(thing))
-        if wanted is None:
-            line = type(thing).__mro__
-            wanted = tuple(register for kind, register in registers.items() if kind in line)
-            of_type[type(thing)] = wanted
-        for register in wanted:
+    wanted = {
+        held: [r for kind, r in registers.items() if issubclass(held, kind)]
+        for held in frozenset().union(*map(_family, registers))
+    }
+    for thing in _instances(frozenset(wanted)):
+        for register in wanted[type(thing)]:
             if _complete(thing):
                 register(thing)
     load = Role("resumed", Resume(job))
     job.functions.watch_method(torch.optim.Optimizer, "load_state_dict", load)
 
 
+def _family(kind: type) -> frozenset[type]:
+    """A class and all that derive from it."""
+    return frozenset({kind}).union(*map(_family, type.__subclasses__(kind)))
+
+
+def _instances(kinds: frozenset[type]) -> list[Any]:
+    """All living objects of exactly these classes, in the order in which the collector knows them.
+
+    While the list of all objects is there, no other thread may run: it holds tuples that one of them
+    has not yet filled, and CPython refuses to resize a tuple that somebody else holds. So the list is made,
+    filtered and dropped within one call of `list`, in C; what `tee` keeps at the end is None.
+    """
+    wanted = frozenset(map(id, kinds))
+    everything = chain.from_iterable(map(gc.get_objects, (None,)))
+    things, again = tee(chain(everything, repeat(None, 1000)))
+    collects = gc.isenabled()
+    gc.disable()  # finalizers are Python code
+    try:
+        return list(compress(things, map(wanted.__contains__, map(id, map(type, again)))))
+    finally:
+        if collects:
+            gc.enable()
+
+
 def _complete(thing: Any) -> bool:
     """Objects whose constructor has not run (prototypes in some caches) have nothing in them."""
-    return not isinstance(thing, nn.Module) or "_modules" in vars(thing)
+    return not issubclass(type(thing), nn.Module) or "_modules" in vars(thing)
 
 
 def _registers(job: Job) -> dict[type, Callable[[Any], None]]:

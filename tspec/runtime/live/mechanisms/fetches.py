@@ -13,6 +13,8 @@ from torch.utils.data import dataloader
 
 from tspec.runtime.edges import Ref
 from tspec.runtime.live.mechanisms.construction import Built
+from tspec.runtime.live.models import has_parameters, trains
+from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.steps import Fetch
 from tspec.runtime.live.watched import Role, Watched
 
@@ -66,11 +68,7 @@ class Fetches:
     def _mode(self) -> bool | None:
         """Whether a model is in training mode; None if none is known."""
         modes = [root.module() for root in self._job.state.models.roots]
-        held = [
-            module.training
-            for module in modes
-            if module is not None and any(True for _ in module.parameters())
-        ]
+        held = [trains(module) for module in modes if module is not None and has_parameters(module)]
         return any(held) if held else None
 
 
@@ -92,18 +90,20 @@ def install(job: Job) -> None:
     ):
         function = vars(cls).get("__next__")
         if isinstance(function, FunctionType):
-            job.functions.exchange(function, _next(job, fetches, roles))
+            job.functions.exchange(function, _next(job, fetches, function, roles))
 
 
-def _next(job: Job, fetches: Fetches, roles: list[Role]) -> Callable[[FunctionType], Any]:
-    def into(original: FunctionType) -> Callable[..., Any]:
-        readers = Watched(original, method=True)
-        for role in roles:
-            readers.add(role)
+def _next(
+    job: Job, fetches: Fetches, function: FunctionType, roles: list[Role]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    readers = Watched(function, method=True)
+    for role in roles:
+        readers.add(role)
 
+    def into(original: Callable[..., Any]) -> Callable[..., Any]:
         def fetch(iterator: Any, *args: Any, **kwargs: Any) -> Any:
             batch = original(iterator, *args, **kwargs)
-            if job.active and not job.threads.quiet:
+            if job.active and not PROCESS.quiet.on:
                 job.quietly(lambda: fetches.fetched(iterator, batch, readers.roles))
             return batch
 

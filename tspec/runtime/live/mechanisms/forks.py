@@ -1,10 +1,8 @@
-"""Forks of the process: a job of its own in each, but for the workers of data loaders."""
+"""Workers of data loaders: no jobs of their own, as other forks of the process are."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from torch.utils.data._utils import worker
@@ -17,15 +15,9 @@ _PLACE = 10
 
 
 def install(job: Job) -> None:
-    """Begin anew in forked children; say so to sinks that ask (`forked(worker)`)."""
+    """Begin anew in a worker; say so to sinks that ask (`forked(worker)`)."""
 
-    def in_child() -> None:
-        if job.active:
-            job.forked(None)
-
-    os.register_at_fork(after_in_child=in_child)
-
-    def into(original: FunctionType) -> Callable[..., Any]:
+    def into(original: Callable[..., Any]) -> Callable[..., Any]:
         def loop(*args: Any, **kwargs: Any) -> Any:
             number = kwargs.get("worker_id", args[_PLACE] if len(args) > _PLACE else 0)
             if job.active:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from tspec.runtime.live.convert import tensors_in
-from tspec.runtime.live.models import inner, unwrapped
+from tspec.runtime.live.models import has_parameters, inner, trains, unwrapped
 from tspec.runtime.live.steps import Calibrating, Forward
 from tspec.runtime.live.watched import Role
 
@@ -35,9 +35,8 @@ class Calls:
             models.called_from_outside(module)
             if self._job.calibrating:
                 self._job.do(Calibrating())
-            elif next(unwrapped(module).parameters(), None) is not None:
-                mode = bool(unwrapped(module).training)
-                self._job.do(Forward(torch.is_grad_enabled(), mode))
+            elif has_parameters(module):
+                self._job.do(Forward(torch.is_grad_enabled(), trains(unwrapped(module))))
             if self._job.staggered:
                 self._job.taken_up(tensors_in((args[1:], kwargs)))
         models.called.add(unwrapped(module))

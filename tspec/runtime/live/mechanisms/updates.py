@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from tspec.runtime.live.entities.kind import asked
 from tspec.runtime.live.entities.optimizers import groups_of, held_tensors
 from tspec.runtime.live.mechanisms.clears import Clears
 from tspec.runtime.live.steps import Alive, Built, Update
@@ -32,7 +33,7 @@ class Steps:
         optimizers = self._job.state.optimizers
         number = optimizers.numbered.number(args[0])
         optimizers.name_parameters(args[0])
-        self._job.do(Alive(optimizers.numbers()))
+        self._job.do(Alive(self._job.state.living_optimizers()))
         self._job.do(Update(number))
         self._job.taken_up()
         return number
@@ -84,29 +85,29 @@ class OwnOptimizers:
             ("step", STEP, "update", self._steps),
             ("zero_grad", CLEAR, "clear", self._clears),
         ):
-            function = vars(cls).get(name)
-            if not isinstance(function, FunctionType) or not any(
-                "step" in vars(c) for c in cls.__mro__
-            ):
+            users = [vars(base) for base in cls.__mro__ if _users(base)]
+            function = next((held[name] for held in users if name in held), None)
+            if not isinstance(function, FunctionType) or not any("step" in held for held in users):
                 continue
             functions = self._job.functions
             functions.watch_function(
-                function, Role(key, listener, path=path, guard=is_own_optimizer)
+                function, Role(key, listener, path=path, guard=is_own_optimizer), method=True
             )
             for event in self._job.spec.events:
                 if path in event.callables:
                     role = Role(event.name, event=event, path=path, guard=is_own_optimizer)
-                    functions.watch_function(function, role)
+                    functions.watch_function(function, role, method=True)
 
 
 def is_own_optimizer(thing: Any) -> bool:
     """The object itself holds tensors that are to be trained, and is no module."""
-    if isinstance(thing, (nn.Module, torch.Tensor, torch.optim.Optimizer)):
+    if issubclass(type(thing), (nn.Module, torch.Tensor, torch.optim.Optimizer)):
         return False
-    values = getattr(thing, "__dict__", None)
-    if not values:
+    values = asked(thing, "__dict__")
+    if not isinstance(values, dict):
         return False
-    return any(held_tensors(value) for value in values.values()) and bool(groups_of(thing))
+    holds = any(True for value in values.values() for _ in held_tensors(value))
+    return holds and bool(groups_of(thing))
 
 
 def _users(cls: type) -> bool:

@@ -46,12 +46,12 @@ class _TorchArrives(importlib.abc.MetaPathFinder):
 
 
 def _start() -> None:
-    said = json.loads(os.environ["TSPEC_FOLLOW"])
-    try:
-        module = importlib.import_module(said["module"])
-        getattr(module, said["function"])(said["argument"])
-    except Exception as fault:  # the child runs, even where it cannot be followed
-        print(f"tspec: process {os.getpid()} is not followed: {fault}", file=sys.stderr)
+    for said in json.loads(os.environ["TSPEC_FOLLOW"]):
+        try:
+            module = importlib.import_module(said["module"])
+            getattr(module, said["function"])(said["argument"])
+        except Exception as fault:  # the child runs, even where it cannot be followed
+            print(f"tspec: process {os.getpid()} is not followed: {str(fault)!a}", file=sys.stderr)
 
 
 with contextlib.suppress(ImportError):

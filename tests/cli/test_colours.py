@@ -1,0 +1,69 @@
+"""Commands colour severities on a terminal, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SPEC = "edition 2026\n\nmodule checks\n\nuse std.torch\n\ninvariant small {\n  each step\n  expect loss < 10\n}\n"
+RED, YELLOW = "\x1b[1;31merror[TS", "\x1b[1;33mwarning[TS"
+
+
+def on_a_terminal(*arguments: str, **variables: str) -> str:
+    """What a command writes to a terminal."""
+    ours, its = pty.openpty()
+    environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"}
+    subprocess.run(
+        [sys.executable, "-m", "tspec", *arguments],
+        env=environment | variables,
+        stdout=its,
+        stderr=its,
+        timeout=200,
+    )
+    os.close(its)
+    text = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        text += part
+    os.close(ours)
+    return text.decode()
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.tspec").write_text(SPEC)
+    (tmp_path / "broken.tspec").write_text(SPEC.replace("expect", "expetc"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (("lint", "small.tspec"), YELLOW),
+        (("lint", "broken.tspec"), RED),
+        (("fmt", "--check", "broken.tspec"), RED),
+        (("compile", "broken.tspec", "-o", "hooks.py"), RED),
+    ],
+    ids=str,
+)
+def test_severities_have_colours_on_a_terminal(arguments: tuple[str, ...], shown: str) -> None:
+    assert shown in on_a_terminal(*arguments)
+
+
+def test_without_a_terminal_or_with_no_color_there_is_none() -> None:
+    assert "\x1b" not in on_a_terminal("lint", "small.tspec", NO_COLOR="1")
+    piped = subprocess.run(
+        [sys.executable, "-m", "tspec", "lint", "small.tspec"], capture_output=True, text=True
+    )
+    assert "warning[TS" in piped.stdout
+    assert "\x1b" not in piped.stdout + piped.stderr

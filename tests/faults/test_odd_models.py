@@ -1,0 +1,95 @@
+"""Whatever the objects of a job answer: training is the same to the bit, rules stay on, the recording is whole."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.faults.odd_models import BEGINS, CASES
+from tests.record.processes import ROOT, environment
+from tspec.trace.model import Finish
+from tspec.trace.read import read_trace
+
+SCRIPT = Path(__file__).with_name("odd_models.py")
+SPEC = SCRIPT.with_suffix(".tspec")
+PATIENCE = 1200
+"""Seconds for all cases in one process; the machine may be busy."""
+FAULTS = re.compile(r"tspec: .*(internal error|switched off|recording stopped).*")
+
+
+@dataclass
+class Ran:
+    """What the cases trained, with what was said to each, and the recording."""
+
+    status: int
+    trained: dict[str, Any]
+    said: dict[str, str]
+    printed: str
+    recording: Path
+
+
+def run(out: Path, *head: str | Path) -> Ran:
+    done = subprocess.run(
+        [sys.executable, *map(str, head), str(SCRIPT), str(out)],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert out.exists(), done.stderr
+    parts = [part.partition("\n") for part in done.stderr.split(BEGINS)[1:]]
+    said = {name: text for name, _, text in parts}
+    return Ran(done.returncode, torch.load(out), said, done.stdout, out.with_suffix(".trace"))
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    return run(tmp_path_factory.mktemp("plain") / "out")
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """Rules are checked and the run is recorded, in one process."""
+    out = tmp_path_factory.mktemp("watched") / "out"
+    record = ("--record", out.with_suffix(".trace"))
+    options = ("specs/essentials", SPEC, "--fail-on", "warning", *record)
+    return run(out, "-m", "tspec", "run", *options, "--")
+
+
+@pytest.mark.timeout(2 * PATIENCE)
+@pytest.mark.parametrize("name", CASES)
+def test_training_is_the_same_and_nothing_fails(name: str, plain: Ran, watched: Ran) -> None:
+    (weights, state), (others, other) = plain.trained[name], watched.trained[name]
+    assert len(weights) == len(others) > 0
+    assert all(map(_same, weights, others))
+    assert torch.equal(state, other)
+    assert FAULTS.findall(watched.said[name]) == []
+
+
+def test_rules_decide_to_the_end(watched: Ran) -> None:
+    assert watched.status == 1  # some cases are unsound, and rules say so
+    assert FAULTS.findall(watched.said[""]) == []
+    decided = re.search(r"([\d,]+) decided", watched.printed)
+    assert decided is not None
+    assert int(decided[1].replace(",", "")) > 1000
+
+
+def test_the_recording_is_whole(watched: Ran) -> None:
+    [stream] = read_trace(watched.recording).streams
+    assert isinstance(stream.records[-1], Finish)
+    assert stream.records[-1].context.step > 2 * len(CASES)
+
+
+def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    if a.is_complex():
+        a, b = torch.view_as_real(a), torch.view_as_real(b)
+    return a.dtype == b.dtype and torch.equal(a.nan_to_num(7.0), b.nan_to_num(7.0))

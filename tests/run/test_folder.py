@@ -1,0 +1,115 @@
+"""Processes meet in a folder of which nobody else can write a file; what others could have made is refused."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.run.jobs import CLEARED, done, environment, job, tspec_run
+from tspec.folders import argument_file, own_folder
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def test_it_is_the_users_alone(cache: Path) -> None:
+    before = os.umask(0)
+    try:
+        folder = own_folder("run")
+    finally:
+        os.umask(before)
+    assert folder == cache / "tspec" / "run"
+    assert mode(folder) == mode(cache / "tspec") == 0o700
+    assert own_folder("run") == folder
+
+
+def test_what_others_may_write_to_is_refused(cache: Path) -> None:
+    (cache / "tspec").mkdir()
+    (cache / "tspec").chmod(0o755)
+    with pytest.raises(
+        PermissionError, match=r"is open to other users \(mode 0755\): tspec runs code"
+    ):
+        own_folder()
+
+
+def test_a_link_is_refused(cache: Path) -> None:
+    (cache / "elsewhere").mkdir(mode=0o700)
+    (cache / "tspec").symlink_to(cache / "elsewhere")
+    with pytest.raises(PermissionError, match="is a symbolic link"):
+        own_folder()
+
+
+def test_a_file_is_refused(cache: Path) -> None:
+    (cache / "tspec").touch(0o600)
+    with pytest.raises(PermissionError, match="is not a folder"):
+        own_folder()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_another_users_is_refused(cache: Path) -> None:
+    (cache / "tspec").mkdir(mode=0o700)
+    os.chown(cache / "tspec", 65534, 65534)
+    with pytest.raises(PermissionError, match="belongs to user 65534, not to 0"):
+        own_folder()
+
+
+def test_the_runtime_folder_serves_where_there_is_no_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file" / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert own_folder() == tmp_path / "tspec"
+
+
+def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
+    folder = job(tmp_path, gradients_are_cleared=CLEARED)
+    (tmp_path / "cache" / "tspec").mkdir(parents=True)
+    (tmp_path / "cache" / "tspec").chmod(0o777)
+    for command in (tspec_run(), ["-m", "tspec", "record", "-o", "out", "--", "train.py"]):
+        result = done(folder, *command)
+        assert result.returncode == 2
+        assert f"tspec: {tmp_path / 'cache' / 'tspec'}: is open to other users" in result.stderr
+        assert "set XDG_CACHE_HOME to a folder of your own" in result.stderr
+        assert "begun" not in result.stdout
+
+
+def test_nothing_is_written_to_the_shared_temporary_folder(tmp_path: Path) -> None:
+    folder = job(tmp_path, gradients_are_cleared=CLEARED)
+    (tmp_path / "tmp").mkdir()
+    temporary = {"TMPDIR": str(tmp_path / "tmp")}
+    assert done(folder, *tspec_run("killed"), **temporary).returncode == 137
+    record = ["-m", "tspec", "record", "-o", "out", "--", "train.py", "killed"]
+    assert done(folder, *record, **temporary).returncode == -9
+    assert [one.name for one in (tmp_path / "tmp").iterdir() if "tspec" in one.name] == []
+    # What a killed recording left is removed by the next.
+    arguments = tmp_path / "cache" / "tspec" / "arguments"
+    assert len(list(arguments.glob("*.json"))) == 1
+    record = ["-m", "tspec", "record", "-o", "again", "--", "train.py"]
+    assert done(folder, *record, **temporary).returncode == 0
+    assert list(arguments.glob("*.json")) == []
+
+
+def test_arguments_of_one_who_lives_stay(cache: Path) -> None:
+    with argument_file({"a": 1}) as first:
+        code = "from tspec.folders import argument_file as a\nwith a(2) as p: print(p.read_text())"
+        assert (
+            done(cache, "-c", code, **environment(cache) | {"XDG_CACHE_HOME": str(cache)}).stdout
+            == "2\n"
+        )
+        assert first.read_text() == '{"a": 1}'
+        with argument_file(3) as second:
+            assert first.exists()
+            assert mode(second) == 0o600
+    assert not first.exists()

@@ -1,0 +1,39 @@
+"""What lies in a job's folder, also of processes that were killed, does not contradict itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tspec.run.gathered import gathered
+
+
+def line(rule: str, step: int, count: int) -> str:
+    found = {"rule": rule, "step": step, "count": count, "ranks": [0], "at": [step, 0]}
+    return json.dumps(found | {"subjects": [], "reason": "", "values": {}}) + "\n"
+
+
+def counted(path: Path, **counts: dict[str, int]) -> None:
+    said = {"rank": 0, "counts": counts, "faults": [], "stopped": ""}
+    path.with_suffix(".counts.json").write_text(json.dumps(said))
+
+
+def test_what_was_found_and_not_counted_counts(tmp_path: Path) -> None:
+    (tmp_path / "1.jsonl").write_text(line("a", 2, 1) + line("a", 3, 2) + line("b", 3, 1))
+    (tmp_path / "2.jsonl").write_text(line("a", 2, 1))
+    counted(tmp_path / "2.jsonl", a={"holds": 4, "violated": 1}, c={"holds": 0, "violated": 0})
+    found = gathered(tmp_path)
+    assert found.counts == {
+        "a": {"holds": 4, "violated": 3},
+        "b": {"violated": 1},
+        "c": {"holds": 0, "violated": 0},
+    }
+    assert found.verdicts.without_instances == ("c",)
+    assert [one.step for one in found.verdicts.decided] == [2, 2, 3, 3]
+
+
+def test_a_finding_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
+    whole = line("a", 2, 1)
+    for end in range(1, len(whole) - 1):
+        (tmp_path / "1.jsonl").write_text(whole + whole[:end])
+        assert len(gathered(tmp_path).verdicts.decided) == 1

@@ -1,0 +1,164 @@
+"""What rules keep of a job: it does not grow with the steps, but for what a window still needs."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tests.runtime.training import module
+from tspec.record.destination import Destination
+from tspec.record.start import recorder_of
+from tspec.record.watch import watch_spec
+from tspec.resolve import load
+from tspec.runtime.checker import Checker
+from tspec.runtime.live import Job
+from tspec.targets.compile import compile_program
+from tspec.targets.load import module_of
+
+ESSENTIALS = Path(__file__).parents[2] / "specs" / "essentials"
+
+
+def essentials() -> Any:
+    loaded = load([ESSENTIALS])
+    assert loaded.program is not None
+    return loaded.program
+
+
+def train(epochs: int, batches: int, after: Callable[[int], None]) -> None:
+    """Two layers, a loader and a loss; `after` is called after each step."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    data = torch.utils.data.TensorDataset(torch.randn(batches, 2), torch.randint(0, 2, (batches,)))
+    loader = torch.utils.data.DataLoader(data, batch_size=1, shuffle=True)
+    step = 0
+    for _ in range(epochs):
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            step += 1
+            after(step)
+
+
+OWN = (
+    tracemalloc.Filter(True, "*/tspec/*"),
+    tracemalloc.Filter(True, "<tspec_hooks_*"),
+    # The interpreter keeps freed tuples of `match` for later, up to some hundreds of kilobytes.
+    tracemalloc.Filter(False, "*/tspec/runtime/live/steps.py"),
+    tracemalloc.Filter(False, "*/tspec/runtime/live/entities/others.py"),
+)
+
+
+def bytes_at(steps: tuple[int, ...], run: Callable[[Callable[[int], None]], None]) -> list[int]:
+    """The memory of what tspec made and keeps after some steps."""
+    found = []
+
+    def look(step: int) -> None:
+        if step == 1:
+            tracemalloc.start(1)
+        if step in steps:
+            gc.collect()
+            shot = tracemalloc.take_snapshot().filter_traces(OWN)
+            found.append(sum(trace.size for trace in shot.traces))
+
+    try:
+        run(look)
+    finally:
+        tracemalloc.stop()
+    return found
+
+
+def checked(epochs: int, batches: int) -> Callable[[Callable[[int], None]], None]:
+    hooks = module_of(compile_program(essentials()))
+
+    def run(look: Callable[[int], None]) -> None:
+        with hooks.install():
+            train(epochs, batches, look)
+
+    return run
+
+
+BATCH = 900
+"""Bytes of a batch within its epoch: `docs/design/live.md` says what they are."""
+STEP = 100
+"""Bytes of a step that are the interpreter's: the tuples that it keeps are counted where they were made first."""
+
+
+def test_within_an_epoch_a_batch_is_kept_and_no_more() -> None:
+    early, late = bytes_at((50, 250), checked(1, 255))
+    assert (late - early) / 200 < BATCH
+
+
+def test_epochs_leave_nothing_behind() -> None:
+    early, late = bytes_at((50, 350), checked(18, 20))
+    assert (late - early) / 300 < STEP
+
+
+@pytest.mark.slow
+def test_ten_thousand_steps_leave_nothing_behind() -> None:
+    early, late = bytes_at((2_000, 12_000), checked(25, 500))
+    assert (late - early) / 10_000 < STEP / 10
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Iterator[Callable[[Callable[[int], None]], None]]:
+    spec = watch_spec(essentials().vocabulary)
+    recorder = recorder_of(Destination(tmp_path / "trace"), spec, "test")
+
+    def run(look: Callable[[int], None]) -> None:
+        with Job(spec, [recorder]):
+            train(18, 20, look)
+
+    yield run
+    recorder.close()
+
+
+def test_a_recorder_keeps_nothing_of_steps_that_are_written(
+    recording: Callable[[Callable[[int], None]], None],
+) -> None:
+    early, late = bytes_at((50, 350), recording)
+    assert (late - early) / 300 < STEP
+
+
+def kept(*rules: str, steps: int) -> Checker:
+    """The state of rules after a run of one epoch, just before it ends."""
+    with module(*rules).install() as checker:
+        train(1, steps, lambda step: None)
+        found: Checker = checker
+        assert found.faults == []
+        assert found.memory is not None
+        kept = {kind: len(born) for kind, born in found.memory.births.items()}
+        log = {event: len(of.calls) for event, of in found.log._events.items()}
+    found.__dict__["seen"] = (kept, log)
+    return found
+
+
+EPOCH = "for l in loaders each epoch expect count(calls(fetch, loader: l)) > 1"
+
+
+@pytest.mark.parametrize(
+    ("rule", "most"),
+    [
+        ("for b in batches each step expect present(b.tensors)", 2),
+        ("for b in batches each microbatch expect present(b.tensors)", 2),
+        ("for b in batches each epoch expect present(b.tensors)", 40),
+    ],
+)
+def test_batches_are_kept_for_the_windows_that_hold_them(rule: str, most: int) -> None:
+    births, _ = kept(rule, EPOCH, steps=40).__dict__["seen"]
+    assert most // 2 <= births["batch"] <= most
+
+
+def test_of_the_calls_of_an_epoch_those_are_kept_that_it_counts() -> None:
+    rule = "each step expect count(calls(backward)) == 1"
+    _, log = kept(rule, EPOCH, steps=40).__dict__["seen"]
+    assert log["fetch"] >= 39
+    assert log["backward"] <= 2

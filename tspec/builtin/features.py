@@ -1,0 +1,125 @@
+"""The features of a tensor: what rules read of it, and what a recording holds of it.
+
+A row of `FEATURES` is all that a feature needs which is one number of all elements: the type checker,
+`tspec why`, z3, the columns of a trace, DuckDB, the hooks and the interpreter read it. Each feature is
+a field of `tspec.trace.model.Tensor` as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One feature.
+
+    `kind`: what a trace holds of it. `many`: the fold that makes one value of those of several
+    tensors; `list`: there is one for each; None: each executor says how. `inputs`,
+    `inputs_of_many`: the recorded features from which it is computed, if not from itself. `passes`:
+    reads of the elements that it costs, 0 if none. `bounds`: `size` is never negative (or NaN),
+    `count` and `fraction` are neither. `rounded`: `==` of it compares rounded numbers. `phrase`: what
+    `tspec why` calls it.
+    """
+
+    name: str
+    kind: Literal["int", "float", "bool", "string", "shape"]
+    many: str | None = "list"
+    passes: float = 0.0
+    bounds: Literal["size", "count", "fraction"] | None = None
+    rounded: bool = False
+    phrase: str | None = None
+    inputs: tuple[str, ...] = ()
+    inputs_of_many: tuple[str, ...] = ()
+    aspect: str = "values"
+    """What a finding about it belongs to in a report."""
+    live: Callable[[Any, Any], Any] | None = None
+    """Of the module torch and the elements, real: a tensor of one element. None: `tspec.runtime.live.features`
+    reads it together with others."""
+    along: Callable[[Any, int], Any] | None = None
+    """Of float64 elements, along a dimension."""
+    of_number: Callable[[float], Any] | None = None
+    """That of a tensor which holds one number."""
+    is_finite: Callable[[Any], bool] | None = None
+    """Whether all elements are finite if this is its value; None: it does not say."""
+
+    @property
+    def dotted(self) -> bool:
+        """Read as `x.shape`, not as `norm(x)`."""
+        return self.many == "list"
+
+
+def _absmax(torch: Any, x: Any) -> Any:
+    """Of the extremes, which need no copy of the elements."""
+    if not x.numel():
+        return x.new_full((), math.nan, dtype=torch.float64)
+    return torch.stack(torch.aminmax(x)).double().abs().amax()
+
+
+_ALL: Sequence[Feature] = (
+    Feature("digest", "int", None, 10.0, phrase="the contents of {}"),
+    Feature(
+        "norm", "float", None, 1.0, "size", True, along=lambda x, dim: x.norm(dim=dim),
+        of_number=abs, is_finite=math.isfinite,
+    ),
+    Feature(
+        "mean", "float", None, 1.0, rounded=True, inputs_of_many=("numel", "sum"),
+        along=lambda x, dim: x.mean(dim), of_number=float, is_finite=math.isfinite,
+    ),
+    Feature(
+        "std", "float", None, 2.0, "size", True, along=lambda x, dim: x.std(dim, correction=0),
+        of_number=lambda x: 0.0 if math.isfinite(x) else math.nan, is_finite=math.isfinite,
+    ),
+    Feature(
+        "min", "float", "min", 1.0, phrase="the smallest of {}", along=lambda x, dim: x.amin(dim),
+        of_number=float, is_finite=math.isfinite,
+    ),
+    Feature(
+        "max", "float", "max", 1.0, phrase="the largest of {}", along=lambda x, dim: x.amax(dim),
+        of_number=float, is_finite=math.isfinite,
+    ),
+    Feature(
+        "sum", "float", "sum", 1.0, rounded=True, along=lambda x, dim: x.sum(dim),
+        of_number=float, is_finite=math.isfinite,
+    ),
+    Feature(
+        "finite", "bool", None, 1.0, phrase="whether {} is finite", aspect="finiteness",
+        of_number=math.isfinite,
+    ),
+    # A recording holds the count; rules read the fraction.
+    Feature(
+        "zeros", "int", None, 1.0, "fraction", True, "the share of zeros in {}",
+        ("numel", "zeros"), ("numel", "zeros"), of_number=lambda x: 1.0 if x == 0 else 0.0,
+    ),
+    Feature(
+        "numel", "int", "sum", bounds="count", phrase="the number of elements of {}",
+        aspect="forward", of_number=lambda x: 1,
+    ),
+    Feature(
+        "absmax", "float", "max", 1.0, "size", phrase="the largest magnitude in {}",
+        live=_absmax, of_number=abs, is_finite=math.isfinite,
+    ),
+    Feature(
+        "nans", "int", "sum", 1.0, "count", phrase="the number of NaNs in {}", aspect="finiteness",
+        live=lambda torch, x: x.isnan().sum(), of_number=lambda x: int(math.isnan(x)),
+        is_finite=lambda count: bool(count == 0),
+    ),
+    Feature("shape", "shape", aspect="forward"),
+    Feature("dtype", "string", aspect="precision"),
+    Feature("device", "string", aspect="architecture"),
+    Feature("memory_format", "string", aspect="architecture"),
+    Feature("requires_grad", "bool", aspect="ownership"),
+    Feature("name", "string", aspect="ownership"),
+)  # fmt: skip
+
+FEATURES: Mapping[str, Feature] = {feature.name: feature for feature in _ALL}
+"""The features by name, in the order of a trace's columns."""
+FUNCTIONS = tuple(feature.name for feature in _ALL if not feature.dotted)
+"""Features that are read as `norm(x)`."""
+DOTTED = tuple(feature.name for feature in _ALL if feature.dotted)
+"""Features that are read as `x.shape`. Of a collection of tensors they are the list of each."""
+OF_ELEMENTS = tuple(feature.name for feature in _ALL if feature.passes)
+"""Features for which the elements are read: they change only with what the tensor holds."""

@@ -1,0 +1,163 @@
+"""The folds of the language: many values made one, of a list, of the ranks of a group, or over time.
+
+A row of `FOLDS` is all that a fold of numbers needs: the type checker, `tspec why`, z3, the
+witnesses of `tspec diff`, DuckDB and the hooks read it. A fold of other values (`same`, `any`,
+`count`) may be decided while some values are missing, so each executor has code of its own for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tspec.builtin.numbers import NAN, as_float, ratio
+
+Numbers = Sequence[Any]
+"""Ints and floats, at least one, in order."""
+
+
+def _constant(value: Any, count: int) -> list[Any]:
+    return [value] * count
+
+
+def _one_and_zeros(value: Any, count: int) -> list[Any]:
+    return [value, *[type(value)(0)] * (count - 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One fold.
+
+    `result`: `number` is an int of ints, else a float. `words`: what `tspec why` calls it before the
+    noun; None where it says a clause. `bounds`: `size` is never negative, `within` lies between the
+    least and the greatest value, `sum` is not negative where no value is. `longer`: whether it grows
+    or shrinks when it is taken over more values. `mutant`: the fold that `tspec mutate` puts in its
+    place. `rounded`: `==` of it compares rounded numbers.
+    """
+
+    name: str
+    takes: Literal["values", "conditions", "numbers"]
+    result: Literal["bool", "int", "float", "number"]
+    words: str | None = None
+    bounds: Literal["size", "within", "sum"] | None = None
+    longer: Literal["grows", "shrinks"] | None = None
+    mutant: str | None = None
+    rounded: bool = False
+    of: Callable[[Numbers], Any] | None = None
+    """The fold of numbers, none of them missing."""
+    sql: str = ""
+    """DuckDB's, NULL of none: of `{floats}`, a list of DOUBLE, `{values}`, the same list as ints if
+    they are ints, and `{sum}`, `{min}`, …: other folds of it."""
+    sql_of_ints: str = ""
+    """The same where all values are ints, if it differs."""
+    example: Callable[[Any, int], list[Any]] = _constant
+    """Numbers, as many as asked for, of which the fold is a value."""
+
+    @property
+    def decided_early(self) -> bool:
+        """Whether one or two known values may decide it, whatever the others are."""
+        return self.result == "bool"
+
+
+def _sum(values: Numbers) -> Any:
+    if all(value.__class__ is int for value in values):
+        return sum(values)
+    total = 0.0
+    for value in values:
+        total += as_float(value)
+    return total
+
+
+def _mean(values: Numbers) -> float:
+    return ratio(as_float(_sum(values)), float(len(values)))
+
+
+def _std(values: Numbers) -> float:
+    middle = _mean(values)
+    total = 0.0
+    for value in values:
+        difference = as_float(value) - middle
+        total += difference * difference
+    return math.sqrt(total / len(values))
+
+
+def _min(values: Numbers) -> Any:
+    return NAN if any(value != value for value in values) else min(values)
+
+
+def _max(values: Numbers) -> Any:
+    return NAN if any(value != value for value in values) else max(values)
+
+
+def _median(values: Numbers) -> float:
+    ordered = sorted(map(as_float, values))
+    if any(value != value for value in ordered):
+        return NAN
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    # Sorted, 0.0 and -0.0 are equal: a zero is 0.0.
+    return (low if len(ordered) % 2 else (low + high) / 2.0) + 0.0
+
+
+def _spread(values: Numbers) -> Any:
+    return _max(values) - _min(values)
+
+
+_ALL: Sequence[Fold] = (
+    Fold("same", "values", "bool", mutant="distinct"),
+    Fold("distinct", "values", "bool", mutant="same"),
+    Fold(
+        "spread", "numbers", "number", "the spread of", "size", "grows",
+        of=_spread, sql="({max}) - ({min})", example=_one_and_zeros,
+    ),
+    Fold(
+        "min", "numbers", "number", "the smallest of", "within", "shrinks", "max",
+        of=_min, sql_of_ints="list_min({values})",
+        sql="CASE WHEN len({floats}) > 0 THEN list_reduce({floats}, lambda a, b: f_min(a, b)) END",
+    ),
+    Fold(
+        "max", "numbers", "number", "the largest of", "within", "grows", "min",
+        of=_max, sql_of_ints="list_max({values})",
+        sql="CASE WHEN len({floats}) > 0 THEN list_reduce({floats}, lambda a, b: f_max(a, b)) END",
+    ),
+    Fold(
+        "sum", "numbers", "number", "the sum of", "sum", rounded=True,
+        of=_sum, sql_of_ints="coalesce(list_sum({values}), 0)::BIGINT",
+        sql="list_reduce({floats}, lambda a, b: a + b, 0.0::DOUBLE)",
+        example=_one_and_zeros,
+    ),
+    Fold(
+        "mean", "numbers", "float", "the mean of", "within", rounded=True,
+        of=_mean,
+        sql="CASE WHEN len({floats}) > 0 THEN {sum} / len({floats}) END",
+        # Ints are added exactly, whatever their size.
+        sql_of_ints="CASE WHEN len({values}) > 0 THEN list_sum({values})::DOUBLE / len({values}) END",
+    ),
+    Fold(
+        "std", "numbers", "float", "the standard deviation of", "size", rounded=True,
+        of=_std,
+        sql="CASE WHEN len({values}) > 0 THEN sqrt(list_reduce(list_transform({floats}, "
+        "lambda x: (x - {mean}) * (x - {mean})), lambda a, b: a + b, 0.0::DOUBLE) / len({values})) END",
+        example=lambda value, count: [0.0 if n % 2 else 2.0 * value for n in range(count)],
+    ),
+    Fold(
+        "median", "numbers", "float", "the median of", "within",
+        of=_median,
+        # NaN is sorted last.
+        sql="list_transform(list_transform([list_sort({floats})], lambda s: CASE "
+        "WHEN isnan(s[len(s)]) THEN 'nan'::DOUBLE WHEN len(s) % 2 = 1 THEN s[len(s) // 2 + 1] "
+        "ELSE (s[len(s) // 2] + s[len(s) // 2 + 1]) / 2 END), "
+        "lambda m: CASE WHEN m = 0 THEN 0.0::DOUBLE ELSE m END)[1]",
+    ),
+    Fold("count", "values", "int", "the number of", "size", "grows"),
+    Fold("any", "conditions", "bool", mutant="all"),
+    Fold("all", "conditions", "bool", mutant="any"),
+)  # fmt: skip
+
+FOLDS: Mapping[str, Fold] = {fold.name: fold for fold in _ALL}
+"""The folds by name, in the order in which pages list them."""
+OF_NUMBERS = tuple(fold.name for fold in _ALL if fold.takes == "numbers")
+"""The folds of numbers: missing where a value is, and where there is none but for `sum`."""
+DECIDED_EARLY = frozenset(fold.name for fold in _ALL if fold.decided_early)
+"""Folds that one or two known values may decide."""

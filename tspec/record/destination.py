@@ -1,0 +1,26 @@
+"""Where a recording goes, and how much of the disk it may take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """The folder of a recording."""
+
+    folder: Path
+    limit: int | None = None
+    """Bytes that all ranks together may write; None for as many as there are."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As the processes that a job starts are told of it."""
+        return {"folder": str(self.folder.resolve()), "limit": self.limit}
+
+    @staticmethod
+    def of_json(said: Mapping[str, Any]) -> Destination:
+        """What `as_json` made."""
+        return Destination(Path(said["folder"]), said["limit"])

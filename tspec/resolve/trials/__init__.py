@@ -1,0 +1,1 @@
+"""`equivalence` and `replay`: runs that are to agree with one another."""

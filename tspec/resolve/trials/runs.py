@@ -1,0 +1,41 @@
+"""What equivalences and replays say alike: how long a run is, and words out of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tspec.diagnostics import did_you_mean
+from tspec.resolve.reporter import Reporter
+from tspec.resolve.trials.values import Length
+from tspec.syntax import nodes
+
+
+def lower_length(node: nodes.Quantity, reporter: Reporter) -> Length | None:
+    """How long a run is: so many whole steps or epochs."""
+    if node.unit not in ("step", "epoch"):
+        message = f"a run is some steps or epochs long, not {node.unit}s"
+        reporter.report("TS0138", message, node)
+        return None
+    if not isinstance(node.amount, int) or node.amount < 1:
+        reporter.report("TS0139", "a run is a whole number of steps long, from 1 on", node)
+        return None
+    return Length(node.amount, "step" if node.unit == "step" else "epoch")
+
+
+def check_words(
+    words: Sequence[nodes.Word], known: Sequence[str], what: str, reporter: Reporter
+) -> None:
+    """Report words that are none of those known, and those that stand twice."""
+    seen: set[str] = set()
+    for word in words:
+        if word.text not in known:
+            hint = did_you_mean(word.text, known) or f"there are {listed(known)}"
+            reporter.report("TS0186", f"`{word.text}` is nothing that can be {what}", word, hint)
+        elif word.text in seen:
+            reporter.report("TS0104", f"`{word.text}` stands here twice", word)
+        seen.add(word.text)
+
+
+def listed(names: Mapping[str, object] | Sequence[str]) -> str:
+    """Names as a hint lists them."""
+    return ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,73 @@
+"""What the processes of a job left in its folder, put together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tspec.check.verdicts import Decided, Instance, Verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What all processes found."""
+
+    stopped: str
+    """The rule that ended the job, and when; else empty."""
+    verdicts: Verdicts
+    counts: Mapping[str, Mapping[str, int]]
+    """Rule -> how many of its instances came to each verdict."""
+
+
+def gathered(folder: Path) -> Gathered:
+    """What lies in a folder. A process that was killed may have found more than it counted: what it found counts."""
+    counts: dict[str, dict[str, int]] = {}
+    notes: list[str] = []
+    decided: list[Decided] = []
+    stopped = ""
+    for path in sorted(folder.glob("*.jsonl")):
+        found = list(_findings(path))
+        decided += map(_decided, found)
+        said = _counted(path.with_suffix(".counts.json"))
+        told: dict[str, int] = {}
+        for one in found:
+            told[one["rule"]] = max(told.get(one["rule"], 0), one["count"])
+        mine = said.get("counts", {})
+        for rule in (*mine, *(rule for rule in told if rule not in mine)):
+            total = counts.setdefault(rule, {})
+            for verdict, number in mine.get(rule, {"violated": 0}).items():
+                least = told.get(rule, 0) if verdict == "violated" else 0
+                total[verdict] = total.get(verdict, 0) + max(number, least)
+        notes += [f"rank {said['rank']}: {fault}" for fault in said.get("faults", ())]
+        stopped = stopped or said.get("stopped", "")
+    decided.sort(key=lambda one: (one.step, one.instance))
+    silent = tuple(rule for rule, each in counts.items() if not sum(each.values()))
+    verdicts = Verdicts(tuple(decided), silent, tuple(dict.fromkeys(notes)))
+    return Gathered(stopped, verdicts, counts)
+
+
+def _findings(path: Path) -> Iterator[dict[str, Any]]:
+    """The findings of a process, but for one that it was killed in the middle of."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        with suppress(ValueError):
+            yield json.loads(line)
+
+
+def _counted(path: Path) -> dict[str, Any]:
+    try:
+        counted: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return counted
+
+
+def _decided(found: Mapping[str, Any]) -> Decided:
+    step, place = found["at"]
+    instance = Instance(
+        found["rule"], tuple(found["ranks"]), (step, place), tuple(found["subjects"])
+    )
+    return Decided(instance, "violated", found["reason"], found["values"], found["step"])

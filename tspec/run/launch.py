@@ -1,0 +1,72 @@
+"""What a launcher (torchrun, or a scheduler that sets its variables) says of this process."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One rank of a job that a launcher started. Without a launcher there is one rank, and no job name."""
+
+    job: str = ""
+    """Tells the job from all others on this machine, also from those of containers; empty without a launcher."""
+    rank: int = 0
+    world: int = 1
+    nodes: bool = False
+    """Ranks may be on several machines."""
+    attempt: int = 0
+    """How often the launcher has started the job again."""
+    more: bool = False
+    """The launcher starts the job again if it fails."""
+
+    @property
+    def reports(self) -> bool:
+        """The first rank reports for all."""
+        return self.rank == 0
+
+
+def launched(environment: Mapping[str, str] = os.environ, parent: int | None = None) -> Launch:
+    """How this process was started. `parent` is the launcher's process, this one's parent if it is not given.
+
+    Raises ValueError if a variable that should be a number is none.
+    """
+    world = int(environment.get("WORLD_SIZE", "1"))
+    run_id = environment.get("TORCHELASTIC_RUN_ID")
+    if "RANK" not in environment or (world < 2 and run_id is None):
+        return Launch()
+    attempt = int(environment.get("TORCHELASTIC_RESTART_COUNT", "0"))
+    if run_id is None:
+        run_id = "-".join(environment.get(name, "") for name in ("MASTER_ADDR", "MASTER_PORT"))
+    parent = os.getppid() if parent is None else parent
+    return Launch(
+        job="+".join((host(), _plain(run_id), str(parent), began(parent))),
+        rank=int(environment["RANK"]),
+        world=world,
+        nodes=int(environment.get("LOCAL_WORLD_SIZE", "1")) < world,
+        attempt=attempt,
+        more=attempt < int(environment.get("TORCHELASTIC_MAX_RESTARTS", "0")),
+    )
+
+
+def host() -> str:
+    """This machine's name, as part of a file's name: machines may share the user's folder."""
+    return _plain(platform.node())
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]", "_", text)[:80]
+
+
+def began(process: int) -> str:
+    """When a process began, in ticks of this machine; empty if it is not known. Numbers of processes come again."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return text.rpartition(")")[2].split()[19]

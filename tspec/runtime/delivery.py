@@ -1,0 +1,112 @@
+"""What ranks on other machines found, given to the first rank when they end.
+
+Ranks on one machine leave their files in one folder. Others put what is in theirs into a store of tspec's own, which
+the first rank keeps, and which does not end with the job's process group.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from tspec.runtime.link import PAUSE, Link
+
+PIECE = 1 << 20
+"""Bytes of one value in the store, which takes 8 MiB at most."""
+BRIEF = timedelta(seconds=10)
+
+
+class Delivery:
+    """One rank's part. `place` tells the folder of its machine from those of others."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self._link: Link | None = None
+        self._store: Any = None
+        self._leaves = threading.Event()
+        self._connected = threading.Event()
+
+    def begin(self) -> None:
+        """Connect, once the job has its process group; on a thread, so that nobody waits."""
+        if self._link is not None or not self.place:
+            return
+        import torch.distributed as dist
+
+        if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+            self._link = Link()
+            threading.Thread(target=self._connect, name="tspec-delivery", daemon=True).start()
+
+    def _connect(self) -> None:
+        assert self._link is not None
+        with suppress(RuntimeError):  # the job's store is gone: told where it is missed
+            store = self._link.lasting_store(self._leaves)
+            if store is not None:
+                store.set_timeout(BRIEF)
+                store.set(f"place/{self._link.rank}", self.place)
+                self._store = store
+        self._connected.set()
+
+    @property
+    def is_receiver(self) -> bool:
+        """This rank takes what others found."""
+        return self._link is not None and self._link.rank == 0
+
+    def give(self, files: Sequence[Path]) -> str:
+        """Give files to the first rank, if it is on another machine. Why that could not be done, else nothing."""
+        if self._link is None:
+            return ""
+        self._connected.wait(BRIEF.total_seconds())
+        store, rank = self._store, self._link.rank
+        if store is None:
+            return "there is no connection"
+        try:
+            if store.get("place/0").decode() == self.place:
+                return ""
+            texts = [path.read_text(encoding="utf-8") if path.exists() else "" for path in files]
+            packed = zlib.compress(json.dumps(texts).encode())
+            pieces = [packed[at : at + PIECE] for at in range(0, len(packed), PIECE)]
+            for number, piece in enumerate(pieces):
+                store.set(f"piece/{rank}/{number}", piece)
+            store.set(f"pieces/{rank}", str(len(pieces)))
+        except RuntimeError as problem:
+            return str(problem).partition("\n")[0]
+        return ""
+
+    def take(self, patience: float) -> Iterator[tuple[int, list[str] | None]]:
+        """On the first rank: each rank on another machine with its files' texts, None if they do not come in time."""
+        assert self._link is not None
+        until = time.monotonic() + patience
+        self._connected.wait(patience)
+        for rank in range(1, self._link.world):
+            try:
+                if self._store is None or not self._is_there(f"place/{rank}", until):
+                    yield rank, None
+                elif self._store.get(f"place/{rank}").decode() != self.place:
+                    yield rank, self._taken(rank, until)
+            except RuntimeError:
+                yield rank, None
+
+    def _taken(self, rank: int, until: float) -> list[str] | None:
+        if not self._is_there(f"pieces/{rank}", until):
+            return None
+        count = int(self._store.get(f"pieces/{rank}"))
+        pieces = [self._store.get(f"piece/{rank}/{number}") for number in range(count)]
+        texts: list[str] = json.loads(zlib.decompress(b"".join(pieces)))
+        return texts
+
+    def _is_there(self, key: str, until: float) -> bool:
+        while not self._store.check([key]):
+            if time.monotonic() > until or self._leaves.wait(PAUSE):
+                return False
+        return True
+
+    def close(self) -> None:
+        """Wait for nothing any more."""
+        self._leaves.set()

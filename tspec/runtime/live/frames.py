@@ -1,0 +1,23 @@
+"""Which frames of a stack are tspec's, and where the script begins in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from tspec.runtime.live.swap import PREFIX
+
+PACKAGE = f"{Path(__file__).resolve().parents[2]}/"
+"""Where the code of tspec lies."""
+
+
+def is_ours(code: CodeType) -> bool:
+    """The code is tspec's, or stands in for that of a watched function."""
+    names = code.co_names
+    return code.co_filename.startswith(PACKAGE) or bool(names and names[0].startswith(PREFIX))
+
+
+def run_main(code: CodeType, namespace: dict[str, Any]) -> None:
+    """Run a script. Without tspec, no frame is outside of the script's own."""
+    exec(code, namespace)

@@ -1,0 +1,78 @@
+"""Ranks with uneven batches: within `torch.distributed.algorithms.Join`, those that are done wait for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tspec.runtime.live.steps import Joined, Shadowed
+from tspec.runtime.live.watched import Role
+
+if TYPE_CHECKING:
+    from tspec.runtime.live.job import Job
+
+
+class Joins:
+    """Follows `Join.__exit__`, in which a rank takes part in the collectives of those that go on."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._shadowed: dict[int, int] = {}
+        """Hook -> the passes of others in which it took part."""
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """This rank has no more batches, unless an error ends the loop."""
+        if args[0]._enable and not any(args[1:2]):
+            self._shadowed.clear()
+            self._job.do(Joined())
+
+    def shadowed(self, hook: Any) -> None:
+        """Another rank made a pass."""
+        self._shadowed[id(hook)] = self._shadowed.get(id(hook), 0) + 1
+
+    def after(
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        """All ranks have joined: they go on with the same step."""
+        if self._shadowed:
+            self._job.do(Shadowed(max(self._shadowed.values())))
+            self._shadowed.clear()
+
+
+class Shadows:
+    """Follows the hooks by which a rank that has joined takes part."""
+
+    def __init__(self, joins: Joins) -> None:
+        self._joins = joins
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """One pass of another rank."""
+        self._joins.shadowed(args[0])
+
+    def after(
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        """Nothing more."""
+
+
+def install(job: Job) -> None:
+    """Follow ranks that join."""
+    if not torch.distributed.is_available():
+        return
+    from torch.distributed.algorithms.join import Join, JoinHook
+
+    joins = Joins(job)
+    job.functions.watch_method(Join, "__exit__", Role("join", joins))
+    job.functions.watch_method(JoinHook, "main_hook", Role("shadow", Shadows(joins)))

@@ -1,0 +1,226 @@
+"""What is exchanged in this process, once, for all jobs that are followed in it.
+
+Jobs begin and end in any order. A function has one *site* here, and each job that watches it has a
+layer there: a call goes through the layers, the latest first, and then to what the function did
+before. What the last job leaves behind is the process as it was before the first.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary, WeakSet
+
+from tspec.runtime.live import imports, warn
+from tspec.runtime.live.patches import Names, Replaced, attribute, put_back
+from tspec.runtime.live.swap import Exchanged
+from tspec.runtime.live.threads import Quiet
+
+if TYPE_CHECKING:
+    from tspec.runtime.live.dotted import Place
+    from tspec.runtime.live.job import Job
+
+Into = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""From what a call went to before to what it goes to now."""
+
+
+class _Site:
+    """A callable of which calls are taken, and the layers that take them, the first one innermost."""
+
+    __slots__ = ("at", "layers")
+
+    def __init__(self, at: Exchanged | Replaced) -> None:
+        self.at = at
+        self.layers: tuple[tuple[object, Into], ...] = ()
+
+    def take(self, layers: tuple[tuple[object, Into], ...]) -> None:
+        """Send calls through these layers. Nothing changes if one of them cannot be made."""
+        entry = self.at.target
+        for _, into in layers:
+            entry = into(entry)
+        self.layers = layers
+        self.at.direct(entry)
+
+
+class Process:
+    """The owner of all that jobs exchange."""
+
+    def __init__(self) -> None:
+        self.jobs: tuple[Job, ...] = ()
+        """Those that are followed, in the order in which they began."""
+        self.quiet = Quiet()
+        self.lock = threading.RLock()
+        """Held while a job takes something in: one edge after the other, whichever thread it comes from."""
+        self._structure = threading.RLock()
+        self._sites: dict[int, _Site] = {}
+        self._originals: WeakKeyDictionary[Callable[..., Any], Any] = WeakKeyDictionary()
+        """Stand-ins that still exist, also of jobs that have ended."""
+        self._released: WeakSet[Any] = WeakSet()
+        """Owners that have ended; another thread may still be about to add a layer for one."""
+        self._names: Names | None = None
+        self._hooks = ExitStack()
+        self._forks = False
+
+    # --- jobs ------------------------------------------------------------------------------------
+
+    def enter(self, job: Job) -> None:
+        """A job begins to exchange."""
+        with self._structure:
+            if not self.jobs:
+                self._install()
+            self.jobs += (job,)
+            self._released.discard(job)
+
+    def leave(self, job: Job) -> None:
+        """A job ends: what it alone had exchanged comes back; after the last one, everything."""
+        with self._structure:
+            if job not in self.jobs:
+                return
+            self.jobs = tuple(each for each in self.jobs if each is not job)
+            with ExitStack() as last:
+                if not self.jobs:
+                    last.push(self._hooks.pop_all())
+                self.release(job)
+
+    @contextmanager
+    def indexed(self) -> Iterator[None]:
+        """Many callables are replaced in a row: the modules' names are read once for all of them."""
+        self._names = Names()
+        try:
+            yield
+        finally:
+            self._names = None
+
+    def _install(self) -> None:
+        if not self._forks:
+            os.register_at_fork(after_in_child=self._forked)
+            self._forks = True
+        with ExitStack() as hooks:
+            hooks.enter_context(imports.followed(lambda: self.jobs))
+            hooks.enter_context(self._class_creation())
+            hooks.enter_context(warn.located())
+            self._hooks = hooks.pop_all()
+
+    @contextmanager
+    def _class_creation(self) -> Iterator[None]:
+        original = builtins.__build_class__
+
+        def build_class(*args: Any, **kwargs: Any) -> Any:
+            created = original(*args, **kwargs)
+            if isinstance(created, type):
+                for job in self.jobs:
+                    job.quietly(lambda told=job: told.functions.created(created))  # type: ignore[misc]
+            return created
+
+        with attribute(builtins, "__build_class__", build_class):
+            yield
+
+    def _forked(self) -> None:
+        """This process is a fork. Threads that held a lock are not in it."""
+        self.lock = threading.RLock()
+        self._structure = threading.RLock()
+        self.quiet.on = False
+        for job in self.jobs:
+            if job.active:
+                job.forked(None)
+
+    # --- calls -----------------------------------------------------------------------------------
+
+    def exchange(self, function: FunctionType, owner: object, into: Into) -> bool:
+        """Send a function's calls through a layer of the owner; False if that cannot be."""
+        with self._structure:
+            if owner in self._released:
+                return False
+            site = self._sites.get(id(function))
+            if site is None:
+                try:
+                    site = _Site(Exchanged(function))
+                except ValueError:
+                    return False
+            self._add(function, site, owner, into)
+            return True
+
+    def replace(self, place: Place, original: Any, owner: object, into: Into) -> None:
+        """Send the calls of something that is no Python function through a layer of the owner."""
+        with self._structure:
+            if owner in self._released:
+                return
+            site = self._sites.get(id(original))
+            if site is not None:
+                self._add(original, site, owner, into)
+                return
+            at = Replaced(original)
+            try:
+                self._originals[at.stand_in] = original
+                self._add(original, _Site(at), owner, into)
+                at.bind(place.holder, place.name, self._names or Names())
+            except BaseException:
+                self._restore([_Site(at)])
+                raise
+
+    def original(self, place: Place) -> Any:
+        """What is bound at a place, or what it was before it was replaced.
+
+        A stand-in of a job that has ended, which somebody kept and bound again, gives way.
+        """
+        found = place.value
+        held = found.__func__ if isinstance(found, staticmethod) else found
+        original = self._originals.get(held) if isinstance(held, FunctionType) else None
+        if original is None:
+            return found
+        site = self._sites.get(id(original))
+        if site is None or getattr(site.at, "stand_in", None) is not held:
+            setattr(place.holder, place.name, original)
+        return original
+
+    def _add(self, thing: Any, site: _Site, owner: object, into: Into) -> None:
+        try:
+            site.take((*site.layers, (owner, into)))
+        finally:
+            if site.layers:
+                self._sites[id(thing)] = site
+
+    def release(self, owner: object) -> None:
+        """Take all layers of an owner away."""
+        with self._structure, ExitStack() as undo:
+            self._released.add(owner)
+            gone: list[_Site] = []
+            undo.callback(self._restore, gone)
+            for key, site in list(self._sites.items()):
+                left = tuple(layer for layer in site.layers if layer[0] is not owner)
+                if not left:
+                    gone.append(self._sites.pop(key))
+                elif len(left) < len(site.layers):
+                    undo.callback(site.take, left)
+
+    def _restore(self, gone: list[_Site]) -> None:
+        replaced = [site.at for site in gone if isinstance(site.at, Replaced)]
+        exchanged = [site.at for site in gone if isinstance(site.at, Exchanged)]
+        with ExitStack() as undo:
+            for each in exchanged:
+                undo.callback(each.forget)
+            undo.callback(_wait_for_calls, {id(each.trampoline) for each in exchanged})
+            undo.callback(put_back, replaced)
+            for site in gone:
+                undo.callback(site.at.restore)
+
+
+def _wait_for_calls(codes: set[int]) -> None:
+    """Wait until no other thread is at the beginning of an exchanged code, before it has looked up its target."""
+    own = threading.get_ident()
+    for _ in range(1000):
+        frames = [frame for thread, frame in sys._current_frames().items() if thread != own]
+        if not any(id(frame.f_code) in codes for frame in frames):
+            return
+        time.sleep(0.0001)
+
+
+PROCESS = Process()
+"""The one of this process: functions, builtins and modules are there once."""

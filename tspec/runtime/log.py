@@ -1,0 +1,182 @@
+"""The calls that some window looks up, for as long as one that may is open."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tspec.runtime.calls import Watched, ancestors
+from tspec.runtime.edges import Missing, Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """What is kept of the calls of an event beyond their step."""
+
+    filters: tuple[str, ...] = ()
+    """Fields by which patterns tell calls apart."""
+    fields: tuple[str, ...] = ()
+    """Fields that are kept of every call, `filters` among them."""
+    first: tuple[str, ...] = ()
+    """Fields that are kept of the first call of those with the same filters."""
+
+
+class _Event:
+    """The calls of one event in order of their begin. Those of earlier steps are settled: they hold what lasts."""
+
+    __slots__ = ("begins", "calls", "ended", "known", "lasting", "opened", "settled", "shared")
+
+    def __init__(self, lasting: Lasting) -> None:
+        self.lasting = lasting
+        self.calls: list[Watched] = []
+        self.begins: list[int] = []
+        self.settled = 0
+        """How many calls are settled; they come first."""
+        self.ended = -1
+        """When the last of these ended."""
+        self.known: set[Any] = set()
+        """Values of the filters that a settled call has had since the youngest window before it opened."""
+        self.opened: list[int] = []
+        """Where windows opened that look up calls which are not settled; one between two calls is enough."""
+        self.shared: dict[str, Any] = {}
+        """The fields of the call that was settled last."""
+
+    def open(self, at: int) -> None:
+        """A window opens: the next call is its first."""
+        if self.opened and (not self.begins or self.opened[-1] > self.begins[-1]):
+            self.opened.pop()
+        self.opened.append(at)
+
+    def forget(self, before: int) -> None:
+        """Drop what began before an instant and has returned."""
+        if not self.calls or self.calls[0].begin >= before:
+            return
+        kept = [one for one in self.calls if one.begin >= before or one.end is None]
+        self.settled = sum(1 for one in self.calls[: self.settled] if one.begin >= before)
+        self.calls = kept
+        self.begins = [one.begin for one in kept]
+
+    def settle(self, before: int) -> None:
+        """Let go of what is not looked up of calls that began before an instant; up to one that runs."""
+        lasting = self.lasting
+        for call in self.calls[self.settled :]:
+            if call.begin >= before or call.end is None:
+                return
+            while self.opened and self.opened[0] <= call.begin:
+                self.opened.pop(0)
+                self.known.clear()
+            key = tuple(_key(call.get(name)) for name in lasting.filters)
+            new = key not in self.known
+            self.known.add(key)
+            values = call.settle((*lasting.fields, *lasting.first) if new else lasting.fields)
+            if _are_alike(values, self.shared):
+                call.given = call.values = self.shared
+            self.shared = call.values
+            self.settled += 1
+            self.ended = max(self.ended, call.end)
+        if self.opened:
+            self.opened.clear()
+            self.known.clear()
+
+
+_PLAIN = frozenset((bool, int, str, Missing, Ref))
+
+
+def _are_alike(values: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    """Plain values that are the same: two calls can share them."""
+    return values.keys() == others.keys() and all(
+        value.__class__ in _PLAIN
+        and value.__class__ is others[name].__class__
+        and value == others[name]
+        for name, value in values.items()
+    )
+
+
+def _key(value: Any) -> Any:
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return (value.__class__, value)
+
+
+class Log:
+    """The calls of every event that some window looks up."""
+
+    __slots__ = ("_events", "_lasting")
+
+    def __init__(self, lasting: Mapping[str, Lasting]) -> None:
+        self._lasting = lasting
+        self._events: dict[str, _Event] = {}
+
+    def add(self, call: Watched) -> None:
+        """A call begins."""
+        call.within = tuple(outer.id for outer in ancestors(call.call)) if call.call else ()
+        of = self._events.get(call.event)
+        if of is None:
+            of = self._events[call.event] = _Event(self._lasting.get(call.event, Lasting()))
+        of.calls.append(call)
+        of.begins.append(call.begin)
+
+    def open(self, events: Iterable[str], at: int) -> None:
+        """A window opens in which calls of some events are looked up."""
+        for of in self._of(events):
+            of.open(at)
+
+    def of_step(self, events: Iterable[str]) -> list[Watched]:
+        """The calls of some events that are not settled, in order of their begin."""
+        return _merged(of.calls[of.settled :] for of in self._of(events))
+
+    def enclosing(self, call: Watched) -> list[Watched]:
+        """The logged calls that enclose a call."""
+        if call.call is not None:
+            call.within = tuple(outer.id for outer in ancestors(call.call))
+        numbers = set(call.within)
+        if not numbers:
+            return []
+        running = call.end is None or call.call is not None
+        return [
+            one
+            for of in self._events.values()
+            for one in of.calls[of.settled if running else 0 :]
+            if one.id in numbers
+        ]
+
+    def between(self, first: int, last: int, events: Iterable[str]) -> list[Watched]:
+        """The calls of some events that began from `first` to `last`, both included."""
+        return _merged(
+            of.calls[bisect_left(of.begins, first) : bisect_right(of.begins, last)]
+            for of in self._of(events)
+        )
+
+    def ended_between(self, first: int, last: int, events: Iterable[str]) -> list[Watched]:
+        """The calls of some events that ended from `first` to `last`, in order of their end."""
+        found = [
+            one
+            for of in self._of(events)
+            for one in of.calls[of.settled if of.ended < first else 0 :]
+            if one.end is not None and first <= one.end <= last
+        ]
+        return sorted(found, key=lambda one: one.end or 0)
+
+    def forget(self, before: int, opened: Mapping[str, int]) -> None:
+        """A step begins. Drop what returned before it, but for calls since the earliest window that is open.
+
+        `before` is where the step begins; `opened` where the earliest window begins in which calls of an event
+        are looked up.
+        """
+        for event, of in self._events.items():
+            of.forget(min(before, opened.get(event, before)))
+            of.settle(before)
+
+    def _of(self, events: Iterable[str]) -> list[_Event]:
+        return [self._events[event] for event in events if event in self._events]
+
+
+def _merged(parts: Iterable[list[Watched]]) -> list[Watched]:
+    found = [part for part in parts if part]
+    if len(found) == 1:
+        return found[0]
+    return sorted((one for part in found for one in part), key=lambda one: one.begin)

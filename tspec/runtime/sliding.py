@@ -1,0 +1,438 @@
+"""Folds over time, one value after another: each keeps what its window can still need, and no more.
+
+A window holds the values whose index (step, epoch, microbatch) is among the last `length`. What a fold comes to is
+what `folds.fold_many` gives for these values in order, to the bit. Indices grow: a value that comes with a smaller
+index than the one before is not known where, so its fold is unknown and the window begins anew.
+
+- `any`, `all`, `count`, `min`, `max`, `spread`, `same`: one summary per index. Summaries of neighbours are merged
+  from two stacks, so that a value costs the same whatever the length.
+- `distinct`: the bits of each value, and how often they occur.
+- `sum`, `mean`: the values and their running total. Float64 is added in order, so a total begins anew after values
+  have left.
+- All other folds of numbers (`std`): the values, of which each instance reads all. A row of `tspec.builtin.folds`
+  alone gives this.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+from tspec.builtin import folds
+from tspec.builtin.numbers import NAN, as_float, ratio
+from tspec.runtime.edges import Missing
+from tspec.runtime.values import (
+    ABSENT,
+    NO_HISTORY,
+    NOT_RECORDED,
+    bits,
+    conjunction,
+    disjunction,
+    is_number,
+    missing_in,
+)
+
+
+class Fold(Protocol):
+    """The values of one window."""
+
+    def push(self, index: int, value: Any) -> None:
+        """Add a value. Its index is not below the last one's."""
+
+    def drop(self, last: int) -> None:
+        """Let go of all values up to an index, included."""
+
+    def result(self, complete: bool) -> Any:
+        """What the values come to. `complete`: none lacks."""
+
+
+class Series:
+    """The values of one fold at the instances of one choice of subjects."""
+
+    __slots__ = ("_begun", "_fold", "_latest", "_length", "_stride")
+
+    def __init__(self, name: str, length: int, stride: int) -> None:
+        self._fold = FOLDS[name]()
+        self._length = length
+        self._stride = stride
+        self._begun: int | None = None
+        self._latest = -1
+
+    def take(self, index: int, value: Any) -> Any:
+        """Add the value of an instance: what the fold comes to there."""
+        if index < self._latest:
+            self._fold.drop(self._latest)
+            self._begun = self._latest + 1
+            return NO_HISTORY
+        if self._begun is None:
+            self._begun = index
+        self.forget(index)
+        self._fold.push(index, value)
+        return self._fold.result(self._begun <= index - self._length + self._stride)
+
+    def forget(self, index: int) -> None:
+        """An index is reached: let go of what no window from here on holds."""
+        if index > self._latest:
+            self._fold.drop(index - self._length)
+            self._latest = index
+
+
+# --- one summary per index ----------------------------------------------------------------------
+
+
+class Summary(NamedTuple):
+    """How values are summed up. `merge` is associative; `finish` gives the fold's value."""
+
+    of: Callable[[Any], Any]
+    merge: Callable[[Any, Any], Any]
+    empty: Any
+    finish: Callable[[Any], Any]
+
+
+class Merged:
+    """Summaries by index in two stacks: `_front` is merged from its end, `_back` from its begin."""
+
+    __slots__ = ("_back", "_empty", "_finish", "_front", "_merge", "_of", "_sum")
+
+    def __init__(self, summary: Summary) -> None:
+        self._of, self._merge, self._empty, self._finish = summary
+        self._front: list[tuple[int, Any]] = []
+        """The oldest last, each merged with all that follow in the stack."""
+        self._back: list[tuple[int, Any]] = []
+        self._sum = self._empty
+        """All of `_back` merged."""
+
+    def push(self, index: int, value: Any) -> None:
+        """Add a value to the summary of its index."""
+        new = self._of(value)
+        if self._back and self._back[-1][0] == index:
+            self._back[-1] = (index, self._merge(self._back[-1][1], new))
+        else:
+            self._back.append((index, new))
+        self._sum = self._merge(self._sum, new)
+
+    def drop(self, last: int) -> None:
+        """Let go of the summaries up to an index."""
+        front = self._front
+        while front and front[-1][0] <= last:
+            front.pop()
+        if front or not self._back or self._back[0][0] > last:
+            return
+        merged = self._empty
+        for index, one in reversed(self._back):
+            if index <= last:
+                break
+            merged = self._merge(one, merged)
+            front.append((index, merged))
+        self._back.clear()
+        self._sum = self._empty
+
+    def result(self, complete: bool) -> Any:
+        """What the merged summaries come to."""
+        found = self._merge(self._front[-1][1] if self._front else self._empty, self._sum)
+        return self._finish(found if complete else self._merge(found, self._of(NO_HISTORY)))
+
+
+def _unchanged(found: Any) -> Any:
+    return found
+
+
+def _quantified(join: Callable[[Any], Any], empty: bool) -> Summary:
+    """Kleene's or (and) of conditions: one that is true (false) decides, whatever lacks."""
+
+    def merge(a: Any, b: Any) -> Any:
+        return b if a is empty else join((a, b))
+
+    return Summary(lambda value: join((value,)), merge, empty, _unchanged)
+
+
+def _counted(value: Any) -> Any:
+    if value.__class__ is Missing and value is not ABSENT:
+        return value
+    return 0 if value is ABSENT or value is False else 1
+
+
+def _counts_merged(a: Any, b: Any) -> Any:
+    if a.__class__ is Missing:
+        return a
+    return b if b.__class__ is Missing else a + b
+
+
+COUNT = Summary(_counted, _counts_merged, 0, _unchanged)
+
+
+class Numbers(NamedTuple):
+    """Some values that should be numbers: why the first missing one is, whether all others are, the extremes."""
+
+    missing: Missing | None = None
+    numeric: bool = True
+    low: Any = None
+    high: Any = None
+
+
+NUMBERS = Numbers()
+
+
+def _number(value: Any) -> Numbers:
+    if is_number(value):
+        return Numbers(None, True, value, value)
+    why = missing_in(value)
+    return Numbers(why, why is not None)
+
+
+def _numbers_merged(a: Numbers, b: Numbers) -> Numbers:
+    if a is NUMBERS:
+        return b
+    if b is NUMBERS:
+        return a
+    return Numbers(
+        a.missing or b.missing,
+        a.numeric and b.numeric,
+        _extreme(min, a.low, b.low),
+        _extreme(max, a.high, b.high),
+    )
+
+
+def _extreme(choose: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    """The smaller or greater of two; the first of equals, NaN if one is."""
+    if a is None or b is None:
+        return b if a is None else a
+    return NAN if a != a or b != b else choose(a, b)
+
+
+def _extremes(of: Callable[[Numbers], Any]) -> Summary:
+    def finish(found: Numbers) -> Any:
+        if found.missing is not None:
+            return found.missing
+        return of(found) if found.numeric else NOT_RECORDED
+
+    return Summary(_number, _numbers_merged, NUMBERS, finish)
+
+
+class Alike(NamedTuple):
+    """Whether values have the same bits: `exact` those of all, `rounded` with ints as floats, which counts beside floats."""
+
+    missing: Missing | None = None
+    floats: bool = False
+    exact: Any = None
+    rounded: Any = None
+
+
+ALIKE = Alike()
+DIFFERENT = "different"
+"""Stands for bits that are not the same; bits are tuples."""
+
+
+def _rounded(value: Any) -> Any:
+    return bits(as_float(value)) if is_number(value) else bits(value)
+
+
+def _alike(value: Any) -> Alike:
+    why = missing_in(value)
+    if why is not None:
+        return Alike(why)
+    return Alike(None, value.__class__ is float, bits(value), _rounded(value))
+
+
+def _alike_merged(a: Alike, b: Alike) -> Alike:
+    if a is ALIKE:
+        return b
+    if b is ALIKE:
+        return a
+    return Alike(
+        a.missing or b.missing,
+        a.floats or b.floats,
+        _common(a.exact, b.exact),
+        _common(a.rounded, b.rounded),
+    )
+
+
+def _common(a: Any, b: Any) -> Any:
+    if a is None or b is None:
+        return b if a is None else a
+    return a if a == b else DIFFERENT
+
+
+def _same(found: Alike) -> Any:
+    if (found.rounded if found.floats else found.exact) is DIFFERENT:
+        return False
+    return found.missing or True
+
+
+SAME = Summary(_alike, _alike_merged, ALIKE, _same)
+MISSING = Summary(missing_in, lambda a, b: a or b, None, _unchanged)
+"""Why the first missing value is."""
+
+
+# --- every value --------------------------------------------------------------------------------
+
+
+class Distinct:
+    """The bits of every known value, and how often each occurs."""
+
+    __slots__ = ("_counts", "_floats", "_known", "_missing", "_total")
+
+    def __init__(self) -> None:
+        self._known: deque[tuple[int, list[Any]]] = deque()
+        """The bits of the known values, by index."""
+        self._counts: dict[Any, int] = {}
+        """How often they occur; where there are floats, ints are counted as floats."""
+        self._total = 0
+        self._floats = 0
+        self._missing = Merged(MISSING)
+
+    def push(self, index: int, value: Any) -> None:
+        """Count a value."""
+        self._missing.push(index, value)
+        if missing_in(value) is not None:
+            return
+        key = bits(value)
+        if not (self._known and self._known[-1][0] == index):
+            self._known.append((index, []))
+        self._known[-1][1].append(key)
+        self._total += 1
+        self._floats += _is_of(key, "float")
+        if self._floats == 1 and _is_of(key, "float"):
+            self._recount()
+        else:
+            self._count(_as_floats(key) if self._floats else key)
+
+    def drop(self, last: int) -> None:
+        """Take values up to an index out of the counts."""
+        self._missing.drop(last)
+        floats = self._floats
+        while self._known and self._known[0][0] <= last:
+            for key in self._known.popleft()[1]:
+                self._total -= 1
+                self._floats -= _is_of(key, "float")
+                if self._known:
+                    self._uncount(_as_floats(key) if floats else key)
+        if not self._known:
+            self._counts.clear()
+        elif floats and not self._floats:
+            self._recount()
+
+    def _count(self, key: Any) -> None:
+        self._counts[key] = self._counts.get(key, 0) + 1
+
+    def _uncount(self, key: Any) -> None:
+        left = self._counts[key] - 1
+        if left:
+            self._counts[key] = left
+        else:
+            del self._counts[key]
+
+    def _recount(self) -> None:
+        """Floats are new, or gone: ints compare otherwise."""
+        self._counts.clear()
+        for _, keys in self._known:
+            for key in keys:
+                self._count(_as_floats(key) if self._floats else key)
+
+    def result(self, complete: bool) -> Any:
+        """False if two are equal; else true if none is missing."""
+        if len(self._counts) < self._total:
+            return False
+        return self._missing.result(complete) or True
+
+
+def _is_of(key: Any, kind: str) -> bool:
+    """Whether bits are those of a value of a kind. Bits of lists hold no strings of their own."""
+    return key.__class__ is tuple and len(key) == 2 and key[0] == kind
+
+
+def _as_floats(key: Any) -> Any:
+    return bits(as_float(key[1])) if _is_of(key, "int") else key
+
+
+class Ordered:
+    """Every value and the running total, for folds that read values in order."""
+
+    __slots__ = ("_count", "_kinds", "_of", "_stale", "_total", "_values", "_whole")
+
+    def __init__(self, of: Callable[[Ordered], Any]) -> None:
+        self._of = of
+        self._values: deque[tuple[int, list[Any]]] = deque()
+        self._kinds = Merged(_extremes(_unchanged))
+        self._count = 0
+        self._total = 0.0
+        self._whole: int | None = 0
+        """The sum as long as all values are ints."""
+        self._stale = False
+
+    def push(self, index: int, value: Any) -> None:
+        """Add a value to the total."""
+        self._kinds.push(index, value)
+        if not (self._values and self._values[-1][0] == index):
+            self._values.append((index, []))
+        number = value if is_number(value) else NAN
+        self._values[-1][1].append(number)
+        self._count += 1
+        if not self._stale:
+            self._add(number)
+
+    def drop(self, last: int) -> None:
+        """Let go of values up to an index."""
+        self._kinds.drop(last)
+        while self._values and self._values[0][0] <= last:
+            self._count -= len(self._values.popleft()[1])
+            self._stale = True
+
+    def _add(self, number: Any) -> None:
+        self._total += as_float(number)
+        if self._whole is not None:
+            self._whole = self._whole + number if number.__class__ is int else None
+
+    def result(self, complete: bool) -> Any:
+        """What they come to, or why that is not known."""
+        found = self._kinds.result(complete)
+        return found if found.__class__ is Missing else self._of(self)
+
+    @property
+    def values(self) -> list[Any]:
+        """All values in order."""
+        return [value for _, values in self._values for value in values]
+
+    @property
+    def sum(self) -> Any:
+        """Ints are added exactly, else float64 in order."""
+        if self._stale:
+            self._total, self._whole, self._stale = 0.0, 0, False
+            for value in self.values:
+                self._add(value)
+        return self._total if self._whole is None else self._whole
+
+    @property
+    def mean(self) -> float:
+        """The sum over their number."""
+        return ratio(as_float(self.sum), float(self._count))
+
+
+_KEPT: Mapping[str, Callable[[], Fold]] = {
+    "any": partial(Merged, _quantified(disjunction, empty=False)),
+    "all": partial(Merged, _quantified(conjunction, empty=True)),
+    "count": partial(Merged, COUNT),
+    "min": partial(Merged, _extremes(lambda found: found.low)),
+    "max": partial(Merged, _extremes(lambda found: found.high)),
+    "spread": partial(Merged, _extremes(lambda found: found.high - found.low)),
+    "same": partial(Merged, SAME),
+    "distinct": Distinct,
+    "sum": partial(Ordered, lambda window: window.sum),
+    "mean": partial(Ordered, lambda window: window.mean),
+}
+
+
+def _of_all(of: Callable[[Sequence[Any]], Any]) -> Callable[[], Fold]:
+    """A fold that reads all values of its window each time."""
+    return partial(Ordered, lambda window: of(window.values))
+
+
+READ_ANEW = {
+    fold.name: _of_all(fold.of)
+    for fold in folds.FOLDS.values()
+    if fold.of is not None and fold.name not in _KEPT
+}
+"""Folds of numbers of which nothing is kept from one instance to the next but the values."""
+FOLDS: Mapping[str, Callable[[], Fold]] = {**_KEPT, **READ_ANEW}

@@ -1,0 +1,179 @@
+"""What ranks give one another as bytes: packets as JSON, of which nothing but values is made.
+
+Arrays of JSON stand where packets hold sequences of a known kind. Among the values that rules read, a string,
+bool, number or null is itself, and an array is a kind (`"t"` for a tuple) with its content.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tspec.runtime.edges import Missing, Ref
+from tspec.runtime.gathering import Packet
+from tspec.runtime.meeting import Entry
+from tspec.runtime.tensors import Seen
+
+ITSELF = frozenset((str, int, bool, type(None)))
+
+
+def encode(packets: Iterable[Packet]) -> bytes:
+    """Packets as bytes."""
+    return json.dumps([_packet(one) for one in packets], separators=(",", ":")).encode("ascii")
+
+
+def decode(text: bytes) -> list[Packet]:
+    """The packets that were encoded. Raises ValueError, TypeError or KeyError if the bytes are no packets."""
+    return [_packet_of(one) for one in json.loads(text)]
+
+
+# Packets
+
+
+def _packet(packet: Packet) -> list[Any]:
+    return [
+        packet.at,
+        packet.finished,
+        [_entry(entry) for entry in packet.entries],
+        packet.born,
+        [
+            (rule, [(step, _values(found)) for step, found in windows])
+            for rule, windows in packet.windows.items()
+        ],
+        [(rule, list(places)) for rule, places in packet.places.items()],
+        [(rule, list(groups.items())) for rule, groups in packet.groups.items()],
+        packet.off,
+        sorted(packet.failed),
+        packet.held,
+        packet.closed,
+        packet.pace,
+    ]
+
+
+def _packet_of(found: Sequence[Any]) -> Packet:
+    at, finished, entries, born, windows, places, groups, *rest = found
+    off, failed, held, closed, pace = rest
+    return Packet(
+        at=tuple(at),
+        finished=finished,
+        entries=[_entry_of(one) for one in entries],
+        born=[(kind, name) for kind, name in born],
+        windows={rule: [(s, _values_of(v)) for s, v in kept] for rule, kept in windows},
+        places={rule: [(unit, place) for unit, place in kept] for rule, kept in places},
+        groups={rule: {(r, c): tuple(g) for (r, c), g in kept} for rule, kept in groups},
+        off=off,
+        failed={(step, rule) for step, rule in failed},
+        held=held,
+        closed=tuple(closed),
+        pace=pace,
+    )
+
+
+def _entry(entry: Entry) -> list[Any]:
+    leaves = entry.leaves
+    return [
+        entry.rule,
+        entry.rank,
+        entry.group,
+        entry.at,
+        entry.subjects,
+        entry.lasting,
+        entry.passing,
+        None if leaves is None else _values(leaves),
+        entry.index,
+        entry.step,
+        entry.call,
+        list(entry.earlier),
+        entry.cut,
+        entry.no_group,
+        _values(entry.wanted),
+    ]
+
+
+def _entry_of(found: Sequence[Any]) -> Entry:
+    rule, rank, group, at, subjects, lasting, passing, leaves, *rest = found
+    index, step, call, earlier, cut, no_group, wanted = rest
+    return Entry(
+        rule,
+        rank,
+        tuple(group),
+        tuple(at),
+        tuple(subjects),
+        tuple([(kind, name) for kind, name in lasting]),
+        passing,
+        None if leaves is None else _values_of(leaves),
+        tuple(index),
+        step,
+        call,
+        earlier,
+        cut,
+        no_group,
+        _values_of(wanted),
+    )
+
+
+# Values
+
+
+def _values(values: Iterable[Any]) -> list[Any]:
+    return [value if value.__class__ in ITSELF else _value(value) for value in values]
+
+
+def _values_of(values: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple([value if value.__class__ is not list else _value_of(value) for value in values])
+
+
+def _value(value: Any) -> Any:
+    """A value for JSON. What is no value of the language is not recorded."""
+    kind = value.__class__
+    if kind is float:
+        # NaNs differ in their bits, of which JSON keeps none.
+        return value if value == value else ["f", struct.pack("<d", value).hex()]
+    if kind in ITSELF:
+        return value
+    if kind is Missing:
+        return ["m", value.name]
+    if kind is Ref:
+        return ["r", value.kind, value.name]
+    if kind is Seen:
+        return ["s", *_pairs(value.features)]
+    if isinstance(value, (tuple, list)):
+        return ["t", *_values(value)]
+    if isinstance(value, (frozenset, set)):
+        return ["u", *_values(value)]
+    if isinstance(value, Mapping):
+        return ["d", *_pairs(value)]
+    for plain in (bool, int, float, str):
+        if isinstance(value, plain):
+            return _value(plain(value))
+    if isinstance(value, (bytes, bytearray)):
+        return ["b", bytes(value).hex()]
+    return ["m", Missing.NOT_RECORDED.name]
+
+
+def _pairs(values: Mapping[Any, Any]) -> Iterable[list[Any]]:
+    return (_values(pair) for pair in values.items())
+
+
+def _value_of(value: Any) -> Any:
+    if value.__class__ is not list:
+        return value
+    return _READ[value[0]](value[1:])
+
+
+def _mapping(pairs: Sequence[Any]) -> dict[Any, Any]:
+    return dict(_values_of(pair) for pair in pairs)
+
+
+_READ: Mapping[str, Any] = {
+    "t": _values_of,
+    "u": lambda content: frozenset(_values_of(content)),
+    "d": _mapping,
+    "s": lambda content: Seen(_mapping(content)),
+    "m": lambda content: Missing[content[0]],
+    "r": lambda content: Ref(content[0], content[1]),
+    "f": lambda content: struct.unpack("<d", bytes.fromhex(content[0]))[0],
+    "b": lambda content: bytes.fromhex(content[0]),
+}

@@ -1,0 +1,124 @@
+"""Lines of generated Python that fit on a screen: what is too long is broken within its brackets."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator
+
+WIDTH = 100
+INDENT = "    "
+_STRING = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
+_CLOSES = {")": "(", "]": "[", "}": "{"}
+
+
+def laid_out(lines: Iterable[str], width: int = WIDTH) -> Iterator[str]:
+    """The lines of a module, each within the width but for long literals, names and comments."""
+    within = False
+    for line in lines:
+        quotes = line.count('"""')
+        if within or quotes == 1:
+            yield line
+        elif line.lstrip().startswith("#"):
+            yield from _comment(line, width)
+        elif quotes == 2 and line.lstrip().startswith('"""') and len(line) > width:
+            yield from _docstring(line, width)
+        else:
+            yield from _broken(line, width)
+        within ^= quotes == 1
+
+
+def _docstring(line: str, width: int) -> Iterator[str]:
+    margin = line[: len(line) - len(line.lstrip())]
+    text = line.strip().strip('"')
+    yield from textwrap.wrap(
+        text, width, initial_indent=f'{margin}"""', subsequent_indent=margin, break_long_words=False
+    )
+    yield f'{margin}"""'
+
+
+def _comment(line: str, width: int) -> Iterator[str]:
+    margin = line[: len(line) - len(line.lstrip())] + "# "
+    yield from textwrap.wrap(
+        line.lstrip().removeprefix("# "),
+        width,
+        initial_indent=margin,
+        subsequent_indent=margin,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _broken(line: str, width: int) -> Iterator[str]:
+    """A line of Python, or several that mean the same, each within the width but for long literals.
+
+    The last bracket that holds something is opened, with one item on each line, as formatters do it.
+    """
+    if len(line) <= width:
+        yield line
+        return
+    place = _last_bracket(line)
+    if place is None:
+        yield line
+        return
+    begin, end = place
+    margin = line[: len(line) - len(line.lstrip())] + INDENT
+    yield line[: begin + 1]
+    inside = line[begin + 1 : end].strip()
+    items = [inside] if _is_comprehension(inside) else _items(inside)
+    # A comma after one item would make a tuple of brackets that only group.
+    comma = "," if len(items) > 1 or inside.endswith(",") else ""
+    for number, item in enumerate(items):
+        last = number == len(items) - 1
+        yield from _broken(f"{margin}{item}{comma if last else ','}", width)
+    yield line[: len(line) - len(line.lstrip())] + line[end:]
+
+
+def _last_bracket(line: str) -> tuple[int, int] | None:
+    """Where the last outermost bracket that is not empty opens and closes."""
+    found, opened, depth = None, 0, 0
+    for place, char in _code(line):
+        if char in "([{":
+            if depth == 0:
+                opened = place
+            depth += 1
+        elif char in _CLOSES:
+            depth -= 1
+            if depth == 0 and line[opened + 1 : place].strip():
+                found = (opened, place)
+    return found
+
+
+def _items(text: str) -> list[str]:
+    """What commas outside of brackets and strings divide."""
+    items, begin, depth = [], 0, 0
+    for place, char in _code(text):
+        if char in "([{":
+            depth += 1
+        elif char in _CLOSES:
+            depth -= 1
+        elif char == "," and depth == 0:
+            items.append(text[begin:place].strip())
+            begin = place + 1
+    return [*items, *([text[begin:].strip()] if text[begin:].strip() else [])]
+
+
+def _is_comprehension(text: str) -> bool:
+    depth = 0
+    for place, char in _code(text):
+        depth += (char in "([{") - (char in _CLOSES)
+        if depth == 0 and text.startswith(" for ", place):
+            return True
+    return False
+
+
+def _code(text: str) -> Iterator[tuple[int, str]]:
+    """Characters with their places, strings left out."""
+    place = 0
+    while place < len(text):
+        string = _STRING.match(text, place)
+        if string is not None:
+            place = string.end()
+            continue
+        yield place, text[place]
+        place += 1

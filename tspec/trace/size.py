@@ -1,0 +1,45 @@
+"""How large a recording is, from the ends of its files: nothing else of them is read."""
+
+from __future__ import annotations
+
+import mmap
+from dataclasses import dataclass
+from pathlib import Path
+
+from tspec.trace.batches import last_step
+from tspec.trace.sizes import in_words
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What lies in a folder."""
+
+    steps: int
+    """Of the rank that came furthest."""
+    ranks: int
+    bytes: int
+    """Of all files."""
+
+    @property
+    def words(self) -> str:
+        """`200 steps, 2 ranks, 1.2 MB`."""
+        steps = f"{self.steps:,} step{'' if self.steps == 1 else 's'}"
+        return (
+            f"{steps}, {self.ranks:,} rank{'' if self.ranks == 1 else 's'}, {in_words(self.bytes)}"
+        )
+
+
+def size_of_recording(folder: Path) -> Size:
+    """How large a recording is now. A folder that is not there holds nothing."""
+    streams = sorted(folder.glob("rank-*.arrow"))
+    ranks = {path.name.split(".")[0] for path in streams}
+    steps = max((_last_step(path) for path in streams), default=0)
+    return Size(steps, len(ranks), sum(p.stat().st_size for p in folder.glob("*") if p.is_file()))
+
+
+def _last_step(path: Path) -> int:
+    with path.open("rb") as file:
+        if not path.stat().st_size:
+            return 0
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return last_step(data)
