@@ -31,6 +31,8 @@ model = torch.nn.Linear(4, 2)
 wrapped = torch.nn.parallel.DistributedDataParallel(model) if dist.is_initialized() else model
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 for step in range(1, 9):
+    if "late" in how and step == 2 and rank == 0:
+        time.sleep(4)
     if "clear" in how:
         optimizer.zero_grad()
     loss = wrapped(torch.randn(3, 4)).square().mean()

@@ -54,6 +54,18 @@ def test_a_job_that_a_rule_stopped_is_not_started_again(tmp_path: Path) -> None:
     assert left(folder, "attempt-*") == []
 
 
+def test_a_stop_ends_ranks_that_no_longer_open_their_steps_together(tmp_path: Path) -> None:
+    # The first rank comes late once, so that afterwards the other hears of the stop only in the next step:
+    # it is in the job's own collective then, and waits for a rank that has to end.
+    folder = job(tmp_path, gradients_are_small=SMALL + "else stop\n")
+    result = done(folder, *torchrun(), *tspec_run("poison", "late"), TSPEC_TIMEOUT="2")
+    assert result.returncode == 1
+    assert "stopped in step 4" in result.stderr
+    [finding] = reported(folder)
+    assert finding["step"] == 4
+    assert left(folder) == []
+
+
 def test_a_job_that_failed_otherwise_is_started_again(tmp_path: Path) -> None:
     folder = job(tmp_path, gradients_are_cleared=CLEARED)
     result = done(folder, *torchrun("--max-restarts=1", ranks=1), *tspec_run("leave-3"))

@@ -7,6 +7,7 @@ carries the rounds, so that they go on while the job's own communication waits f
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import time
@@ -172,7 +173,8 @@ class _Carrier(threading.Thread):
             while self._group is not None and (given := self._next()) is not None:
                 found = self._round(encode(given))
                 if found is None:
-                    return  # with a collective under way the group cannot be let go
+                    _never_freed(self._group)
+                    return
                 with self._changed:
                     self._over.append((len(given), found))
                     self._changed.notify_all()
@@ -224,3 +226,11 @@ class _Carrier(threading.Thread):
         work.wait()
         texts = [bytes(row.numpy().tobytes()) for row in rows]
         return [(int.from_bytes(text[:HEAD], "little"), text[HEAD:]) for text in texts]
+
+
+def _never_freed(group: Any) -> None:
+    """Keep a group of which a collective is under way: to free it is to wait until the other ranks are gone.
+
+    They may wait for this one. Gloo cannot abort a collective, and the interpreter frees what is left when it ends.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
