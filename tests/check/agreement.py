@@ -8,7 +8,7 @@ from functools import partial
 
 from tspec.check.interpret import interpret
 from tspec.check.verdicts import Instance, Verdicts
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 from tspec.trace.model import Begin, Boundary, End, Finish, Record, Sample, Stream, Trace
 
 Executor = Callable[[Sequence[Rule], Trace], Verdicts]

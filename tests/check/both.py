@@ -10,7 +10,7 @@ from tests.check import building
 from tspec.check.columnar import check
 from tspec.check.interpret import interpret
 from tspec.check.verdicts import Verdicts
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 from tspec.trace.model import Trace
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from tspec.check.interpret import interpret
 from tspec.check.verdicts import Decided, Verdicts
 from tspec.resolve import load_text
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 from tspec.trace.model import (
     Begin,
     Boundary,

@@ -14,7 +14,7 @@ from tests.check.conditions import Place, condition, tensors, units, word
 from tests.check.jobs import Shape, random_shape
 from tests.check.vocabulary import VOCABULARY
 from tspec.resolve import load_text
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 
 SUBJECTS: Sequence[Sequence[tuple[str, str, str]]] = (
     (),

@@ -20,8 +20,8 @@ from tspec.builtin.folds import FOLDS
 from tspec.builtin.functions import FUNCTIONS
 from tspec.check import columnar, replayed
 from tspec.check.interpret import interpret
-from tspec.resolve import rules
-from tspec.resolve.rules import Rule
+from tspec.resolve.program import rules
+from tspec.resolve.program.rules import Rule
 from tspec.trace.model import Missing, Sample, Tensor, Trace
 
 FOUND = Path(__file__).parent / "disagreements"

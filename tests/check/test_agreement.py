@@ -10,7 +10,7 @@ from tests.check.jobs import Shape, job
 from tests.check.strategies import loaded, spec
 from tspec.check.interpret import interpret
 from tspec.check.verdicts import Verdicts
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 from tspec.trace.model import Trace
 
 RULES = loaded(spec(["  before update\n  expect update.lr >= 0", "  each step\n  expect step > 0"]))

@@ -12,8 +12,8 @@ from tspec.builtin.folds import OF_NUMBERS
 from tspec.check.interpret.expressions import _MEANING
 from tspec.check.interpret.folds import combine_digests, feature, fold_list, fold_many
 from tspec.check.interpret.values import arithmetic, compare, function, member
-from tspec.resolve import rules
-from tspec.resolve.text import _TEXTS
+from tspec.resolve.program import rules
+from tspec.resolve.program.text import _TEXTS
 from tspec.trace.model import Missing, Ref, Tensor
 
 ABSENT, UNKNOWN, NO_HISTORY = Missing.ABSENT, Missing.NOT_RECORDED, Missing.NO_HISTORY

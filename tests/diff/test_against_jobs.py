@@ -15,7 +15,7 @@ from tests.logic.redundant import body as redundant_body
 from tspec.check.interpret import interpret
 from tspec.diff import relate
 from tspec.resolve import load_text
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 from tspec.trace.model import Trace
 
 MIRRORED = {"tightened": "loosened", "loosened": "tightened"}

@@ -15,7 +15,7 @@ from tests.check.vocabulary import VOCABULARY
 from tspec.check.interpret import interpret
 from tspec.diff import relate
 from tspec.resolve import load_text
-from tspec.resolve.rules import Program, Rule
+from tspec.resolve.program.rules import Program, Rule
 from tspec.trace.model import Missing, Tensor
 
 LOSSES = (math.nan, -1.0, 0.0, 1.0, 1.5, 2.0, math.inf, Missing.NOT_RECORDED)

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from tests.conftest import CaseCheck
 from tspec.diff import Changes, compare, load_side
-from tspec.diff.markdown import as_markdown
-from tspec.diff.terminal import print_changes
+from tspec.diff.formats.markdown import as_markdown
+from tspec.diff.formats.terminal import print_changes
 
 FOLDER = Path(__file__).parents[1] / "cases" / "diff"
 CASES = sorted(FOLDER.glob("*.txt"))

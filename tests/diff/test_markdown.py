@@ -9,8 +9,8 @@ from markdown_it import MarkdownIt
 
 from tests.faults.hostile import HOSTILE, texts, unprintable
 from tspec.diff.changes import Change, Changes, Part, Written
-from tspec.diff.markdown import as_markdown
-from tspec.diff.witness import Witness
+from tspec.diff.formats.markdown import as_markdown
+from tspec.diff.witness.witness import Witness
 
 READER = MarkdownIt("commonmark", {"html": True}).enable("table")
 BLOCKS = {

@@ -10,7 +10,7 @@ from tests.check.building import HEAD
 from tspec.diff import Related, relate
 from tspec.logic.violations import Pair
 from tspec.resolve import load_text
-from tspec.resolve.rules import Program
+from tspec.resolve.program.rules import Program
 
 STEP = "each step "
 OF_P = "for p in parameters each step "

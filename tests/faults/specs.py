@@ -20,9 +20,9 @@ from types import FrameType
 from tests.faults.outcome import Failure, Outcome, Progress
 from tspec.diagnostics import WIDTH, render
 from tspec.diff import compare
-from tspec.diff.as_json import as_json
-from tspec.diff.markdown import as_markdown
-from tspec.diff.sides import Side
+from tspec.diff.formats.json import as_json
+from tspec.diff.formats.markdown import as_markdown
+from tspec.diff.sides.side import Side
 from tspec.lint import Settings, lint
 from tspec.logic import simplify_program
 from tspec.resolve import Loaded

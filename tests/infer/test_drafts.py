@@ -15,7 +15,7 @@ from tspec.check.columnar import check
 from tspec.infer import STANDARD, Inference, infer
 from tspec.infer.emit import emit
 from tspec.resolve import load_text
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "docs/demo/digits.py"

@@ -21,7 +21,7 @@ from tspec.lint.rules.constant_comparison import compared
 from tspec.lint.rules.overlapping_patterns import common
 from tspec.lint.shapes import shape_of, stricter
 from tspec.logic import equivalent, implies, simplify
-from tspec.resolve.rules import Compare, Holds, Rule
+from tspec.resolve.program.rules import Compare, Holds, Rule
 
 
 def of(*bodies: str) -> list[Rule]:

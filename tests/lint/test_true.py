@@ -18,9 +18,9 @@ from tspec.check.interpret import interpret
 from tspec.check.verdicts import Verdicts
 from tspec.lint import Finding, lint
 from tspec.resolve import load, load_text
-from tspec.resolve.rules import Expr, Holds, Present, Rule
-from tspec.resolve.types import BOOL
-from tspec.resolve.walk import parts
+from tspec.resolve.program.rules import Expr, Holds, Present, Rule
+from tspec.resolve.program.types import BOOL
+from tspec.resolve.program.walk import parts
 from tspec.trace.model import Trace
 
 CASES = 60

@@ -16,7 +16,7 @@ from tspec.check.interpret.frames import Frame
 from tspec.check.interpret.instances import Job, instances
 from tspec.check.interpret.timeline import Timeline
 from tspec.logic.encode import Encoded, Encoder, moves
-from tspec.resolve.rules import Expr, Holds, Rule
+from tspec.resolve.program.rules import Expr, Holds, Rule
 from tspec.trace.model import Missing, Ref, Trace
 
 CASES = 250

@@ -14,8 +14,8 @@ from tests.logic.redundant import body, pair
 from tspec.check.interpret import interpret
 from tspec.logic import implies, removes_implied, simplify, simplify_program
 from tspec.resolve import load_text
-from tspec.resolve.rules import Rule
-from tspec.resolve.text import text
+from tspec.resolve.program.rules import Rule
+from tspec.resolve.program.text import text
 from tspec.trace.model import Sample, Trace
 
 CASES = 100

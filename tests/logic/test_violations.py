@@ -12,7 +12,7 @@ from tspec.logic.encode import Encoder
 from tspec.logic.questions import Questions
 from tspec.logic.since_when import known_from
 from tspec.logic.violations import Pair
-from tspec.resolve.rules import Expr, Holds, Rule
+from tspec.resolve.program.rules import Expr, Holds, Rule
 
 STEP = "each step expect "
 

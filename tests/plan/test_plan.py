@@ -5,8 +5,9 @@ from __future__ import annotations
 from tspec.plan.build import build
 from tspec.plan.model import Plan, RulePlan
 from tspec.plan.reads import Column
-from tspec.resolve import load_text, rules
-from tspec.resolve.text import claim_text, text
+from tspec.resolve import load_text
+from tspec.resolve.program import rules
+from tspec.resolve.program.text import claim_text, text
 
 HEAD = "edition 2026\n\nmodule t\n\nuse std.torch\n\n"
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from tspec.check.verdicts import Decided, Instance, Verdict, Verdicts
-from tspec.resolve import rules
-from tspec.resolve.types import BOOL, FLOAT, TENSOR, CallOf, Entity, ListOf
+from tspec.resolve.program import rules
+from tspec.resolve.program.types import BOOL, FLOAT, TENSOR, CallOf, Entity, ListOf
 from tspec.source import NOWHERE, Source, Span
 from tspec.syntax import nodes
 

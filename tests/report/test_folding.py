@@ -4,7 +4,7 @@ from tests.report import scenes
 from tests.report.scenes import AFTER_UPDATE, BEFORE_UPDATE, decided, program, rule, verdicts
 from tspec.report.build import report
 from tspec.report.findings import Finding
-from tspec.resolve import rules
+from tspec.resolve.program import rules
 
 
 def names(finding: Finding) -> list[str]:

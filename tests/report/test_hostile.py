@@ -17,8 +17,8 @@ from tests.faults.hostile import HOSTILE, commands, texts, unprintable
 from tests.report.schemas import schema
 from tspec.diagnostics import Diagnostic, Related, render
 from tspec.diff.changes import Change, Changes, Part, Written
-from tspec.diff.terminal import print_changes
-from tspec.diff.witness import Witness
+from tspec.diff.formats.terminal import print_changes
+from tspec.diff.witness.witness import Witness
 from tspec.printable import lines
 from tspec.report.findings import Finding, Report, Tally
 from tspec.report.formats import FORMATS, written
@@ -34,7 +34,7 @@ from tspec.report.results import (
     from_finding,
 )  # fmt: skip
 from tspec.report.terminal import print_report
-from tspec.resolve.rules import Program, Vocabulary
+from tspec.resolve.program.rules import Program, Vocabulary
 from tspec.runtime.findings import Findings
 from tspec.runtime.ledger import Declared, Outcome
 from tspec.source import Source, Span

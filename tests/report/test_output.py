@@ -14,7 +14,7 @@ from tspec.report.findings import Report
 from tspec.report.formats import written
 from tspec.report.results import from_report
 from tspec.report.terminal import print_report
-from tspec.resolve.rules import Program, Rule
+from tspec.resolve.program.rules import Program, Rule
 
 CLEARED = rule("gradients_are_cleared", scenes.contains("optimizer.zero_grad"))
 SMALL = rule(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tspec.resolve import load_text, rules
-from tspec.resolve.sharding.values import (
+from tspec.resolve import load_text
+from tspec.resolve.program import rules
+from tspec.resolve.program.sharding import (
     Dimension,
     Flat,
     Modules,
@@ -15,8 +16,8 @@ from tspec.resolve.sharding.values import (
     Sum,
     Tie,
 )
-from tspec.resolve.text import text
-from tspec.resolve.trials.values import (
+from tspec.resolve.program.text import text
+from tspec.resolve.program.trials import (
     Combined,
     Generated,
     Length,

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tspec.resolve import load_text, rules, types
-from tspec.resolve.types import CallOf, Entity, ListOf, MapOf, SetOf
+from tspec.resolve import load_text
+from tspec.resolve.program import rules, types
+from tspec.resolve.program.types import CallOf, Entity, ListOf, MapOf, SetOf
 
 HEAD = "edition 2026\n\nmodule example\n\nuse std.torch\n\n"
 

@@ -8,8 +8,9 @@ from typing import Any, get_args
 
 import pytest
 
-from tspec.resolve import load, load_text, rules
-from tspec.resolve.walk import (
+from tspec.resolve import load, load_text
+from tspec.resolve.program import rules
+from tspec.resolve.program.walk import (
     Part,
     children,
     expressions,

@@ -13,7 +13,7 @@ from tspec.record.destination import Destination
 from tspec.record.start import recorder_of
 from tspec.record.watch import watch_spec
 from tspec.resolve import load_text
-from tspec.resolve.rules import Program
+from tspec.resolve.program.rules import Program
 from tspec.runtime.live import Job
 from tspec.targets.compile import compile_program
 from tspec.targets.load import module_of

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tspec.resolve import load, load_text, rules, types
-from tspec.resolve.rules import Program
+from tspec.resolve import load, load_text
+from tspec.resolve.program import rules, types
+from tspec.resolve.program.rules import Program
 from tspec.resources import shipped
 from tspec.source import NOWHERE, Source
 from tspec.targets.compile import CannotCompile, compile_program

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tspec.resolve import load
-from tspec.resolve.rules import Program
+from tspec.resolve.program.rules import Program
 from tspec.targets.compile import compile_program
 from tspec.targets.layout import laid_out
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tspec.resolve import load_text
-from tspec.resolve.rules import Program
+from tspec.resolve.program.rules import Program
 from tspec.testing.coverage import Counts, Coverage, count_tests, coverage
 from tspec.testing.mutate import mutate
 from tspec.testing.suite import Suite, run_all

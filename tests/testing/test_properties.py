@@ -11,7 +11,7 @@ from tests.check.jobs import job
 from tests.check.strategies import case, loaded, spec
 from tests.why.test_part import written
 from tspec.check.interpret import decide_again, decide_rule, interpret, job_of
-from tspec.resolve.rules import Holds
+from tspec.resolve.program.rules import Holds
 from tspec.testing.coverage import Counts, conditions, count_recording, coverage
 from tspec.testing.mutants import mutants
 from tspec.why.look import look

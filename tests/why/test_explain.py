@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tspec.resolve import load, rules
-from tspec.resolve.rules import Holds, Rule
-from tspec.resolve.walk import walk
+from tspec.resolve import load
+from tspec.resolve.program import rules
+from tspec.resolve.program.rules import Holds, Rule
+from tspec.resolve.program.walk import walk
 from tspec.resources import shipped
 from tspec.why.explain import explain
 from tspec.why.show_explained import as_plain, as_text, bytes_said

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tspec.check.verdicts import Verdicts
-from tspec.resolve.rules import Program
+from tspec.resolve.program.rules import Program
 
 
 def check(program: Program, trace: Path | str) -> Verdicts:

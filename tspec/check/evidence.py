@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tspec.resolve import rules
-from tspec.resolve.rules import Expr, Rule
-from tspec.resolve.text import text
-from tspec.resolve.walk import operands
+from tspec.resolve.program import rules
+from tspec.resolve.program.rules import Expr, Rule
+from tspec.resolve.program.text import text
+from tspec.resolve.program.walk import operands
 from tspec.trace.model import Missing, Ref, Tensor
 
 LONGEST = 120

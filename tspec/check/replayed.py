@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from tspec.check.verdicts import Decided, Instance, Verdicts
-from tspec.resolve.rules import Program, Rule, Vocabulary
+from tspec.resolve.program.rules import Program, Rule, Vocabulary
 from tspec.runtime import edges
 from tspec.runtime.job import Hooks
 from tspec.runtime.meeting import Book, View, instances, others, settle

@@ -53,8 +53,8 @@ def diff(
 ) -> None:
     """Say rule by rule what was added, removed, tightened or loosened, with an example."""
     from tspec.diff import Unreadable, compare
-    from tspec.diff.asked import WrongCall, asked, is_drivers_call
-    from tspec.diff.revisions import NoRevision
+    from tspec.diff.sides.asked import WrongCall, asked, is_drivers_call
+    from tspec.diff.sides.revisions import NoRevision
 
     kinds = chosen(fail_on)
     if is_drivers_call(versions):
@@ -94,18 +94,18 @@ def chosen(fail_on: str) -> tuple[str, ...]:
 def write(found: Changes, output_format: Format) -> None:
     """Write changes to standard output."""
     if output_format is Format.JSON:
-        from tspec.diff.as_json import as_json
+        from tspec.diff.formats.json import as_json
 
         sys.stdout.write(as_json(found))
         return
     if output_format is Format.MARKDOWN:
-        from tspec.diff.markdown import as_markdown
+        from tspec.diff.formats.markdown import as_markdown
 
         sys.stdout.write(as_markdown(found))
         return
     from rich.console import Console
 
-    from tspec.diff.terminal import print_changes
+    from tspec.diff.formats.terminal import print_changes
 
     print_changes(found, Console())
 
@@ -113,7 +113,7 @@ def write(found: Changes, output_format: Format) -> None:
 def for_git(arguments: Sequence[str]) -> None:
     """What git asks its driver for: the changes of one file. Any status but 0 would end git's diff."""
     from tspec.diff import Unreadable, compare
-    from tspec.diff.asked import from_driver
+    from tspec.diff.sides.asked import from_driver
 
     say(f"tspec diff {arguments[0]}")
     try:

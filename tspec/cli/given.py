@@ -9,7 +9,7 @@ import typer
 from tspec.cli.say import say
 
 if TYPE_CHECKING:
-    from tspec.resolve.rules import Program
+    from tspec.resolve.program.rules import Program
 
 GivenOption = Annotated[
     list[str] | None,

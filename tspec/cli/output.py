@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tspec.report.baseline import Applied
     from tspec.report.findings import Report
     from tspec.report.results import Results
-    from tspec.resolve.rules import Program
+    from tspec.resolve.program.rules import Program
 
 FOUND_NOTHING, FOUND, FAULT = 0, 1, 2
 """Exit codes."""

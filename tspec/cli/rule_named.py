@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from tspec.config.model import Config
-    from tspec.resolve.rules import Program, Rule
+    from tspec.resolve.program.rules import Program, Rule
 
 RuleSpecsOption = Annotated[
     list[Path] | None,

@@ -29,7 +29,7 @@ from tspec.cli.specs import SpecsArgument, load
 if TYPE_CHECKING:
     from tspec.config.model import Run
     from tspec.report.findings import Report
-    from tspec.resolve.rules import Program
+    from tspec.resolve.program.rules import Program
     from tspec.run.start import Ran
 
 

@@ -18,7 +18,7 @@ from tspec.config.settings import RuleSetting
 if TYPE_CHECKING:
     from tspec.diagnostics import Diagnostic
     from tspec.resolve import Loaded
-    from tspec.resolve.rules import Program
+    from tspec.resolve.program.rules import Program
 
 SpecsArgument = Annotated[
     list[Path] | None,

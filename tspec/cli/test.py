@@ -28,7 +28,7 @@ from tspec.printable import json_text
 
 if TYPE_CHECKING:
     from tspec.report.results import Results
-    from tspec.resolve.rules import Program
+    from tspec.resolve.program.rules import Program
     from tspec.testing.coverage import Coverage
     from tspec.testing.suite import Suite
 

@@ -10,9 +10,9 @@ from tspec.diff.changes import KINDS as KINDS
 from tspec.diff.changes import Change as Change
 from tspec.diff.changes import Changes as Changes
 from tspec.diff.compare import compare as compare
-from tspec.diff.relation import Related as Related
-from tspec.diff.relation import relate as relate
-from tspec.diff.sides import Side as Side
-from tspec.diff.sides import Unreadable as Unreadable
-from tspec.diff.sides import load_side as load_side
-from tspec.diff.witness import Witness as Witness
+from tspec.diff.sides.side import Side as Side
+from tspec.diff.sides.side import Unreadable as Unreadable
+from tspec.diff.sides.side import load_side as load_side
+from tspec.diff.witness.relation import Related as Related
+from tspec.diff.witness.relation import relate as relate
+from tspec.diff.witness.witness import Witness as Witness

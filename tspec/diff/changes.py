@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from tspec.diff.witness import Witness
+from tspec.diff.witness.witness import Witness
 
 ChangeKind = Literal[
     "removed", "loosened", "incomparable", "unknown", "tightened", "added", "renamed",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tspec.diff.changes import Change, ChangeKind, Changes, in_order
-from tspec.diff.declared_otherwise import Otherwise, declared_otherwise
-from tspec.diff.other_declarations import other_changes
-from tspec.diff.pairing import paired, same_body
-from tspec.diff.parts import changed_parts
-from tspec.diff.relation import Related, relate
-from tspec.diff.sides import Side
-from tspec.resolve.rules import Rule
+from tspec.diff.declarations.others import other_changes
+from tspec.diff.declarations.pairing import paired, same_body
+from tspec.diff.declarations.parts import changed_parts
+from tspec.diff.declarations.vocabulary import Otherwise, declared_otherwise
+from tspec.diff.sides.side import Side
+from tspec.diff.witness.relation import Related, relate
+from tspec.resolve.program.rules import Rule
 
 
 def compare(old: Side, new: Side) -> Changes:

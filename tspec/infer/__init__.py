@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tspec.infer.drafts import Draft, Dropped
-from tspec.resolve.rules import Vocabulary
+from tspec.resolve.program.rules import Vocabulary
 
 STANDARD = ("std.torch",)
 

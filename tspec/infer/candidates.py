@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tspec.infer.frames import header
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 
 _FILE = "candidates.tspec"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tspec.infer.candidates import resolve_each
 from tspec.infer.frames import Claim, Frame, invariant
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 
 Key = tuple[int, object]
 """Run and instance."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tspec.infer.drafts import Draft
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 
 
 def remove_implied(

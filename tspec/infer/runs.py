@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tspec.infer.survey import SeenEvent, SeenKind, Survey
-from tspec.resolve.rules import Vocabulary
+from tspec.resolve.program.rules import Vocabulary
 from tspec.trace.read import open_tables
 
 if TYPE_CHECKING:

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tspec.resolve.rules import EntityDeclaration, EventDeclaration
-from tspec.resolve.types import BOOL, DTYPE, TENSOR, Entity, Enum, ListOf, Optional, SetOf, Type
+from tspec.resolve.program.rules import EntityDeclaration, EventDeclaration
+from tspec.resolve.program.types import (
+    BOOL,
+    DTYPE,
+    TENSOR,
+    Entity,
+    Enum,
+    ListOf,
+    Optional,
+    SetOf,
+    Type,
+)
 
 RARE = 4.0
 """An event of at most so many calls a step is a landmark of the training loop; others are its texture."""

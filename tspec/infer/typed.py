@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tspec.infer.candidates import resolve_each
 from tspec.infer.drafts import Draft, Dropped, does_not_type
 from tspec.infer.emit import block, name_all
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 
 
 def keep_typed(

@@ -9,9 +9,9 @@ from typing import Literal
 from tspec.builtin.features import FEATURES
 from tspec.builtin.folds import FOLDS, Fold
 from tspec.builtin.functions import FUNCTIONS
-from tspec.resolve import rules, types
-from tspec.resolve.rules import Compare, Expr
-from tspec.resolve.types import plain
+from tspec.resolve.program import rules, types
+from tspec.resolve.program.rules import Compare, Expr
+from tspec.resolve.program.types import plain
 
 INFINITY = math.inf
 _WHOLE_CONTEXT = frozenset({"step", "epoch", "microbatch", "rank"})

@@ -8,9 +8,9 @@ from functools import cached_property
 from tspec.lint.conditions import expressions
 from tspec.lint.proofs import Proofs
 from tspec.lint.settings import Settings
-from tspec.resolve.files import Unit
 from tspec.resolve.load import Loaded
-from tspec.resolve.rules import Expr, Program, Rule
+from tspec.resolve.modules.files import Unit
+from tspec.resolve.program.rules import Expr, Program, Rule
 from tspec.source import Span
 from tspec.syntax import nodes
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.finding import Edit
-from tspec.resolve.queries import conditions
-from tspec.resolve.rules import And, Expr, Or, Rule
-from tspec.resolve.walk import walk
+from tspec.resolve.program.queries import conditions
+from tspec.resolve.program.rules import And, Expr, Or, Rule
+from tspec.resolve.program.walk import walk
 from tspec.source import Source, Span
 from tspec.syntax import nodes
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tspec.builtin.features import FEATURES
 from tspec.lint.steps import are_true_at, of_the_step
 from tspec.plan.reads import Column, reads_of
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 
 BYTES = 4_000_000_000
 """What a billion parameters in float32 take, by which a pass is shown to people."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tspec.diagnostics import Diagnostic, Related
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 from tspec.source import Source, Span
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tspec.builtin.functions import FUNCTIONS
-from tspec.resolve import rules
-from tspec.resolve.queries import conditions, conjuncts
-from tspec.resolve.rules import Expr, Rule
-from tspec.resolve.walk import children
+from tspec.resolve.program import rules
+from tspec.resolve.program.queries import conditions, conjuncts
+from tspec.resolve.program.rules import Expr, Rule
+from tspec.resolve.program.walk import children
 
 _OPERATORS = (
     rules.ListDisplay, rules.Compare, rules.Member, rules.SameObject, rules.Arithmetic,

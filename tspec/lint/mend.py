@@ -11,7 +11,7 @@ from tspec.lint.finding import Finding
 from tspec.lint.lint import lint
 from tspec.lint.settings import Settings
 from tspec.resolve.load import Loaded
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 from tspec.source import Source
 from tspec.syntax.format import format_file
 from tspec.syntax.parse import parse

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tspec.lint.leaves import entangled, something_may_follow
 from tspec.lint.responses import strongest
 from tspec.lint.shapes import Key, Shape, kind_of, shape_of, stricter
-from tspec.resolve.rules import Contains, EventPattern, Expr, Rule
+from tspec.resolve.program.rules import Contains, EventPattern, Expr, Rule
 
 if TYPE_CHECKING:
     from tspec.logic import Note

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from tspec.resolve.rules import ActionName, Response, Rule
+from tspec.resolve.program.rules import ActionName, Response, Rule
 
 ACTIONS: tuple[str, ...] = get_args(ActionName)
 """From the weakest to the strongest."""

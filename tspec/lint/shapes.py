@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from tspec.resolve import rules
-from tspec.resolve.rules import Compare, Constant, Expr, Fold, Holds, Rule
+from tspec.resolve.program import rules
+from tspec.resolve.program.rules import Compare, Constant, Expr, Fold, Holds, Rule
 
 Key = tuple[Any, ...]
 

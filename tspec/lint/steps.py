@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from operator import eq, ge, gt, le, lt, ne
 
-from tspec.resolve import rules
-from tspec.resolve.queries import conjuncts
-from tspec.resolve.rules import Ambient, Expr, Rule
-from tspec.resolve.walk import walk
+from tspec.resolve.program import rules
+from tspec.resolve.program.queries import conjuncts
+from tspec.resolve.program.rules import Ambient, Expr, Rule
+from tspec.resolve.program.walk import walk
 
 IN_EVERY_STEP = frozenset({"optimizer.step", "optimizer.zero_grad", "backward", "fetch"})
 """Events that every step of training has, the first one too."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tspec.resolve.files import Unit
-from tspec.resolve.vocabulary import plural
+from tspec.resolve.modules.files import Unit
+from tspec.resolve.names.vocabulary import plural
 from tspec.syntax import nodes
 
 

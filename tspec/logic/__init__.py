@@ -15,7 +15,7 @@ from tspec.logic.questions import Answered as Answered
 from tspec.logic.simplify import Note as Note
 from tspec.logic.simplify import Simplified as Simplified
 from tspec.logic.simplify import simplify as simplify
-from tspec.resolve.rules import Program
+from tspec.resolve.program.rules import Program
 
 
 def simplify_program(

@@ -20,10 +20,10 @@ from tspec.builtin.functions import FUNCTIONS
 from tspec.logic.numbers import Numbers
 from tspec.logic.over_time import longer_and_shorter
 from tspec.logic.sorts import Sorts
-from tspec.resolve import rules, types
-from tspec.resolve.rules import Expr
-from tspec.resolve.types import plain
-from tspec.resolve.walk import expressions
+from tspec.resolve.program import rules, types
+from tspec.resolve.program.rules import Expr
+from tspec.resolve.program.types import plain
+from tspec.resolve.program.walk import expressions
 
 Leaf = tuple[Expr, bool]
 """What is read, and whether at the start of the window."""

@@ -15,10 +15,19 @@ import z3
 from tspec.logic.overlap import may_be_decided, reads
 from tspec.logic.questions import Answered, Questions
 from tspec.logic.verdict import condition, same_truth, verdict
-from tspec.resolve import rules
-from tspec.resolve.queries import conditions, conjuncts
-from tspec.resolve.rules import Claim, Contains, EventPattern, Expr, For, Holds, Rule, Window
-from tspec.resolve.walk import parts, rebuild_rule, transform
+from tspec.resolve.program import rules
+from tspec.resolve.program.queries import conditions, conjuncts
+from tspec.resolve.program.rules import (
+    Claim,
+    Contains,
+    EventPattern,
+    Expr,
+    For,
+    Holds,
+    Rule,
+    Window,
+)
+from tspec.resolve.program.walk import parts, rebuild_rule, transform
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from typing import Any
 import z3
 
 from tspec.logic.sorts import Sorts, known_number
-from tspec.resolve import rules
+from tspec.resolve.program import rules
 
 
 class Numbers:

@@ -13,8 +13,8 @@ import z3
 
 from tspec.builtin.folds import FOLDS
 from tspec.logic.numbers import Numbers
-from tspec.resolve import rules
-from tspec.resolve.rules import Expr
+from tspec.resolve.program import rules
+from tspec.resolve.program.rules import Expr
 
 if TYPE_CHECKING:
     from tspec.logic.encode import Encoded

@@ -9,9 +9,9 @@ from tspec.builtin.features import FEATURES
 from tspec.builtin.folds import FOLDS
 from tspec.builtin.functions import FUNCTIONS
 from tspec.logic.encode import ALWAYS
-from tspec.resolve import rules
-from tspec.resolve.rules import Expr
-from tspec.resolve.walk import expressions
+from tspec.resolve.program import rules
+from tspec.resolve.program.rules import Expr
+from tspec.resolve.program.walk import expressions
 
 _OPERATORS = (
     rules.Constant, rules.Variable, rules.WindowCall, rules.ListDisplay, rules.Old, rules.Present,

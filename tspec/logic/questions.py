@@ -10,8 +10,8 @@ import z3
 
 from tspec.logic.encode import Encoder
 from tspec.logic.values import float_value
-from tspec.resolve.rules import Expr
-from tspec.resolve.text import text
+from tspec.resolve.program.rules import Expr
+from tspec.resolve.program.text import text
 
 LIMIT = 2_000_000
 """z3's count of elementary steps for one question: not time, so that answers are the same everywhere."""

@@ -14,11 +14,11 @@ import z3
 from tspec.logic.overlap import may_be_decided, may_follow
 from tspec.logic.questions import Questions
 from tspec.logic.verdict import condition, same_truth, verdict
-from tspec.resolve import rules, types
-from tspec.resolve.queries import conditions
-from tspec.resolve.rules import Axis, Expr, Holds, OnlyDuring, Rule
-from tspec.resolve.text import text
-from tspec.resolve.walk import parts
+from tspec.resolve.program import rules, types
+from tspec.resolve.program.queries import conditions
+from tspec.resolve.program.rules import Axis, Expr, Holds, OnlyDuring, Rule
+from tspec.resolve.program.text import text
+from tspec.resolve.program.walk import parts
 
 Given = Mapping[str, bool | int | str]
 

@@ -6,9 +6,9 @@ Of windows that are steps only; other windows may come several times in one.
 from __future__ import annotations
 
 from tspec.builtin.folds import DECIDED_EARLY
-from tspec.resolve import rules
-from tspec.resolve.rules import Expr, Window
-from tspec.resolve.walk import children
+from tspec.resolve.program import rules
+from tspec.resolve.program.rules import Expr, Window
+from tspec.resolve.program.walk import children
 
 NEEDS_ALL = (
     rules.Arithmetic, rules.Compare, rules.Negate, rules.Feature, rules.Field, rules.Old,

@@ -8,7 +8,7 @@ from typing import Literal
 
 from tspec.logic.questions import Answer
 from tspec.logic.values import Something, Thing
-from tspec.resolve.rules import Claim, Expr
+from tspec.resolve.program.rules import Claim, Expr
 from tspec.trace.model import Missing
 
 Side = Literal["old", "new"]

@@ -7,8 +7,8 @@ import math
 import z3
 
 from tspec.builtin.functions import ULPS
-from tspec.resolve import rules, types
-from tspec.resolve.types import CallOf, Entity, Enum, Type, plain
+from tspec.resolve.program import rules, types
+from tspec.resolve.program.types import CallOf, Entity, Enum, Type, plain
 
 _TEXTS = (types.STRING, types.DTYPE, types.DEVICE, types.CLASS)
 

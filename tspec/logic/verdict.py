@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import z3
 
 from tspec.logic.encode import Encoded, Encoder
-from tspec.resolve import rules, types
-from tspec.resolve.rules import Claim, Expr, Holds, Rule
+from tspec.resolve.program import rules, types
+from tspec.resolve.program.rules import Claim, Expr, Holds, Rule
 from tspec.source import NOWHERE
 
 

@@ -24,9 +24,9 @@ from tspec.logic.occurrences import (
 from tspec.logic.since_when import known_from
 from tspec.logic.situations import Side
 from tspec.logic.verdict import condition
-from tspec.resolve import rules, types
-from tspec.resolve.queries import looks_back
-from tspec.resolve.rules import Claim, Contains, Expr, Holds, Ordered, Rule, Vocabulary
+from tspec.resolve.program import rules, types
+from tspec.resolve.program.queries import looks_back
+from tspec.resolve.program.rules import Claim, Contains, Expr, Holds, Ordered, Rule, Vocabulary
 from tspec.source import NOWHERE
 
 

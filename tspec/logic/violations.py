@@ -17,9 +17,9 @@ from tspec.logic.questions import LIMIT
 from tspec.logic.situations import Difference, Known, Read, Side, Situation
 from tspec.logic.values import Thing, python_value
 from tspec.logic.violated import Versions
-from tspec.resolve import rules
-from tspec.resolve.rules import Expr, Rule, Vocabulary
-from tspec.resolve.walk import parts
+from tspec.resolve.program import rules
+from tspec.resolve.program.rules import Expr, Rule, Vocabulary
+from tspec.resolve.program.walk import parts
 
 NO_WORDS = Vocabulary((), (), (), ())
 

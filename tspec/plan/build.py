@@ -17,11 +17,11 @@ from tspec.plan.events import (
 from tspec.plan.lasting import lasting
 from tspec.plan.model import PatternPlan, Plan, RulePlan
 from tspec.plan.reads import reads_of
-from tspec.resolve import rules as r
-from tspec.resolve import types as t
-from tspec.resolve.queries import looks_back
-from tspec.resolve.types import PASSING, holds_tensors, innermost
-from tspec.resolve.walk import expressions
+from tspec.resolve.program import rules as r
+from tspec.resolve.program import types as t
+from tspec.resolve.program.queries import looks_back
+from tspec.resolve.program.types import PASSING, holds_tensors, innermost
+from tspec.resolve.program.walk import expressions
 from tspec.runtime.calls import UPDATES
 
 

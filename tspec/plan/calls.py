@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from tspec.plan.events import looked_up
 from tspec.plan.model import PatternPlan, RulePlan
-from tspec.resolve import rules as r
+from tspec.resolve.program import rules as r
 from tspec.runtime.calls import UPDATES
 
 Fields = Mapping[str, tuple[tuple[str, ...], bool]]

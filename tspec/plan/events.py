@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.resolve import rules as r
-from tspec.resolve.queries import claimed, patterns
-from tspec.resolve.walk import expressions
+from tspec.resolve.program import rules as r
+from tspec.resolve.program.queries import claimed, patterns
+from tspec.resolve.program.walk import expressions
 
 
 def expressions_of(rule: r.Rule) -> Iterator[r.Expr]:

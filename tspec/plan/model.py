@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tspec.plan.reads import Reads
-from tspec.resolve import rules as r
+from tspec.resolve.program import rules as r
 
 
 @dataclass(frozen=True, slots=True)

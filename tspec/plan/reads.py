@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tspec.builtin.features import FEATURES
-from tspec.resolve import rules as r
-from tspec.resolve import types as t
-from tspec.resolve.queries import reads_entities_only
-from tspec.resolve.types import holds_tensors, innermost, is_tensor, plain
-from tspec.resolve.walk import operands
+from tspec.resolve.program import rules as r
+from tspec.resolve.program import types as t
+from tspec.resolve.program.queries import reads_entities_only
+from tspec.resolve.program.types import holds_tensors, innermost, is_tensor, plain
+from tspec.resolve.program.walk import operands
 
 Frame = Literal["now", "was", "first"]
 """Where a value is read: at the window's end (or the instant), at its start, or at the subject's beginning."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from tspec.diagnostics import render
 from tspec.record import RecordingError
 from tspec.resolve import load
-from tspec.resolve.rules import Vocabulary
+from tspec.resolve.program.rules import Vocabulary
 from tspec.resources import shipped
 
 SHIPPED = (

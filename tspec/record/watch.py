@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tspec.resolve import rules, types
+from tspec.resolve.program import rules, types
 from tspec.runtime.live.watch import (
     EntitySpec,
     EventSpec,

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tspec.builtin.features import FEATURES
-from tspec.resolve import rules
-from tspec.resolve.types import CallOf, Entity, ListOf, Optional, SetOf, Type
-from tspec.resolve.walk import parts_of_claim
+from tspec.resolve.program import rules
+from tspec.resolve.program.types import CallOf, Entity, ListOf, Optional, SetOf, Type
+from tspec.resolve.program.walk import parts_of_claim
 
 INFLUENCES = {
     "architecture": {"forward", "ownership", "values"},

@@ -12,7 +12,7 @@ from tspec.report.findings import Finding, Report, Tally
 from tspec.report.folding import fold
 from tspec.report.incomplete import incomplete, undecided
 from tspec.report.results import severity
-from tspec.resolve.rules import Program, Vocabulary
+from tspec.resolve.program.rules import Program, Vocabulary
 
 
 def report(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tspec.check.verdicts import Decided, Verdicts
 from tspec.report.findings import Tally
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 
 TOGETHER = 1
 """Subjects that begin to violate a rule at most so many steps apart do it for one cause."""

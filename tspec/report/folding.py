@@ -14,8 +14,8 @@ from enum import IntEnum
 
 from tspec.report.aspects import NUMERIC, aspects, causal_place, disturbs
 from tspec.report.collect import TOGETHER, Symptom
-from tspec.resolve.rules import Rule, Vocabulary
-from tspec.resolve.types import Entity, ListOf, SetOf
+from tspec.resolve.program.rules import Rule, Vocabulary
+from tspec.resolve.program.types import Entity, ListOf, SetOf
 
 LOCAL = ("parameter", "buffer", "module", "state", "param_group")
 """Entities that lie at a place of the model, which their names tell."""

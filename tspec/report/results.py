@@ -19,7 +19,7 @@ from tspec.diagnostics import Diagnostic, render
 from tspec.printable import fenced
 from tspec.report.findings import Finding, Report, Severity, Tally
 from tspec.report.incomplete import CODE, Incomplete
-from tspec.resolve.rules import Program, Rule
+from tspec.resolve.program.rules import Program, Rule
 from tspec.resources import stable
 from tspec.source import NOWHERE, Source, Span
 from tspec.trace.model import Ending, ranks_in_words

@@ -12,7 +12,7 @@ from rich.text import Text
 from tspec.printable import lines as safe_lines
 from tspec.printable import visible
 from tspec.report.findings import Finding, Report, Severity, Tally
-from tspec.resolve.rules import Program, Rule
+from tspec.resolve.program.rules import Program, Rule
 from tspec.source import NOWHERE
 
 COLOURS = {"error": "bold red", "warning": "bold yellow", "draft": "bold cyan"}

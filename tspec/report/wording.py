@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from tspec.report.collect import Symptom
-from tspec.resolve import rules
+from tspec.resolve.program import rules
 from tspec.source import NOWHERE, Span
 
 LOOK = {

@@ -8,19 +8,19 @@ from pathlib import Path
 
 from tspec.config.settings import RuleSetting
 from tspec.diagnostics import Diagnostic, Related
-from tspec.resolve import rules
-from tspec.resolve.expressions import lower
-from tspec.resolve.files import Reader, Unit, users_last
+from tspec.resolve.expressions.lets import refused_lets
+from tspec.resolve.expressions.lower import lower
+from tspec.resolve.expressions.place import Place, Refused
 from tspec.resolve.findings import Findings
-from tspec.resolve.invariants import lower_invariant
-from tspec.resolve.lets import refused_lets
+from tspec.resolve.invariants.invariant import lower_invariant
+from tspec.resolve.modules.files import Reader, Unit, users_last
+from tspec.resolve.modules.versions import check_versions
+from tspec.resolve.names.scope import LetKey, Scope, scopes
+from tspec.resolve.names.vocabulary import bare_event, gather
 from tspec.resolve.others import lower_others
-from tspec.resolve.place import Place, Refused
-from tspec.resolve.scope import LetKey, Scope, scopes
+from tspec.resolve.program import rules
+from tspec.resolve.program.walk import parts
 from tspec.resolve.settings import settle
-from tspec.resolve.versions import check_versions
-from tspec.resolve.vocabulary import bare_event, gather
-from tspec.resolve.walk import parts
 from tspec.source import Source, Span
 from tspec.syntax import nodes
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from tspec.diagnostics import Related
-from tspec.resolve import declared
 from tspec.resolve.findings import Findings
-from tspec.resolve.scope import Scope
-from tspec.resolve.scripts import lower_test
+from tspec.resolve.names.scope import Scope
+from tspec.resolve.program import declarations
+from tspec.resolve.program.sharding import DimsDeclaration, LayoutDeclaration, MeshDeclaration
+from tspec.resolve.program.trials import EquivalenceDeclaration, ReplayDeclaration
+from tspec.resolve.scripts.tests import lower_test
 from tspec.resolve.sharding.layouts import lower_layout
 from tspec.resolve.sharding.meshes import lower_dims, lower_mesh
-from tspec.resolve.sharding.values import DimsDeclaration, LayoutDeclaration, MeshDeclaration
 from tspec.resolve.trials.equivalences import lower_equivalence
 from tspec.resolve.trials.replays import lower_replay
-from tspec.resolve.trials.values import EquivalenceDeclaration, ReplayDeclaration
 from tspec.source import Source, Span
 from tspec.syntax import nodes
 
@@ -30,7 +30,7 @@ class Others:
     layouts: tuple[LayoutDeclaration, ...]
     equivalences: tuple[EquivalenceDeclaration, ...]
     replays: tuple[ReplayDeclaration, ...]
-    tests: tuple[declared.TestDeclaration, ...]
+    tests: tuple[declarations.TestDeclaration, ...]
 
 
 class _Named(Protocol):

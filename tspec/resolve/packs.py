@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tspec.resolve.files import Reader, Unit
 from tspec.resolve.findings import Findings
+from tspec.resolve.modules.files import Reader, Unit
+from tspec.resolve.modules.versions import version_of
 from tspec.resolve.settings import offered
-from tspec.resolve.versions import version_of
 from tspec.resources import shipped
 
 

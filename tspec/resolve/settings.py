@@ -12,10 +12,10 @@ from typing import Protocol
 
 from tspec.config.settings import RuleAction, RuleSetting
 from tspec.diagnostics import Related, did_you_mean
-from tspec.resolve import rules
-from tspec.resolve.actions import impossible
-from tspec.resolve.files import Unit, is_pack
 from tspec.resolve.findings import Findings
+from tspec.resolve.invariants.actions import impossible
+from tspec.resolve.modules.files import Unit, is_pack
+from tspec.resolve.program import rules
 from tspec.source import Source, Span
 from tspec.syntax import nodes
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tspec.check.verdicts import Verdicts
 from tspec.record.destination import Destination
-from tspec.resolve.rules import Program
+from tspec.resolve.program.rules import Program
 from tspec.run.child import Given, Recorded
 from tspec.run.folder import JobFolder, joined, was_stopped
 from tspec.run.gathered import Gathered, gathered

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from tspec.plan.events import is_windows_call
 from tspec.plan.model import Plan, RulePlan
 from tspec.plan.reads import Column
-from tspec.resolve import rules as r
-from tspec.resolve import types as t
-from tspec.resolve.queries import variables
-from tspec.resolve.text import text
-from tspec.resolve.types import PASSING, holds_tensors, plain
-from tspec.resolve.walk import expressions
+from tspec.resolve.program import rules as r
+from tspec.resolve.program import types as t
+from tspec.resolve.program.queries import variables
+from tspec.resolve.program.text import text
+from tspec.resolve.program.types import PASSING, holds_tensors, plain
+from tspec.resolve.program.walk import expressions
 from tspec.targets.joints import Joints, is_leaf
 from tspec.targets.literals import comment, identifier, literal
 from tspec.targets.scalars import Scalars, waits

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from tspec.plan.build import build
 from tspec.plan.events import fields_of
 from tspec.plan.model import Plan, RulePlan
-from tspec.resolve import rules as r
-from tspec.resolve.text import claim_text
+from tspec.resolve.program import rules as r
+from tspec.resolve.program.text import claim_text
 from tspec.resources import stable
 from tspec.targets.bodies import INDENT, Body, body, comment_of
 from tspec.targets.hooks import declared, hooks, windows_of

@@ -10,8 +10,8 @@ from tspec.plan.calls import needs_begin
 from tspec.plan.events import counted, fields_of, is_windows_call
 from tspec.plan.model import Plan, RulePlan
 from tspec.plan.reads import Column
-from tspec.resolve import rules as r
-from tspec.resolve.types import PASSING
+from tspec.resolve.program import rules as r
+from tspec.resolve.program.types import PASSING
 from tspec.targets.bodies import INDENT, comment_of, first_kind, wants
 from tspec.targets.literals import comment, identifier, literal
 from tspec.targets.scalars import Scalars

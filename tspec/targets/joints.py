@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tspec.resolve import rules as r
-from tspec.resolve.queries import looks_back, names_call, reads_entities_only
-from tspec.resolve.text import text
-from tspec.resolve.walk import walk
+from tspec.resolve.program import rules as r
+from tspec.resolve.program.queries import looks_back, names_call, reads_entities_only
+from tspec.resolve.program.text import text
+from tspec.resolve.program.walk import walk
 from tspec.targets.literals import comment, literal
 from tspec.targets.scalars import ARITHMETIC, COMPARE, NotCompiled
 

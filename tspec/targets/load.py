@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from tspec.resolve import rules as r
+from tspec.resolve.program import rules as r
 from tspec.targets.compile import compile_program
 
 if TYPE_CHECKING:

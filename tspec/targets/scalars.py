@@ -13,12 +13,12 @@ from typing import Any
 from tspec.plan.events import fields_of, is_windows_call
 from tspec.plan.model import Plan, RulePlan
 from tspec.plan.reads import feature_key
-from tspec.resolve import rules as r
-from tspec.resolve import types as t
-from tspec.resolve.queries import reads_entities_only
-from tspec.resolve.text import text
-from tspec.resolve.types import is_collection, plain
-from tspec.resolve.walk import expressions
+from tspec.resolve.program import rules as r
+from tspec.resolve.program import types as t
+from tspec.resolve.program.queries import reads_entities_only
+from tspec.resolve.program.text import text
+from tspec.resolve.program.types import is_collection, plain
+from tspec.resolve.program.walk import expressions
 from tspec.targets.literals import identifier, literal
 
 COMPARE = {

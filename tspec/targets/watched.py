@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tspec.plan.model import Plan
 from tspec.record.watch import entity_spec, event_specs
-from tspec.resolve.rules import Vocabulary
+from tspec.resolve.program.rules import Vocabulary
 from tspec.runtime.live.watch import GroupSpec, WatchSpec
 
 

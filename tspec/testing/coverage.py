@@ -14,9 +14,9 @@ from typing import Literal
 
 from tspec.check.interpret.decide import decide
 from tspec.check.verdicts import Verdict
-from tspec.resolve import rules, types
-from tspec.resolve.rules import Expr, Holds, Rule
-from tspec.resolve.text import text
+from tspec.resolve.program import rules, types
+from tspec.resolve.program.rules import Expr, Holds, Rule
+from tspec.resolve.program.text import text
 from tspec.source import Source, Span
 from tspec.testing.run import Ran
 from tspec.why.conditions import leaves, span_of

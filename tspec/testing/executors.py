@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tspec.check.verdicts import Decided, Instance
-from tspec.resolve.rules import Ambient, Program, Rule
-from tspec.resolve.walk import parts
+from tspec.resolve.program.rules import Ambient, Program, Rule
+from tspec.resolve.program.walk import parts
 from tspec.testing.run import Ran
 from tspec.trace.model import Trace
 

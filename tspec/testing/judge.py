@@ -8,7 +8,7 @@ from tspec.check.interpret import values_read
 from tspec.check.interpret.frames import Grouped
 from tspec.check.verdicts import Decided
 from tspec.diagnostics import Diagnostic
-from tspec.resolve.rules import Outcome, Rule
+from tspec.resolve.program.rules import Outcome, Rule
 from tspec.syntax import nodes
 from tspec.testing.run import Ran
 from tspec.why.look import Look, look

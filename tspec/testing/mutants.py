@@ -11,10 +11,10 @@ from itertools import count
 from typing import Any
 
 from tspec.builtin.folds import FOLDS
-from tspec.resolve import rules, types
-from tspec.resolve.rules import Axis, Duration, Expr, Holds, Rule, Window
-from tspec.resolve.text import finite_number, pattern_text, text
-from tspec.resolve.walk import operands, rebuild
+from tspec.resolve.program import rules, types
+from tspec.resolve.program.rules import Axis, Duration, Expr, Holds, Rule, Window
+from tspec.resolve.program.text import finite_number, pattern_text, text
+from tspec.resolve.program.walk import operands, rebuild
 from tspec.source import Span
 from tspec.why.conditions import span_of
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tspec.check.interpret import decide_again, decide_rule
-from tspec.resolve.rules import Program, Rule
+from tspec.resolve.program.rules import Program, Rule
 from tspec.testing.judge import fails
 from tspec.testing.mutants import Mutant, mutants
 from tspec.testing.run import Ran, rules_of, run

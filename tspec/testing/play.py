@@ -12,11 +12,11 @@ from functools import partial
 from typing import Any
 
 from tspec.builtin.features import OF_ELEMENTS
-from tspec.resolve import scripted, types
-from tspec.resolve.rules import EventDeclaration, FieldDeclaration, Vocabulary
-from tspec.resolve.scripted import Called, Named, Said, Script, Statement, TensorSaid
-from tspec.resolve.types import Entity, Optional
-from tspec.resolve.vocabulary import bare_event
+from tspec.resolve.names.vocabulary import bare_event
+from tspec.resolve.program import scripts, types
+from tspec.resolve.program.rules import EventDeclaration, FieldDeclaration, Vocabulary
+from tspec.resolve.program.scripts import Called, Named, Said, Script, Statement, TensorSaid
+from tspec.resolve.program.types import Entity, Optional
 from tspec.source import Span
 from tspec.testing.tensors import digest_of, tensor
 from tspec.trace.model import (
@@ -122,14 +122,14 @@ class _Rank:
         """What a block says, as far as it is for this rank."""
         for each in statements:
             match each:
-                case scripted.OnRanks(ranks=ranks, inside=inside):
+                case scripts.OnRanks(ranks=ranks, inside=inside):
                     if self.rank in ranks:
                         self.perform(inside)
-                case scripted.Mention(subject=subject):
+                case scripts.Mention(subject=subject):
                     self.mention(subject)
-                case scripted.SetContext(name=name, value=value, span=span):
+                case scripts.SetContext(name=name, value=value, span=span):
                     self.set_context(name, self.value(value, span))
-                case scripted.Set():
+                case scripts.Set():
                     self.set(each)
                 case Called():
                     self.call(each)
@@ -159,7 +159,7 @@ class _Rank:
         self.state[subject] = fields
         self.sample(subject.kind, subject.name, fields)
 
-    def set(self, statement: scripted.Set) -> None:
+    def set(self, statement: scripts.Set) -> None:
         """A field of a subject, a feature of its tensor, or an entry of its map; or it is gone."""
         target, value, span = statement.target, statement.value, statement.span
         self.mention(target.subject)
@@ -177,7 +177,7 @@ class _Rank:
         elif isinstance(value, TensorSaid):
             features = {name: self.value(each, span) for name, each in value.features}
             found = self.tensor(subject, field, {**features, "object": self.object()}, value.span)
-        elif isinstance(value, scripted.Bare) and value.word == "changed":
+        elif isinstance(value, scripts.Bare) and value.word == "changed":
             known = self.tensors.get((subject, field), {})
             kept = {name: known[name] for name in known if name != "digest"}
             found = self.tensor(subject, field, kept, value.span)
@@ -187,7 +187,7 @@ class _Rank:
         self.state[subject][field] = found
         self.sample(subject.kind, subject.name, {field: found})
 
-    def owner(self, statement: scripted.Set) -> Named:
+    def owner(self, statement: scripts.Set) -> Named:
         """The subject that the last field of the path is of."""
         subject = statement.target.subject
         for name in statement.target.path[:-1]:
@@ -230,19 +230,19 @@ class _Rank:
             case Named():
                 self.mention(value)
                 return Ref(value.kind, value.name)
-            case scripted.Several(items=items, is_set=is_set):
+            case scripts.Several(items=items, is_set=is_set):
                 found = map(partial(self.value, span=span), items)
                 return frozenset(found) if is_set else tuple(found)
-            case scripted.Entries(items=entries):
+            case scripts.Entries(items=entries):
                 return {key: self.value(each, span) for key, each in entries}
             case TensorSaid(features=features, span=own):
                 said = {name: self.value(each, own) for name, each in features}
                 return tensor(said, digest_of(own.start, self.context.step), self.object())
-            case scripted.ClassSaid(paths=paths):
+            case scripts.ClassSaid(paths=paths):
                 return paths
-            case scripted.Bare(word="changed", span=own):
+            case scripts.Bare(word="changed", span=own):
                 return tensor({}, digest_of(own.start, self.context.step), self.object())
-            case scripted.Bare():
+            case scripts.Bare():
                 return Missing.ABSENT
         return value
 
@@ -296,12 +296,11 @@ def _pair(subject: Named) -> tuple[str, str]:
 
 
 def _is_epoch(statement: Statement) -> bool:
-    return isinstance(statement, scripted.SetContext) and statement.name == "epoch"
+    return isinstance(statement, scripts.SetContext) and statement.name == "epoch"
 
 
 def _sets_epoch(statements: Iterable[Statement]) -> bool:
     return any(
-        _is_epoch(each)
-        or (isinstance(each, scripted.OnRanks | Called) and _sets_epoch(each.inside))
+        _is_epoch(each) or (isinstance(each, scripts.OnRanks | Called) and _sets_epoch(each.inside))
         for each in statements
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tspec.check.interpret import decide_rule, job_of
 from tspec.check.verdicts import Decided
 from tspec.diagnostics import Diagnostic
-from tspec.resolve.rules import Program, Rule, TestDeclaration
+from tspec.resolve.program.rules import Program, Rule, TestDeclaration
 from tspec.syntax import nodes
 from tspec.testing.play import CannotPlay, play
 from tspec.trace.errors import TraceError

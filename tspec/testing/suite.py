@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tspec.diagnostics import Diagnostic
-from tspec.resolve.rules import Program
+from tspec.resolve.program.rules import Program
 from tspec.testing.executors import disagreements
 from tspec.testing.judge import judge
 from tspec.testing.run import Ran, rules_of, run

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tspec.check.interpret import decide_rule, job_of
 from tspec.check.verdicts import Decided, Verdict
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 from tspec.trace.model import Trace
 from tspec.why.look import Look, look
 from tspec.why.recording import events_of, kinds_of, part_for

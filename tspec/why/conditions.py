@@ -11,8 +11,8 @@ import math
 from tspec.check.interpret.expressions import evaluate
 from tspec.check.interpret.frames import Frame
 from tspec.check.interpret.values import is_number, to_float, truth
-from tspec.resolve import rules
-from tspec.resolve.rules import Expr
+from tspec.resolve.program import rules
+from tspec.resolve.program.rules import Expr
 from tspec.source import Span
 from tspec.trace.model import Missing
 

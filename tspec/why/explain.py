@@ -10,8 +10,8 @@ from pathlib import Path
 from tspec.lint.cost import cost_of, of_one_look, often
 from tspec.plan.build import build
 from tspec.plan.reads import Column, reads_of
-from tspec.resolve.rules import Fold, Previous, Program, Rule
-from tspec.resolve.walk import parts
+from tspec.resolve.program.rules import Fold, Previous, Program, Rule
+from tspec.resolve.program.walk import parts
 from tspec.resources import shipped
 from tspec.targets.compile import CannotCompile, compile_program
 from tspec.trace.model import Begin, End, Sample, Tensor, Trace, Value

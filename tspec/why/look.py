@@ -9,9 +9,9 @@ from tspec.check.evidence import reads_of
 from tspec.check.interpret import shown_in, values_read
 from tspec.check.interpret.frames import Frame, Grouped
 from tspec.check.verdicts import Decided, Verdict
-from tspec.resolve.queries import conjuncts
-from tspec.resolve.rules import Expr, Holds, Rule
-from tspec.resolve.text import text
+from tspec.resolve.program.queries import conjuncts
+from tspec.resolve.program.rules import Expr, Holds, Rule
+from tspec.resolve.program.text import text
 from tspec.trace.model import Missing
 from tspec.why.conditions import OTHER, UNKNOWN, distance, holds, stopping
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tspec.resolve import rules
-from tspec.resolve.rules import Rule
-from tspec.resolve.types import Entity, ListOf, MapOf, Optional, SetOf, Type
-from tspec.resolve.walk import parts
+from tspec.resolve.program import rules
+from tspec.resolve.program.rules import Rule
+from tspec.resolve.program.types import Entity, ListOf, MapOf, Optional, SetOf, Type
+from tspec.resolve.program.walk import parts
 from tspec.trace.model import Trace
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tspec.printable import visible
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 from tspec.why.explain import Explained
 from tspec.why.place import place
 

@@ -13,10 +13,10 @@ from typing import Any
 from tspec.builtin.features import FEATURES
 from tspec.builtin.folds import FOLDS
 from tspec.builtin.functions import FUNCTIONS
-from tspec.resolve import rules, types
-from tspec.resolve.rules import Expr, Rule
-from tspec.resolve.text import finite_number, pattern_text, text
-from tspec.resolve.types import CallOf, ListOf
+from tspec.resolve.program import rules, types
+from tspec.resolve.program.rules import Expr, Rule
+from tspec.resolve.program.text import finite_number, pattern_text, text
+from tspec.resolve.program.types import CallOf, ListOf
 
 
 def sentences(rule: Rule) -> list[str]:

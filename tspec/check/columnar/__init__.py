@@ -26,9 +26,9 @@ from tspec.builtin.features import FEATURES
 from tspec.check.columnar.facts import load
 from tspec.check.columnar.work import Asked, decide_all
 from tspec.check.verdicts import Decided, Verdicts
-from tspec.resolve import rules as language
-from tspec.resolve.rules import Rule
-from tspec.resolve.walk import parts
+from tspec.resolve.program import rules as language
+from tspec.resolve.program.rules import Rule
+from tspec.resolve.program.walk import parts
 from tspec.trace.model import Trace
 
 

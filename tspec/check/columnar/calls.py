@@ -27,7 +27,7 @@ from tspec.check.columnar.shapes import (
     sql_type,
 )
 from tspec.check.columnar.sql import texts
-from tspec.resolve.rules import EventPattern, Expr, Window
+from tspec.resolve.program.rules import EventPattern, Expr, Window
 
 Filters = tuple[tuple[str, Cell], ...]
 Read = Callable[[Scope, Expr, Frame], Cell]

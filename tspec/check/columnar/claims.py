@@ -24,7 +24,7 @@ from tspec.check.columnar.shapes import (
     Unsupported,
     events_of,
 )
-from tspec.resolve.rules import Contains, EventPattern, OnlyDuring, Ordered
+from tspec.resolve.program.rules import Contains, EventPattern, OnlyDuring, Ordered
 
 CUT_OFF = "'cut off'"
 LAST = Frame("l")

@@ -29,8 +29,8 @@ from tspec.check.columnar.shapes import (
     sql_type,
 )
 from tspec.check.columnar.sql import text
-from tspec.resolve import rules
-from tspec.resolve.types import PASSING, SetOf
+from tspec.resolve.program import rules
+from tspec.resolve.program.types import PASSING, SetOf
 
 _CARRIED = (
     "rank", "w", "c", "call_lo", "call_hi", "l_hi", "sample_lo", "sample_hi",

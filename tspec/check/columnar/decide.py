@@ -19,7 +19,7 @@ from tspec.check.columnar.shapes import REASONS, Cell, NoInstances, Unsupported
 from tspec.check.columnar.sql import text
 from tspec.check.evidence import Read, reads
 from tspec.check.verdicts import Count
-from tspec.resolve.rules import Axis, Contains, Holds, Ordered, Rule
+from tspec.resolve.program.rules import Axis, Contains, Holds, Ordered, Rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,11 @@ from tspec.check.columnar.shapes import (
     missing,
 )
 from tspec.check.columnar.sql import integer, number, text
-from tspec.resolve import rules
-from tspec.resolve.queries import reads_entities_only
-from tspec.resolve.rules import Expr
-from tspec.resolve.types import holds_tensors
-from tspec.resolve.walk import expressions
+from tspec.resolve.program import rules
+from tspec.resolve.program.queries import reads_entities_only
+from tspec.resolve.program.rules import Expr
+from tspec.resolve.program.types import holds_tensors
+from tspec.resolve.program.walk import expressions
 
 _HEAVY = (rules.Subjects, rules.Calls, rules.LastCall, rules.Restrict)
 _PATHS = (

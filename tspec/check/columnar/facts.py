@@ -16,7 +16,7 @@ from typing import Any
 
 from tspec.check.columnar.fields import Fields, Key
 from tspec.check.columnar.sql import MACROS
-from tspec.resolve.rules import Window
+from tspec.resolve.program.rules import Window
 from tspec.trace.endings import EndsEarly, of_tables, of_trace
 from tspec.trace.model import Trace
 

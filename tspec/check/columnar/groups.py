@@ -10,7 +10,7 @@ from tspec.check.columnar.expressions import read
 from tspec.check.columnar.scope import Frame, Scope
 from tspec.check.columnar.shapes import INT, STRING, Cell, Many, One, Unsupported
 from tspec.check.columnar.sql import text
-from tspec.resolve.rules import Axis, Rule
+from tspec.resolve.program.rules import Axis, Rule
 
 LAST = Frame("l")
 NONE = "[]::BIGINT[]"

@@ -27,10 +27,10 @@ from tspec.check.columnar.shapes import (
 )
 from tspec.check.columnar.sql import text
 from tspec.check.columnar.windows import Found, windows
-from tspec.resolve import rules
-from tspec.resolve.queries import variables
-from tspec.resolve.rules import For, Rule
-from tspec.resolve.types import PASSING, holds_tensors
+from tspec.resolve.program import rules
+from tspec.resolve.program.queries import variables
+from tspec.resolve.program.rules import For, Rule
+from tspec.resolve.program.types import PASSING, holds_tensors
 
 LAST = Frame("l")
 """Subjects are those that exist when the window closes; of one that is cut off, at the last record."""

@@ -26,8 +26,8 @@ from tspec.check.columnar.shapes import (
     bits,
     sql_type,
 )
-from tspec.resolve.queries import names_call
-from tspec.resolve.rules import Duration, Expr
+from tspec.resolve.program.queries import names_call
+from tspec.resolve.program.rules import Duration, Expr
 
 
 def previous(scope: Scope, cell: Cell) -> Cell:

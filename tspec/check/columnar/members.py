@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tspec.check.columnar.relation import is_column
 from tspec.check.columnar.scope import Group
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 
 if TYPE_CHECKING:
     from tspec.check.columnar.instances import Instances

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.relation import Relation
 from tspec.check.columnar.shapes import Cell
-from tspec.resolve.rules import Duration, Expr, Window
+from tspec.resolve.program.rules import Duration, Expr, Window
 
 CONTEXT = ("step", "epoch", "microbatch", "phase")
 MOMENTS = ("s", "e", "l")

@@ -16,7 +16,7 @@ from tspec.check.columnar.operators import equal, instance_of
 from tspec.check.columnar.scope import CONTEXT, Frame, Scope
 from tspec.check.columnar.shapes import NOTHING, STRING, Cell, One, Shape, Unsupported
 from tspec.check.columnar.sql import text, texts
-from tspec.resolve.rules import Constant, EventPattern, Expr, ListDisplay, Window
+from tspec.resolve.program.rules import Constant, EventPattern, Expr, ListDisplay, Window
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from tspec.check.columnar.facts import Facts, Recording
 from tspec.check.columnar.notes import waiting
 from tspec.check.columnar.shown import shown
 from tspec.check.verdicts import Count, Decided, Instance
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 
 _MOST = 4
 """Threads; each holds tables of what it reads."""

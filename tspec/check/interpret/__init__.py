@@ -29,7 +29,7 @@ from tspec.check.interpret.frames import Frame, Grouped
 from tspec.check.interpret.instances import Job, instances
 from tspec.check.interpret.timeline import Call, Timeline
 from tspec.check.verdicts import Decided, Verdicts
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 from tspec.trace.endings import of_trace
 from tspec.trace.model import Trace
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tspec.check.interpret.frames import Local, Occurrence
 from tspec.check.interpret.timeline import Call, Timeline
 from tspec.check.interpret.values import Datum, compare, is_instance
-from tspec.resolve.rules import EventPattern, Expr, Filter
+from tspec.resolve.program.rules import EventPattern, Expr, Filter
 from tspec.trace.model import Missing, Ref
 
 Reading = Callable[[Expr], Datum]

@@ -15,7 +15,7 @@ from tspec.check.interpret.frames import Frame
 from tspec.check.interpret.timeline import Call, Moment
 from tspec.check.interpret.values import Datum
 from tspec.check.verdicts import Verdict
-from tspec.resolve.rules import Contains, EventPattern, OnlyDuring, Ordered
+from tspec.resolve.program.rules import Contains, EventPattern, OnlyDuring, Ordered
 from tspec.trace.model import Missing
 
 

@@ -12,7 +12,7 @@ from tspec.check.interpret.claims import CUT_OFF, Found, claim
 from tspec.check.interpret.expressions import evaluate
 from tspec.check.interpret.frames import Frame, Grouped
 from tspec.check.interpret.values import truth
-from tspec.resolve.rules import Contains, Holds, Ordered, Rule
+from tspec.resolve.program.rules import Contains, Holds, Ordered, Rule
 from tspec.trace.model import Missing
 
 

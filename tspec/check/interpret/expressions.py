@@ -12,9 +12,9 @@ from tspec.check.interpret import calls, folds, lookback, values
 from tspec.check.interpret.frames import Frame
 from tspec.check.interpret.timeline import Call
 from tspec.check.interpret.values import Datum
-from tspec.resolve import rules
-from tspec.resolve.rules import Expr
-from tspec.resolve.types import PASSING, SetOf
+from tspec.resolve.program import rules
+from tspec.resolve.program.rules import Expr
+from tspec.resolve.program.types import PASSING, SetOf
 from tspec.trace.model import Missing, Ref
 
 NOT_RECORDED = Missing.NOT_RECORDED

@@ -12,7 +12,7 @@ from typing import Literal
 from tspec.check.interpret.timeline import Call, Moment, Timeline
 from tspec.check.interpret.values import Datum
 from tspec.check.verdicts import Instance
-from tspec.resolve.rules import Duration
+from tspec.resolve.program.rules import Duration
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from tspec.check.interpret.expressions import evaluate
 from tspec.check.interpret.frames import Frame, Local
 from tspec.check.interpret.timeline import Timeline
-from tspec.resolve.rules import Axis, Rule
+from tspec.resolve.program.rules import Axis, Rule
 
 Ranks = tuple[int, ...]
 

@@ -17,9 +17,9 @@ from tspec.check.interpret.timeline import Call, Timeline
 from tspec.check.interpret.values import Datum
 from tspec.check.interpret.windows import occurrences, of_call, with_place
 from tspec.check.verdicts import Instance
-from tspec.resolve import rules
-from tspec.resolve.rules import For, Rule
-from tspec.resolve.types import PASSING
+from tspec.resolve.program import rules
+from tspec.resolve.program.rules import For, Rule
+from tspec.resolve.program.types import PASSING
 from tspec.trace.model import Missing, Ref
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tspec.check.interpret.frames import Frame, Local
-from tspec.resolve.queries import names_call, reads_entities_only
-from tspec.resolve.rules import Duration, Expr
+from tspec.resolve.program.queries import names_call, reads_entities_only
+from tspec.resolve.program.rules import Duration, Expr
 
 
 def old(frame: Frame) -> Frame:

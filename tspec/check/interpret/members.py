@@ -14,8 +14,8 @@ from tspec.check.interpret.timeline import Call, Timeline
 from tspec.check.interpret.values import Datum
 from tspec.check.interpret.windows import occurrences, of_call
 from tspec.check.verdicts import Instance
-from tspec.resolve.rules import Rule
-from tspec.resolve.types import PASSING
+from tspec.resolve.program.rules import Rule
+from tspec.resolve.program.types import PASSING
 from tspec.trace.model import Context, Finish, Ref
 
 

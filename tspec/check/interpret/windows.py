@@ -11,7 +11,7 @@ from dataclasses import replace
 from tspec.check.interpret.calls import calls_of
 from tspec.check.interpret.frames import Occurrence
 from tspec.check.interpret.timeline import Call, Moment, Timeline
-from tspec.resolve.rules import Duration, Window
+from tspec.resolve.program.rules import Duration, Window
 
 
 def occurrences(window: Window, line: Timeline) -> Iterator[Occurrence]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tspec.infer.frames import Claim, Frame
 from tspec.infer.survey import SeenEvent, Survey, fields_of
-from tspec.resolve.types import Optional
+from tspec.resolve.program.types import Optional
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tspec.infer.frames import EVERY, Claim, Frame
 from tspec.infer.survey import SeenKind, Survey
-from tspec.resolve.types import BOOL, TENSOR
+from tspec.resolve.program.types import BOOL, TENSOR
 
 CHANGERS = (
     "optimizer.step",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tspec.infer.frames import EVERY, Claim, Frame
 from tspec.infer.relations.change import subject_conditions
 from tspec.infer.survey import SeenKind, Survey
-from tspec.resolve.types import BOOL, FLOAT, INT, TENSOR
+from tspec.resolve.program.types import BOOL, FLOAT, INT, TENSOR
 
 PACE = ("fetch", "backward", "optimizer.step", "scheduler.step", "collective")
 """Events of which ranks that work together make equally many."""

@@ -9,7 +9,7 @@ from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.lint.rules.constant_comparison import compared
 from tspec.lint.rules.self_comparison import compares_itself
-from tspec.resolve.queries import conditions
+from tspec.resolve.program.queries import conditions
 
 
 def check(checked: Checked) -> Iterator[Found]:

@@ -8,10 +8,10 @@ from tspec.lint.checked import Checked
 from tspec.lint.conditions import left_out
 from tspec.lint.finding import Fix, Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve import rules
-from tspec.resolve.rules import Expr, Present, Rule
-from tspec.resolve.types import ListOf, Optional
-from tspec.resolve.walk import walk
+from tspec.resolve.program import rules
+from tspec.resolve.program.rules import Expr, Present, Rule
+from tspec.resolve.program.types import ListOf, Optional
+from tspec.resolve.program.walk import walk
 from tspec.source import Span
 
 

@@ -8,7 +8,7 @@ from tspec.diagnostics import did_you_mean
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve.rules import Axis
+from tspec.resolve.program.rules import Axis
 
 ALWAYS = frozenset({"world"})
 

@@ -8,8 +8,8 @@ from tspec.lint.checked import Checked
 from tspec.lint.conditions import bare, expressions, written
 from tspec.lint.finding import Edit, Fix, Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve import types
-from tspec.resolve.rules import Compare, Rule
+from tspec.resolve.program import types
+from tspec.resolve.program.rules import Compare, Rule
 from tspec.source import Source
 from tspec.syntax import nodes
 

@@ -8,8 +8,8 @@ from tspec.lint.bounds import INFINITY, Truth, bounds, truth
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve.rules import Compare, Constant, Expr, Rule
-from tspec.resolve.walk import walk
+from tspec.resolve.program.rules import Compare, Constant, Expr, Rule
+from tspec.resolve.program.walk import walk
 
 
 def compared(condition: Expr) -> Iterator[tuple[Compare, Truth]]:

@@ -9,7 +9,7 @@ from tspec.lint.checked import Checked
 from tspec.lint.conditions import left_out
 from tspec.lint.finding import Fix, Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve.rules import And, Expr, Or
+from tspec.resolve.program.rules import And, Expr, Or
 
 
 def check(checked: Checked) -> Iterator[Found]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Edit, Fix, Found
 from tspec.lint.rule import LintRule
-from tspec.resolve.files import Unit
+from tspec.resolve.modules.files import Unit
 from tspec.source import Source, Span
 from tspec.syntax import nodes
 

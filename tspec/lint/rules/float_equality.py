@@ -10,9 +10,9 @@ from tspec.builtin.functions import FUNCTIONS
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve import rules, types
-from tspec.resolve.rules import Compare, Expr
-from tspec.resolve.types import plain
+from tspec.resolve.program import rules, types
+from tspec.resolve.program.rules import Compare, Expr
+from tspec.resolve.program.types import plain
 
 
 def check(checked: Checked) -> Iterator[Found]:

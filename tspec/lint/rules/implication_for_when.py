@@ -8,7 +8,7 @@ from tspec.lint.checked import Checked
 from tspec.lint.conditions import bare
 from tspec.lint.finding import Edit, Fix, Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 from tspec.syntax import nodes
 
 

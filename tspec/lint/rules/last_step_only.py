@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve import types
-from tspec.resolve.rules import Field
-from tspec.resolve.types import item_of, plain
+from tspec.resolve.program import types
+from tspec.resolve.program.rules import Field
+from tspec.resolve.program.types import item_of, plain
 
 _OF_A_STEP = frozenset({"grad", "main_grad"})
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve.queries import of_each_member
-from tspec.resolve.rules import Ambient, Axis, Rule
+from tspec.resolve.program.queries import of_each_member
+from tspec.resolve.program.rules import Ambient, Axis, Rule
 
 _OWN_DATA = frozenset({"dp", "world"})
 """Groups of which each rank reads data of its own, and so has a loss of its own."""

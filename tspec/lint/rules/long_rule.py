@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve.rules import Rule
+from tspec.resolve.program.rules import Rule
 
 MOST_LINES = 10
 """Between the braces, without comments and without where a draft comes from."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve.rules import Constant, Function
+from tspec.resolve.program.rules import Constant, Function
 
 _EVERYTHING = re.compile(r"\^?(\.\*)*\$?")
 _NOTHING = re.compile(r".*(?<!\\)\$[^|)$].*|.*[^|(^\\\[]\^.*")

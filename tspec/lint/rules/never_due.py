@@ -10,9 +10,9 @@ from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.lint.rules.constant_comparison import compared
-from tspec.resolve import types
-from tspec.resolve.queries import conjuncts
-from tspec.resolve.rules import And, Rule
+from tspec.resolve.program import types
+from tspec.resolve.program.queries import conjuncts
+from tspec.resolve.program.rules import And, Rule
 
 MOST_PARTS = 8
 

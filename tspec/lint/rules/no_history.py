@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve.rules import Expr, Fold, Previous
+from tspec.resolve.program.rules import Expr, Fold, Previous
 
 
 def check(checked: Checked) -> Iterator[Found]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve.rules import Fold, Transpose
-from tspec.resolve.walk import parts
+from tspec.resolve.program.rules import Fold, Transpose
+from tspec.resolve.program.walk import parts
 
 
 def check(checked: Checked) -> Iterator[Found]:

@@ -8,8 +8,8 @@ from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.lint.steps import read
-from tspec.resolve import types
-from tspec.resolve.rules import And, Compare, Constant, Rule
+from tspec.resolve.program import types
+from tspec.resolve.program.rules import And, Compare, Constant, Rule
 
 _AFTER_THE_UPDATE = frozenset({"scheduler.step", "save"})
 

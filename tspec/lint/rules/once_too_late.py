@@ -8,9 +8,9 @@ from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.lint.steps import are_true_at, begins_in_the_first_step, of_the_step, read_step
-from tspec.resolve import types
-from tspec.resolve.queries import conjuncts
-from tspec.resolve.rules import And, Compare, Constant
+from tspec.resolve.program import types
+from tspec.resolve.program.queries import conjuncts
+from tspec.resolve.program.rules import And, Compare, Constant
 
 
 def check(checked: Checked) -> Iterator[Found]:

@@ -8,7 +8,7 @@ from tspec.lint.bounds import truth
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve.rules import Compare
+from tspec.resolve.program.rules import Compare
 
 
 def check(checked: Checked) -> Iterator[Found]:

@@ -11,9 +11,9 @@ from tspec.lint.leaves import leaves
 from tspec.lint.rule import LintRule
 from tspec.lint.rules.constant_comparison import compared
 from tspec.lint.rules.duplicate_condition import duplicates
-from tspec.resolve.queries import conditions
-from tspec.resolve.rules import Expr, Or, Rule
-from tspec.resolve.text import text
+from tspec.resolve.program.queries import conditions
+from tspec.resolve.program.rules import Expr, Or, Rule
+from tspec.resolve.program.text import text
 
 
 def check(checked: Checked) -> Iterator[Found]:

@@ -8,7 +8,7 @@ from tspec.diagnostics import Related
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found
 from tspec.lint.rule import LintRule
-from tspec.resolve.files import Unit
+from tspec.resolve.modules.files import Unit
 from tspec.syntax import nodes
 
 RULES_WITH_IT = 3

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve import types
-from tspec.resolve.rules import Arithmetic, Compare, Constant, Expr, Member, SameObject
-from tspec.resolve.types import plain
+from tspec.resolve.program import types
+from tspec.resolve.program.rules import Arithmetic, Compare, Constant, Expr, Member, SameObject
+from tspec.resolve.program.types import plain
 
 
 def check(checked: Checked) -> Iterator[Found]:

@@ -8,7 +8,7 @@ from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.lint.usage import visible
-from tspec.resolve.files import Unit
+from tspec.resolve.modules.files import Unit
 from tspec.syntax import nodes
 
 

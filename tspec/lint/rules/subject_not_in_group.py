@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
-from tspec.resolve.rules import Axis, For, Rule, Subjects
-from tspec.resolve.types import Entity
+from tspec.resolve.program.rules import Axis, For, Rule, Subjects
+from tspec.resolve.program.types import Entity
 
 _OF_LAYERS = frozenset({"parameter", "buffer", "state", "module"})
 _STAGES = "pp"

@@ -8,7 +8,7 @@ from tspec.lint.checked import Checked
 from tspec.lint.finding import Edit, Fix, Found
 from tspec.lint.rule import LintRule
 from tspec.lint.usage import read_names
-from tspec.resolve.files import Unit
+from tspec.resolve.modules.files import Unit
 from tspec.source import Span
 from tspec.syntax import nodes
 

@@ -8,7 +8,7 @@ from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.lint.usage import read_names
-from tspec.resolve.rules import Calls, Rule
+from tspec.resolve.program.rules import Calls, Rule
 from tspec.syntax import nodes
 
 

@@ -8,7 +8,7 @@ from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.responses import strength
 from tspec.lint.rule import LintRule
-from tspec.resolve.rules import Response
+from tspec.resolve.program.rules import Response
 
 
 def check(checked: Checked) -> Iterator[Found]:

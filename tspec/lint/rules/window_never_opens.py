@@ -8,8 +8,8 @@ from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.lint.steps import may_be_due, read_step
-from tspec.resolve import types
-from tspec.resolve.rules import And, Constant, Function
+from tspec.resolve.program import types
+from tspec.resolve.program.rules import And, Constant, Function
 from tspec.source import Span
 from tspec.syntax import nodes
 

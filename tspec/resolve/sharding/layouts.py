@@ -9,13 +9,13 @@ from math import prod
 from typing import get_args
 
 from tspec.diagnostics import Related, did_you_mean
-from tspec.resolve import types
+from tspec.resolve.expressions.over_settings import setting_names, strays, typed_condition
 from tspec.resolve.findings import Findings
-from tspec.resolve.over_settings import setting_names, strays, typed_condition
-from tspec.resolve.reporter import Reporter
-from tspec.resolve.rules import Expr
-from tspec.resolve.scope import Scope
-from tspec.resolve.sharding.values import (
+from tspec.resolve.names.reporter import Reporter
+from tspec.resolve.names.scope import Scope
+from tspec.resolve.program import types
+from tspec.resolve.program.rules import Expr
+from tspec.resolve.program.sharding import (
     Dimension,
     DimsDeclaration,
     Flat,

@@ -7,11 +7,11 @@ from fractions import Fraction
 from math import prod
 
 from tspec.diagnostics import Related, did_you_mean
+from tspec.resolve.expressions.place import Refused
 from tspec.resolve.findings import Findings
-from tspec.resolve.place import Refused
-from tspec.resolve.reporter import Reporter
-from tspec.resolve.scope import Scope
-from tspec.resolve.sharding.values import Axes, DimsDeclaration, MeshDeclaration
+from tspec.resolve.names.reporter import Reporter
+from tspec.resolve.names.scope import Scope
+from tspec.resolve.program.sharding import Axes, DimsDeclaration, MeshDeclaration
 from tspec.syntax import nodes
 
 

@@ -6,30 +6,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeVar, get_args
 
 from tspec.diagnostics import Related, did_you_mean
-from tspec.resolve import types
-from tspec.resolve.findings import Findings
-from tspec.resolve.over_settings import (
+from tspec.resolve.expressions.over_settings import (
     constant,
     is_word,
     setting_names,
     strays,
     typed_condition,
 )
-from tspec.resolve.reporter import Reporter
-from tspec.resolve.rules import Constant, Expr
-from tspec.resolve.scope import Scope
-from tspec.resolve.sharding.values import LayoutDeclaration
-from tspec.resolve.trials.runs import check_words, listed, lower_length
-from tspec.resolve.trials.tolerances import lower_tolerance
-from tspec.resolve.trials.values import (
+from tspec.resolve.findings import Findings
+from tspec.resolve.names.reporter import Reporter
+from tspec.resolve.names.scope import Scope
+from tspec.resolve.names.type_names import comparable, words_of
+from tspec.resolve.program import types
+from tspec.resolve.program.rules import Constant, Expr
+from tspec.resolve.program.sharding import LayoutDeclaration
+from tspec.resolve.program.trials import (
     EquivalenceDeclaration,
     Generated,
     Recorded,
     Setting,
     Sweep,
 )
-from tspec.resolve.type_names import comparable, words_of
-from tspec.resolve.types import Type
+from tspec.resolve.program.types import Type
+from tspec.resolve.trials.runs import check_words, listed, lower_length
+from tspec.resolve.trials.tolerances import lower_tolerance
 from tspec.syntax import nodes
 
 SETTINGS: Mapping[str, Type] = {

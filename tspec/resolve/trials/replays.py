@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from tspec.diagnostics import did_you_mean
-from tspec.resolve.expressions import lower
+from tspec.resolve.expressions.lower import lower
+from tspec.resolve.expressions.operators import condition
+from tspec.resolve.expressions.place import Place, Refused
 from tspec.resolve.findings import Findings
-from tspec.resolve.operators import condition
-from tspec.resolve.place import Place, Refused
-from tspec.resolve.reporter import Reporter
-from tspec.resolve.rules import Expr, Window
-from tspec.resolve.scope import Scope
+from tspec.resolve.names.reporter import Reporter
+from tspec.resolve.names.scope import Scope
+from tspec.resolve.program.rules import Expr, Window
+from tspec.resolve.program.trials import ReplayDeclaration, Same
 from tspec.resolve.trials.runs import check_words, listed, lower_length
-from tspec.resolve.trials.values import ReplayDeclaration, Same
 from tspec.syntax import nodes
 
 FIXED = ("rng", "kernels", "workers", "batch")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tspec.diagnostics import did_you_mean
-from tspec.resolve.reporter import Reporter
-from tspec.resolve.trials.values import Length
+from tspec.resolve.names.reporter import Reporter
+from tspec.resolve.program.trials import Length
 from tspec.syntax import nodes
 
 

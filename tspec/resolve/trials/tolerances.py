@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Literal
 
 from tspec.diagnostics import did_you_mean
-from tspec.resolve.reporter import Reporter
-from tspec.resolve.trials.runs import listed
-from tspec.resolve.trials.values import (
+from tspec.resolve.names.reporter import Reporter
+from tspec.resolve.names.type_names import DTYPES
+from tspec.resolve.program.trials import (
     Absolute,
     Combined,
     Noise,
@@ -17,7 +17,7 @@ from tspec.resolve.trials.values import (
     Tolerance,
     Ulp,
 )
-from tspec.resolve.type_names import DTYPES
+from tspec.resolve.trials.runs import listed
 from tspec.syntax import nodes
 
 _TOLERANCES: Mapping[str, tuple[int, tuple[str, ...]]] = {

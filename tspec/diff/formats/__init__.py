@@ -1,0 +1,1 @@
+"""Changes in words: for the terminal, a pull request, and programs."""

@@ -1,0 +1,104 @@
+"""Changes as a comment on a pull request: a short table, then what can be unfolded.
+
+Names and texts of a spec are written so that no reader of CommonMark or GitHub's tables takes them
+for markup: as code, of which the fence is longer than any run of backticks in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tspec.diff.changes import Change, Changes
+from tspec.diff.formats.words import meaning, summary, title
+from tspec.diff.witness.witness import Witness
+from tspec.printable import fenced, longest_run, visible
+
+MARKS = {
+    "removed": "🔴", "loosened": "🔴", "incomparable": "🟠", "unknown": "🟠", "changed": "🟠",
+    "tightened": "🟢", "added": "🟢", "renamed": "⚪", "draft accepted": "🟢", "equivalent": "⚪",
+}  # fmt: skip
+"""What a reviewer has to look at is seen before it is read."""
+
+_MARKUP = re.compile(r"[!-/:-@\[-`{-~]")
+"""ASCII punctuation, each of which may be written as its number."""
+
+
+def as_markdown(found: Changes) -> str:
+    """The whole comment."""
+    lines = [f"### Rules: {summary(found)}", ""]
+    if found.changes:
+        lines += ["| | rule | change | where the versions differ |", "|---|---|---|---|"]
+        lines += [_row(each) for each in found.changes]
+        lines.append("")
+    for each in found.changes:
+        lines += _details(each)
+    return "\n".join(lines)
+
+
+def _row(change: Change) -> str:
+    shown = "<br>".join(_cell(each.line) for each in change.witnesses)
+    shown = shown or "<br>".join(map(_cell, change.notes)) or meaning(change)
+    return f"| {MARKS[change.change]} | {_cell(title(change))} | {change.change} | {shown} |"
+
+
+def _details(change: Change) -> Iterator[str]:
+    yield "<details>"
+    yield f"<summary>{change.change}: <code>{_html(title(change))}</code></summary>"
+    yield ""
+    yield f"{meaning(change).capitalize()}."
+    yield ""
+    for part in change.parts:
+        yield f"- {part.part}: **{part.change}**"
+    for witness in change.witnesses:
+        yield f"- {_said(witness)}"
+    if change.parts or change.witnesses:
+        yield ""
+    yield fenced("\n".join(_diff(change)), "diff")
+    yield "</details>"
+    yield ""
+
+
+def _said(witness: Witness) -> str:
+    given = ", ".join(_code(each) for each in witness.given)
+    return (
+        f"for example {_code(witness.line)}{f', where {given} is taken as given' if given else ''}"
+    )
+
+
+def _diff(change: Change) -> Iterator[str]:
+    """Both texts as a patch of the whole declaration."""
+    import difflib
+
+    old = change.old.text.split("\n") if change.old else []
+    new = change.new.text.split("\n") if change.new else []
+    if change.old:
+        yield f"--- {change.old.where}"
+    if change.new:
+        yield f"+++ {change.new.where}"
+    for line in difflib.ndiff(old, new):
+        if not line.startswith("?"):
+            yield f"{line[0]}{line[2:]}".rstrip()
+
+
+def _code(text: str) -> str:
+    """Code within a line. A blank keeps backticks at its ends apart from the fence."""
+    text = visible(text)
+    fence = "`" * (longest_run(text) + 1)
+    blank = " " if text.startswith(("`", " ")) or text.endswith(("`", " ")) else ""
+    return f"{fence}{blank}{text}{blank}{fence}" if text.strip() else f"<code>{text}</code>"
+
+
+def _cell(text: str) -> str:
+    """Code in a cell of a table, which a bar would end even within backticks."""
+    return f"<code>{_text(text)}</code>" if "|" in text else _code(text)
+
+
+def _text(text: str) -> str:
+    """Text in an element `code` within a line, in which GitHub looks for neither users nor links."""
+    return _MARKUP.sub(lambda sign: f"&#{ord(sign.group())};", visible(text))
+
+
+def _html(text: str) -> str:
+    """Text in a block of HTML, in which nothing is Markdown."""
+    return visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,1 @@
+"""The two sides of a comparison, and where they are read from."""

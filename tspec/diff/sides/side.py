@@ -1,0 +1,90 @@
+"""One side of a comparison: a program that was loaded by itself, and what its files are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tspec.diagnostics import Diagnostic, render
+from tspec.diff.changes import Written
+from tspec.resolve import load
+from tspec.resolve.modules.files import Unit
+from tspec.resolve.program.rules import Program, Vocabulary
+from tspec.source import Source, Span
+from tspec.syntax import nodes
+from tspec.syntax.format_declarations import declaration
+from tspec.syntax.printer import render as printed
+
+WIDTH = 100
+NOTHING = Program((), Vocabulary((), (), (), ()))
+
+
+def declared(node: nodes.Node) -> str:
+    """A declaration in canonical form, without what documents it."""
+    return printed(declaration(node), WIDTH)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A program with the names under which its files are shown."""
+
+    name: str
+    program: Program = NOTHING
+    units: tuple[Unit, ...] = ()
+    shown: Mapping[str, str] = field(default_factory=dict)
+    """Path prefix -> what stands for it, where files lie in a folder that is soon gone."""
+
+    def written(self, node: nodes.Node, source: Source, span: Span) -> Written:
+        """A declaration's canonical text and place."""
+        return Written(declared(node), self.path(source.path), source.position(span.start).line)
+
+    def path(self, path: str) -> str:
+        """A file as a person knows it."""
+        for prefix, instead in self.shown.items():
+            if path.startswith(prefix):
+                return instead + path[len(prefix) :]
+        return path
+
+
+class Unreadable(Exception):
+    """A side that does not load: all that is wrong with it, as it is to be printed."""
+
+    def __init__(self, side: Side, diagnostics: tuple[Diagnostic, ...]) -> None:
+        super().__init__(side.name)
+        self.side = side
+        self.diagnostics = diagnostics
+
+    @property
+    def files(self) -> frozenset[str]:
+        """The files with errors, as they were read."""
+        return frozenset(d.source.path for d in self.diagnostics if d.severity == "error")
+
+    @property
+    def rendered(self) -> str:
+        """The diagnostics, with files as they are shown."""
+        errors = sum(d.severity == "error" for d in self.diagnostics)
+        texts = [render(replace(d, source=_renamed(d.source, self.side))) for d in self.diagnostics]
+        what = f"{errors} error{'' if errors == 1 else 's'}"
+        return "\n\n".join([*texts, f"tspec: {what} on the side `{self.side.name}`"])
+
+
+def _renamed(source: Source, side: Side) -> Source:
+    return Source(side.path(source.path), source.text)
+
+
+def load_side(
+    name: str,
+    paths: Sequence[Path],
+    *,
+    project: Path | None = None,
+    shown: Mapping[str, str] | None = None,
+) -> Side:
+    """Load one side, its modules, `let`s and events among themselves. Raises Unreadable."""
+    side = Side(name, shown=dict(shown or {}))
+    if not paths:
+        return side
+    loaded = load(paths, project=project)
+    if loaded.program is None:
+        raise Unreadable(side, loaded.diagnostics)
+    return replace(side, program=loaded.program, units=loaded.units)

@@ -1,0 +1,1 @@
+"""How two versions of a rule are related, and the job that shows a difference."""

@@ -1,0 +1,199 @@
+"""How the situations that two rules call violated lie to each other: proved by z3, shown by the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Literal
+
+from tspec.check.interpret.expressions import evaluate
+from tspec.check.interpret.frames import Frame
+from tspec.diff.witness.scene import earlier_windows
+from tspec.diff.witness.simpler import is_odd, plain_situations, simpler_situations
+from tspec.diff.witness.witness import Seen, Witness, play, unstaged
+from tspec.logic.situations import Read, Side, Situation
+from tspec.logic.violations import Pair
+from tspec.resolve.program import rules
+from tspec.resolve.program.queries import conditions
+from tspec.resolve.program.rules import Expr, Rule, Vocabulary
+from tspec.resolve.program.walk import walk
+from tspec.trace.model import Missing
+
+Relation = Literal["equivalent", "tightened", "loosened", "incomparable", "unknown"]
+
+WORK = 400
+"""Windows that the interpreter decides in search of rounder numbers."""
+
+TRIES = 3
+"""Situations of z3 that turn out not to be before sums are taken as IEEE computes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """`relation`, with a situation for each direction in which the rules differ.
+
+    `bound` says what was proved where the relation is unknown.
+    """
+
+    relation: Relation
+    witnesses: tuple[Witness, ...] = ()
+    bound: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Direction:
+    """Whether something is violated for one rule only; None where that is not known."""
+
+    differs: bool | None
+    witness: Witness | None = None
+
+
+def relate(old: Rule, new: Rule, vocabulary: Vocabulary, *, shown: bool = True) -> Related:
+    """Compare the situations that two rules call violated. `shown`: witnesses are to be read."""
+    pairs = _Pairs(old, new, vocabulary)
+    gained = _only("new", pairs, shown)
+    lost = _only("old", pairs, shown)
+    found = tuple(each.witness for each in (gained, lost) if each.witness is not None)
+    if gained.differs is False and lost.differs is False:
+        return Related("equivalent")
+    if gained.differs and lost.differs is False:
+        return Related("tightened", found)
+    if lost.differs and gained.differs is False:
+        return Related("loosened", found)
+    if gained.differs and lost.differs:
+        return Related("incomparable", found)
+    return Related("unknown", found, _bound(gained, lost))
+
+
+def _bound(gained: _Direction, lost: _Direction) -> str:
+    if lost.differs is False:
+        return "all that was violated still is"
+    if gained.differs is False:
+        return "nothing is violated that was not"
+    if gained.differs:
+        return "something is violated that was not"
+    if lost.differs:
+        return "something that was violated no longer is"
+    return ""
+
+
+class _Pairs:
+    """The questions about two rules, with sums left open and as IEEE has them; made when asked."""
+
+    def __init__(self, old: Rule, new: Rule, vocabulary: Vocabulary) -> None:
+        self._of = (old, new, vocabulary)
+
+    @cached_property
+    def open(self) -> Pair:
+        """Sums and products of floats may be anything that keeps the order."""
+        return Pair(*self._of)
+
+    @cached_property
+    def exact(self) -> Pair:
+        """Sums and products bit by bit."""
+        return Pair(*self._of, exact=True)
+
+
+def _only(side: Side, pairs: _Pairs, shown: bool) -> _Direction:
+    """What is violated for this side's rule only, first with sums left open, then as IEEE has them."""
+    unsure: Witness | None = None
+    for exact in (False, True):
+        pair = pairs.exact if exact else pairs.open
+        left_out = False
+        last: Situation | None = None
+        for number in range(1 if exact else TRIES):
+            found = pair.only(side)
+            if found.answer == "no":
+                # Without the situations that no job was found for, it proves nothing.
+                if left_out:
+                    break
+                return _Direction(False)
+            if found.situation is None:
+                break
+            seen = play(pair, side, found.situation, anywhere=True)
+            if seen is not None and seen.witness.confirmed:
+                witness = _simplest(pair, side, found.situation, seen) if shown else seen.witness
+                return _Direction(True, witness)
+            by_plain_numbers = None
+            if not exact and not number:
+                by_plain_numbers = _with_plain_numbers(pair, side, found.situation)
+            if by_plain_numbers is not None:
+                return _Direction(True, _simplest(pair, side, *by_plain_numbers))
+            if seen is None:
+                unsure = unsure or unstaged(found.situation, side)
+            else:
+                _learn(pair, side, seen.frames)
+            if seen is None or found.situation == last:
+                left_out = pair.rule_out(found.situation, side)
+                if not left_out:
+                    break
+            last = found.situation
+        if not pair.open:
+            break
+    return _Direction(None, unsure)
+
+
+def _with_plain_numbers(
+    pair: Pair, side: Side, situation: Situation
+) -> tuple[Situation, Seen] | None:
+    """The same situation with small numbers, one of which may tell the rules apart."""
+    windows = 1 + earlier_windows(tuple(pair.rules.values()))
+    for candidate in islice(plain_situations(pair, situation), 3 * WORK // windows):
+        seen = play(pair, side, candidate)
+        if seen is not None and seen.witness.confirmed:
+            return candidate, seen
+    return None
+
+
+def _simplest(pair: Pair, side: Side, situation: Situation, seen: Seen) -> Witness:
+    """The same with rounder numbers, as long as the interpreter tells the rules apart."""
+    best, shown = situation, seen
+    windows = 1 + earlier_windows(tuple(pair.rules.values()))
+    for change in islice(simpler_situations(pair, situation), WORK // windows):
+        candidate = change(best)
+        if candidate is None:
+            continue
+        again = play(pair, side, candidate, anywhere=not seen.last)
+        if (
+            again is not None
+            and again.witness.confirmed
+            and not (len(again.witness.given) > len(shown.witness.given))
+        ):
+            best, shown = candidate, again
+    if any(is_odd(value) for value in best.reads.values()):
+        # Numbers that hang together are changed together.
+        plain = _with_plain_numbers(pair, side, best)
+        if plain is not None and len(plain[1].witness.line) < len(shown.witness.line):
+            return plain[1].witness
+    return shown.witness
+
+
+def _learn(pair: Pair, side: Side, frames: Sequence[Frame]) -> None:
+    """Tell z3 what sums and products of these values really are."""
+    for member, frame in enumerate(frames):
+        for each, rule in pair.rules.items():
+            for expr in _reckoned(rule):
+                for start in (False, True):
+                    operands = _operands(expr)
+                    moved = Frame(frame.local, frame.instance, start=start)
+                    values = [evaluate(operand, moved) for operand in operands]
+                    result = evaluate(expr, moved)
+                    if any(isinstance(value, Missing) for value in (*values, result)):
+                        continue
+                    told = list(zip(operands, values, strict=True))
+                    pair.learn(Read(expr, start, member, each), told, result)  # type: ignore[arg-type]
+
+
+def _reckoned(rule: Rule) -> Iterator[Expr]:
+    for condition in conditions(rule):
+        for part in walk(condition):
+            if isinstance(part, rules.Arithmetic | rules.Function):
+                yield part
+
+
+def _operands(expr: Expr) -> tuple[Expr, ...]:
+    if isinstance(expr, rules.Arithmetic):
+        return (expr.left, expr.right)
+    return expr.arguments if isinstance(expr, rules.Function) else ()

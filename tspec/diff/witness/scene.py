@@ -1,0 +1,285 @@
+"""A stage as a trace: the records that ranks would write if things stood so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tspec.diff.witness.stage import At, Draft, InnerCall, Put, Stage, Subject, settled
+from tspec.resolve.program import rules
+from tspec.resolve.program.rules import Rule
+from tspec.resolve.program.types import PASSING
+from tspec.resolve.program.walk import Part, children
+from tspec.trace.model import (
+    Begin,
+    Boundary,
+    Context,
+    End,
+    Finish,
+    Phase,
+    Record,
+    Sample,
+    Stream,
+    Trace,
+)
+
+OF_CONTEXT = frozenset({"step", "epoch", "microbatch", "phase", "rank"})
+
+
+def trace_of(stage: Stage, returns: Sequence[bool], instant: bool) -> Trace:
+    """The job of a stage.
+
+    `returns`: whether the last window has an end, for each member. `instant`: it is read before its call.
+    """
+    streams = tuple(_Rank(stage, rank, instant).stream(ends) for rank, ends in enumerate(returns))
+    only = stage.context.get(At(0, 0, False), {}).get("rank")
+    if stage.members == 1 and isinstance(only, int) and 0 < only < 64:
+        return Trace((replace(streams[0], rank=only),), only + 1)
+    return Trace(streams, stage.members)
+
+
+@dataclass(slots=True)
+class _Rank:
+    """Writes one rank's records."""
+
+    stage: Stage
+    rank: int
+    instant: bool
+    seq: int = 0
+    calls: int = 0
+    context: Context = field(default_factory=Context)
+    records: list[Record] = field(default_factory=list)
+
+    def stream(self, returns: bool) -> Stream:
+        """Everything there is first, then window after window."""
+        stage = self.stage
+        self.seq = 1
+        first = At(self.rank, -stage.earlier)
+        self.context = self._context(replace(first, start=True))
+        self._groups()
+        self._sample("context", "", {})
+        for kind, name in stage.subjects:
+            if kind not in PASSING:
+                self._sample(kind, name, {})
+        if stage.rule.window.span == "run":
+            self._state(replace(first, start=True))
+        epoch = None
+        for window in range(-stage.earlier, 1):
+            at = At(self.rank, window)
+            self.context = self._context(replace(at, start=True))
+            turned, epoch = epoch != self.context.epoch, self.context.epoch
+            self._open(at, turned)
+            self._window(at, returns or window < 0)
+        if returns:
+            self.seq += 1
+            self.records.append(Finish(self.seq, self.context))
+        return Stream(self.rank, tuple(self.records))
+
+    def _groups(self) -> None:
+        everyone = tuple(range(self.stage.members))
+        for clause in self.stage.rule.across:
+            if isinstance(clause, rules.Axis):
+                self._sample("group", clause.name, {"ranks": everyone})
+
+    def _open(self, at: At, new_epoch: bool) -> None:
+        """The spans that open, the rule's own with what stands at its start."""
+        step, epoch = self.context.step, self.context.epoch
+        spans = [("step", step), ("epoch", epoch), ("microbatch", self.context.microbatch)]
+        own = self.stage.rule.window.span
+        if own == "epoch":  # It closes where the next opens, and reads what was last written.
+            spans = [spans[1], spans[0], spans[2]]
+        for span, index in spans:
+            if span != "epoch" or new_epoch:
+                self.seq += 1
+                self.records.append(Boundary(self.seq, self.context, span, index))  # type: ignore[arg-type]
+            if span == own:
+                self._state(replace(at, start=True))
+
+    def _window(self, at: At, returns: bool) -> None:
+        """One window: the calls in it, and what stands at its end; of a call, also at its start."""
+        kind = self.stage.rule.window.kind
+        start, end = replace(at, start=True), at
+        if kind == "each":
+            self._inner(at)
+            self._turn(end)
+            return
+        if kind in ("before", "after"):  # Their windows are the step so far.
+            self._inner(at)
+        if self.instant:
+            self._turn(end)
+        else:
+            self.seq += 1
+            self._state(start)
+        number = self._begin(at)
+        if kind in ("during", "calls"):
+            self._inner(at, number)
+        if not self.instant:
+            self._turn(end)
+        if returns:
+            self._end(number, at)
+
+    def _turn(self, at: At) -> None:
+        """What stands at the end of the window, in its context."""
+        self.seq += 1
+        self.context = self._context(at)
+        self._state(at)
+
+    def _sample(self, kind: str, subject: str, fields: Mapping[str, Any]) -> None:
+        self.records.append(Sample(self.seq, self.context, kind, subject, dict(fields)))
+
+    # --- what stands ----------------------------------------------------------------------------
+
+    def _state(self, at: At) -> None:
+        context = {k: v for k, v in self._of_context(at).items() if k not in OF_CONTEXT}
+        self._sample("context", "", context)
+        for subject in self.stage.subjects:
+            self._subject(subject, at)
+
+    def _subject(self, subject: Subject, at: At) -> None:
+        kind, name = subject
+        fields = settled(self._fields(subject, at))
+        if kind not in PASSING:
+            self._sample(kind, name, fields)
+        elif at.start == (self.stage.rule.window.kind == "each"):
+            own = name if at.window == 0 else f"{name}{at.window}"
+            self._sample(kind, own, fields)
+
+    def _fields(self, subject: Subject, at: At) -> Mapping[str, Put]:
+        """What was put there; of earlier windows, what was not is as in the last one."""
+        own = self.stage.state.get(at, {}).get(subject, {})
+        if at.window == 0:
+            return own
+        last = self.stage.state.get(replace(at, window=0), {}).get(subject, {})
+        return _over(last, own)
+
+    def _of_context(self, at: At) -> Mapping[str, Any]:
+        last = self.stage.context.get(replace(at, window=0), {})
+        return {**last, **self.stage.context.get(at, {})}
+
+    def _context(self, at: At) -> Context:
+        """Step, epoch, microbatch and phase there; windows before are a stride earlier each."""
+        put = self.stage.context.get(at, {})
+        last = {
+            **self.stage.context.get(replace(at, window=0, start=not at.start), {}),
+            **self.stage.context.get(replace(at, window=0), {}),
+        }
+        every = self.stage.rule.window.every
+        unit = self.stage.rule.window.span or (every.unit if every is not None else "step")
+        stride = self.stage.stride
+
+        def number(name: str, default: int) -> int:
+            if isinstance(put.get(name), int):
+                return int(put[name])
+            whole = int(last.get(name, default))
+            moves = name == unit or (name == "step" and unit != "epoch")
+            return max(0, whole + at.window * (stride if name == unit else 1)) if moves else whole
+
+        phase: Phase = "eval" if put.get("phase", last.get("phase")) == "eval" else "train"
+        first = (self.stage.earlier + 1) * (stride if unit == "step" else 1)
+        epoch = self.stage.earlier * stride if unit == "epoch" else 0
+        return Context(
+            number("step", first), number("epoch", epoch), number("microbatch", 0), phase
+        )
+
+    # --- calls ----------------------------------------------------------------------------------
+
+    def _begin(self, at: At) -> int:
+        event = self.stage.rule.window.event
+        assert event is not None
+        return self._call(event.events[0], self._call_fields(at), None)
+
+    def _call_fields(self, at: At) -> dict[str, Put]:
+        last = self.stage.call.get((at.rank, 0), {})
+        fields = _over(last, self.stage.call.get((at.rank, at.window), {}))
+        for clause in self.stage.rule.across:
+            if isinstance(clause, rules.GroupField) and isinstance(clause.value, rules.Field):
+                fields.setdefault(clause.value.name, tuple(range(self.stage.members)))
+        return fields
+
+    def _call(self, event: str, fields: Mapping[str, Put], parent: int | None) -> int:
+        self.seq += 1
+        self.calls += 1
+        late = self._results(event)
+        early = {name: value for name, value in settled(fields).items() if name not in late}
+        self.records.append(
+            Begin(self.seq, self.context, self.calls, parent, event, self._callable(event), early)
+        )
+        return self.calls
+
+    def _end(self, number: int, at: At) -> None:
+        event = self.stage.rule.window.event
+        assert event is not None
+        self._return(number, event.events[0], self._call_fields(at))
+
+    def _return(self, number: int, event: str, fields: Mapping[str, Put]) -> None:
+        self.seq += 1
+        late = self._results(event)
+        found = {name: value for name, value in settled(fields).items() if name in late}
+        self.records.append(End(self.seq, self.context, number, found))
+
+    def _inner(self, at: At, parent: int | None = None) -> None:
+        last = self.stage.inner.get((at.rank, 0), [])
+        calls: list[InnerCall] = self.stage.inner.get((at.rank, at.window), last)
+        for call in calls:
+            number = self._call(call.event, call.fields, parent)
+            self._return(number, call.event, call.fields)
+
+    def _results(self, event: str) -> frozenset[str]:
+        """The fields that need what the call returned."""
+        declared = self.stage.vocabulary.event(event)
+        fields = declared.fields if declared is not None else ()
+        return frozenset(each.name for each in fields if each.reads_result)
+
+    def _callable(self, event: str) -> str:
+        declared = self.stage.vocabulary.event(event)
+        return declared.callables[0] if declared is not None and declared.callables else event
+
+
+def _over(last: Mapping[str, Put], own: Mapping[str, Put]) -> dict[str, Put]:
+    """What was put, over what stands in the last window; features of tensors one by one."""
+    found = dict(last)
+    for name, value in own.items():
+        below = found.get(name)
+        if isinstance(value, Draft) and isinstance(below, Draft):
+            value = _merged(below, value)
+        if isinstance(value, tuple) and isinstance(below, tuple) and len(value) == len(below):
+            pairs = zip(below, value, strict=True)
+            value = tuple(
+                _merged(one, other)
+                if isinstance(one, Draft) and isinstance(other, Draft)
+                else other
+                for one, other in pairs
+            )
+        found[name] = value
+    return found
+
+
+def _merged(below: Draft, above: Draft) -> Draft:
+    return Draft({**below.features, **above.features})
+
+
+MOST_WINDOWS = 130
+
+
+def earlier_windows(rules_: tuple[Rule, ...]) -> int:
+    """How many windows before the last one the rules look back to; at most MOST_WINDOWS."""
+    conditions = [
+        condition
+        for rule in rules_
+        for condition in (rule.when, getattr(rule.expect, "condition", None))
+        if condition is not None
+    ]
+    return min(max(map(_looked_back, conditions), default=0), MOST_WINDOWS)
+
+
+def _looked_back(part: Part) -> int:
+    below = max(map(_looked_back, children(part)), default=0)
+    match part:
+        case rules.Previous():
+            return below + 1
+        case rules.First():
+            return max(below, 1)
+        case rules.Fold(over=over) if over is not None:
+            return below + over.count
+    return below

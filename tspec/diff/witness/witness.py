@@ -1,0 +1,307 @@
+"""A situation in which two rules decide differently, shown by running the reference interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+
+from tspec.check.evidence import show
+from tspec.check.interpret.decide import decide
+from tspec.check.interpret.expressions import evaluate
+from tspec.check.interpret.frames import Frame, Grouped
+from tspec.check.interpret.instances import Job, instances
+from tspec.check.interpret.timeline import Call, Timeline
+from tspec.diff.witness.casting import Casting
+from tspec.diff.witness.scene import MOST_WINDOWS, earlier_windows, trace_of
+from tspec.diff.witness.stage import CannotStage, Stage
+from tspec.diff.witness.standing_in import standing_in
+from tspec.logic.situations import Read, Side, Situation
+from tspec.logic.values import Something, Thing
+from tspec.logic.violations import Pair
+from tspec.resolve.program import rules, types
+from tspec.resolve.program.rules import Rule
+from tspec.resolve.program.text import claim_text, text
+from tspec.resolve.program.types import plain
+from tspec.resolve.program.walk import walk
+from tspec.trace.model import Missing, Ref, Tensor, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """One situation: what is read in it, and what the two rules say of it.
+
+    `given`: reads that were taken as given, since no small job was found that has them.
+    """
+
+    values: tuple[tuple[str, str], ...]
+    old: str
+    new: str
+    confirmed: bool
+    given: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """`step = 3, loss = 7.0: old holds, new violated`."""
+        shown = ", ".join(f"{name} = {value}" for name, value in self.values) or "always"
+        line = f"{shown}: old {self.old}, new {self.new}"
+        return line if self.confirmed else f"{line} (not confirmed)"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the interpreter made of a scene."""
+
+    witness: Witness
+    frames: tuple[Frame, ...]
+    last: bool
+    """It was the last window that told the rules apart, for which the scene was made."""
+
+
+def play(pair: Pair, side: Side, situation: Situation, *, anywhere: bool = False) -> Seen | None:
+    """Stage a situation and let the interpreter decide both rules; None where it cannot be staged."""
+    old, new = pair.rules["old"], pair.rules["new"]
+    staged = _staged(pair, side, situation)
+    if staged is None:
+        return None
+    (old, new), trace, given = staged
+    found = _told_apart(pair, (old, new), trace, side, anywhere)
+    if found is None:
+        return None
+    other: Side = "new" if side == "old" else "old"
+    confirmed = found.said[side] == "violated" and found.said[other] != "violated"
+    confirmed = confirmed and _independent(given, situation)
+    names = tuple(dict.fromkeys(text(each.expr) for each in given))
+    values = _values(pair, situation, found.frames, side, names)
+    witness = Witness(values, found.said["old"], found.said["new"], confirmed, names)
+    return Seen(witness, found.frames[side], found.last)
+
+
+def _independent(taken: Sequence[Read], situation: Situation) -> bool:
+    """Whether what is taken as given is read from nothing that is read besides."""
+    below = [
+        {part for part in walk(read.expr) if isinstance(part, rules.Ambient | rules.Field)}
+        for read in situation.reads
+        if read not in taken and not isinstance(situation.reads[read], Thing | Something)
+    ]
+    return not any(
+        part in other
+        for read in taken
+        for part in walk(read.expr)
+        for other in below
+        if not isinstance(part, rules.Variable)
+    )
+
+
+def _staged(
+    pair: Pair, side: Side, situation: Situation
+) -> tuple[tuple[Rule, Rule], Trace, Sequence[Read]] | None:
+    old, new = pair.rules["old"], pair.rules["new"]
+    both = (old, new)
+    taken: list[Read] = []
+    for _ in range(2):
+        stage, counts = _stage(pair, side)
+        try:
+            casting = Casting(stage, situation, counts)
+            left = [read for read in casting.put_all() if read not in taken]
+        except CannotStage:
+            return None
+        if not left:
+            kinds = {rule.window.kind for rule in pair.rules.values()}
+            instant = kinds == {"before"}
+            for read in taken:
+                casting.stand_in(read)
+            return both, trace_of(stage, situation.returns, instant), taken
+        taken += left
+        both = tuple(standing_in(rule, taken) for rule in both)  # type: ignore[assignment]
+    return None
+
+
+def _stage(pair: Pair, side: Side) -> tuple[Stage, Mapping[Side | None, int]]:
+    """An empty stage, with as many windows before as the rules look back to."""
+    other: Side = "new" if side == "old" else "old"
+    own = pair.rules[side]
+    earlier = earlier_windows((pair.rules["old"], pair.rules["new"]))
+    counts: dict[Side | None, int] = {}
+    strides = {
+        each: rule.window.every.count if rule.window.every is not None else 1
+        for each, rule in pair.rules.items()
+    }
+    stride = gcd(*strides.values()) if pair.comparable else strides[side]
+    if earlier and pair.comparable:
+        counts.update({each: count // stride for each, count in strides.items()})
+        earlier *= max(count for count in counts.values())
+    if pair.rules[other].window.once and not own.window.once:
+        earlier = max(earlier, strides[side] // stride)
+    if own.window.span == "run":
+        earlier = 0
+    return Stage(own, pair.vocabulary, pair.members, min(earlier, 2 * MOST_WINDOWS), stride), counts
+
+
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """What both rules say of one instance, and where each of them reads it."""
+
+    frames: Mapping[Side, tuple[Frame, ...]]
+    said: Mapping[Side, str]
+    last: bool
+    """It is the last one, for which the scene was made."""
+
+
+def _told_apart(
+    pair: Pair, both: tuple[Rule, Rule], trace: Trace, side: Side, anywhere: bool
+) -> _Apart | None:
+    """The last instance that this side's rule alone calls violated; else its last one.
+
+    `anywhere`: earlier ones are looked at too, which have less before them.
+    """
+    other: Side = "new" if side == "old" else "old"
+    rules_ = {"old": both[0], "new": both[1]}
+    found = {each: _instances(rule, trace) for each, rule in rules_.items()}
+    best: _Apart | None = None
+    told = False
+    last = max((instance.key.at for instance in found[side]), default=(0, 0))
+    for instance in found[side]:
+        if not anywhere and instance.key.at != last:
+            continue
+        said = _said(rules_[side], instance)
+        there: Grouped | None = None
+        if pair.comparable:
+            there = _matching(instance, found[other])
+            beside = "not looked at" if there is None else _said(rules_[other], there)
+        elif pair.other_windows:
+            beside = "looks at other windows"
+        else:
+            of_all = [_said(rules_[other], each) for each in found[other]]
+            beside = "violated" if "violated" in of_all else (of_all or ["not looked at"])[-1]
+        apart = said == "violated" != beside
+        if apart or not told:
+            told = told or apart
+            frames = {side: _frames(instance), other: () if there is None else _frames(there)}
+            best = _Apart(frames, {side: said, other: beside}, instance.key.at == last)
+    return best
+
+
+def _frames(instance: Grouped) -> tuple[Frame, ...]:
+    return tuple(Frame(local, instance) for _, local in sorted(instance.locals.items()))
+
+
+def _instances(rule: Rule, trace: Trace) -> list[Grouped]:
+    lines = {s.rank: Timeline(s) for s in trace.streams if s.records}
+    return instances(rule, Job(lines, trace.world))
+
+
+def _matching(instance: Grouped, among: Sequence[Grouped]) -> Grouped | None:
+    key = (instance.key.ranks, instance.key.at, instance.key.subjects)
+    for each in among:
+        if (each.key.ranks, each.key.at, each.key.subjects) == key:
+            return each
+    return None
+
+
+def _said(rule: Rule, instance: Grouped) -> str:
+    found = decide(rule, instance)
+    if found.verdict in ("unknown", "violated") and found.reason:
+        return found.verdict if found.verdict == "violated" else f"unknown ({found.reason})"
+    return found.verdict
+
+
+# --- what is shown ------------------------------------------------------------------------------
+
+
+def unstaged(situation: Situation, side: Side) -> Witness:
+    """What z3 finds possible, of which no job was found."""
+    values = {
+        _name(read): _plain(read.expr, value)
+        for read, value in situation.reads.items()
+        if _is_shown(read, situation) and read.member == 0
+    }
+    said: tuple[str, str] = ("violated", "not violated")
+    old, new = said if side == "old" else said[::-1]
+    return Witness(_step_first(values), old, new, confirmed=False)
+
+
+def _values(
+    pair: Pair,
+    situation: Situation,
+    frames: Mapping[Side, Sequence[Frame]],
+    side: Side,
+    given: Sequence[str],
+) -> tuple[tuple[str, str], ...]:
+    """What the interpreter read, by name; what was put, of reads in two windows."""
+    as_put = len({rule.window.kind for rule in pair.rules.values()}) > 1
+    found: dict[str, str] = {}
+    beside: dict[str, str] = {}
+    other: Side = "new" if side == "old" else "old"
+    for read, value in situation.reads.items():
+        into = beside if read.side == other else found
+        if not _is_shown(read, situation) or _name(read) in into:
+            continue
+        of_begin = read.start and pair.rules[side].window.kind == "after"
+        if as_put or of_begin or text(read.expr) in given:
+            into[_name(read)] = _plain(read.expr, value)
+        elif frames[read.side or side]:
+            into[_name(read)] = _read(read, frames[read.side or side])
+    for name, value in beside.items():
+        if name not in found:
+            found[name] = value
+        elif found[name] != value:
+            found[name] = f"{found[name]} ({side}), {value} ({other})"
+    for claim, met in situation.claims.items():
+        found[claim_text(claim)] = {True: "met", False: "broken", None: "idle"}[met]
+    began = found.pop("old(step)", None)
+    if began is not None and found.setdefault("step", began) != began:
+        found["old(step)"] = began
+    cut = [str(member) for member, ends in enumerate(situation.returns) if not ends]
+    if cut:
+        where = f" on rank {', '.join(cut)}" if len(situation.returns) > 1 else ""
+        found["the window"] = f"cut off{where}"
+    return _step_first(found)
+
+
+def _read(read: Read, frames: Sequence[Frame]) -> str:
+    """What was read, of members that read differently from each."""
+    shown = [
+        _plain(read.expr, evaluate(read.expr, replace(frame, start=read.start))) for frame in frames
+    ]
+    if len(set(shown)) == 1:
+        return shown[0]
+    ranks = [frame.local.line.rank for frame in frames]
+    return ", ".join(f"{one} (rank {rank})" for rank, one in zip(ranks, shown, strict=True))
+
+
+def _step_first(values: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(values.items(), key=lambda item: item[0] not in ("step", "epoch")))
+
+
+def _is_shown(read: Read, situation: Situation) -> bool:
+    """Subjects are shown by what is read of them."""
+    if isinstance(read.expr, rules.Variable | rules.WindowCall):
+        return False
+    subject = isinstance(situation.reads[read], Thing | Something)
+    return not (
+        subject and any(read.expr in walk(other.expr) for other in situation.reads if other != read)
+    )
+
+
+def _name(read: Read) -> str:
+    return f"old({text(read.expr)})" if read.start else text(read.expr)
+
+
+def _plain(expr: rules.Expr, value: object) -> str:
+    match value:
+        case Missing():
+            return value.value
+        case Ref():
+            return value.name
+        case Tensor() | Something():
+            return "present"
+        case Thing():
+            return f"{plain(expr.type)} {value.number}"
+        case Call():
+            return value.begin.event
+        case float():
+            return repr(value)
+        case str() if plain(expr.type) == types.STRING:
+            return f'"{value}"'
+    return show(value)

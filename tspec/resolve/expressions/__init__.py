@@ -1,0 +1,1 @@
+"""The type checker of expressions."""

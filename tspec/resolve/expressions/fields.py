@@ -1,0 +1,89 @@
+"""What stands after a dot: fields of subjects and calls, and the features of a tensor."""
+
+from __future__ import annotations
+
+from tspec.builtin.features import FUNCTIONS
+from tspec.diagnostics import did_you_mean
+from tspec.resolve.expressions.place import Place
+from tspec.resolve.names.type_names import MEMORY_FORMAT
+from tspec.resolve.program import rules, types
+from tspec.resolve.program.types import CallOf, Entity, ListOf, MapOf, SetOf, Type, item_of, plain
+from tspec.source import Span
+
+FEATURES: dict[str, Type] = {
+    "shape": types.SHAPE,
+    "dtype": types.DTYPE,
+    "device": types.DEVICE,
+    "memory_format": MEMORY_FORMAT,
+    "requires_grad": types.BOOL,
+    "name": types.STRING,
+}
+"""Features that are read with a dot, as in torch; the others are functions."""
+
+TENSOR_FIELDS: dict[str, Type] = {**FEATURES, "grad": types.Optional(types.TENSOR)}
+
+DEVICE_FIELDS: dict[str, Type] = {"type": types.STRING, "index": types.Optional(types.INT)}
+
+
+def field_of(base: rules.Expr, name: str, span: Span, place: Place) -> rules.Expr:
+    """`base.name`. Of a collection it is the list of the fields. Raises Refused."""
+    of = place.there(base)
+    whole = base.span.to(span)
+    item = item_of(of)
+    if item is not None and of != types.SHAPE:
+        found = _one(plain(item), name, span, place)
+        kind = _of_many(found)
+    else:
+        found = _one(of, name, span, place)
+        kind = found
+    _check_instant(base, name, span, place)
+    if name in FEATURES and plain(item or of) == types.TENSOR:
+        return rules.Feature(kind, whole, name, base)
+    return rules.Field(kind, whole, base, name)
+
+
+def _of_many(of: Type) -> Type:
+    """The type of one field of a whole collection: a list, or the union of sets."""
+    of = plain(of)
+    return of if isinstance(of, SetOf) else ListOf(of)
+
+
+def fields_of(of: Type, place: Place) -> dict[str, Type] | None:
+    """The fields of a type by name, or None for a type that has none."""
+    if isinstance(of, Entity):
+        entity = place.scope.entity(of.kind)
+        return {each.name: each.type for each in entity.fields} if entity else {}
+    if isinstance(of, CallOf):
+        return {name: each.type for name, each in place.scope.call_fields(of.event).items()}
+    if of == types.TENSOR:
+        return TENSOR_FIELDS
+    return DEVICE_FIELDS if of == types.DEVICE else None
+
+
+def _one(of: Type, name: str, span: Span, place: Place) -> Type:
+    known = fields_of(of, place)
+    if known is None:
+        hint = f'an entry of a map is written `["{name}"]`' if isinstance(of, MapOf) else None
+        place.refuse("TS0121", f"a {of} has no fields, and so no `{name}`", span, hint)
+    if name in known:
+        return known[name]
+    hint = did_you_mean(name, known)
+    if of == types.TENSOR and name in FUNCTIONS:
+        hint = f"it is a function: write `{name}(...)` around the tensor"
+    if hint is None and known:
+        hint = "it has " + ", ".join(f"`{each}`" for each in list(known)[:8])
+    place.refuse("TS0121", f"a {of} has no field `{name}`", span, hint)
+
+
+def _check_instant(base: rules.Expr, name: str, span: Span, place: Place) -> None:
+    """What a call returns is not known before it has returned."""
+    if not isinstance(base, rules.WindowCall) or place.window is None:
+        return
+    assert isinstance(base.type, CallOf)
+    declared = place.scope.call_fields(base.type.event).get(name)
+    if declared is None or not declared.reads_result:
+        return
+    if place.window.kind == "before":
+        event = base.type.event
+        message = f"`{name}` is known when `{event}` has returned, and it has not begun"
+        place.refuse("TS0160", message, span, f"write `after {event}`")

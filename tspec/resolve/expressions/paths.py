@@ -1,0 +1,224 @@
+"""Names and dotted names: what `p.grad`, `optimizer.step.lr`, `models` and `torch.nn.Linear` mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from tspec.diagnostics import Related, did_you_mean
+from tspec.resolve import torch_names
+from tspec.resolve.expressions.fields import field_of
+from tspec.resolve.expressions.place import Place, Refused
+from tspec.resolve.findings import Findings
+from tspec.resolve.names.scope import LetBinding
+from tspec.resolve.names.type_names import words_of
+from tspec.resolve.program import rules, types
+from tspec.resolve.program.types import Entity, ListOf, Type, plain
+from tspec.source import Span
+from tspec.syntax import nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """`a.b.c` as its words."""
+
+    words: tuple[str, ...]
+    spans: tuple[Span, ...]
+
+    def text(self, count: int | None = None) -> str:
+        """The first words with their dots."""
+        return ".".join(self.words[:count])
+
+    def span(self, count: int | None = None) -> Span:
+        """Where the first words stand."""
+        return self.spans[0].to(self.spans[: count or len(self.spans)][-1])
+
+
+def path_of(node: nodes.Expr) -> Path | None:
+    """The path that names and attributes form; None for all else."""
+    if isinstance(node, nodes.Name):
+        return Path((node.text,), (node.span,))
+    if isinstance(node, nodes.Attribute):
+        owner = path_of(node.value)
+        if owner is not None:
+            return Path((*owner.words, node.name.text), (*owner.spans, node.name.span))
+    return None
+
+
+def lower_path(path: Path, place: Place, want: Type | None) -> rules.Expr:
+    """The value that a path names, its later words as fields. Raises Refused."""
+    found, used = _head(path, place, want)
+    for count in range(used, len(path.words)):
+        found = field_of(found, path.words[count], path.spans[count], place)
+    return found
+
+
+def is_bare(node: nodes.Expr, place: Place) -> bool:
+    """Whether a word is a value only beside a value of its type, such as `train`.
+
+    An event of that name hides no value: an event alone is none.
+    """
+    if not isinstance(node, nodes.Name):
+        return False
+    scope = place.scope
+    named = (place.variables, scope.lets, scope.collections, scope.ambient)
+    return not any(node.text in names for names in named)
+
+
+def _head(path: Path, place: Place, want: Type | None) -> tuple[rules.Expr, int]:
+    """What the longest named beginning of a path means, and how many words it takes."""
+    scope = place.scope
+    first = path.words[0]
+    if first in place.unknown or path.text() in scope.unit.broken or first in scope.unit.broken:
+        raise Refused
+    if first in place.variables:
+        return rules.Variable(place.variables[first], path.spans[0], first), 1
+    if len(path.words) == 1 and first in words_of(want) and is_bare(nodes.Name(text=first), place):
+        return rules.Constant(plain(want) if want else types.STRING, path.spans[0], first), 1
+    for count in range(len(path.words), 0, -1):
+        found = _named(path, count, place, want)
+        if found is not None:
+            return found, count
+    if first in scope.aliases and len(path.words) > 1:
+        return _through_alias(path, place, want), len(path.words)
+    if path.text().startswith("torch.") or want == types.CLASS:
+        return class_constant(path, place), len(path.words)
+    _refuse_unknown(path, place, want)
+    raise Refused
+
+
+def _named(path: Path, count: int, place: Place, want: Type | None) -> rules.Expr | None:
+    text, span, scope = path.text(count), path.span(count), place.scope
+    if text in scope.lets:
+        return inline(scope.lets[text], place, span, want)
+    if text in scope.ambient:
+        return rules.Ambient(scope.ambient[text].type, span, text)
+    if text in scope.collections:
+        kind = scope.collections[text].name
+        return rules.Subjects(ListOf(Entity(kind)), span, kind)
+    if text in scope.events:
+        return _call(path, count, place)
+    return None
+
+
+def _call(path: Path, count: int, place: Place) -> rules.Expr:
+    """`E` of `E.field`: the window's own call, or the last one of E in the window."""
+    event, span = path.text(count), path.span(count)
+    if count == len(path.words):
+        place.refuse(
+            "TS0126",
+            f"`{event}` is an event, and no value",
+            span,
+            f"its calls are `calls({event})`, a field of one is `{event}.field`",
+        )
+    kind = types.CallOf(event)
+    window = place.window
+    own = window.event if window is not None and window.kind != "calls" else None
+    if own is not None and own.events == (event,):
+        return rules.WindowCall(kind, span)
+    return rules.LastCall(kind, span, rules.EventPattern((event,)))
+
+
+def _through_alias(path: Path, place: Place, want: Type | None) -> rules.Expr:
+    """`mg.layers` after `use std.megatron as mg`: read with the names of that module."""
+    rest = Path(path.words[1:], path.spans[1:])
+    inside = place.scope.aliases[path.words[0]]
+    # The text is still this file's: only the names are the other's.
+    borrowed = replace(inside, unit=replace(inside.unit, source=place.scope.source))
+    found = lower_path(rest, replace(place, scope=borrowed), want)
+    return found
+
+
+def class_constant(path: Path, place: Place) -> rules.Constant:
+    """A class by its dotted path. Those of torch have to exist; others are taken as spelt."""
+    text = path.text()
+    if text.startswith("torch.") and not torch_names.is_class(text):
+        known = torch_names.is_callable(text)
+        version = torch_names.version()
+        message = f"`{text}` is no class" if known else f"torch {version} has no class `{text}`"
+        near = [name for name in torch_names.near(text) if torch_names.is_class(name)]
+        hint = None if known else did_you_mean(text, near)
+        place.refuse("TS0112", message, path.span(), hint)
+    if len(path.words) == 1:
+        hint = did_you_mean(text, [*place.scope.lets, *place.variables])
+        message = f"`{text}` is no class: a class is a dotted path"
+        place.refuse("TS0120", message, path.span(), hint)
+    if path.words[0] != "torch" and did_you_mean(path.words[0], ["torch"]):
+        message = f"there is no package `{path.words[0]}`"
+        place.refuse("TS0112", message, path.spans[0], "did you mean `torch`?")
+    return rules.Constant(types.CLASS, path.span(), text)
+
+
+def inline(binding: LetBinding, place: Place, span: Span, want: Type | None) -> rules.Expr:
+    """The value of a `let`, as if it stood where its name stands. Raises Refused."""
+    if binding.key in place.scope.refused:
+        raise Refused
+    scope = place.scope.home(binding.unit)
+    unheard = Findings()
+    inside = replace(place, scope=scope, findings=unheard, variables={})
+    try:
+        found = inside.lower(binding.node.value, want)
+    except Refused:
+        _refuse_let(binding, place, span, unheard)
+        raise
+    return respan(found, span)
+
+
+def _refuse_let(binding: LetBinding, place: Place, span: Span, unheard: Findings) -> None:
+    """Reports where a `let` is used what is wrong with its value there.
+
+    Nothing was heard if the value names what could not be read: that was reported.
+    """
+    if not unheard.unordered():
+        return
+    first = unheard.unordered()[0]
+    message = f"`{binding.node.name.text}` cannot stand here: {first.message}"
+    there = Related(binding.node.name.span, "its value", binding.unit.source)
+    place.report(first.code, message, span, first.hint, (there,))
+
+
+def respan(value: rules.Expr, span: Span) -> rules.Expr:
+    """A typed expression as if all of it stood at one place: that of the let's name."""
+    return replace(value, **_moved_fields(value, span), span=span)
+
+
+def _moved_fields(
+    value: rules.Expr | rules.Filter | rules.EventPattern, span: Span
+) -> dict[str, Any]:
+    parts = {each.name: getattr(value, each.name) for each in fields(value)}
+    return {name: _moved(part, span) for name, part in parts.items() if name != "span"}
+
+
+def _moved(part: object, span: Span) -> object:
+    if isinstance(part, tuple):
+        return tuple(_moved(each, span) for each in part)
+    if isinstance(part, rules.Filter | rules.EventPattern):
+        return replace(part, **_moved_fields(part, span))
+    return respan(part, span) if isinstance(part, rules.Expr) else part
+
+
+def _refuse_unknown(path: Path, place: Place, want: Type | None) -> None:
+    first, scope = path.words[0], place.scope
+    words = sorted(words_of(want))
+    hint: str | None
+    if words and len(path.words) == 1:
+        of = plain(want) if want else None
+        hint = did_you_mean(first, [*words, *place.variables]) or f"its values are {_listed(words)}"
+        what = str(of) if of in (types.DTYPE, types.DEVICE) else f"one of {of}"
+        place.refuse("TS0135", f"`{first}` is no {what}", path.spans[0], hint)
+    known = [*place.variables, *scope.lets, *scope.ambient, *scope.collections, *scope.aliases]
+    known += [*scope.events]
+    for count in range(len(path.words), 0, -1):
+        if path.text(count) in scope.elsewhere or did_you_mean(path.text(count), known):
+            span = path.span(count)
+            hint = scope.hint(path.text(count), known)
+            place.refuse("TS0120", f"there is no `{path.text(count)}`", span, hint)
+    if len(path.words) == 1 and first in words_of(types.DTYPE):
+        hint = "a bare word is a value only where it is compared with one of its type"
+        place.refuse("TS0135", f"`{first}` is no value here", path.spans[0], hint)
+    place.refuse("TS0120", f"there is no `{first}`", path.spans[0])
+
+
+def _listed(words: list[str]) -> str:
+    shown = ", ".join(f"`{word}`" for word in words[:6])
+    return shown if len(words) <= 6 else f"{shown}, …"

@@ -1,0 +1,1 @@
+"""From an invariant as it is written to a typed rule."""

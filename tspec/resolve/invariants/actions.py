@@ -1,0 +1,100 @@
+"""What a rule does where it is broken: which actions can still be taken at its instant, and when."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from tspec.diagnostics import did_you_mean
+from tspec.resolve.expressions.arguments import duration
+from tspec.resolve.expressions.events import is_update
+from tspec.resolve.expressions.place import Place, Refused
+from tspec.resolve.program import rules
+from tspec.syntax import nodes
+
+WARN = (rules.Response("warn"),)
+"""What a rule without `else` does."""
+
+
+def lower_responses(node: nodes.Invariant, place: Place) -> tuple[rules.Response, ...] | None:
+    """The actions of `else`, or None where one is wrong. A draft only warns, whatever it says."""
+    if node.otherwise is None:
+        return WARN
+    found = []
+    failed = False
+    for response in node.otherwise.responses:
+        try:
+            found.append(_response(response, place))
+        except Refused:
+            failed = True
+    if failed:
+        return None
+    return WARN if node.draft else tuple(found)
+
+
+def _response(node: nodes.Response, place: Place) -> rules.Response:
+    action = _action(node.action, place)
+    if place.window is not None:
+        _check_possible(action, place.window, node, place)
+    match node.often:
+        case nodes.Consecutive(count=count):
+            if count < 2:
+                message = f"`after {count} consecutive` is at once"
+                place.refuse("TS0157", message, node.often, "leave it out, or write 2 or more")
+            return rules.Response(action, consecutive=count)
+        case nodes.Frequent(count=count, period=period):
+            among = duration(period, place, "of")
+            if not 1 <= count <= among.count:
+                message = f"there are never {count} among {among.count}"
+                message = message if count > among.count else "0 failing checks are no failure"
+                place.refuse("TS0157", message, node.often)
+            return rules.Response(action, frequent=count, among=among)
+    return rules.Response(action)
+
+
+def _action(word: nodes.Word, place: Place) -> rules.ActionName:
+    for each in get_args(rules.ActionName):
+        if each == word.text:
+            found: rules.ActionName = each
+            return found
+    hint = did_you_mean(word.text, get_args(rules.ActionName))
+    place.refuse("TS0120", f"there is no action `{word.text}`", word, hint)
+
+
+def _check_possible(
+    action: rules.ActionName, window: rules.Window, node: nodes.Response, place: Place
+) -> None:
+    wrong = impossible(action, window)
+    if wrong is not None:
+        place.refuse("TS0155", wrong[0], node.action, wrong[1])
+
+
+def impossible(action: rules.ActionName, window: rules.Window) -> tuple[str, str] | None:
+    """Why an action cannot be taken any more, with what to write instead; None where it can.
+
+    `skip` needs an instant before the update; nothing can be stopped that has ended.
+    """
+    late = _after_the_update(window) if action == "skip" else None
+    if late:
+        return (
+            f"{late}, so nothing is left to skip",
+            "write `before optimizer.step`, or another action",
+        )
+    if action in ("stop", "rollback") and window.span == "run":
+        return f"the run is over, so there is nothing to {action}", "write `warn` or `raise`"
+    return None
+
+
+def _after_the_update(window: rules.Window) -> str | None:
+    """Why the window ends after the step's update, or None if it may end before."""
+    if window.kind == "each":
+        return None if window.span == "microbatch" else f"a {window.span} ends after its update"
+    event = window.event
+    if event is None or window.kind == "before":
+        return None
+    updates = [name for name in event.events if is_update(name)]
+    if not updates:
+        return None
+    moment = "after" if window.kind == "after" else "when"
+    if moment == "after":
+        return f"`after {updates[0]}` the update is done"
+    return f"`{updates[0]}` is judged when it has returned"

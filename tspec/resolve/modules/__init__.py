@@ -1,0 +1,1 @@
+"""Files, modules and their versions."""

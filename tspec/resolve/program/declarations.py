@@ -1,0 +1,147 @@
+"""What specs declare besides rules: the vocabulary, and tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tspec.resolve.program.scripts import Script
+from tspec.resolve.program.types import Type
+from tspec.source import Source
+from tspec.syntax import nodes
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDeclaration:
+    """A field of an entity or event. `source` is what it is computed from in the live job:
+
+    None: the argument (or attribute) of that name. Otherwise a syntax expression over the
+    callable's parameters, `self` and `result`; `reads_result` if it needs the return value.
+    """
+
+    name: str
+    type: Type
+    source: nodes.Expr | None
+    reads_result: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EventVariant:
+    """How the fields are computed where one of these callables is called, as an `extend` says.
+
+    Fields that it does not name are as in the declaration that it extends.
+    """
+
+    callables: tuple[str, ...]
+    fields: tuple[FieldDeclaration, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EventDeclaration:
+    """A point of the program, tied to callables by dotted path.
+
+    `callables` are all of them, those of every `extend` included.
+    """
+
+    name: str
+    module: str
+    callables: tuple[str, ...]
+    fields: tuple[FieldDeclaration, ...]
+    family: bool = False
+    """Some callable ends in `.*`: an open family, watched for inference only."""
+    variants: tuple[EventVariant, ...] = ()
+    bare: bool = False
+    """No `event` declares it: a rule names the callable itself, and `name` is its path."""
+
+    def fields_for(self, callable: str) -> tuple[FieldDeclaration, ...]:
+        """The fields as they are computed for one of the callables."""
+        for variant in self.variants:
+            if callable in variant.callables:
+                own = {each.name: each for each in variant.fields}
+                return tuple(own.get(each.name, each) for each in self.fields)
+        return self.fields
+
+    def field(self, name: str) -> FieldDeclaration | None:
+        """The field of that name, or None."""
+        return next((each for each in self.fields if each.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class EntityDeclaration:
+    """A kind of thing with state."""
+
+    name: str
+    plural: str
+    fields: tuple[FieldDeclaration, ...]
+    module: str = ""
+
+    def field(self, name: str) -> FieldDeclaration | None:
+        """The field of that name, or None."""
+        return next((each for each in self.fields if each.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDeclaration:
+    """Ranks that compute together; `callables` return its process group."""
+
+    name: str
+    callables: tuple[str, ...]
+    module: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AmbientDeclaration:
+    """A name known at every moment."""
+
+    name: str
+    type: Type
+    module: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """All that rules may name, with every `extend` merged."""
+
+    entities: tuple[EntityDeclaration, ...]
+    events: tuple[EventDeclaration, ...]
+    groups: tuple[GroupDeclaration, ...]
+    context: tuple[AmbientDeclaration, ...]
+
+    def event(self, name: str) -> EventDeclaration | None:
+        """The event of that name, or None."""
+        return next((event for event in self.events if event.name == name), None)
+
+    def entity(self, name: str) -> EntityDeclaration | None:
+        """The entity of that name, or None."""
+        return next((entity for entity in self.entities if entity.name == name), None)
+
+
+# --- tests --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`violates RULE ...` or `passes RULE`; `rule` is its qualified name, None for `all others`."""
+
+    rule: str | None
+    node: nodes.Violates | nodes.Passes = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TestDeclaration:
+    """What must be violated where in a recorded or scripted trace.
+
+    `rules` are the qualified names of the rules that it names, in their order; `seen` of all that it
+    may name, which are `all others`.
+    """
+
+    __test__ = False  # pytest: this is no test class
+
+    title: str
+    module: str
+    rules: tuple[str, ...]
+    source: Source = field(compare=False, repr=False)
+    node: nodes.Test = field(compare=False, repr=False)
+    script: Script | None = field(default=None, repr=False)
+    """What happens in it, or None for a test of a recording."""
+    outcomes: tuple[Outcome, ...] = ()
+    seen: tuple[str, ...] = field(default=(), repr=False)

@@ -1,0 +1,100 @@
+"""Questions about typed rules and expressions that several rooms ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tspec.resolve.program import rules as r
+from tspec.resolve.program.types import CallOf, Entity
+from tspec.resolve.program.walk import Part, children, expressions
+
+
+def conditions(rule: r.Rule) -> tuple[r.Expr, ...]:
+    """`when` and, if the claim is a condition, `expect`."""
+    when = () if rule.when is None else (rule.when,)
+    return (*when, rule.expect.condition) if isinstance(rule.expect, r.Holds) else when
+
+
+def conjuncts(expr: r.Expr | None) -> tuple[r.Expr, ...]:
+    """The parts that `and` joins, also within one another. None has no parts."""
+    if expr is None:
+        return ()
+    if isinstance(expr, r.And):
+        return tuple(part for item in expr.items for part in conjuncts(item))
+    return (expr,)
+
+
+def patterns(claim: r.Claim) -> tuple[r.EventPattern, ...]:
+    """The event patterns that a claim names itself."""
+    match claim:
+        case r.Ordered(events=events) | r.OnlyDuring(events=events):
+            return events
+        case r.Contains(event=event):
+            return (event,)
+        case r.Holds():
+            return ()
+
+
+def claimed(claim: r.Claim) -> tuple[r.Expr, ...]:
+    """The outermost expressions of a claim, those in its event patterns left out."""
+    match claim:
+        case r.Holds(condition=condition):
+            return (condition,)
+        case r.OnlyDuring(subject=subject):
+            return (subject,)
+        case r.Ordered() | r.Contains():
+            return ()
+
+
+def variables(expr: r.Expr) -> Iterator[r.Variable]:
+    """Each place in an expression at which a `for` variable is named."""
+    return (part for part in expressions(expr) if isinstance(part, r.Variable))
+
+
+def of_each_member(part: Part) -> Iterator[r.Ambient]:
+    """Names of the context that each member of a group reads for itself.
+
+    A fold over the group has one value for all members: what is below it is left out.
+    """
+    if isinstance(part, r.Ambient):
+        yield part
+    elif not (isinstance(part, r.Fold) and part.scope == "group"):
+        for child in children(part):
+            yield from of_each_member(child)
+
+
+def names_call(expr: r.Expr) -> bool:
+    """Whether some variable of an expression is a call."""
+    return any(isinstance(each.type, CallOf) for each in variables(expr))
+
+
+def reads_entities_only(expr: r.Expr) -> bool:
+    """Whether an expression names an entity, and reads fields of entities and constants alone.
+
+    `first(expr)` is then read from the first samples of the subjects (docs/design/semantics.md).
+    """
+    named = list(variables(expr))
+    return (
+        bool(named)
+        and all(isinstance(each.type, Entity) for each in named)
+        and not any(isinstance(each, _MOVING) for each in expressions(expr))
+        and not any(isinstance(e, r.Fold) and e.scope != "list" for e in expressions(expr))
+    )
+
+
+_MOVING = (
+    r.Ambient, r.WindowCall, r.LastCall, r.Subjects, r.Calls, r.Old, r.Previous, r.First,
+    r.Transpose, r.Change,
+)  # fmt: skip
+"""What changes its value while its subjects stay what they are."""
+
+
+def looks_back(expr: r.Expr) -> bool:
+    """Whether an expression needs earlier instances: `previous`, `over`, and `first` but for first samples."""
+    return any(map(_looks_back, expressions(expr)))
+
+
+def _looks_back(part: r.Expr) -> bool:
+    if isinstance(part, r.First):
+        return not reads_entities_only(part.value)
+    return isinstance(part, r.Previous) or (isinstance(part, r.Fold) and part.scope == "time")

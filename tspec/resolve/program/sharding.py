@@ -1,0 +1,193 @@
+"""What a mesh, sizes and a layout say, without the text in which they say it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING, Literal
+
+from tspec.source import Source, Span
+
+if TYPE_CHECKING:
+    from tspec.resolve.program.rules import Expr
+
+Axes = tuple[tuple[str, int], ...]
+"""Axes and how many ranks each has, the axis that changes fastest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeshDeclaration:
+    """The ranks of a job by axis.
+
+    `regroups` are other factorisations of the same ranks, by name, as experts have them.
+    """
+
+    name: str
+    module: str
+    axes: Axes
+    regroups: tuple[tuple[str, Axes], ...] = ()
+
+    @property
+    def world(self) -> int:
+        """The number of ranks."""
+        return prod(size for _, size in self.axes)
+
+    @property
+    def all_axes(self) -> dict[str, int]:
+        """The sizes of all axes, those of regroupings included."""
+        found = dict(self.axes)
+        for _, axes in self.regroups:
+            found.update(axes)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class DimsDeclaration:
+    """Sizes by name, in numbers."""
+
+    name: str
+    module: str
+    sizes: tuple[tuple[str, int], ...]
+
+
+# --- how a tensor is cut ------------------------------------------------------------------------
+
+Order = Literal["contiguous", "zigzag"]
+"""`zigzag`: rank r of n gets pieces r and 2n - 1 - r of 2n (load-balanced context parallelism)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A dimension is cut over the ranks of an axis."""
+
+    axis: str
+    order: Order = "contiguous"
+
+
+Term = str | int
+"""A size by its name, or a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Pieces of these sizes, one after another."""
+
+    terms: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """One dimension made of several, of which the last changes fastest."""
+
+    dimensions: tuple[Dimension, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One dimension of a tensor.
+
+    It is padded to a multiple of the product of `padding` (empty: not padded), then cut over the
+    axes of `splits`, the first one outermost.
+    """
+
+    size: Term | Sum | Product
+    padding: tuple[Term, ...] = ()
+    splits: tuple[Split, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A tensor of some dimensions, each of which may be cut."""
+
+    dimensions: tuple[Dimension, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """A tensor that is flattened, then cut, as shards of optimizer state are."""
+
+    splits: tuple[Split, ...]
+
+
+TensorKind = Literal[
+    "param", "grad", "main_grad", "state", "input", "output", "output_grad", "buffer"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """How the tensors of a kind are cut of which the canonical name matches a pattern.
+
+    `*` in the pattern stands for any characters. The ranks' tensors are summands over the axes of
+    `partial`. `when` is over axes and flags, which it reads as names of the context.
+    """
+
+    kind: TensorKind
+    pattern: str
+    shape: Shape | Flat
+    partial: tuple[str, ...] = ()
+    when: Expr | None = None
+    span: Span = field(default=Span(0, 0), compare=False, repr=False)
+
+    @property
+    def cut_over(self) -> frozenset[str]:
+        """The axes over which the tensors are cut or are summands."""
+        return frozenset((*self.partial, *(split.axis for split in splits(self.shape))))
+
+
+def splits(shape: Shape | Flat) -> Iterator[Split]:
+    """All cuts of a shape, in the order of its text."""
+    if isinstance(shape, Flat):
+        yield from shape.splits
+        return
+    for dimension in shape.dimensions:
+        if isinstance(dimension.size, Product):
+            yield from splits(Shape(dimension.size.dimensions))
+        yield from dimension.splits
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """One tensor under two canonical names."""
+
+    left: str
+    right: str
+
+
+@dataclass(frozen=True, slots=True)
+class Modules:
+    """Modules of a stage: `prefix` alone, or `prefix0suffix` to `prefix11suffix` (both included)."""
+
+    prefix: str
+    numbers: tuple[int, int] | None = None
+    suffix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The modules on a stage of the pipeline; `chunk` is the virtual stage, 0 without interleaving."""
+
+    number: int
+    chunk: int
+    modules: tuple[Modules, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutDeclaration:
+    """Which piece of each tensor each rank holds.
+
+    `flags` are the settings that are on or off and that conditions of placements read.
+    """
+
+    name: str
+    module: str
+    mesh: MeshDeclaration
+    dims: DimsDeclaration | None
+    flags: tuple[str, ...]
+    placements: tuple[Placement, ...]
+    ties: tuple[Tie, ...]
+    stages: tuple[Stage, ...]
+    source: Source = field(compare=False, repr=False)
+    span: Span = field(compare=False, repr=False)
+    """Of the layout's name."""

@@ -1,0 +1,161 @@
+"""What an equivalence and a replay say, without the text in which they say it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from tspec.resolve.program.sharding import LayoutDeclaration
+from tspec.source import Source, Span
+
+if TYPE_CHECKING:
+    from tspec.resolve.program.rules import Constant, Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How long a run is."""
+
+    count: int
+    unit: Literal["step", "epoch"]
+
+
+# --- equivalence --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of one side, and its value."""
+
+    name: str
+    value: Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A setting that takes each of some values."""
+
+    name: str
+    values: tuple[Constant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Weights and batches are generated; of how many models, where that is said."""
+
+    seed: int | None = None
+    models: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Weights and batches are those of a recording; the path is relative to the file."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A tolerance that is a number."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ulp:
+    """The relative distance of neighbouring numbers of a dtype near 1: machine epsilon."""
+
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """A tolerance relative to the reference: `rtol(x)`."""
+
+    value: Tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class Absolute:
+    """A tolerance in the unit of the tensor: `atol(x)`."""
+
+    value: Tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How far the reference moves when its inputs are perturbed (TTrace, section 4)."""
+
+    perturb: Tolerance | None = None
+    samples: int | None = None
+    floor: Tolerance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """Two tolerances, added, multiplied or divided."""
+
+    op: Literal["+", "*", "/"]
+    left: Tolerance
+    right: Tolerance
+
+
+Tolerance = Number | Ulp | Relative | Absolute | Noise | Combined
+
+
+@dataclass(frozen=True, slots=True)
+class EquivalenceDeclaration:
+    """Ways to run a training step that have to agree.
+
+    `reference` and `candidate` are None where the ways come from sweeps alone. Conditions read
+    settings as names of the context; those of `equal_when` are of a pair of settings, and read
+    `reference.NAME` and `candidate.NAME`.
+    """
+
+    name: str
+    module: str
+    layout: LayoutDeclaration | None
+    reference: tuple[Setting, ...] | None
+    candidate: tuple[Setting, ...] | None
+    sweeps: tuple[Sweep, ...]
+    require: tuple[Expr, ...]
+    equal_when: tuple[Expr, ...]
+    cover: Literal["all", "pairs", "triples"] | None
+    length: Length | None
+    origin: Generated | Recorded | None
+    compare: tuple[str, ...]
+    within: Tolerance | None
+    localize: bool
+    source: Source = field(compare=False, repr=False)
+    span: Span = field(compare=False, repr=False)
+    """Of the equivalence's name."""
+
+
+# --- replay -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """The straight run and the resumed one have the same bits of a kind of state."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayDeclaration:
+    """A run that, stopped and resumed, must be the same run.
+
+    `resume_at` is the step after which it is stopped. `claims` are conditions on the resumed run,
+    or comparisons with the straight one.
+    """
+
+    name: str
+    module: str
+    fix: tuple[str, ...]
+    save: tuple[str, ...]
+    length: Length | None
+    resume_at: int | None
+    claims: tuple[Expr | Same, ...]
+    source: Source = field(compare=False, repr=False)
+    span: Span = field(compare=False, repr=False)
+    """Of the replay's name."""

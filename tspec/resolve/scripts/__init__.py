@@ -1,0 +1,1 @@
+"""`test`: the rules that it names, and what happens in its script."""
