@@ -46,7 +46,7 @@ def test_a_signal_ends_the_script_and_the_report_comes(
     assert process.stdout is not None
     until(lambda: process.stdout is not None and process.stdout.readline().startswith("READY"))
     process.send_signal(number)
-    said, errors = process.communicate(timeout=60)
+    said, errors = process.communicate(timeout=200)
     assert process.returncode == 128 + number, errors
     assert "1 rule: 1 violated, 0 held." in said
     assert reported(folder)[0]["violated"] == 3
@@ -57,7 +57,7 @@ def test_killed_altogether_it_leaves_findings_on_disk_and_no_process(folder: Pat
     assert process.stdout is not None
     script = int(until(lambda: re.match(r"READY (\d+)", process.stdout.readline() or ""))[1])  # type: ignore[union-attr]
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=200)
     until(lambda: not Path(f"/proc/{script}").exists())
     [file] = left(folder)
     assert [json.loads(line)["step"] for line in file.read_text().splitlines()] == [2, 3, 4]
@@ -73,7 +73,7 @@ def test_a_killed_run_without_findings_is_cleared_away(folder: Path) -> None:
     assert process.stdout is not None
     until(lambda: process.stdout is not None and process.stdout.readline().startswith("READY"))
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=200)
     [file] = left(folder)
     until(lambda: done(folder, *tspec_run("clear")).returncode == 0 and not file.exists())
 
@@ -114,7 +114,7 @@ def test_an_interrupt_of_the_whole_group_reaches_the_script_once(folder: Path) -
     [script] = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     os.kill(int(script), signal.SIGINT)
     os.kill(process.pid, signal.SIGINT)
-    said, errors = process.communicate(timeout=60)
+    said, errors = process.communicate(timeout=200)
     assert said.startswith("saved\n"), errors
     assert process.returncode == 0
 

@@ -92,7 +92,7 @@ def test_what_was_found_is_written_when_it_is_interrupted(tmp_path: Path) -> Non
     assert job.stdout is not None
     assert job.stdout.readline() == "READY\n"
     job.send_signal(signal.SIGINT)
-    job.communicate(timeout=60)
+    job.communicate(timeout=200)
     assert job.returncode == 130
     assert "gradients_are_cleared" in found(tmp_path)
 
@@ -112,6 +112,6 @@ def test_all_ranks_interrupted_leave_what_they_found(tmp_path: Path) -> None:
     assert job.stdout is not None
     assert job.stdout.readline() == "READY\n"
     os.killpg(job.pid, signal.SIGINT)  # as a terminal does
-    job.communicate(timeout=90)
+    job.communicate(timeout=200)
     assert job.returncode in (1, 130)
     assert "gradients_are_cleared" in found(tmp_path)

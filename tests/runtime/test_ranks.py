@@ -50,7 +50,7 @@ def ranks(worker: Any, *arguments: Any, wait: float = 120.0) -> list[int | None]
 
 
 def join(rank: int, port: int) -> None:
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), TSPEC_TIMEOUT="15")
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), TSPEC_TIMEOUT="60")
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=2)
 
@@ -167,7 +167,7 @@ def part(rank: int, port: int, folder: Path, late: float, patience: float) -> No
     exchange = Exchange()
     assert exchange.ready()
     exchange.give(farewell(False))
-    assert exchange.collect(30.0) is not None
+    assert exchange.collect(100.0) is not None
     if rank == 1:
         time.sleep(late)
         (folder / "ends").touch()
