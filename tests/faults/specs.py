@@ -44,7 +44,7 @@ LONGEST = 4_000
 """Characters of a spec to begin with: long ones find no more, and take longer."""
 MOST_SECONDS = 60
 """What one edited spec may take; more is a fault too."""
-WHOLE_EACH = 5
+WHOLE_EACH = 20
 """Every so many specs of a long run go through all stages."""
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|\w+(?:\.\w+)*|[ \t]+|\n|.', re.DOTALL)
 _KINDS = {"number": r"\d", "path": r"\w+\.", "word": r"[^\W\d]", "text": '"'}
