@@ -1,0 +1,228 @@
+"""What one rank of a job of the tests does: a GPT of four layers, trained by megatron-core as `pretrain_gpt.py` would.
+
+It is imported after `run_on_cpu`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from megatron.core import parallel_state, tensor_parallel
+from megatron.core.distributed import (
+    DistributedDataParallel,
+    DistributedDataParallelConfig,
+    finalize_model_grads,
+)
+from megatron.core.models.gpt import GPTModel
+from megatron.core.models.gpt.gpt_layer_specs import get_gpt_decoder_block_spec
+from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer
+from megatron.core.optimizer_param_scheduler import OptimizerParamScheduler
+from megatron.core.pipeline_parallel import get_forward_backward_func
+from megatron.core.transformer.module import Float16Module
+from megatron.core.transformer.transformer_config import TransformerConfig
+
+from tests.megatron.layouts import GLOBAL_BATCH, LAYERS, MICRO_BATCH, Layout
+from tests.megatron.weights import initialise
+
+VOCABULARY = 64
+SEQUENCE = 16
+RATE = 0.005
+
+
+def config_of(layout: Layout) -> TransformerConfig:
+    """The package's own configuration of a layout."""
+    options: dict[str, Any] = {}
+    if layout.first:
+        options["num_layers_in_first_pipeline_stage"] = layout.first
+    if layout.virtual > 1:
+        options["virtual_pipeline_model_parallel_size"] = layout.virtual
+        options |= {"overlap_p2p_comm": True, "batch_p2p_comm": False}
+    if layout.recompute:
+        options |= {"recompute_granularity": "full", "recompute_method": "uniform"}
+        options["recompute_num_layers"] = 1
+    if layout.experts:
+        options |= {"num_moe_experts": layout.experts, "moe_router_topk": 2}
+        options |= {"moe_token_dispatcher_type": "alltoall", "moe_aux_loss_coeff": 0.01}
+    return TransformerConfig(
+        num_layers=LAYERS,
+        hidden_size=32,
+        ffn_hidden_size=64,
+        num_attention_heads=4,
+        num_query_groups=layout.kv or None,
+        attention_dropout=0.0,
+        hidden_dropout=0.0,
+        add_bias_linear=not layout.experts,
+        gated_linear_unit=layout.swiglu,
+        activation_func=torch.nn.functional.silu if layout.swiglu else torch.nn.functional.gelu,
+        normalization="RMSNorm" if layout.rms else "LayerNorm",
+        tensor_model_parallel_size=layout.tp,
+        pipeline_model_parallel_size=layout.pp,
+        expert_model_parallel_size=layout.ep,
+        expert_tensor_parallel_size=layout.etp,
+        sequence_parallel=layout.sp,
+        bf16=layout.bf16,
+        params_dtype=torch.bfloat16 if layout.bf16 else torch.float32,
+        pipeline_dtype=torch.bfloat16 if layout.bf16 else torch.float32,
+        calculate_per_token_loss=layout.tokens,
+        use_cpu_initialization=True,
+        persist_layer_norm=False,
+        bias_activation_fusion=False,
+        bias_dropout_fusion=False,
+        masked_softmax_fusion=False,
+        gradient_accumulation_fusion=False,
+        deallocate_pipeline_outputs=layout.virtual == 1,
+        **options,
+    )
+
+
+def chunks_of(config: TransformerConfig, layout: Layout) -> list[Any]:
+    """The wrapped model chunks of this rank."""
+    bare = []
+    for place in range(layout.virtual):
+        stage = place if layout.virtual > 1 else None
+        bare.append(
+            GPTModel(
+                config,
+                get_gpt_decoder_block_spec(config, use_transformer_engine=False, vp_stage=stage),
+                vocab_size=VOCABULARY,
+                max_sequence_length=SEQUENCE,
+                pre_process=parallel_state.is_pipeline_first_stage(False, stage),
+                post_process=parallel_state.is_pipeline_last_stage(False, stage),
+                share_embeddings_and_output_weights=not layout.untied,
+                position_embedding_type="rope" if layout.rope else "learned_absolute",
+                vp_stage=stage,
+            )
+        )
+    initialise(bare, layout)
+    buckets = DistributedDataParallelConfig(
+        use_distributed_optimizer=layout.zero, overlap_grad_reduce=layout.overlap
+    )
+    wrapped = [
+        DistributedDataParallel(
+            config,
+            buckets,
+            Float16Module(config, chunk) if layout.bf16 else chunk,
+            disable_bucketing=place > 0,
+        )
+        for place, chunk in enumerate(bare)
+    ]
+    if layout.overlap:
+        config.no_sync_func = [chunk.no_sync for chunk in wrapped]
+        config.no_sync_func = config.no_sync_func[0] if len(wrapped) == 1 else config.no_sync_func
+    return wrapped
+
+
+def optimizer_of(config: TransformerConfig, chunks: list[Any], layout: Layout) -> tuple[Any, Any]:
+    """Adam with clipping, and the schedule of its rate."""
+    optimizer = get_megatron_optimizer(
+        OptimizerConfig(
+            optimizer="adam",
+            lr=RATE,
+            clip_grad=1.0,
+            bf16=layout.bf16,
+            params_dtype=config.params_dtype,
+            use_distributed_optimizer=layout.zero,
+        ),
+        chunks,
+    )
+    schedule = OptimizerParamScheduler(
+        optimizer,
+        init_lr=0.0,
+        max_lr=RATE,
+        min_lr=RATE,
+        lr_warmup_steps=layout.warmup * GLOBAL_BATCH,
+        lr_decay_steps=1000 * GLOBAL_BATCH,
+        lr_decay_style="constant",
+        start_wd=0.01,
+        end_wd=0.01,
+        wd_incr_steps=0,
+        wd_incr_style="constant",
+    )
+    config.finalize_model_grads_func = finalize_model_grads
+    config.grad_scale_func = optimizer.scale_loss
+    return optimizer, schedule
+
+
+def sample(number: int) -> torch.Tensor:
+    """A sequence that counts on by a stride of its own: something that can be learned."""
+    return (number * 7 + torch.arange(SEQUENCE + 1) * (1 + number % 3)) % VOCABULARY
+
+
+def batches(layout: Layout) -> Iterator[dict[str, torch.Tensor]]:
+    """Micro-batches of this rank, for ever. A step's samples are the same in all layouts."""
+    place = torch.arange(SEQUENCE).expand(MICRO_BATCH, -1)
+    rank = parallel_state.get_data_parallel_rank()
+    causal = torch.ones(1, 1, SEQUENCE, SEQUENCE).tril() < 0.5
+    first = 0
+    while True:
+        for number in range(layout.microbatches):
+            at = first + (number * layout.dp + rank) * MICRO_BATCH
+            rows = torch.stack([sample(at + row) for row in range(MICRO_BATCH)])
+            yield {
+                "input_ids": rows[:, :-1],
+                "labels": rows[:, 1:],
+                "position_ids": place,
+                "attention_mask": causal,
+            }
+        first += GLOBAL_BATCH
+
+
+def loss_of(layout: Layout, output: torch.Tensor) -> tuple[Any, ...]:
+    """The loss of a micro-batch, as the schedule wants it, and as it is reported."""
+    losses = output.float()
+    if layout.tokens:
+        count = torch.tensor(losses.numel(), dtype=torch.int)
+        return losses.sum(), count, {"loss": losses.mean().detach()}
+    return losses.mean(), {"loss": losses.mean().detach()}
+
+
+def forward_step(layout: Layout, iterator: Iterator[Any], model: Any) -> tuple[Any, Any]:
+    """What Megatron's schedules call for each micro-batch."""
+    return model(**next(iterator)), partial(loss_of, layout)
+
+
+def train(layout: Layout) -> list[dict[str, float | None]]:
+    """Make the steps of a layout; loss and gradient norm of each, the same on all ranks."""
+    parallel_state.initialize_model_parallel(
+        layout.tp,
+        layout.pp,
+        virtual_pipeline_model_parallel_size=layout.virtual if layout.virtual > 1 else None,
+        expert_model_parallel_size=layout.ep,
+        expert_tensor_parallel_size=layout.etp,
+    )
+    tensor_parallel.model_parallel_cuda_manual_seed(1234)
+    config = config_of(layout)
+    chunks = chunks_of(config, layout)
+    optimizer, schedule = optimizer_of(config, chunks, layout)
+    iterators = [batches(layout) for _ in chunks]
+    made = []
+    for chunk in chunks:
+        chunk.train()
+    for _ in range(layout.steps):
+        for chunk in chunks:
+            chunk.zero_grad_buffer()
+        optimizer.zero_grad()
+        losses = get_forward_backward_func()(
+            forward_step_func=partial(forward_step, layout),
+            data_iterator=iterators if layout.virtual > 1 else iterators[0],
+            model=chunks if layout.virtual > 1 else chunks[0],
+            num_microbatches=layout.microbatches,
+            seq_length=SEQUENCE,
+            micro_batch_size=MICRO_BATCH,
+        )
+        success, norm, _ = optimizer.step()
+        if success:
+            schedule.step(increment=GLOBAL_BATCH)
+        made.append({"loss": _mean([one["loss"] for one in losses]), "norm": norm})
+    return made
+
+
+def _mean(losses: list[torch.Tensor]) -> float:
+    """The mean over the micro-batches of all data; only last stages have any, and each of tp the same."""
+    total = torch.tensor([sum(map(float, losses)), float(len(losses))])
+    dist.all_reduce(total)
+    return (total[0] / total[1]).item()

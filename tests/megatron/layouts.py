@@ -1,0 +1,81 @@
+"""How a job of the tests is laid out, and written on a command line: `tp=2,pp=2,virtual=2,zero,bf16`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+LAYERS = 4
+GLOBAL_BATCH = 8
+MICRO_BATCH = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Sizes of the groups, and what is switched on. The model and the data are the same in all layouts."""
+
+    tp: int = 1
+    pp: int = 1
+    dp: int = 1
+    ep: int = 1
+    etp: int = 1
+    virtual: int = 1
+    """Model chunks on each stage."""
+    first: int = 0
+    """Layers of the first stage, if stages are uneven."""
+    experts: int = 0
+    kv: int = 0
+    """Groups of keys and values, if fewer than heads."""
+    steps: int = 10
+    warmup: int = 0
+    """Steps before the full learning rate; the first is then at 0."""
+    sp: bool = False
+    zero: bool = False
+    """The distributed optimizer."""
+    overlap: bool = False
+    """Gradients are reduced during the backward pass."""
+    recompute: bool = False
+    bf16: bool = False
+    untied: bool = False
+    swiglu: bool = False
+    rms: bool = False
+    rope: bool = False
+    tokens: bool = False
+    """The loss is a mean over tokens, not over micro-batches."""
+
+    def __str__(self) -> str:
+        said = ((field, getattr(self, field.name)) for field in fields(self))
+        words = (
+            field.name if value is True else f"{field.name}={value}"
+            for field, value in said
+            if value != field.default
+        )
+        return ",".join(words)
+
+    @property
+    def world(self) -> int:
+        """How many processes it takes."""
+        return self.tp * self.pp * self.dp
+
+    @property
+    def microbatches(self) -> int:
+        """How many one rank passes in a step."""
+        return GLOBAL_BATCH // (MICRO_BATCH * self.dp)
+
+    @property
+    def one_device(self) -> Layout:
+        """The same model, whole and in float32, on one device."""
+        none = {"tp": 1, "pp": 1, "dp": 1, "ep": 1, "etp": 1, "virtual": 1, "first": 0}
+        off = ("sp", "zero", "overlap", "recompute", "bf16", "tokens")
+        return replace(self, **none, **dict.fromkeys(off, False))
+
+    @staticmethod
+    def parse(text: str) -> Layout:
+        """The layout of a text; an empty text is one device. Raises ValueError for an unknown word."""
+        known = {field.name: field.type for field in fields(Layout)}
+        found: dict[str, int | bool] = {}
+        for word in filter(None, text.split(",")):
+            name, given, value = word.partition("=")
+            if name not in known or (known[name] == "bool") == bool(given):
+                raise ValueError(f"{word!r} is no part of a layout")
+            found[name] = int(value) if given else True
+        return Layout(**found)
