@@ -1,17 +1,27 @@
-"""Two ranks with 5 and 3 batches that join: nothing is said, and both go on with the same step."""
+"""Ranks with uneven batches that join: nothing is said, nobody waits, and rules across ranks go on."""
 
+from __future__ import annotations
+
+import json
 from pathlib import Path
 
 import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from tests.record.processes import ROOT, python
+from tests.runtime.test_ranks import ALIKE, counts, findings, join, ranks
+from tests.runtime.training import module
+from tspec.runtime.pace import TOGETHER
 from tspec.trace.model import Boundary, Finish
 from tspec.trace.read import read_trace
 
+pytestmark = pytest.mark.gloo
 JOB = ROOT / "tests" / "clean" / "joined.py"
 
 
-@pytest.mark.gloo
 @pytest.mark.parametrize("kind", ["list", "loader"])
 def test_ranks_that_joined_number_steps_alike(kind: str, tmp_path: Path) -> None:
     recording = tmp_path / "run"
@@ -19,6 +29,7 @@ def test_ranks_that_joined_number_steps_alike(kind: str, tmp_path: Path) -> None
     done = python("-m", "tspec", "run", "specs/essentials", *options)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "internal error" not in done.stderr
+    assert "ranks make their steps apart" not in done.stderr
     steps = {
         stream.rank: [r.index for r in stream.records if _is_step(r)]
         for stream in read_trace(recording).streams
@@ -33,3 +44,55 @@ def test_ranks_that_joined_number_steps_alike(kind: str, tmp_path: Path) -> None
 
 def _is_step(record: object) -> bool:
     return isinstance(record, Boundary) and record.span == "step"
+
+
+BATCHES = (5, 3)
+"""Of each rank, in each of two epochs: steps 1 to 5, and 6 to 10."""
+
+
+NORM = "after optimizer.step\nexpect norm(parameters.grad) < 1000\nelse stop"
+
+
+def joining(rank: int, port: int, folder: Path, rule: str, fault: int) -> None:
+    """In step `fault` the first rank goes its own way."""
+    join(rank, port)
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Linear(3, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with module(rule).install(folder=folder) as checker:
+        for epoch in range(2):
+            with model.join():
+                for batch in range(BATCHES[rank]):
+                    step = 5 * epoch + batch + 1
+                    optimizer.zero_grad()
+                    model(torch.ones(4, 3)).square().mean().backward()
+                    if rank == 0 and step == fault:
+                        model.module.weight.grad.mul_(1e6)
+                    optimizer.step()
+                    (folder / f"did-{rank}").write_text(str(step))
+    (folder / f"pace-{rank}").write_text(str(checker.pace.pace))
+    dist.destroy_process_group()
+
+
+def test_nobody_waits_for_a_rank_that_joined(tmp_path: Path) -> None:
+    assert ranks(joining, tmp_path, ALIKE + "else stop", 0, wait=200) == [0, 0]
+    # A wait that was in vain would have changed it.
+    assert {(tmp_path / f"pace-{rank}").read_text() for rank in range(2)} == {str(TOGETHER)}
+    assert findings(tmp_path) == []
+    # Two parameters in six steps of both ranks, and in four of the first alone.
+    assert counts(tmp_path) == {"holds": 12, "violated": 0, "idle": 0, "unknown": 8}
+
+
+@pytest.mark.parametrize(
+    ("rule", "fault"),
+    [(ALIKE + "else stop", 2), (NORM, 4), (ALIKE + "else stop", 7), (NORM, 9)],
+    ids=["before", "within", "after", "within-again"],
+)
+def test_a_rule_stops_both_before_within_and_after_joining(
+    tmp_path: Path, rule: str, fault: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert ranks(joining, tmp_path, rule, fault, wait=200) == [1, 1]
+    said = capfd.readouterr().err
+    ends = [json.loads(path.read_text())["stopped"] for path in tmp_path.glob("*.counts.json")]
+    assert [one.partition(" by ")[0] for one in ends] == [f"stopped in step {fault}"] * 2, said
+    assert (tmp_path / "did-0").read_text() == str(fault)

@@ -20,7 +20,7 @@ from tspec.runtime.pace import SOON
 from tspec.runtime.program import Program
 from tspec.runtime.say import say
 from tspec.runtime.summary import summary
-from tspec.runtime.together import Together
+from tspec.runtime.together import Together, has_joined
 from tspec.runtime.windows import Window
 
 ACTS = (SkipCall, Stopped, RuleViolated)
@@ -151,9 +151,9 @@ class Checker(Together):
         self._over = True
 
     def waits(self, source: Source) -> None:
-        """The step is done here, and this rank is about to wait for a message of another."""
-        if not self.silent and self.meets and self.exchange.busy:
-            self._guarded("receive", lambda: self._taking(self.pace.waits(), source))
+        """The step is done here, and this rank is about to wait for another."""
+        if not self.silent and self.meets and self.exchange.connected:
+            self._guarded("wait", lambda: self._taking(self.pace.waits(has_joined(source)), source))
 
     def forked(self, source: Source, worker: int | None) -> None:
         """This process is a fork: a rank of its own, or a loader's worker, which checks nothing."""
@@ -237,7 +237,10 @@ class Checker(Together):
         self._report({number for number, action in actions.items() if action}, at[0], self.rank)
 
     def _late_rounds(self) -> Iterator[Round]:
-        while self.exchange.busy and (found := self.exchange.collect(LATE)) is not None:
+        while True:
+            found = self.exchange.collect(LATE if self.exchange.busy else 0.0)
+            if found is None:
+                return
             yield found
 
     def _do(self, actions: dict[int, str], at: tuple[int, int], source: Source) -> None:

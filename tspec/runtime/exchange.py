@@ -3,6 +3,9 @@
 The n-th round of each rank is the n-th of every other. A rank takes part when it has something to give
 and its round before is over; what it has to give meanwhile goes into the next round together. A thread
 carries the rounds, so that they go on while the job's own communication waits for another rank.
+
+A rank that has joined (`Packet.joined`) makes no step until all have: its thread takes part in the others'
+rounds without anything to give, so that nobody waits for it.
 """
 
 from __future__ import annotations
@@ -104,8 +107,11 @@ class Exchange:
                 found = self.collect(max(0.0, until - time.monotonic()))
                 if found is None:
                     return
+                # A rank that gives nothing has joined. It takes what it was told when it can.
                 ended |= {
-                    rank for rank, given in enumerate(found) if any(p.finished for p in given)
+                    rank
+                    for rank, given in enumerate(found)
+                    if not given or any(p.finished for p in given)
                 }
                 if len(ended) == len(found):
                     return
@@ -138,6 +144,8 @@ class _Carrier(threading.Thread):
         self._failed = ""
         self._leaves = threading.Event()
         self._slot = SLOT
+        self._joined: frozenset[int] = frozenset()
+        """The ranks that had joined by the latest round: the same on every rank."""
 
     # on the job's side
 
@@ -175,6 +183,7 @@ class _Carrier(threading.Thread):
                 if found is None:
                     _never_freed(self._group)
                     return
+                self._joined = _joined(self._joined, found)
                 with self._changed:
                     self._over.append((len(given), found))
                     self._changed.notify_all()
@@ -185,9 +194,10 @@ class _Carrier(threading.Thread):
                 self._changed.notify_all()
 
     def _next(self) -> list[Packet] | None:
-        """What was given for the next round; None when the job ends."""
+        """What was given for the next round, which is nothing while others make steps; None when the job ends."""
+        others_go_on = self._link.rank in self._joined and len(self._joined) < self._link.world
         with self._changed:
-            self._changed.wait_for(lambda: self._given or self._leaves.is_set())
+            self._changed.wait_for(lambda: self._given or others_go_on or self._leaves.is_set())
             if self._leaves.is_set():
                 return None
             given, self._given = self._given, []
@@ -234,3 +244,9 @@ def _never_freed(group: Any) -> None:
     They may wait for this one. Gloo cannot abort a collective, and the interpreter frees what is left when it ends.
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
+
+
+def _joined(before: frozenset[int], found: Round) -> frozenset[int]:
+    """The ranks that have joined after a round: of each that gave something, its latest word counts."""
+    told = {rank: given[-1].joined for rank, given in enumerate(found) if given}
+    return frozenset(rank for rank in range(len(found)) if told.get(rank, rank in before))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tspec.runtime.ledger import Declared, Outcome
-from tspec.runtime.meeting import Entry, Others, View, _unit, others
+from tspec.runtime.meeting import Entry, Others, View, others
 from tspec.runtime.windows import At
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class Packet:
     """Step and epoch that it closes."""
     pace: int = 0
     """How it keeps together with others."""
+    joined: bool = False
+    """It has no more batches, and takes part in the others' collectives (`torch.distributed.algorithms.Join`)."""
 
 
 @dataclass(slots=True)
@@ -44,13 +46,14 @@ class _Rank:
     born: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     reached: tuple[int, int] = (0, 0)
     finished: bool = False
+    joined: bool = False
     windows: dict[int, list[tuple[int, tuple[Any, ...]]]] = field(default_factory=dict)
     places: dict[int, list[At]] = field(default_factory=dict)
     off: set[int] = field(default_factory=set)
 
     def view(self) -> View:
         """The rank as decisions see it."""
-        return View(self.born, self.reached, self.finished, self.windows, self.places)
+        return View(self.born, self.reached, self.finished, self.windows, self.places, self.joined)
 
 
 class Gathering:
@@ -80,6 +83,7 @@ class Gathering:
             for subject in packet.born:
                 known.born.setdefault(subject, packet.at)
             known.reached, known.finished = packet.at, packet.finished
+            known.joined = packet.joined
             known.off.update(packet.off)
             for number, windows in packet.windows.items():
                 known.windows.setdefault(number, []).extend(windows)
@@ -102,25 +106,18 @@ class Gathering:
 
     def due(self) -> Iterator[tuple[int, list[Entry]]]:
         """Rules with entries, taken out: all of what every rank has passed."""
+        views = [known.view() for known in self._ranks.values()]
         for number in sorted(self.waiting):
             declared = self.program.rules[number]
             passed: list[Entry] = []
             waiting: list[Entry] = []
             for entry in self.waiting[number]:
-                (passed if self._passed(declared, entry) else waiting).append(entry)
+                is_past = len(views) == 1 or all(v.is_past(declared, entry.at[0]) for v in views)
+                (passed if is_past else waiting).append(entry)
             self.waiting[number] = waiting
             if passed:
                 yield number, passed
         self._forget()
-
-    def _passed(self, declared: Declared, entry: Entry) -> bool:
-        """Nothing more can come of the window's step from any rank: it is over there, or the rank is."""
-        if len(self._ranks) == 1:
-            return True
-        return all(
-            known.finished or _unit(declared, known.reached) > entry.at[0]
-            for known in self._ranks.values()
-        )
 
     def complete(self) -> Iterator[tuple[int, list[Entry]]]:
         """Rules with entries of which every rank of the group has sent its own, taken out."""
@@ -160,7 +157,11 @@ class Gathering:
 
     def over(self) -> Iterator[tuple[tuple[int, int], set[int], set[int]]]:
         """Of each step that is over on all ranks: itself and its epoch, the rules that failed, those that held."""
-        running = [known.reached[0] for known in self._ranks.values() if not known.finished]
+        running = [
+            known.reached[0]
+            for known in self._ranks.values()
+            if not known.finished and not known.joined
+        ]
         alone = len(self._ranks) == 1
         for step in sorted(self.failed.keys() | self.held.keys()):
             if alone or not running or step < min(running):

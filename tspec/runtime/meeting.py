@@ -204,6 +204,13 @@ class View:
     """Rule -> (step, fields) of the calls that are its windows."""
     places: Mapping[int, Sequence[At]]
     """Rule -> the places of the spans that are its windows."""
+    joined: bool = False
+    """It has no more batches, and makes no step until no rank has."""
+
+    def is_past(self, declared: Declared, unit: int) -> bool:
+        """Nothing more comes of a step, epoch or run from the rank. Epoch and run go on where it has joined."""
+        joined = self.joined and declared.span not in ("epoch", "run")
+        return self.finished or joined or _unit(declared, self.reached) > unit
 
 
 def others(declared: Declared, entries: Sequence[Entry], views: Mapping[int, View]) -> Others:
@@ -219,7 +226,7 @@ def others(declared: Declared, entries: Sequence[Entry], views: Mapping[int, Vie
             unknown[rank] = f"rank {rank} died"
         elif not all(_had(declared, view, subject, head.at) for subject in head.lasting):
             continue
-        elif not (view.finished or _unit(declared, view.reached) > head.at[0]):
+        elif not view.is_past(declared, head.at[0]):
             unknown[rank] = f"rank {rank} died"
         elif head.passing:
             continue

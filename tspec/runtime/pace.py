@@ -46,9 +46,12 @@ class Pace:
         while (found := self.exchange.collect(0.0)) is not None:
             yield found
 
-    def waits(self) -> Iterator[Round]:
-        """A stage whose step is done is about to wait for another, which may have stopped. Raises Broken."""
-        if self.pace == STAGGERED and self.exchange.busy:
+    def waits(self, joined: bool) -> Iterator[Round]:
+        """A rank whose step is done is about to wait for another, which may have stopped. Raises Broken."""
+        if joined:
+            while (found := self.exchange.collect(0.0)) is not None:
+                yield found
+        elif self.pace == STAGGERED and self.exchange.busy:
             yield from self._all(self.exchange.timeout, FREE)
 
     def before_update(self, thing: Any) -> Iterator[Round]:

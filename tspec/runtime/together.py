@@ -157,6 +157,7 @@ class Together(Hooks):
             held=[r.declared.number for r in self.rules if self._held(r)],
             closed=closed,
             pace=self.pace.pace,
+            joined=has_joined(source),
         )
         self._told |= failed
         for rule in across:
@@ -255,3 +256,8 @@ class Together(Hooks):
             self._do(actions, at, source)
         if "skip" in actions.values():
             raise SkipCall
+
+
+def has_joined(source: Source) -> bool:
+    """The rank has no more batches, and waits for those that have."""
+    return bool(getattr(source, "joined", False))

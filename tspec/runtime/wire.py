@@ -49,12 +49,13 @@ def _packet(packet: Packet) -> list[Any]:
         packet.held,
         packet.closed,
         packet.pace,
+        packet.joined,
     ]
 
 
 def _packet_of(found: Sequence[Any]) -> Packet:
     at, finished, entries, born, windows, places, groups, *rest = found
-    off, failed, held, closed, pace = rest
+    off, failed, held, closed, pace, joined = rest
     return Packet(
         at=tuple(at),
         finished=finished,
@@ -68,6 +69,7 @@ def _packet_of(found: Sequence[Any]) -> Packet:
         held=held,
         closed=tuple(closed),
         pace=pace,
+        joined=joined,
     )
 
 

@@ -278,6 +278,11 @@ class Job(LiveSource):
     def _bound(self, span: Literal["step", "microbatch", "epoch"], index: int) -> None:
         self._tell(lambda sink: sink.boundary(span, index, self))
 
+    @property
+    def joined(self) -> bool:
+        """This rank has no more batches, and takes part in the collectives of those that have."""
+        return self.place.joined
+
     def waits(self) -> None:
         """A step is done, and the process is about to wait for another rank: sinks that ask are told."""
 

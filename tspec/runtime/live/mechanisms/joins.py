@@ -29,8 +29,9 @@ class Joins:
             self._job.do(Joined())
 
     def shadowed(self, hook: Any) -> None:
-        """Another rank made a pass."""
+        """Another rank makes a pass."""
         self._shadowed[id(hook)] = self._shadowed.get(id(hook), 0) + 1
+        self._job.waits()
 
     def after(
         self,
