@@ -158,12 +158,12 @@ sizes = st.recursive(
     lambda inner: st.builds(n.Product, some(dimensions(inner), 1)),
     max_leaves=4,
 )
-shapes = st.builds(n.Shape, some(dimensions(sizes))) | st.builds(n.Flat, some(splits, 1))
+shapes = st.builds(n.Shape, some(dimensions(sizes))) | st.builds(n.Flat, some(splits, 1), some(terms))
 kinds = st.sampled_from(
     ["param", "grad", "main_grad", "state", "input", "output", "output_grad", "buffer"]
 ).map(n.Word)
 places = st.builds(
-    n.Place, kinds, strings, shapes, some(words), maybe(st.builds(n.When, expressions))
+    n.Place, kinds, strings, shapes, some(words), some(words), maybe(st.builds(n.When, expressions))
 )
 layout_clauses = st.one_of(
     places,
@@ -231,7 +231,7 @@ declarations = st.one_of(
     invariants,
     st.builds(n.Mesh, words, some(entries), some(st.builds(n.Regroup, words, some(entries)))),
     st.builds(n.Dims, words, some(entries)),
-    st.builds(n.Layout, words, words, some(layout_clauses)),
+    st.builds(n.Layout, words, words, some(layout_clauses), some(words)),
     equivalences,
     replays,
     tests,

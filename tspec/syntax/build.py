@@ -280,10 +280,13 @@ RULES: dict[str, Rule] = {
     ),
     "regroup": _named(nodes.Regroup),
     "dims": _named(nodes.Dims),
-    "layout": lambda self, span, c: nodes.Layout(c[0], c[1], tuple(c[2:]), span=span),
-    "place": lambda self, span, c: nodes.Place(c[0], c[1], c[2], c[3] or (), c[4], span=span),
+    "layout": lambda self, span, c: nodes.Layout(c[0], c[1], tuple(c[3:]), c[2] or (), span=span),
+    "place": lambda self, span, c: nodes.Place(
+        c[0], c[1], c[2], c[3] or (), c[4] or (), c[5], span=span
+    ),
     "partial": _tuple,
-    "flat": _all(nodes.Flat),
+    "replicated": _tuple,
+    "flat": lambda self, span, c: nodes.Flat(tuple(c[1:]), c[0] or (), span=span),
     "shape": _all(nodes.Shape),
     "dimension": lambda self, span, c: nodes.Dimension(c[0], c[1] or (), tuple(c[2:]), span=span),
     "size_sum": _all(nodes.SizeSum),

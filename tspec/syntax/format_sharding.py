@@ -21,7 +21,7 @@ def _mesh_line(node: nodes.Entry | nodes.Regroup) -> Doc:
 
 
 def layout(node: nodes.Layout) -> Doc:
-    head = f"layout {node.name.text} on {node.mesh.text}"
+    head = f"layout {node.name.text} on {node.mesh.text}{_axes('replicated', node.replicated)}"
     return block(head, node, node.clauses, _clause)
 
 
@@ -39,28 +39,35 @@ def _clause(node: nodes.Place | nodes.Tied | nodes.Stage) -> Doc:
 
 def _place(node: nodes.Place) -> Doc:
     head = f"{node.kind.text} {quote(node.pattern.value)}: "
-    partial = f" partial {', '.join(axis.text for axis in node.partial)}" if node.partial else ""
-    line: tuple[Doc, ...] = (head, _shape(node.shape), partial)
+    axes = _axes("partial", node.partial) + _axes("replicated", node.replicated)
+    line: tuple[Doc, ...] = (head, _shape(node.shape), axes)
     if node.when is None:
         return line
     return (*line, " when ", expression(node.when.condition), *trailing(node.when))
 
 
+def _axes(word: str, axes: tuple[nodes.Word, ...]) -> str:
+    return f" {word} {', '.join(axis.text for axis in axes)}" if axes else ""
+
+
 def _shape(node: nodes.Shape | nodes.Flat) -> Doc:
     if isinstance(node, nodes.Flat):
-        return ("flat", *map(_split, node.splits))
+        return ("flat", _padding(node.padding), *map(_split, node.splits))
     return bracketed("[", node, [_dimension(each) for each in node.dimensions], "]")
 
 
 def _dimension(node: nodes.Dimension) -> Doc:
-    padding = " * ".join(_term(factor) for factor in node.padding)
     return (
         *comments_above(node),
         _size(node.size),
-        f" padded to {padding}" if padding else "",
+        _padding(node.padding),
         *map(_split, node.splits),
         *trailing(node),
     )
+
+
+def _padding(factors: tuple[nodes.SizeName | nodes.SizeNumber, ...]) -> str:
+    return f" padded to {' * '.join(map(_term, factors))}" if factors else ""
 
 
 def _size(node: nodes.SizeName | nodes.SizeNumber | nodes.SizeSum | nodes.Product) -> Doc:

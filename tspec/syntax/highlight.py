@@ -34,6 +34,7 @@ CLAUSES = (
     *("on", "once", "only", "others", "padded", "partial", "passes", "rank", "ranks", "reference"),
     *(
         "regroup",
+        "replicated",
         "require",
         "resume",
         "rewriting",

@@ -90,23 +90,26 @@ class Shape(Node):
 
 @dataclass(frozen=True, slots=True)
 class Flat(Node):
-    """`flat / dp`: flattened, then cut, as optimizers' shards are."""
+    """`flat padded to dp / dp`: flattened, then cut, as optimizers' shards are."""
 
     splits: tuple[Split, ...]
+    padding: tuple[SizeName | SizeNumber, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Place(Clause):
-    """`param "name.*": [sizes] partial tp when condition`.
+    """`param "name.*": [sizes] partial tp replicated cp when condition`.
 
     `kind` is one of `param`, `grad`, `main_grad`, `state`, `input`, `output`, `output_grad`,
     `buffer`. `partial`: the axes over which the ranks' tensors have to be added up.
+    `replicated`: those over which the ranks hold the same.
     """
 
     kind: Word
     pattern: String
     shape: Shape | Flat
     partial: tuple[Word, ...] = ()
+    replicated: tuple[Word, ...] = ()
     when: When | None = None
 
 
@@ -129,8 +132,12 @@ class Stage(Clause):
 
 @dataclass(frozen=True, slots=True)
 class Layout(Declaration):
-    """`layout name on mesh { places, ties, stages }`."""
+    """`layout name on mesh replicated dp { places, ties, stages }`.
+
+    `replicated`: the axes over which ranks hold the same wherever a place does not cut or add up.
+    """
 
     name: Word
     mesh: Word
     clauses: tuple[Place | Tied | Stage, ...]
+    replicated: tuple[Word, ...] = ()

@@ -105,9 +105,13 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """A tensor that is flattened, then cut, as shards of optimizer state are."""
+    """A tensor of which a rank's piece is flattened, padded as a dimension is, then cut.
+
+    So shards of optimizer state are cut: what is flattened is the piece of the parameter.
+    """
 
     splits: tuple[Split, ...]
+    padding: tuple[Term, ...] = ()
 
 
 TensorKind = Literal[
@@ -120,13 +124,14 @@ class Placement:
     """How the tensors of a kind are cut of which the canonical name matches a pattern.
 
     `*` in the pattern stands for any characters. The ranks' tensors are summands over the axes of
-    `partial`. `when` is over axes and flags, which it reads as names of the context.
+    `partial`, and the same over those of `replicated`. `when` is over axes and flags, which it reads as names of the context.
     """
 
     kind: TensorKind
     pattern: str
     shape: Shape | Flat
     partial: tuple[str, ...] = ()
+    replicated: tuple[str, ...] = ()
     when: Expr | None = None
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
 
@@ -177,7 +182,8 @@ class Stage:
 class LayoutDeclaration:
     """Which piece of each tensor each rank holds.
 
-    `flags` are the settings that are on or off and that conditions of placements read.
+    Over the axes of `replicated` ranks hold the same tensors, but where a placement cuts or adds up
+    over them. `flags` are the settings that are on or off and that conditions of placements read.
     """
 
     name: str
@@ -188,6 +194,7 @@ class LayoutDeclaration:
     placements: tuple[Placement, ...]
     ties: tuple[Tie, ...]
     stages: tuple[Stage, ...]
+    replicated: tuple[str, ...]
     source: Source = field(compare=False, repr=False)
     span: Span = field(compare=False, repr=False)
     """Of the layout's name."""

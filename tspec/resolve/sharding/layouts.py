@@ -83,6 +83,8 @@ def lower_layout(
     for tie in ties:
         _check_tied(tie, places, reporter)
     _check_stages(stages, layout)
+    for axis in node.replicated:
+        _check_axis(axis, layout)
     if reporter.failed:
         return None
     return LayoutDeclaration(
@@ -94,6 +96,7 @@ def lower_layout(
         placements,
         tuple(Tie(tie.left.value, tie.right.value) for tie in ties),
         tuple(_stage(stage) for stage in stages),
+        tuple(axis.text for axis in node.replicated),
         scope.source,
         node.name.span,
     )
@@ -107,7 +110,9 @@ def _placement(place: nodes.Place, layout: _Layout) -> Placement:
     _check_cuts(place, layout)
     when = None if place.when is None else _condition(place.when.condition, layout)
     partial = tuple(axis.text for axis in place.partial)
-    return Placement(_KINDS[place.kind.text], place.pattern.value, shape, partial, when, place.span)
+    same = tuple(axis.text for axis in place.replicated)
+    kind = _KINDS[place.kind.text]
+    return Placement(kind, place.pattern.value, shape, partial, same, when, place.span)
 
 
 _KINDS: Mapping[str, TensorKind] = {kind: kind for kind in get_args(TensorKind)}
@@ -122,7 +127,10 @@ def _check_cuts(place: nodes.Place, layout: _Layout) -> None:
             message = f"the tensor is cut over `{split.axis.text}` twice"
             layout.reporter.report("TS0178", message, split.axis)
         used.append(split.axis.text)
-        if split.order is not None and split.order.text not in ORDERS:
+        if split.order is not None and isinstance(place.shape, nodes.Flat):
+            message = "what is flattened is cut in order"
+            layout.reporter.report("TS0178", message, split.order)
+        elif split.order is not None and split.order.text not in ORDERS:
             hint = did_you_mean(split.order.text, ORDERS) or "there is `zigzag`"
             message = f"there is no order `{split.order.text}`"
             layout.reporter.report("TS0178", message, split.order, hint)
@@ -130,6 +138,12 @@ def _check_cuts(place: nodes.Place, layout: _Layout) -> None:
         _check_axis(axis, layout)
         if axis.text in used:
             message = f"over `{axis.text}` the tensor is cut, so that there is nothing to add up"
+            layout.reporter.report("TS0178", message, axis)
+        used.append(axis.text)
+    for axis in place.replicated:
+        _check_axis(axis, layout)
+        if axis.text in used:
+            message = f"over `{axis.text}` the tensor is cut or added up, and so not the same"
             layout.reporter.report("TS0178", message, axis)
 
 
@@ -142,7 +156,9 @@ def _check_axis(axis: nodes.Word, layout: _Layout) -> None:
 
 def _shape(node: nodes.Shape | nodes.Flat, layout: _Layout) -> Shape | Flat:
     if isinstance(node, nodes.Flat):
-        return Flat(_cuts(node.splits))
+        for each in node.padding:
+            _term(each, layout, axes=True)
+        return Flat(_cuts(node.splits), tuple(map(_named, node.padding)))
     return Shape(tuple(_dimension(each, layout)[0] for each in node.dimensions))
 
 
@@ -157,6 +173,9 @@ def _dimension(node: nodes.Dimension, layout: _Layout) -> tuple[Dimension, int |
     """A dimension, and its size where it is known; what does not come out even is reported."""
     value, size = _size(node.size, layout)
     factors = [_term(each, layout, axes=True) for each in node.padding]
+    if node.padding and any(isinstance(each, nodes.Split) for each in node.size.walk()):
+        message = "sizes of which one is cut cannot be padded together"
+        layout.reporter.report("TS0178", message, node)
     if size is not None and factors and all(factors):
         unit = prod(each for each in factors if each)
         size = -(-size // unit) * unit
@@ -182,6 +201,9 @@ def _size(
             size = None if None in found else sum(each for each in found if each)
             return Sum(tuple(map(_named, terms))), size
         case nodes.Product(dimensions=dimensions):
+            for padded in (each for each in dimensions[1:] if each.padding):
+                message = "only the first of several sizes can be padded: the others lie within it"
+                layout.reporter.report("TS0178", message, padded)
             inside = [_dimension(each, layout) for each in dimensions]
             sizes = [each for _, each in inside]
             whole = None if None in sizes else prod(each for each in sizes if each)

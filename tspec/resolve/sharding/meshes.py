@@ -32,9 +32,27 @@ def lower_mesh(node: nodes.Mesh, scope: Scope, findings: Findings) -> MeshDeclar
         if ranks != others:
             message = f"`{name}` groups {others} ranks, and the mesh has {ranks}"
             reporter.report("TS0172", message, regroup.name, "both multiply to the number of ranks")
+        for entry in regroup.entries:
+            there, here = _stride(axes, entry.key.text), _stride(again, entry.key.text)
+            if ranks == others and there and here and there != here:
+                message = (
+                    f"`{entry.key.text}` of `{name}` numbers the ranks as no axis of the mesh does"
+                )
+                hint = "an axis that both have is of one size and has the same ranks before it"
+                reporter.report("TS0172", message, entry.key, hint)
     if axes is None or reporter.failed:
         return None
     return MeshDeclaration(node.name.text, scope.unit.name, axes, tuple(regroups.items()))
+
+
+def _stride(axes: Axes, name: str) -> tuple[int, int] | None:
+    """An axis's size, and how many ranks lie between two that are neighbours on it."""
+    stride = 1
+    for axis, size in axes:
+        if axis == name:
+            return size, stride
+        stride *= size
+    return None
 
 
 def _axes(name: nodes.Word, entries: Sequence[nodes.Entry], reporter: Reporter) -> Axes | None:
