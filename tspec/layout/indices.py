@@ -1,0 +1,122 @@
+"""Sets of indices of one dimension, in the order in which a rank holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`count` blocks of `length` indices; the first begins at `start`, the next `stride` later."""
+
+    start: int
+    length: int
+    stride: int = 0
+    count: int = 1
+
+    def __len__(self) -> int:
+        return self.length * self.count
+
+    def __iter__(self) -> Iterator[int]:
+        for block in range(self.count):
+            first = self.start + block * self.stride
+            yield from range(first, first + self.length)
+
+    def take(self, first: int, last: int) -> tuple[Run, ...]:
+        """The indices from place `first` to place `last` (not included)."""
+        if first >= last:
+            return ()
+        (head, skip), (tail, rest) = divmod(first, self.length), divmod(last, self.length)
+        if head == tail:
+            return (Run(self.start + head * self.stride + skip, last - first),)
+        found = []
+        if skip:
+            found.append(Run(self.start + head * self.stride + skip, self.length - skip))
+            head += 1
+        if tail > head:
+            start = self.start + head * self.stride
+            found.append(Run(start, self.length, self.stride * (tail - head > 1), tail - head))
+        if rest:
+            found.append(Run(self.start + tail * self.stride, rest))
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Indices:
+    """Indices of a dimension of `size`, as runs one after another, none twice.
+
+    The order of the runs is that of the rank's own tensor: `list(indices)[i]` is the index in the
+    full tensor of what stands at `i` on the rank. Indices from `real` on are padding.
+    """
+
+    size: int
+    runs: tuple[Run, ...]
+    real: int
+
+    def __len__(self) -> int:
+        return sum(map(len, self.runs))
+
+    def __iter__(self) -> Iterator[int]:
+        for run in self.runs:
+            yield from run
+
+    @cached_property
+    def held(self) -> frozenset[int]:
+        """The indices that are no padding."""
+        return frozenset(index for index in self if index < self.real)
+
+    def take(self, first: int, last: int) -> Indices:
+        """What stands from place `first` to place `last` (not included)."""
+        found: list[Run] = []
+        done = 0
+        for run in self.runs:
+            begin, end = max(first - done, 0), min(last - done, len(run))
+            found += run.take(begin, end)
+            done += len(run)
+        return Indices(self.size, tuple(found), self.real)
+
+    def then(self, other: Indices) -> Indices:
+        """These indices and then those of the same dimension."""
+        return Indices(self.size, _joined((*self.runs, *other.runs)), self.real)
+
+    def times(self, inner: Indices) -> Indices:
+        """The indices of the product of two dimensions, of which the inner changes fastest."""
+        runs: list[Run] = []
+        for run in self.runs:
+            runs += _product(run, inner)
+        return Indices(self.size * inner.size, _joined(tuple(runs)), self.real * inner.size)
+
+
+def all_of(size: int, padded: int | None = None) -> Indices:
+    """All indices of a dimension, and those of its padding."""
+    whole = size if padded is None else padded
+    return Indices(whole, (Run(0, whole),), size)
+
+
+def _product(outer: Run, inner: Indices) -> Iterator[Run]:
+    size = inner.size
+    if inner.runs == (Run(0, size),):
+        yield Run(outer.start * size, outer.length * size, outer.stride * size, outer.count)
+        return
+    [*runs] = inner.runs
+    if len(runs) == 1 and runs[0].count == 1 and outer.count == 1:
+        one = runs[0]
+        yield Run(outer.start * size + one.start, one.length, size, outer.length)
+        return
+    for index in outer:
+        for run in runs:
+            yield Run(index * size + run.start, run.length, run.stride, run.count)
+
+
+def _joined(runs: tuple[Run, ...]) -> tuple[Run, ...]:
+    """Runs of one block each that follow on one another, as one."""
+    found: list[Run] = []
+    for run in runs:
+        last = found[-1] if found else None
+        if last and last.count == run.count == 1 and last.start + last.length == run.start:
+            found[-1] = Run(last.start, last.length + run.length)
+        else:
+            found.append(run if run.count > 1 else Run(run.start, run.length))
+    return tuple(found)

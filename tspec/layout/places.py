@@ -1,0 +1,103 @@
+"""Which place of a layout says how a tensor is cut, and which stage holds it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from tspec.layout.conditions import is_true
+from tspec.resolve.program.sharding import (
+    LayoutDeclaration,
+    Modules,
+    Placement,
+    Stage,
+    TensorKind,
+)
+
+CUT_AS: Mapping[TensorKind, TensorKind] = {
+    "grad": "param",
+    "main_grad": "param",
+    "state": "param",
+    "output_grad": "output",
+}
+"""Kinds that are cut as those of another kind where no place says otherwise."""
+
+
+def placement_of(
+    layout: LayoutDeclaration, kind: TensorKind, name: str, known: Mapping[str, int]
+) -> Placement | None:
+    """The first place, from top to bottom, that fits a tensor and applies; None if none does.
+
+    `known` has the sizes of axes and the flags that are on. A tied tensor without a place has that
+    of the other name.
+    """
+    names = [name, *tied_to(layout, name)]
+    kinds: list[TensorKind] = [kind]
+    if kind in CUT_AS:
+        kinds.append(CUT_AS[kind])
+    for wanted in kinds:
+        for each in names:
+            for place in layout.placements:
+                if (
+                    place.kind == wanted
+                    and fits(place.pattern, each)
+                    and is_true(place.when, known)
+                ):
+                    return place
+    return None
+
+
+def fits(pattern: str, name: str) -> bool:
+    """Whether a name fits a pattern, in which `*` stands for any characters."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
+
+
+def tied_to(layout: LayoutDeclaration, name: str) -> Iterator[str]:
+    """The other names of a tied tensor."""
+    for tie in layout.ties:
+        if name in (tie.left, tie.right):
+            yield tie.right if name == tie.left else tie.left
+
+
+# --- stages -------------------------------------------------------------------------------------
+
+
+def stages_of(layout: LayoutDeclaration, name: str) -> tuple[Stage, ...]:
+    """The stages that have a module to which a tensor belongs."""
+    return tuple(
+        stage
+        for stage in layout.stages
+        if any(_in_module(name, path) for each in stage.modules for path in modules(each))
+    )
+
+
+def modules(named: Modules) -> Iterator[str]:
+    """The modules for which one text of a stage stands."""
+    if named.numbers is None:
+        yield named.prefix
+        return
+    first, last = named.numbers
+    for number in range(first, last + 1):
+        yield f"{named.prefix}{number}{named.suffix}"
+
+
+def _in_module(name: str, module: str) -> bool:
+    return name == module or name.startswith(f"{module}.")
+
+
+def names_of(layout: LayoutDeclaration, pattern: str) -> tuple[str, ...]:
+    """The tensors for which a pattern stands, as far as stages tell.
+
+    The first `*` becomes the part of each module's name that stands in its place; a pattern to
+    which no module of a stage belongs stands for itself.
+    """
+    head, star, tail = pattern.partition("*")
+    if not star:
+        return (pattern,)
+    found = []
+    for stage in layout.stages:
+        for path in (path for each in stage.modules for path in modules(each)):
+            rest = path[len(head) :]
+            if head and path.startswith(head) and rest and "." not in rest:
+                found.append(f"{head}{rest}{tail}")
+    return tuple(found) or (pattern,)

@@ -1,0 +1,193 @@
+"""What a rank holds of a tensor: exact indices in the full tensor, in the rank's own order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from tspec.layout.indices import Indices, all_of
+from tspec.layout.places import CUT_AS, placement_of, stages_of
+from tspec.layout.ranks import coordinates_of
+from tspec.resolve.program.sharding import (
+    Dimension,
+    Flat,
+    LayoutDeclaration,
+    Placement,
+    Product,
+    Shape,
+    Split,
+    Stage,
+    Sum,
+    TensorKind,
+    Term,
+)
+
+
+class UnknownSize(Exception):
+    """A size that is not given, such as `seq`."""
+
+
+class Uneven(Exception):
+    """A cut of which the pieces are of different sizes. Its numbers are in the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The numbers for which a layout's names stand.
+
+    `sizes`: of dimensions, those of the input included. `axes`: of the mesh. `flags`: those that
+    are on.
+    """
+
+    sizes: Mapping[str, int]
+    axes: Mapping[str, int]
+    flags: frozenset[str] = frozenset()
+
+    @property
+    def known(self) -> dict[str, int]:
+        """What conditions read."""
+        return {**self.axes, **dict.fromkeys(self.flags, True)}
+
+    def of(self, term: Term) -> int:
+        """The number for which a name stands. Raises UnknownSize."""
+        if isinstance(term, int):
+            return term
+        found = self.sizes.get(term, self.axes.get(term))
+        if found is None:
+            raise UnknownSize(term)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A rank's piece of one tensor.
+
+    `dimensions` are the indices that it has in each dimension: it holds every combination. With
+    `flat` it holds only those places, first to last (not included), of the combinations in
+    row-major order; places beyond them are padding. Over the axes of `partial` it is a summand.
+    """
+
+    kind: TensorKind
+    name: str
+    rank: int
+    dimensions: tuple[Indices, ...]
+    flat: tuple[int, int] | None
+    partial: tuple[str, ...]
+    stage: Stage | None
+    place: Placement
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the rank's tensor, padding included."""
+        if self.flat is not None:
+            return (self.flat[1] - self.flat[0],)
+        return tuple(map(len, self.dimensions))
+
+    @property
+    def full(self) -> tuple[int, ...]:
+        """The shape of the full tensor, without padding."""
+        return tuple(each.real for each in self.dimensions)
+
+    def indices(self) -> Iterator[tuple[int, ...] | None]:
+        """The index in the full tensor of each element in row-major order; None for padding."""
+        for place, index in enumerate(product(*self.dimensions)):
+            if self.flat is None or self.flat[0] <= place < self.flat[1]:
+                real = all(i < each.real for i, each in zip(index, self.dimensions, strict=True))
+                yield index if real else None
+        if self.flat is not None:
+            beyond = max(self.flat[0], prod(map(len, self.dimensions)))
+            yield from (None for _ in range(beyond, self.flat[1]))
+
+
+def sizes_of(
+    layout: LayoutDeclaration,
+    given: Mapping[str, int] | None = None,
+    flags: frozenset[str] = frozenset(),
+) -> Sizes:
+    """The layout's own numbers, and those given for the input (`seq`, `batch`)."""
+    own = dict(layout.dims.sizes) if layout.dims else {}
+    return Sizes({**own, **(given or {})}, layout.mesh.all_axes, flags)
+
+
+def shard(
+    layout: LayoutDeclaration, kind: TensorKind, name: str, rank: int, sizes: Sizes
+) -> Shard | None:
+    """What a rank holds of a tensor; None if it holds none of it, or no place says how it is cut.
+
+    Raises UnknownSize, and Uneven where a cut does not come out even.
+    """
+    place = placement_of(layout, kind, name, sizes.known)
+    if place is None:
+        return None
+    where = coordinates_of(layout.mesh, rank)
+    stage = None
+    if layout.stages:
+        mine = [each for each in stages_of(layout, name) if each.number == where.get("pp", 0)]
+        if not mine:
+            return None
+        stage = mine[0]
+    dimensions, flat = _held(layout, place, (kind, name), where, sizes)
+    return Shard(kind, name, rank, dimensions, flat, place.partial, stage, place)
+
+
+def _held(
+    layout: LayoutDeclaration,
+    place: Placement,
+    tensor: tuple[TensorKind, str],
+    where: Mapping[str, int],
+    sizes: Sizes,
+) -> tuple[tuple[Indices, ...], tuple[int, int] | None]:
+    if isinstance(place.shape, Shape):
+        return tuple(indices(each, where, sizes) for each in place.shape.dimensions), None
+    base = flattened(layout, *tensor, sizes)
+    dimensions = tuple(indices(each, where, sizes) for each in base.dimensions) if base else ()
+    whole = all_of(_padded(prod(map(len, dimensions)), place.shape.padding, sizes))
+    [run] = _cut(whole, place.shape.splits, where, sizes).runs
+    return dimensions, (run.start, run.start + run.length)
+
+
+def flattened(layout: LayoutDeclaration, kind: TensorKind, name: str, sizes: Sizes) -> Shape | None:
+    """How the tensor is cut that a flat shard is a piece of: the parameter of the same name."""
+    below = placement_of(layout, CUT_AS.get(kind, kind), name, sizes.known)
+    return None if below is None or isinstance(below.shape, Flat) else below.shape
+
+
+def indices(dimension: Dimension, where: Mapping[str, int], sizes: Sizes) -> Indices:
+    """The indices of a dimension that a rank has. Raises UnknownSize, Uneven."""
+    match dimension.size:
+        case Product(dimensions=inside):
+            found = indices(inside[0], where, sizes)
+            for each in inside[1:]:
+                found = found.times(indices(each, where, sizes))
+        case Sum(terms=terms):
+            found = all_of(sum(map(sizes.of, terms)))
+        case term:
+            found = all_of(sizes.of(term))
+    if dimension.padding:
+        found = all_of(found.real, _padded(found.real, dimension.padding, sizes))
+    return _cut(found, dimension.splits, where, sizes)
+
+
+def _padded(size: int, padding: tuple[Term, ...], sizes: Sizes) -> int:
+    unit = prod(map(sizes.of, padding))
+    return -(-size // unit) * unit
+
+
+def _cut(
+    whole: Indices, splits: tuple[Split, ...], where: Mapping[str, int], sizes: Sizes
+) -> Indices:
+    """A rank's piece after one cut after the other, each of what the last one left."""
+    for split in splits:
+        ranks, rank = sizes.of(split.axis), where[split.axis]
+        pieces = ranks if split.order == "contiguous" else 2 * ranks
+        length, rest = divmod(len(whole), pieces)
+        if rest:
+            raise Uneven(f"{len(whole)} is not divisible into {pieces} pieces over `{split.axis}`")
+        mine = whole.take(rank * length, (rank + 1) * length)
+        if split.order == "zigzag":
+            mirror = pieces - 1 - rank
+            mine = mine.then(whole.take(mirror * length, (mirror + 1) * length))
+        whole = mine
+    return whole
