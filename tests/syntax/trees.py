@@ -158,7 +158,9 @@ sizes = st.recursive(
     lambda inner: st.builds(n.Product, some(dimensions(inner), 1)),
     max_leaves=4,
 )
-shapes = st.builds(n.Shape, some(dimensions(sizes))) | st.builds(n.Flat, some(splits, 1), some(terms))
+shapes = st.builds(n.Shape, some(dimensions(sizes))) | st.builds(
+    n.Flat, some(splits, 1), some(terms)
+)
 kinds = st.sampled_from(
     ["param", "grad", "main_grad", "state", "input", "output", "output_grad", "buffer"]
 ).map(n.Word)
