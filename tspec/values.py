@@ -37,3 +37,17 @@ class Context:
     epoch: int = 0
     microbatch: int = 0
     phase: Phase = "train"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A line of source code that runs: of the user's own, where some is on the stack."""
+
+    file: str
+    """Relative to the project, with `/` on any system; the whole path of a file outside of it."""
+    line: int
+    """Counted from 1."""
+    function: str
+    """The qualified name of the function, such as `Trainer.fit`; `<module>` for the file's own code."""
+    text: str = ""
+    """The line, without its indentation; empty where the file cannot be read."""

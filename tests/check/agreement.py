@@ -9,7 +9,17 @@ from functools import partial
 from tspec.check.interpret import interpret
 from tspec.check.verdicts import Instance, Verdicts
 from tspec.resolve.program.rules import Rule
-from tspec.trace.model import Begin, Boundary, End, Finish, Record, Sample, Stream, Trace
+from tspec.trace.model import (
+    Begin,
+    Boundary,
+    End,
+    Finish,
+    Location,
+    Record,
+    Sample,
+    Stream,
+    Trace,
+)
 
 Executor = Callable[[Sequence[Rule], Trace], Verdicts]
 
@@ -21,12 +31,26 @@ def differences(rules: Sequence[Rule], trace: Trace, other: Executor) -> list[st
     return [
         f"{_shown(key)}: interpreter {ours.get(key, 'has none')}, other {theirs.get(key, 'has none')}"
         for key in sorted({*ours, *theirs})
-        if ours.get(key, ("none", ""))[0] != theirs.get(key, ("none", ""))[0]
+        if _compared(ours.get(key)) != _compared(theirs.get(key))
     ]
 
 
-def _by_instance(found: Verdicts) -> dict[Instance, tuple[str, str]]:
-    return {each.instance: (each.verdict, each.reason) for each in found.decided}
+Said = tuple[str, str, str]
+"""Verdict, reason, and the line that a violated instance points at."""
+
+
+def _by_instance(found: Verdicts) -> dict[Instance, Said]:
+    return {
+        each.instance: (each.verdict, each.reason, _where(each.location)) for each in found.decided
+    }
+
+
+def _where(location: Location | None) -> str:
+    return "" if location is None else f"{location.file}:{location.line}"
+
+
+def _compared(said: Said | None) -> tuple[str, str]:
+    return ("none", "") if said is None else (said[0], said[2])
 
 
 def _shown(key: Instance) -> str:

@@ -26,7 +26,8 @@ def both(rules: Sequence[Rule], trace: Trace) -> Verdicts:
 
 def _by_instance(found: Verdicts) -> dict[object, object]:
     return {
-        each.instance: (each.verdict, each.reason, each.values, each.step) for each in found.decided
+        each.instance: (each.verdict, each.reason, each.values, each.step, each.location)
+        for each in found.decided
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from tspec.check.interpret import interpret
 from tspec.check.verdicts import Decided, Verdicts
@@ -17,6 +17,7 @@ from tspec.trace.model import (
     Context,
     End,
     Finish,
+    Location,
     Record,
     Sample,
     Stream,
@@ -58,6 +59,14 @@ class Writer:
         self.seq += 1
         return self.seq
 
+    def _line(self) -> Location:
+        """A line of its own for each instant."""
+        return Location("train.py", self.seq + 1, "main")
+
+    def _opens(self, span: Literal["step", "microbatch", "epoch"], index: int) -> None:
+        line = self._line()
+        self.records.append(Boundary(self._tick(), self.context, span, index, line))
+
     def now(self, **context: Any) -> None:
         """Change the context of what follows."""
         self.context = replace(self.context, **context)
@@ -65,17 +74,17 @@ class Writer:
     def step(self, index: int) -> None:
         """A step opens."""
         self.now(step=index, microbatch=0)
-        self.records.append(Boundary(self._tick(), self.context, "step", index))
+        self._opens("step", index)
 
     def microbatch(self, index: int) -> None:
         """A microbatch opens."""
         self.now(microbatch=index)
-        self.records.append(Boundary(self._tick(), self.context, "microbatch", index))
+        self._opens("microbatch", index)
 
     def epoch(self, index: int) -> None:
         """An epoch opens."""
         self.now(epoch=index)
-        self.records.append(Boundary(self._tick(), self.context, "epoch", index))
+        self._opens("epoch", index)
 
     def sample(self, kind: str, subject: str, gone: bool = False, **fields: Any) -> None:
         """Fields of a subject, at the instant of the last edge."""
@@ -93,8 +102,9 @@ class Writer:
         """A call begins; its number."""
         self.calls += 1
         parent = self.open[-1] if self.open else None
+        line = self._line()
         self.records.append(
-            Begin(self._tick(), self.context, self.calls, parent, event, event, fields)
+            Begin(self._tick(), self.context, self.calls, parent, event, event, fields, line)
         )
         self.open.append(self.calls)
         return self.calls
@@ -120,7 +130,8 @@ class Writer:
 
     def finish(self) -> None:
         """The run ends normally."""
-        self.records.append(Finish(self._tick(), self.context))
+        line = self._line()
+        self.records.append(Finish(self._tick(), self.context, line))
 
     def stream(self) -> Stream:
         """All that was written."""

@@ -21,7 +21,7 @@ def hasty(rules: Sequence[Rule], trace: Trace) -> Verdicts:
     """An executor that calls a negative rate fine."""
     found = interpret(rules, trace)
     fine = [
-        replace(each, verdict="holds") if each.verdict == "violated" else each
+        replace(each, verdict="holds", location=None) if each.verdict == "violated" else each
         for each in found.decided
     ]
     return replace(found, decided=tuple(fine))
@@ -39,9 +39,19 @@ def test_what_agrees_is_not_reported() -> None:
 
 def test_another_verdict_is_reported_on_a_small_trace() -> None:
     found = disagreement(RULES, TRACE, hasty)
-    assert "before update" in found and "other ('holds', '')" in found
+    assert "before update" in found and "other ('holds', '', '')" in found
     assert found.count(": begin ") == 1 and ": parameter" not in found
 
 
 def test_a_missing_instance_is_reported() -> None:
     assert "other has none" in disagreement(RULES, TRACE, forgetful)
+
+
+def elsewhere(rules: Sequence[Rule], trace: Trace) -> Verdicts:
+    """An executor that points at no line."""
+    found = interpret(rules, trace)
+    return replace(found, decided=tuple(replace(each, location=None) for each in found.decided))
+
+
+def test_another_line_is_reported() -> None:
+    assert "'violated', '', 'train.py:" in disagreement(RULES, TRACE, elsewhere)

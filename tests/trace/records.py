@@ -10,6 +10,7 @@ from tspec.trace.model import (
     Context,
     End,
     Finish,
+    Location,
     Missing,
     Record,
     Ref,
@@ -68,10 +69,12 @@ contexts = st.builds(
 )
 _fields = st.dictionaries(_NAME, values, max_size=4)
 _seq = st.integers(0, 2**50)
+_spans = st.sampled_from(["step", "microbatch", "epoch"])
+_locations = st.none() | st.builds(Location, _NAME, st.integers(1, 10**6), _NAME, _NAME)
 records: st.SearchStrategy[Record] = st.one_of(
-    st.builds(Begin, _seq, contexts, _seq, st.none() | _seq, _NAME, _NAME, _fields),
+    st.builds(Begin, _seq, contexts, _seq, st.none() | _seq, _NAME, _NAME, _fields, _locations),
     st.builds(End, _seq, contexts, _seq, _fields, st.none() | _NAME),
     st.builds(Sample, _seq, contexts, _NAME, _NAME, _fields, st.booleans()),
-    st.builds(Boundary, _seq, contexts, st.sampled_from(["step", "microbatch", "epoch"]), _seq),
-    st.builds(Finish, _seq, contexts),
+    st.builds(Boundary, _seq, contexts, _spans, _seq, _locations),
+    st.builds(Finish, _seq, contexts, _locations),
 )

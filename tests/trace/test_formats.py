@@ -25,16 +25,22 @@ from tspec.trace.write import TraceWriter
 HERE = Path(__file__).parent
 
 
+def unpacked(number: int, into: Path) -> Path:
+    """As written by the last tspec that wrote this format: a rank that finished, and a worker of it."""
+    with tarfile.open(HERE / f"formats/{number}.tar.gz") as archive:
+        archive.extractall(into, filter="data")
+    return into / str(number)
+
+
 @pytest.fixture
 def format_1(tmp_path: Path) -> Path:
-    """As written by the last tspec that wrote format 1: a rank that finished, and a worker of it."""
-    with tarfile.open(HERE / "formats/1.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    return tmp_path / "1"
+    return unpacked(1, tmp_path)
 
 
-def test_format_1_is_read_to_the_bit(format_1: Path) -> None:
-    trace = read_trace(format_1)
+@pytest.mark.parametrize("number", range(1, FORMAT))
+def test_earlier_formats_are_read_to_the_bit(number: int, tmp_path: Path) -> None:
+    folder = unpacked(number, tmp_path)
+    trace = read_trace(folder)
     assert (trace.world, trace.meta) == (2, {"command": "train.py --größe 3", "torch": "2.9.0"})
     rank, worker = trace.streams
     written = [record for batch in batches(0) for record in batch]
@@ -42,8 +48,9 @@ def test_format_1_is_read_to_the_bit(format_1: Path) -> None:
     assert rank.ending == Ending("finished", 3)
     assert bits(worker.records) == bits(tuple(batches(0)[0]))
     assert (worker.worker, worker.ending) == (0, Ending("stopped", 1))
-    [table, _] = open_tables(format_1, ["step"]).streams
-    assert table.rows.column_names == ["step"]
+    [table, _] = open_tables(folder, ["step", "at_file"]).streams
+    assert table.rows.column_names == ["step", "at_file"]
+    assert table.rows["at_file"].null_count == len(table.rows)
 
 
 def test_format_1_that_is_torn_is_read_up_to_there(format_1: Path) -> None:
@@ -137,10 +144,12 @@ def test_a_later_meta_says_which_tspec_reads_it(
     with TraceWriter(tmp_path, 0):
         pass
     with monkeypatch.context() as later:
-        later.setattr(meta, "FORMAT", 3)
+        later.setattr(meta, "FORMAT", FORMAT + 1)
         later.setattr(meta, "__version__", "0.9.0")
         write_meta(tmp_path, 1)
-    with pytest.raises(TraceError, match=r"meta.json` is of format 3, written by tspec 0.9.0; "):
+    with pytest.raises(
+        TraceError, match=rf"meta.json` is of format {FORMAT + 1}, written by tspec 0.9.0; "
+    ):
         read_trace(tmp_path)
 
 

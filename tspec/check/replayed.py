@@ -30,6 +30,7 @@ class StreamSource:
         self.seq = stream.records[0].seq
         self.context = stream.records[0].context
         self.last = self.context
+        self.location: model.Location | None = None
         self._last_groups = last_groups
         self._columns: dict[tuple[str, str], dict[str, Any]] = {}
         self._firsts: dict[tuple[str, str], dict[str, Any]] = {}
@@ -142,14 +143,17 @@ class _Player:
                 record.seq,
                 source.context,
                 dict(record.fields),
+                location=record.location,
             )
             self.calls[record.call] = call
             sink.begin(call, source)
         elif isinstance(record, model.End):
             self._end(record)
         elif isinstance(record, model.Boundary):
+            source.location = record.location
             sink.boundary(record.span, record.index, source)
         elif isinstance(record, model.Finish):
+            source.location = record.location
             sink.finish(source)
 
     def _end(self, record: model.End) -> None:
@@ -258,4 +262,5 @@ def _together(number: int, sinks: Mapping[int, Hooks], views: Mapping[int, View]
 
 def _decided(rule: Rule, outcome: Outcome) -> Decided:
     key = Instance(rule.qualified, outcome.ranks, outcome.at, outcome.subjects)
-    return Decided(key, outcome.verdict, outcome.reason, outcome.values, outcome.step)
+    at = outcome.location
+    return Decided(key, outcome.verdict, outcome.reason, outcome.values, outcome.step, at)

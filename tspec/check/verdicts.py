@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tspec.trace.endings import EndsEarly
+from tspec.trace.model import Location
 
 Verdict = Literal["holds", "violated", "idle", "unknown"]
 
@@ -40,6 +41,8 @@ class Decided:
     values: Mapping[str, str] = field(default_factory=dict, compare=False)
     """What the rule read, as text: expression -> value, for a violated instance."""
     step: int = field(default=0, compare=False)
+    location: Location | None = field(default=None, compare=False)
+    """For a violated instance, the line of the script that it points at, on its first rank."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,9 @@ class Recorder:
         now = source.context
         parent = None if call.parent is None else call.parent.id
         fields = self._calls.at_begin(call, source)
-        record = Begin(call.begin, now, call.id, parent, call.event, call.callable, fields)
+        record = Begin(
+            call.begin, now, call.id, parent, call.event, call.callable, fields, call.location
+        )
         samples = (*self._moment(source), *self._instants.at_begin(call, source))
         return (*samples, record) if samples else (record,)
 
@@ -94,12 +96,12 @@ class Recorder:
     ) -> Iterable[Record]:
         yield from self._moment(source)
         yield from self._instants.at_boundary(span, source)
-        yield Boundary(source.seq, source.context, span, index)
+        yield Boundary(source.seq, source.context, span, index, source.location)
 
     def _finish(self, source: Source) -> Iterable[Record]:
         yield from self._moment(source)
         yield from self._instants.at_boundary("step", source)
-        yield Finish(source.seq, source.context)
+        yield Finish(source.seq, source.context, source.location)
 
     def _moment(self, source: Source) -> Iterable[Sample]:
         """What is known at every moment, where it has changed."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tspec.check.verdicts import Decided, Instance, Verdicts
+from tspec.trace.model import Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,4 +71,5 @@ def _decided(found: Mapping[str, Any]) -> Decided:
     instance = Instance(
         found["rule"], tuple(found["ranks"]), (step, place), tuple(found["subjects"])
     )
-    return Decided(instance, "violated", found["reason"], found["values"], found["step"])
+    at = None if found["location"] is None else Location(**found["location"])
+    return Decided(instance, "violated", found["reason"], found["values"], found["step"], at)

@@ -63,6 +63,7 @@ class Watched:
         "given",
         "id",
         "kept",
+        "location",
         "raw",
         "step",
         "values",
@@ -75,6 +76,7 @@ class Watched:
         self.within: tuple[int, ...] = ()
         """The calls that enclose it, for calls that are kept."""
         self.context = call.context
+        self.location = call.location
         self.id = call.id
         self.event = call.event
         self.begin = call.begin

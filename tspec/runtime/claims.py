@@ -26,12 +26,15 @@ def contains(w: Window, pattern: Pattern, wanted: Sequence[Any]) -> Any:
 
 def in_order(w: Window, *events: Wanted) -> Any:
     """Each call of a later event has one of the event before it that ended before it began."""
+    w.too_early = None
     calls = [w.begun(pattern, wanted) for pattern, wanted in events]
     pairs = list(itertools.pairwise(calls))
     for firsts, seconds in pairs:
         ends = [one.end for one in firsts if one.end is not None]
-        if any(not any(end <= second.begin for end in ends) for second in seconds):
-            return False
+        for second in seconds:
+            if not any(end <= second.begin for end in ends):
+                w.too_early = second
+                return False
     if w.cut:
         return CUT_OFF
     return True if any(seconds for _, seconds in pairs) else IDLE

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from tspec.values import Context as Context
+from tspec.values import Location as Location
 from tspec.values import Missing as Missing
 from tspec.values import Ref as Ref
 
@@ -47,6 +48,8 @@ class Call:
     fields: dict[str, Any] = field(default_factory=dict)
     end: int | None = None
     error: str | None = None
+    location: Location | None = None
+    """The line that made the call."""
 
 
 class Source(Protocol):
@@ -67,6 +70,10 @@ class Source(Protocol):
     @property
     def context(self) -> Context:
         """Step, epoch, microbatch and phase."""
+
+    @property
+    def location(self) -> Location | None:
+        """The line of the latest backward pass or update: at a boundary, of what ended the span."""
 
     def ambient(self, name: str) -> Any:
         """Another context value: `loss`, `autocast.enabled`, `cuda.available`."""

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -106,6 +106,7 @@ def as_dict(declared: Declared, outcome: Outcome, rank: int, count: int) -> dict
         "reason": outcome.reason,
         "message": outcome.reason or declared.text or declared.name,
         "values": dict(outcome.values),
+        "location": None if outcome.location is None else asdict(outcome.location),
         "count": count,
     }
 

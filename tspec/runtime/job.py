@@ -165,6 +165,7 @@ class Hooks:
             return None
         seq = e.now.seq
         window.close(e.now, seq - 1, (window.begin, seq - 1))
+        window.ended_at = e.now.source.location
         return window
 
     # calls

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tspec.runtime.edges import Missing
+from tspec.runtime.edges import Location, Missing
 from tspec.runtime.windows import At, Window
 
 Verdict = Literal["holds", "violated", "idle", "unknown"]
@@ -28,6 +28,8 @@ class Outcome:
     reason: str = ""
     step: int = 0
     values: Mapping[str, str] = field(default_factory=dict)
+    location: Location | None = None
+    """The line of the script that a violated instance points at, on its first rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,13 @@ class Declared:
 def step_of(w: Window) -> int:
     """The step in which a window closed; of a call, in which it began."""
     return w.call.step if w.call is not None else w.now.context.step
+
+
+def location_of(declared: Declared, w: Window) -> Location | None:
+    """The line that a violated instance points at."""
+    if w.too_early is not None and not declared.across:
+        return w.too_early.location
+    return w.location
 
 
 def due(declared: Declared, cut: bool, when: Any) -> tuple[Verdict, str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from tspec.runtime.edges import Location
 from tspec.runtime.history import Past
 from tspec.runtime.ledger import Declared, Outcome, claimed, due, shown
 from tspec.runtime.windows import At
@@ -52,6 +53,8 @@ class Entry:
     no_group: str = ""
     wanted: tuple[Any, ...] = ()
     """What the window's filters ask for, for these subjects."""
+    location: Location | None = None
+    """The line that it points at; known on its own rank only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +115,9 @@ def settle(joint: Joint, entries: Sequence[Entry], others: Others | None, book: 
     names = tuple(name or "" for name in head.subjects)
 
     def outcome(verdict: Any, reason: str = "", values: Mapping[str, str] | None = None) -> Outcome:
+        at = have[min(have)].location if verdict == "violated" else None
         return Outcome(
-            head.rule, head.group, head.at, names, verdict, reason, head.step, values or {}
+            head.rule, head.group, head.at, names, verdict, reason, head.step, values or {}, at
         )
 
     whens, expects = joint.decide(leaves, pasts, indices, places)
@@ -154,7 +158,17 @@ def evidence(joint: Joint, entry: Entry) -> Outcome:
     """The outcome of a violated instance of one rank alone."""
     names = tuple(name or "" for name in entry.subjects)
     values = _evidence(joint, {entry.rank: entry})
-    return Outcome(entry.rule, entry.group, entry.at, names, "violated", "", entry.step, values)
+    return Outcome(
+        entry.rule,
+        entry.group,
+        entry.at,
+        names,
+        "violated",
+        "",
+        entry.step,
+        values,
+        entry.location,
+    )
 
 
 def _due(declared: Declared, entry: Entry, when: Any) -> tuple[Any, str]:

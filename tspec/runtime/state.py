@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tspec.runtime.ledger import VERDICTS, Declared, Outcome, outcome_of, shown, step_of
+from tspec.runtime.ledger import (
+    VERDICTS,
+    Declared,
+    Outcome,
+    location_of,
+    outcome_of,
+    shown,
+    step_of,
+)
 from tspec.runtime.meeting import Choice, Entry
 from tspec.runtime.windows import Window
 
@@ -59,8 +67,8 @@ class RuleState:
     ) -> None:
         """Count a violated instance of this rank alone, and hand it on."""
         read = {text: shown(value) for text, value in values}
-        number = self.declared.number
-        self.enter(Outcome(number, (w.rank,), w.at, subjects, "violated", "", step_of(w), read))
+        number, at = self.declared.number, location_of(self.declared, w)
+        self.enter(Outcome(number, (w.rank,), w.at, subjects, "violated", "", step_of(w), read, at))
 
     def enter(self, outcome: Outcome) -> None:
         """Count an outcome; keep it if asked to, and hand on what is violated."""
@@ -90,6 +98,7 @@ class RuleState:
                 cut=w.cut,
                 no_group=choice.no_group,
                 wanted=choice.wanted,
+                location=location_of(self.declared, w),
             )
         )
 

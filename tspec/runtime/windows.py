@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tspec.runtime.calls import Pattern, Watched, outermost
-from tspec.runtime.edges import Missing, Ref
+from tspec.runtime.edges import Location, Missing, Ref
 from tspec.runtime.instant import PASSING, CutOff, Instant
 from tspec.runtime.log import Log
 from tspec.runtime.values import NOT_RECORDED
@@ -42,6 +42,7 @@ class Window:
         "cut",
         "earlier",
         "end",
+        "ended_at",
         "first",
         "idle",
         "index",
@@ -51,6 +52,7 @@ class Window:
         "pattern",
         "places",
         "readings",
+        "too_early",
         "was",
     )
 
@@ -72,6 +74,10 @@ class Window:
         """The calls that are windows of the same rule and began before in the step."""
         self.readings: list[Instant] = []
         """Instants within it at which something was read for `x only during …`."""
+        self.ended_at: Location | None = None
+        """Of a span, the line that ended it."""
+        self.too_early: Watched | None = None
+        """The call by which `A before B` was last found to be broken."""
         self.cut = False
         self.idle = False
         """The condition is known to be false, whatever the state."""
@@ -80,6 +86,11 @@ class Window:
     def rank(self) -> int:
         """The rank on which it is."""
         return self.was.source.rank
+
+    @property
+    def location(self) -> Location | None:
+        """The line of the script that it is at."""
+        return self.ended_at if self.call is None else self.call.location
 
     def close(self, now: Instant, last: int, born: tuple[int, int]) -> None:
         """It ends at `now`."""

@@ -12,10 +12,11 @@ import pyarrow as pa
 from tspec import __version__
 from tspec.builtin.features import FEATURES as features
 
-FORMAT = 2
+FORMAT = 3
 """Grows when a reader of today could misread what is written. Earlier ones are still read.
 
 1: a plain Arrow stream. 2: each batch has a header with a checksum, and so has `meta.json`.
+3: calls and boundaries have a location.
 """
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
@@ -42,6 +43,15 @@ HEAD = (
 )
 """What a record says of itself; `time` is in ns since 1970, on the first record of a batch and on
 boundaries."""
+
+LOCATION = (
+    ("at_file", NAMES),
+    ("at_line", pa.int64()),
+    ("at_function", NAMES),
+    ("at_text", NAMES),
+)
+"""The line that made a call, or ended the span before a boundary, as in `tspec.values.Location`: of a
+begin, a boundary or a finish, all four or none."""
 
 VALUE = (
     ("field", NAMES),
@@ -74,7 +84,7 @@ FEATURES = (
 )
 """The features of a tensor, named as in `tspec.trace.model.Tensor`."""
 
-COLUMNS = (*HEAD, *VALUE, *FEATURES)
+COLUMNS = (*HEAD, *LOCATION, *VALUE, *FEATURES)
 
 SCHEMA = pa.schema(
     [pa.field(name, kind) for name, kind in COLUMNS],

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tspec.values import Context as Context
+from tspec.values import Location as Location
 from tspec.values import Missing as Missing
 from tspec.values import Phase as Phase
 from tspec.values import Ref as Ref
@@ -71,6 +72,8 @@ class Begin:
     """The event's name, or the callable's dotted path where rules name it bare."""
     callable: str
     fields: Mapping[str, Value]
+    location: Location | None = None
+    """The line that made the call; None where it was not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,8 @@ class Boundary:
     context: Context
     span: Literal["step", "microbatch", "epoch"]
     index: int
+    location: Location | None = None
+    """The line of the latest backward pass or update, which ended the span before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,8 @@ class Finish:
 
     seq: int
     context: Context
+    location: Location | None = None
+    """The line of the latest backward pass or update."""
 
 
 Record = Begin | End | Sample | Boundary | Finish

@@ -6,7 +6,7 @@ A stream is read up to its last whole batch, or to the first that is damaged; it
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +24,7 @@ from tspec.trace.model import (
     End,
     Ending,
     Finish,
+    Location,
     Missing,
     Record,
     Ref,
@@ -143,15 +144,28 @@ def _record(columns: Mapping[str, list[Any]], row: int, end: int) -> Record:
     tag = cell("tag")
     if tag == "begin":
         return Begin(
-            seq, context, cell("call"), cell("parent"), cell("what"), cell("callable"), fields
+            seq,
+            context,
+            cell("call"),
+            cell("parent"),
+            cell("what"),
+            cell("callable"),
+            fields,
+            _location(cell),
         )
     if tag == "end":
         return End(seq, context, cell("call"), fields, cell("error"))
     if tag == "sample":
         return Sample(seq, context, cell("what"), cell("subject"), fields, bool(cell("gone")))
     if tag == "boundary":
-        return Boundary(seq, context, cell("what"), cell("index"))
-    return Finish(seq, context)
+        return Boundary(seq, context, cell("what"), cell("index"), _location(cell))
+    return Finish(seq, context, _location(cell))
+
+
+def _location(cell: Callable[[str], Any]) -> Location | None:
+    if cell("at_file") is None:
+        return None
+    return Location(cell("at_file"), cell("at_line"), cell("at_function"), cell("at_text"))
 
 
 def _field(columns: Mapping[str, list[Any]], row: int) -> Value:

@@ -14,13 +14,14 @@ import pyarrow as pa
 
 from tspec.trace import batches, format_1
 from tspec.trace.batches import Batch, Layout
-from tspec.trace.columns import FEATURES, SCHEMA
+from tspec.trace.columns import FEATURES, LOCATION, SCHEMA
 from tspec.trace.errors import TraceError
 from tspec.trace.meta import refuse_newer
 from tspec.trace.model import Damage, Ending
 from tspec.trace.validate import fault_of
 
-_FEATURES = frozenset(name for name, _ in FEATURES)
+_ADDED = frozenset(name for name, _ in (*FEATURES, *LOCATION))
+"""Columns that recordings may lack which are older than they are."""
 _OF_ENDING = ("tag", "step")
 """The columns from which one tells how a recording ends."""
 
@@ -93,8 +94,8 @@ def _says_format(path: Path, held: pa.Buffer, schema: pa.Schema | None) -> int |
 
 
 def _is_of_a_trace(schema: pa.Schema) -> bool:
-    """Whether the columns are a trace's. Recordings lack the features that are newer than they are."""
-    lacking = _FEATURES - {*schema.names}
+    """Whether the columns are a trace's. Recordings lack what is newer than they are."""
+    lacking = _ADDED - {*schema.names}
     return bool(schema.equals(pa.schema([each for each in SCHEMA if each.name not in lacking])))
 
 
@@ -157,7 +158,7 @@ def _damage(batch: Batch, fault: str) -> Damage:
 
 
 def _only(columns: Collection[str] | None, rows: pa.Table) -> pa.Table:
-    """Those of the columns that were asked for; features newer than the recording are null."""
+    """Those of the columns that were asked for; those newer than the recording are null."""
     wanted = [name for name in SCHEMA.names if columns is None or name in columns]
     for name in wanted:
         if name not in rows.column_names:

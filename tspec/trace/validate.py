@@ -9,6 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tspec.trace.columns import LOCATION
 from tspec.trace.model import Missing
 from tspec.trace.values import decode
 
@@ -29,6 +30,7 @@ def fault_of(rows: pa.RecordBatch | pa.Table) -> str | None:
     return (
         _fault_of_names(rows)
         or _fault_of_records(rows)
+        or _fault_of_locations(rows)
         or _fault_of_values(rows)
         or _fault_of_lists(rows)
     )
@@ -64,6 +66,13 @@ def _fault_of_records(rows: pa.RecordBatch | pa.Table) -> str | None:
         spans = _plain(rows, "what").filter(pc.equal(tag, "boundary"))
         if not pc.all(_among(spans, _SPANS), min_count=0).as_py():
             return "`what` names no span"
+    return None
+
+
+def _fault_of_locations(rows: pa.RecordBatch | pa.Table) -> str | None:
+    lacking = [pc.is_null(rows.column(n)) for n, _ in LOCATION if n in rows.schema.names]
+    if any(not each.equals(lacking[0]) for each in lacking):
+        return "a location is incomplete"
     return None
 
 

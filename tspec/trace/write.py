@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from tspec.trace.batches import END, framed
-from tspec.trace.columns import COLUMNS, FEATURES, NAMES, SCHEMA, VALUE
+from tspec.trace.columns import COLUMNS, FEATURES, LOCATION, NAMES, SCHEMA, VALUE
 from tspec.trace.errors import TraceError
 from tspec.trace.model import (
     Begin,
@@ -40,6 +40,7 @@ from tspec.trace.values import encode
 _FEATURE_NAMES = tuple(name for name, _ in FEATURES)
 _features = attrgetter(*_FEATURE_NAMES)
 _NO_FEATURES = (None,) * len(FEATURES)
+_NO_LOCATION = (None,) * len(LOCATION)
 _NO_VALUE = (None,) * len(VALUE) + _NO_FEATURES
 _INT64 = 2**63
 _STEP = [name for name, _ in COLUMNS].index("step")
@@ -308,9 +309,9 @@ def _rows(record: Record, number: int, stamped: bool, event: str | None) -> list
         case Finish():
             who = (None,) * 8
             tag = "finish"
+    head = (tag, *when, *who, stamp, *_location(record))
     if not fields:
-        return [(number, 0, tag, *when, *who, stamp, *_NO_VALUE)]
-    head = (tag, *when, *who, stamp)
+        return [(number, 0, *head, *_NO_VALUE)]
     rows: list[_Row] = []
     for name, value in fields.items():
         if isinstance(value, tuple) and _is_flat(value):
@@ -321,6 +322,14 @@ def _rows(record: Record, number: int, stamped: bool, event: str | None) -> list
         else:
             rows.append((number, len(rows), *head, name, None, *_cells(value)))
     return rows
+
+
+def _location(record: Record) -> _Row:
+    """The cells of `LOCATION`."""
+    at = None if isinstance(record, End | Sample) else record.location
+    if at is None:
+        return _NO_LOCATION
+    return (_text(at.file), at.line, _text(at.function), _text(at.text))
 
 
 def _is_flat(value: tuple[Value, ...]) -> bool:
@@ -370,4 +379,5 @@ def _is_unicode(text: str) -> bool:
 
 
 def _text(name: str) -> str:
+    """A name that Arrow can hold."""
     return name if _is_unicode(name) else name.encode("utf-8", "backslashreplace").decode()

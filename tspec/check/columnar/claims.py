@@ -6,7 +6,8 @@ The counterpart of `tspec.check.interpret.claims`. Each gives SQL of a verdict, 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from tspec.check.columnar import calls, reads
 from tspec.check.columnar.calls import Filters
@@ -57,32 +58,48 @@ def _contains(scope: Scope, expect: Contains) -> tuple[str, str]:
 
 def _ordered(scope: Scope, expect: Ordered) -> tuple[str, str]:
     """Each B in the window has an A in it that has ended before B begins: the first B has."""
-    events = expect.events if expect.edge == "before" else tuple(reversed(expect.events))
-    edges = []
-    for event in events:
-        pairs = calls.pairs_in_window(scope, ((event, _values(scope, event, LAST)),))
-        edges.append(
-            scope.facts.table(
-                f"""SELECT p.i, min(k.e_hi) AS ended, min(k.b_hi) AS begun
-                    FROM {pairs} p JOIN calls k ON k.c = p.c GROUP BY p.i"""
-            )
-        )
-    key = scope.relation.key
-    begun, ended = [], []
-    for table in edges:
-        names = scope.relation.joined(
-            f"LEFT JOIN {table} s ON s.i = r.{key}", ("s.begun", "s.ended")
-        )
-        begun.append(names[0])
-        ended.append(names[1])
-    pairs_of = list(zip(ended, begun[1:], strict=False))
-    broken = " OR ".join(f"({b} IS NOT NULL AND ({a} IS NULL OR {a} > {b}))" for a, b in pairs_of)
-    due = " OR ".join(f"{b} IS NOT NULL" for _, b in pairs_of) or "false"
+    seconds = _seconds(scope, expect)
+    broken = " OR ".join(each.too_early for each in seconds) or "false"
+    due = " OR ".join(f"{each.begun} IS NOT NULL" for each in seconds) or "false"
     verdict = scope.relation.column(
-        f"CASE WHEN {broken or 'false'} THEN 'violated' WHEN e_at IS NULL THEN 'unknown' "
+        f"CASE WHEN {broken} THEN 'violated' WHEN e_at IS NULL THEN 'unknown' "
         f"WHEN {due} THEN 'holds' ELSE 'idle' END"
     )
     return verdict, CUT_OFF
+
+
+def too_early(scope: Scope, expect: Ordered) -> str:
+    """Column of the first call in the window that comes before what it is to come after; or NULL."""
+    cases = "".join(f" WHEN {each.too_early} THEN {each.call}" for each in _seconds(scope, expect))
+    return scope.relation.column(f"CASE{cases} END") if cases else "NULL::BIGINT"
+
+
+@dataclass(frozen=True, slots=True)
+class _Second:
+    """Columns of the first call of an event that is to come after another: it, and when it began."""
+
+    call: str
+    begun: str
+    too_early: str
+    """SQL: no call of the other event had ended by then."""
+
+
+def _seconds(scope: Scope, expect: Ordered) -> list[_Second]:
+    events = expect.events if expect.edge == "before" else tuple(reversed(expect.events))
+    key = scope.relation.key
+    columns = []
+    for event in events:
+        pairs = calls.pairs_in_window(scope, ((event, _values(scope, event, LAST)),))
+        table = scope.facts.table(
+            f"""SELECT p.i, min(k.c) AS c, min(k.b_hi) AS begun, min(k.e_hi) AS ended
+                FROM {pairs} p JOIN calls k ON k.c = p.c GROUP BY p.i"""
+        )
+        join = f"LEFT JOIN {table} s ON s.i = r.{key}"
+        columns.append(scope.relation.joined(join, ("s.c", "s.begun", "s.ended")))
+    return [
+        _Second(call, begun, f"({begun} IS NOT NULL AND ({ended} IS NULL OR {ended} > {begun}))")
+        for (_, _, ended), (call, begun, _) in pairwise(columns)
+    ]
 
 
 # --- only during --------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tspec.check.columnar.claims import CUT_OFF, claim
+from tspec.check.columnar.claims import CUT_OFF, claim, too_early
 from tspec.check.columnar.expressions import condition, read
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.instances import Instances, instances
@@ -24,7 +24,7 @@ from tspec.resolve.program.rules import Axis, Contains, Holds, Ordered, Rule
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The instances of one rule as a table: `verdict`, `reason`, `ranks`, `at0`, `at1`, `step`, `row`,
+    """The instances of one rule as a table: `verdict`, `reason`, `ranks`, `at0`, `at1`, `step`, `row`, `located`,
 
     and `s0`, `s1`, ... the subjects' keys. `shown` are the values that findings show, as cells of
     `rows`, in which `group` is the column of what `row` says.
@@ -104,7 +104,8 @@ def _columns(rule: Rule, made: Instances) -> dict[str, str]:
         "due": due, "due_why": due_why, "verdict": verdict, "why": why, "at0": "at0",
         "at1": made.place, "ranks": made.ranks, "rank": "rank",
         "step": "l_step" if rule.window.kind == "each" else "at0", "no_group": made.no_group,
-        "row": relation.key, **{f"s{n}": label for n, label in enumerate(made.labels)},
+        "row": relation.key, "located": _located(rule, scope),
+        **{f"s{n}": label for n, label in enumerate(made.labels)},
     }  # fmt: skip
     if scope.group is not None:
         group = scope.group
@@ -113,6 +114,13 @@ def _columns(rule: Rule, made: Instances) -> dict[str, str]:
             "lack_rank": group.lack_rank, "unknown": group.unknown, "why_unknown": group.why_unknown,
         }  # fmt: skip
     return {name: relation.column(sql) for name, sql in columns.items()}
+
+
+def _located(rule: Rule, scope: Scope) -> str:
+    """The record whose location a finding names."""
+    if not isinstance(rule.expect, Ordered) or rule.across:
+        return "located"
+    return scope.relation.column(f"coalesce({too_early(scope, rule.expect)}, located)")
 
 
 def _shown(rule: Rule, scope: Scope) -> tuple[tuple[Read, Cell], ...]:
@@ -195,6 +203,7 @@ def _together(rule: Rule, rows: str, subjects: int) -> str:
         for name in ("at0", "at1", "ranks", *(f"s{n}" for n in range(subjects)))
     )
     grouped = f"""SELECT row, {kept}, arg_min(step, rank) AS step,
+        first(located ORDER BY rank) AS located,
         any_value(no_group) AS no_group, any_value(have) AS have,
         any_value(lacking) AS lacking, any_value(lack_rank) AS lack_rank,
         any_value(unknown) AS unknown, any_value(why_unknown) AS why_unknown,
@@ -219,7 +228,7 @@ def _together(rule: Rule, rows: str, subjects: int) -> str:
     verdicts = " ".join(f"WHEN {test} THEN '{verdict}'" for test, verdict, _ in cases)
     reasons = " ".join(f"WHEN {test} THEN {reason}" for test, _, reason in cases)
     kept_names = ", ".join(
-        ["at0", "at1", "ranks", "step", "row", *(f"s{n}" for n in range(subjects))]
+        ["at0", "at1", "ranks", "step", "row", "located", *(f"s{n}" for n in range(subjects))]
     )
     return f"""SELECT {kept_names}, CASE {verdicts} ELSE 'idle' END AS verdict,
         CASE {reasons} END AS reason FROM ({grouped})"""

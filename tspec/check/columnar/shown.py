@@ -1,4 +1,4 @@
-"""The values that violated instances show, as text."""
+"""What violated instances show: values as text, and lines of the script."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tspec.check.columnar.decide import Decisions
-from tspec.check.columnar.facts import Facts
+from tspec.check.columnar.facts import LOCATION, Facts
 from tspec.check.columnar.shapes import ABSENT, NO_HISTORY, NOT_RECORDED, Many, One, Pairs, Shape
 from tspec.check.evidence import Read, show
-from tspec.trace.model import Missing, Ref, Tensor
+from tspec.trace.model import Location, Missing, Ref, Tensor
 from tspec.trace.values import decode
 
 MOST = 1000
@@ -43,6 +43,21 @@ def shown(decisions: Decisions, facts: Facts) -> Mapping[Any, Mapping[str, str]]
         members.setdefault(row, []).append((rank, texts))
     reads = [each for each, _ in decisions.shown]
     return {row: _of_instance(reads, each) for row, each in members.items()}
+
+
+def locations(decisions: Decisions, facts: Facts) -> Mapping[Any, Location]:
+    """For the first violated instances of a rule, by their `row`: the line that it points at."""
+    lines = facts.table(
+        f"SELECT g, {', '.join(LOCATION)} FROM raw WHERE place = 0 AND at_file IS NOT NULL"
+    )
+    if facts.is_empty(lines):
+        return {}
+    rows = facts.ask(
+        f"""SELECT v.row, l.* EXCLUDE (g) FROM (
+              SELECT row, located FROM {decisions.table} WHERE verdict = 'violated'
+              ORDER BY step, at0, at1 LIMIT {MOST}) v JOIN {lines} l ON l.g = v.located"""
+    )
+    return {row: Location(*where) for row, *where in rows}
 
 
 def _of_instance(reads: list[Read], members: list[tuple[int, list[str]]]) -> dict[str, str]:

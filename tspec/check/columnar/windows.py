@@ -1,7 +1,8 @@
 """The occurrences of a rule's window on all ranks, as a table with the columns that `scope` names.
 
 The counterpart of `tspec.check.interpret.windows`. `at0` and `at1` are the place in the job, `u_step`,
-`u_epoch` and `u_microbatch` the unit that look-backs count; of calls `f0`, `f1`, ... are the fields with
+`u_epoch` and `u_microbatch` the unit that look-backs count, `located` the record that has the window's
+location (its call's begin, or the boundary that ends the span); of calls `f0`, `f1`, ... are the fields with
 which the window's filters compare, and `place` is found among the calls for which these are alike.
 """
 
@@ -108,7 +109,7 @@ def _spans(facts: Facts, window: Window) -> str:
     u_step = "at0" if window.span in ("step", "microbatch") else "s_step"
     # The context in which a span closes is that of the record before.
     query = f"""
-      SELECT b.rank, NULL::BIGINT AS c, b.lo AS call_lo, coalesce(n.lo, (b.rank + 1) * {RANK}) AS call_hi,
+      SELECT b.rank, NULL::BIGINT AS c, n.g AS located, b.lo AS call_lo, coalesce(n.lo, (b.rank + 1) * {RANK}) AS call_hi,
         coalesce(n.lo, l.last_lo) AS l_hi, b.lo AS sample_lo, coalesce(n.lo, l.last_lo) AS sample_hi,
         b.hi AS s_at, {_context("s", "b")},
         n.hi AS e_at, {_context("e", "x")},
@@ -135,7 +136,7 @@ def _of_calls(facts: Facts, window: Window, called: str) -> str:
         at = f"k.{side}_hi"
         also = ", ".join(here.replace(" AS s_", f" AS {m}_") for m in ("e", "l"))
         query = f"""
-          SELECT k.rank, k.c, coalesce(o.lo, l.first_g) AS call_lo, k.{side}_lo AS call_hi,
+          SELECT k.rank, k.c, k.c AS located, coalesce(o.lo, l.first_g) AS call_lo, k.{side}_lo AS call_hi,
             k.{side}_lo AS l_hi, coalesce(o.lo, l.first_g) AS sample_lo, {at} + 1 AS sample_hi,
             {at} AS s_at, {here}, {at} AS e_at, {at} AS l_at, {also},
             k.b_step AS at0, q.place AS at1, k.b_step, k.b_epoch, k.b_microbatch, {fields}
@@ -148,7 +149,7 @@ def _of_calls(facts: Facts, window: Window, called: str) -> str:
             for name in CONTEXT
         )
         query = f"""
-          SELECT k.rank, k.c, k.b_hi + 1 AS call_lo, coalesce(k.e_lo, (k.rank + 1) * {RANK}) AS call_hi,
+          SELECT k.rank, k.c, k.c AS located, k.b_hi + 1 AS call_lo, coalesce(k.e_lo, (k.rank + 1) * {RANK}) AS call_hi,
             coalesce(k.e_lo, l.last_lo) AS l_hi, k.b_hi + 1 AS sample_lo,
             coalesce(k.e_hi, l.last_g) + 1 AS sample_hi,
             k.b_hi AS s_at, {begin}, k.e_hi AS e_at, {_context("e", "k", "e_")},

@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 from tspec.check.columnar.decide import Decisions, Failed, counts_of, decide, frame, rows_of
 from tspec.check.columnar.facts import Facts, Recording
 from tspec.check.columnar.notes import waiting
-from tspec.check.columnar.shown import shown
+from tspec.check.columnar.shown import locations, shown
 from tspec.check.verdicts import Count, Decided, Instance
 from tspec.resolve.program.rules import Rule
 
@@ -125,7 +125,10 @@ def _instances(decisions: Decisions, facts: Facts, evidence: bool) -> Iterator[D
     rows = rows_of(decisions, facts)
     some = evidence and any(row[5] == "violated" for row in rows)
     values = shown(decisions, facts) if some else {}
+    lines = locations(decisions, facts) if some else {}
     for at0, at1, ranks, step, row, verdict, reason, *names in rows:
         key = Instance(name, tuple(ranks), (at0, at1), tuple(names))
-        read = values.get(row, {}) if verdict == "violated" else {}
-        yield Decided(key, verdict, reason or "", read, step)
+        if verdict == "violated":
+            yield Decided(key, verdict, reason or "", values.get(row, {}), step, lines.get(row))
+        else:
+            yield Decided(key, verdict, reason or "", step=step)

@@ -23,15 +23,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tspec.check.evidence import Read, reads, show
+from tspec.check.interpret.claims import too_early
 from tspec.check.interpret.decide import decide
 from tspec.check.interpret.expressions import evaluate
 from tspec.check.interpret.frames import Frame, Grouped
 from tspec.check.interpret.instances import Job, instances
 from tspec.check.interpret.timeline import Call, Timeline
 from tspec.check.verdicts import Decided, Verdicts
-from tspec.resolve.program.rules import Rule
+from tspec.resolve.program.rules import Ordered, Rule
 from tspec.trace.endings import of_trace
-from tspec.trace.model import Trace
+from tspec.trace.model import Location, Trace
 
 
 def interpret(rules: Sequence[Rule], trace: Trace) -> Verdicts:
@@ -70,7 +71,18 @@ def _decided(rule: Rule, instance: Grouped, with_values: bool = True) -> Decided
     found = decide(rule, instance)
     shown = with_values and found.verdict == "violated"
     values = values_read(rule, instance) if shown else {}
-    return Decided(instance.key, found.verdict, found.reason, values, _step(instance))
+    location = location_of(rule, instance) if shown else None
+    return Decided(instance.key, found.verdict, found.reason, values, _step(instance), location)
+
+
+def location_of(rule: Rule, instance: Grouped) -> Location | None:
+    """The line that a violated instance points at, on the first rank that has it."""
+    local = instance.locals[min(instance.locals)]
+    if isinstance(rule.expect, Ordered) and not rule.across:
+        call = too_early(rule.expect, Frame(local, instance))
+        if call is not None:
+            return call.begin.location
+    return local.window.location
 
 
 def _step(instance: Grouped) -> int:

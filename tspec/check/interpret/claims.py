@@ -5,6 +5,7 @@ Page: "Claims".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -53,16 +54,29 @@ def _calls(event: EventPattern, frame: Frame, reading: Frame) -> list[Call]:
 
 def _ordered(expect: Ordered, frame: Frame, reading: Frame) -> Found:
     """Each B in the window has an A in it that has ended before B begins."""
-    events = expect.events if expect.edge == "before" else tuple(reversed(expect.events))
-    calls = [_calls(event, frame, reading) for event in events]
-    pairs = list(pairwise(calls))
-    if not all(
-        any(first.ended(second.begin.seq) for first in firsts)
-        for firsts, seconds in pairs
-        for second in seconds
-    ):
+    pairs = _pairs(expect, frame, reading)
+    if _first_too_early(pairs) is not None:
         return Found("violated")
     return Found("holds" if any(seconds for _, seconds in pairs) else "idle")
+
+
+def too_early(expect: Ordered, frame: Frame) -> Call | None:
+    """The first call in the window that comes before what it is to come after."""
+    return _first_too_early(_pairs(expect, frame, Frame(frame.local.reading(), frame.instance)))
+
+
+def _pairs(expect: Ordered, frame: Frame, reading: Frame) -> list[tuple[list[Call], list[Call]]]:
+    """The calls of each event, with those of the event that is to come after it."""
+    events = expect.events if expect.edge == "before" else tuple(reversed(expect.events))
+    return list(pairwise(_calls(event, frame, reading) for event in events))
+
+
+def _first_too_early(pairs: Sequence[tuple[list[Call], list[Call]]]) -> Call | None:
+    for firsts, seconds in pairs:
+        for second in seconds:
+            if not any(first.ended(second.begin.seq) for first in firsts):
+                return second
+    return None
 
 
 def _call_only_in(expect: OnlyDuring, frame: Frame) -> Found:

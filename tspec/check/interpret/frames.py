@@ -13,6 +13,7 @@ from tspec.check.interpret.timeline import Call, Moment, Timeline
 from tspec.check.interpret.values import Datum
 from tspec.check.verdicts import Instance
 from tspec.resolve.program.rules import Duration
+from tspec.trace.model import Location
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +30,13 @@ class Occurrence:
     span: Literal["step", "microbatch", "epoch", "run"] | None = None
     at: tuple[int, int] = (0, 0)
     """For spans; the place of a call is found with its subjects."""
+    ended_at: Location | None = None
+    """For spans: the line that ended it."""
+
+    @property
+    def location(self) -> Location | None:
+        """The line of the script that it is at."""
+        return self.ended_at if self.call is None else self.call.begin.location
 
     @property
     def instant(self) -> bool:

@@ -51,21 +51,22 @@ def _spans(window: Window, line: Timeline) -> Iterator[Occurrence]:
         close = None
         if following is not None:
             close = Moment(following.seq, line.context_before(following.seq))
+        ended_at = None if following is None else following.location
         at = (opening.index, 0)
         if window.span == "microbatch":
             at = (opening.context.step, opening.index)
-        yield Occurrence(
-            "each", Moment(opening.seq, opening.context), close, span=window.span, at=at
-        )
+        opened = Moment(opening.seq, opening.context)
+        yield Occurrence("each", opened, close, None, window.span, at, ended_at)
 
 
 def _run(line: Timeline) -> Iterator[Occurrence]:
     if line.begin is None:
         return
-    close = None
+    close, ended_at = None, None
     if line.finish is not None:
         close = Moment(line.finish.seq, line.context_before(line.finish.seq))
-    yield Occurrence("each", line.begin, close, span="run")
+        ended_at = line.finish.location
+    yield Occurrence("each", line.begin, close, span="run", ended_at=ended_at)
 
 
 def _taken(window: Occurrence, every: Duration) -> bool:

@@ -7,6 +7,7 @@ edited, no object of it is wrapped, and all that was exchanged comes back at the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from tspec.runtime.edges import Call, Context, Sink, SkipCall
 from tspec.runtime.live import steps
 from tspec.runtime.live.fields import FieldReader
 from tspec.runtime.live.functions import Functions
+from tspec.runtime.live.locations import Locations
 from tspec.runtime.live.mechanisms import install
 from tspec.runtime.live.models import has_parameters
 from tspec.runtime.live.process import PROCESS
@@ -40,8 +42,11 @@ class Job(LiveSource):
     Faults of tspec's own are logged once each and never reach the job; what a sink raises does.
     """
 
-    def __init__(self, spec: WatchSpec, sinks: Sequence[Sink]) -> None:
+    def __init__(
+        self, spec: WatchSpec, sinks: Sequence[Sink], locations: Locations | None = None
+    ) -> None:
         super().__init__(spec)
+        self._locations = locations or Locations(Path.cwd())
         self.sinks = tuple(sinks)
         self.active = False
         self.place = steps.Place()
@@ -98,6 +103,7 @@ class Job(LiveSource):
         self.threads = Threads()
         self.place = steps.Place()
         self._context = Context()
+        self._location = None
         self._seq = self._calls = 0
         self._finished = False
         for sink in self.sinks:
@@ -219,7 +225,16 @@ class Job(LiveSource):
         stack = self.threads.stack
         self._calls += 1
         parent = stack[-1] if stack else None
-        return Call(self._calls, parent, role.name, role.path, self._tick(), self._context, fields)
+        return Call(
+            self._calls,
+            parent,
+            role.name,
+            role.path,
+            self._tick(),
+            self._context,
+            fields,
+            location=self._locations.here(),
+        )
 
     def _begin(self, call: Call) -> bool:
         """Tell that a call begins. True if a sink asks to leave it out."""
@@ -256,6 +271,8 @@ class Job(LiveSource):
 
     def do(self, activity: steps.Activity) -> None:
         """The run did something by which steps are found. Boundaries are told at one instant."""
+        if isinstance(activity, steps.Backward | steps.Update) and activity.ended:
+            self._location = self._locations.here()
         before = self.place
         after = steps.advance(before, activity)
         if after is before:

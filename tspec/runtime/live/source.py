@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tspec.runtime.edges import Context, Missing, Ref
+from tspec.runtime.edges import Context, Location, Missing, Ref
 from tspec.runtime.live.ambient import Ambient
 from tspec.runtime.live.entities.messages import FEATURES, Taken
 from tspec.runtime.live.features import features
@@ -29,6 +29,7 @@ class LiveSource:
         self.state = State(spec, self.ranks_known, self.unread)
         self.known = Ambient()
         self._context = Context()
+        self._location: Location | None = None
         self._seq = 0
         self._said: set[str] = set()
         self._unread: set[tuple[str, str]] = set()
@@ -52,6 +53,11 @@ class LiveSource:
     def context(self) -> Context:
         """Step, epoch, microbatch and phase."""
         return self._context
+
+    @property
+    def location(self) -> Location | None:
+        """The line of the latest backward pass or update."""
+        return self._location
 
     def ambient(self, name: str) -> Any:
         """`loss`, `autocast.enabled`, `autocast.dtype`, `cuda.available`, `rank`, or what was annotated."""

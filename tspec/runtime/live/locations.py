@@ -1,0 +1,127 @@
+"""The line of the user's own code that runs: of a call, the one that made it.
+
+The stack is walked by its frames; no traceback is made. What is known of a code object, and of a
+line of it, is looked up by its identity.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import sysconfig
+from collections.abc import Mapping
+from enum import IntEnum
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+
+from tspec.runtime.live.frames import is_ours
+from tspec.values import Location
+
+MOST = 4096
+"""Code objects, and lines, that are known at a time: a job may make code without end."""
+
+
+class Owner(IntEnum):
+    """Whose code it is; of what is on the stack the least is taken, and of that the nearest."""
+
+    USER = 0
+    PACKAGE = 1
+    """An installed package, or code that lies in no file."""
+    PLATFORM = 2
+    """torch and Python itself."""
+    TSPEC = 3
+
+
+class Locations:
+    """Finds the line that runs. `root` is the project's folder; with `redacted` no line is told."""
+
+    def __init__(self, root: Path, redacted: bool = False) -> None:
+        self.root = Path(os.path.abspath(root))
+        self.redacted = redacted
+        self._owners: dict[int, tuple[CodeType, Owner]] = {}
+        self._lines: dict[tuple[int, int], Location] = {}
+        """(code, instruction) -> its line. The code lives as long as its owner is known."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As the processes that a job starts are told of it."""
+        return {"root": str(self.root), "redacted": self.redacted}
+
+    @staticmethod
+    def of_json(said: Mapping[str, Any]) -> Locations:
+        """What `as_json` made."""
+        return Locations(Path(said["root"]), said["redacted"])
+
+    def here(self) -> Location | None:
+        """The nearest frame of the user's own code; of a package's or torch's, where there is none.
+
+        None where all frames are tspec's, as on a thread of the autograd engine.
+        """
+        if self.redacted:
+            return None
+        owners = self._owners
+        frame: FrameType | None = sys._getframe(1)
+        best, least = None, Owner.TSPEC
+        while frame is not None:
+            code = frame.f_code
+            known = owners.get(id(code))
+            owner = self._owner(code) if known is None else known[1]
+            if owner < least:
+                best, least = frame, owner
+                if owner is Owner.USER:
+                    break
+            frame = frame.f_back
+        return None if best is None else self._line(best)
+
+    def _owner(self, code: CodeType) -> Owner:
+        if len(self._owners) >= MOST:
+            self._owners.clear()
+            self._lines.clear()
+        owner = Owner.TSPEC if is_ours(code) else _owner_of_file(code.co_filename)
+        # The code is kept, so that no other gets its id.
+        self._owners[id(code)] = (code, owner)
+        return owner
+
+    def _line(self, frame: FrameType) -> Location:
+        key = (id(frame.f_code), frame.f_lasti)
+        found = self._lines.get(key)
+        if found is None:
+            if len(self._lines) >= MOST:
+                self._lines.clear()
+            found = self._lines[key] = self._read(frame)
+        return found
+
+    def _read(self, frame: FrameType) -> Location:
+        code, line = frame.f_code, frame.f_lineno or frame.f_code.co_firstlineno
+        text = linecache.getline(code.co_filename, line, frame.f_globals).strip()
+        return Location(self._named(code.co_filename), line, code.co_qualname, text)
+
+    def _named(self, file: str) -> str:
+        """The path of a file from the project on; what is no file keeps its name."""
+        if file.startswith("<"):
+            return file
+        path = Path(os.path.abspath(file))
+        return (path.relative_to(self.root) if path.is_relative_to(self.root) else path).as_posix()
+
+
+def _owner_of_file(file: str) -> Owner:
+    if file.startswith("<"):
+        return Owner.PLATFORM if file.startswith("<frozen ") else Owner.PACKAGE
+    if file.startswith(_TORCH):
+        return Owner.PLATFORM
+    if not _INSTALLED.isdisjoint(Path(file).parts):
+        return Owner.PACKAGE
+    return Owner.PLATFORM if file.startswith(_PYTHON) else Owner.USER
+
+
+def _folder(path: str) -> str:
+    return os.path.join(os.path.abspath(path), "")
+
+
+_TORCH = _folder(os.path.dirname(torch.__file__))
+_PYTHON = tuple({_folder(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")})
+_INSTALLED = frozenset(("site-packages", "dist-packages"))
+"""Folders of installed packages, wherever they lie."""
