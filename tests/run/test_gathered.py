@@ -10,7 +10,7 @@ from tspec.run.gathered import gathered
 
 def line(rule: str, step: int, count: int) -> str:
     found = {"rule": rule, "step": step, "count": count, "ranks": [0], "at": [step, 0]}
-    return json.dumps(found | {"subjects": [], "reason": "", "values": {}}) + "\n"
+    return json.dumps(found | {"subjects": [], "reason": "", "values": {}, "location": None}) + "\n"
 
 
 def counted(path: Path, **counts: dict[str, int]) -> None:
