@@ -122,7 +122,7 @@ def _whole(records: Sequence[Record]) -> bool:
 
 def report(rule: Rule, trace: Trace, found: Sequence[str]) -> str:
     """A disagreement as text: the rule, the trace line by line, and the verdicts."""
-    lines = [rule.source.slice(rule.node.span), "", f"world {trace.world}"]
+    lines = [rule.source.slice(rule.spans.whole), "", f"world {trace.world}"]
     for stream in trace.streams:
         lines += ["", f"rank {stream.rank}", *map(_line, stream.records)]
     return "\n".join([*lines, "", *found, ""])

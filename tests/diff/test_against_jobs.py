@@ -48,7 +48,7 @@ def check(number: int, seen: Counter[str], jobs: int = 3) -> None:
     old, new = pair
     vocabulary = load_text(VOCABULARY).program.vocabulary  # type: ignore[union-attr]
     found, back = relate(old, new, vocabulary), relate(new, old, vocabulary)
-    said = (number, old.source.slice(old.node.span), new.source.slice(new.node.span), found)
+    said = (number, old.source.slice(old.spans.whole), new.source.slice(new.spans.whole), found)
     seen[found.relation] += 1
     mirrored = MIRRORED.get(found.relation, found.relation)
     assert "unknown" in (mirrored, back.relation) or back.relation == mirrored, (said, back)

@@ -6,7 +6,6 @@ from tspec.check.verdicts import Decided, Instance, Verdict, Verdicts
 from tspec.resolve.program import rules
 from tspec.resolve.program.types import BOOL, FLOAT, TENSOR, CallOf, Entity, ListOf
 from tspec.source import NOWHERE, Source, Span
-from tspec.syntax import nodes
 
 VOCABULARY = rules.Vocabulary(
     entities=(),
@@ -49,7 +48,6 @@ def rule(
         when=None,
         expect=claim,
         responses=tuple(rules.Response(action) for action in actions),
-        node=nodes.Invariant(name=nodes.Word(name)),
     )
 
 

@@ -343,8 +343,8 @@ def test_extensions_add_fields_callables_and_how_they_are_computed():
     assert event.callables == ("torch.autograd.backward", "model.backward")
     assert [each.name for each in event.fields] == ["loss", "parts"]
     of_torch, of_model = (event.fields_for(path)[0] for path in event.callables)
-    assert of_torch.source.text == "tensors"
-    assert of_model.source.text == "total"
+    assert of_torch.source == ("name", "tensors")
+    assert of_model.source == ("name", "total")
     assert vocabulary.entity("parameter").field("expert").type == types.BOOL
     assert next(each for each in vocabulary.groups if each.name == "tp").callables == (
         "model.ranks",

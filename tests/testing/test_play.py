@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tests.testing.specs import failures, program
+from tspec.resolve.program.scripts import Script
 from tspec.testing.play import play
 from tspec.testing.tensors import NUMEL, tensor
 from tspec.trace.model import (
@@ -26,9 +27,9 @@ RULE = "invariant r {\n  each step\n  expect step > 0\n  else warn\n}\n"
 def played(script: str, head: str = "events") -> Trace:
     """The trace of a script."""
     found = program(f'{RULE}\ntest "t" {{ {head} {{ {script} }} passes r }}\n')
-    script_ = found.tests[0].script
-    assert script_ is not None
-    return play(script_, found.vocabulary)
+    events = found.tests[0].events
+    assert isinstance(events, Script)
+    return play(events, found.vocabulary)
 
 
 def records(script: str) -> tuple[Record, ...]:
@@ -122,8 +123,8 @@ def test_a_class_is_known_with_its_bases() -> None:
 def test_ranks_of_a_mesh_have_its_groups() -> None:
     text = f"mesh m {{\n  order: tp, dp\n  tp: 2\n  dp: 2\n}}\n{RULE}\n"
     found = program(f'{text}test "t" {{ events on mesh m {{ step 1 {{ backward }} }} passes r }}\n')
-    script = found.tests[0].script
-    assert script is not None
+    script = found.tests[0].events
+    assert isinstance(script, Script)
     groups = {
         e.subject: e.fields["ranks"] for e in samples(play(script, found.vocabulary), "group", 1)
     }

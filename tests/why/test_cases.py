@@ -13,6 +13,7 @@ from tests.testing.test_cases import WIDTH, parts
 from tests.why.test_part import written
 from tspec.cli.app import app
 from tspec.resolve import load
+from tspec.resolve.program.scripts import Script
 from tspec.testing.play import play
 
 FOLDER = Path(__file__).parents[1] / "cases" / "why"
@@ -35,8 +36,8 @@ def test_case(
     program = load([Path("rules.tspec")], tests=True).program
     assert program is not None
     for number, test in enumerate(program.tests):
-        assert test.script is not None
-        written(play(test.script, program.vocabulary), Path(f"run-{number}"))
+        assert isinstance(test.events, Script)
+        written(play(test.events, program.vocabulary), Path(f"run-{number}"))
     said = {}
     for words in commands:
         done = CliRunner().invoke(app, [*words, "--no-config"], catch_exceptions=False)

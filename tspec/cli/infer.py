@@ -81,16 +81,15 @@ def notes(found: Inference) -> list[str]:
 
 def refuse_reviewed(output: Path) -> None:
     """Never overwrite what a reviewer accepted or rejected."""
+    from tspec.resolve.names.outline import outline_of_text
     from tspec.source import Source
-    from tspec.syntax import nodes
-    from tspec.syntax.parse import parse
 
     if not output.exists():
         return
-    for node in parse(Source.read(output)).file.declarations:
-        if isinstance(node, nodes.Reject) or (isinstance(node, nodes.Invariant) and not node.draft):
+    for each in outline_of_text(Source.read(output)).declarations:
+        if each.kind == "reject" or (each.kind == "invariant" and not each.draft):
             raise typer.BadParameter(
-                f"{output} holds what was reviewed (`{node.name.text}`): name another file, "
+                f"{output} holds what was reviewed (`{each.name.text}`): name another file, "
                 "or move the reviewed rules into a file of their own"
             )
 

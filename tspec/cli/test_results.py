@@ -31,7 +31,7 @@ def _failures(judged: Judged) -> list[Result]:
 
 def _case(judged: Judged) -> Case:
     test = judged.ran.test
-    line = test.source.position(test.node.title.span.start).line
+    line = test.source.position(test.span.start).line
     failures = judged.failures
     return Case(
         test.title,

@@ -29,11 +29,11 @@ def compare(old: Side, new: Side) -> Changes:
             found.append(change)
     off = {rule.qualified for rule in new.program.off}
     for rule in matched.removed:
-        written = old.written(rule.node, rule.source, rule.span)
+        written = old.written(rule.source, rule.span)
         notes = ("it is switched off",) if rule.qualified in off else ()
         found.append(Change("rule", rule.qualified, "removed", written, None, notes=notes))
     for rule in matched.added:
-        written = new.written(rule.node, rule.source, rule.span)
+        written = new.written(rule.source, rule.span)
         found.append(Change("rule", rule.qualified, "added", None, written))
     others, same = other_changes(old, new)
     return Changes(in_order([*found, *others]), hidden + same)
@@ -63,8 +63,8 @@ def _of_pair(old: Rule, new: Rule, sides: tuple[Side, Side], otherwise: Otherwis
         "rule",
         new.qualified,
         _kind(old, new, related, renamed and same),
-        sides[0].written(old.node, old.source, old.span),
-        sides[1].written(new.node, new.source, new.span),
+        sides[0].written(old.source, old.span),
+        sides[1].written(new.source, new.span),
         old.qualified if old.qualified != new.qualified else "",
         parts,
         related.witnesses,

@@ -27,13 +27,12 @@ _SIGNS = {
 def emit(drafts: Sequence[Draft], module: str, uses: Sequence[str], runs: Sequence[str]) -> str:
     """The text of a file of drafts; the same drafts give the same bytes."""
     from tspec.source import Source
-    from tspec.syntax.format import format_file
-    from tspec.syntax.parse import parse
+    from tspec.syntax.format import format_text
 
     names = name_all(drafts)
     blocks = [block(names[draft.key], draft, runs) for draft in drafts]
     text = "\n\n".join([*header(module, uses), *blocks]) + "\n"
-    return format_file(parse(Source(f"{module}.tspec", text)).file)
+    return format_text(Source(f"{module}.tspec", text))
 
 
 def block(name: str, draft: Draft, runs: Sequence[str]) -> str:

@@ -10,9 +10,9 @@ from tspec.lint.proofs import Proofs
 from tspec.lint.settings import Settings
 from tspec.resolve.load import Loaded
 from tspec.resolve.modules.files import Unit
-from tspec.resolve.program.rules import Expr, Program, Rule
-from tspec.source import Span
-from tspec.syntax import nodes
+from tspec.resolve.names.outline import Comment, Declared, Outline, comments, outline
+from tspec.resolve.program.rules import Expr, LayoutDeclaration, Program, Rule
+from tspec.source import Source, Span
 
 
 class Checked:
@@ -22,20 +22,41 @@ class Checked:
         assert loaded.program is not None
         self.program: Program = loaded.program
         self.units: tuple[Unit, ...] = loaded.units
-        """All files that were read."""
         self.settings = settings
         self._expressions: dict[int, tuple[Expr, ...]] = {}
 
     @cached_property
-    def files(self) -> tuple[Unit, ...]:
+    def all_files(self) -> tuple[Outline, ...]:
+        """All files that were read."""
+        return tuple(map(outline, self.units))
+
+    @cached_property
+    def files(self) -> tuple[Outline, ...]:
         """The files that were asked for by name: findings are about these alone."""
-        return tuple(unit for unit in self.units if unit.given)
+        given = {unit.key for unit in self.units if unit.given}
+        return tuple(file for file in self.all_files if file.key in given)
+
+    @cached_property
+    def comments(self) -> tuple[tuple[Source, Comment], ...]:
+        """The comments of `files` that speak to tspec, each with its file."""
+        return tuple(
+            (unit.source, comment)
+            for unit in self.units
+            if unit.given and "tspec:" in unit.source.text
+            for comment in comments(unit)
+        )
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
         """The rules of `files`."""
-        sources = {id(unit.source) for unit in self.files}
+        sources = {id(file.source) for file in self.files}
         return tuple(rule for rule in self.program.rules if id(rule.source) in sources)
+
+    @cached_property
+    def layouts(self) -> tuple[LayoutDeclaration, ...]:
+        """The layouts of `files`."""
+        sources = {id(file.source) for file in self.files}
+        return tuple(each for each in self.program.layouts if id(each.source) in sources)
 
     def expressions(self, rule: Rule) -> tuple[Expr, ...]:
         """All expressions in a rule's `when` and `expect`, worked out once."""
@@ -59,9 +80,9 @@ class Checked:
         return Proofs(self.rules)
 
     @cached_property
-    def by_module(self) -> dict[str, Unit]:
+    def by_module(self) -> dict[str, Outline]:
         """Files by the name of their module."""
-        return {unit.name: unit for unit in self.units if unit.name}
+        return {file.name: file for file in self.all_files if file.name}
 
     @cached_property
     def shared(self) -> frozenset[str]:
@@ -69,21 +90,22 @@ class Checked:
 
         A file of tests alone builds on nothing.
         """
-        users = [unit for unit in self.units if not _only_tests(unit)]
-        used = {use.module.text for unit in users for use in unit.file.uses}
+        users = [file for file in self.all_files if not _only_tests(file)]
+        used = {use.module.text for file in users for use in file.uses}
         return frozenset(
-            unit.key
-            for unit in self.units
-            if unit.name in used or unit.name.split(".")[0] in ("std", "specs")
+            file.key
+            for file in self.all_files
+            if file.name in used or file.name.split(".")[0] in ("std", "specs")
         )
 
-    def declarations(self) -> Iterator[tuple[Unit, nodes.Declaration]]:
+    def declarations(self) -> Iterator[tuple[Outline, Declared]]:
         """The declarations of `files`, each with its file."""
-        for unit in self.files:
-            for node in unit.file.declarations:
-                yield unit, node
+        for file in self.files:
+            for declared in file.declarations:
+                yield file, declared
 
 
-def _only_tests(unit: Unit) -> bool:
-    declared = unit.file.declarations
-    return bool(declared) and all(isinstance(node, nodes.Test | nodes.Let) for node in declared)
+def _only_tests(file: Outline) -> bool:
+    return bool(file.declarations) and all(
+        each.kind in ("test", "let") for each in file.declarations
+    )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from tspec.lint.finding import Edit
 from tspec.resolve.program.queries import conditions
 from tspec.resolve.program.rules import And, Expr, Or, Rule
-from tspec.resolve.program.walk import walk
+from tspec.resolve.program.walk import children, walk
 from tspec.source import Source, Span
-from tspec.syntax import nodes
 
 
 def expressions(rule: Rule) -> Iterator[Expr]:
@@ -20,12 +20,9 @@ def expressions(rule: Rule) -> Iterator[Expr]:
                 yield part
 
 
-def written(rule: Rule) -> Iterator[nodes.Node]:
-    """The same as syntax."""
-    if rule.node.when is not None:
-        yield from rule.node.when.condition.walk()
-    if rule.node.expect is not None:
-        yield from rule.node.expect.claim.walk()
+def is_written(expr: Expr) -> bool:
+    """Whether an expression is written as it stands; an inlined `let` has the span of its name."""
+    return all(part.span != expr.span for part in children(expr) if isinstance(part, Expr))
 
 
 def joined(rule: Rule) -> Iterator[tuple[Expr, Expr]]:
@@ -38,13 +35,15 @@ def joined(rule: Rule) -> Iterator[tuple[Expr, Expr]]:
 
 def left_out(rule: Rule, span: Span) -> tuple[Edit, ...]:
     """Edits that leave out the part of a condition that stands there; none if that is not clear."""
-    when = rule.node.when
-    if when is not None and bare(rule.source, when.condition.span) == bare(rule.source, span):
-        return _deletion(rule.source, Span(_line_start(rule.source, when.span), when.span.end))
-    for node in written(rule):
-        if isinstance(node, nodes.And | nodes.Or):
-            places = [each.span for each in node.operands]
-            if span in places:
+    when, condition = rule.spans.when, rule.spans.condition
+    if when and condition and bare(rule.source, condition) == bare(rule.source, span):
+        return _deletion(rule.source, Span(_line_start(rule.source, when), when.end))
+    for part in expressions(rule):
+        if isinstance(part, And | Or) and is_written(part):
+            places = [each.span for each in part.items]
+            # The links of `a < b < c` overlap: none of them can be left out by itself.
+            apart = all(one.end <= other.start for one, other in pairwise(places))
+            if apart and span in places:
                 return _operand(rule.source, [bare(rule.source, each) for each in places], span)
     return ()
 

@@ -13,8 +13,7 @@ from tspec.lint.settings import Settings
 from tspec.resolve.load import Loaded
 from tspec.resolve.program.rules import Rule
 from tspec.source import Source
-from tspec.syntax.format import format_file
-from tspec.syntax.parse import parse
+from tspec.syntax.format import format_text
 
 ROUNDS = 20
 """A fix may uncover another finding; no spec needs so many rounds."""
@@ -77,7 +76,7 @@ def mend(load: Load, settings: Settings, unsafe: bool = False) -> Mended:
 
 
 def _canonical(path: Path, text: str) -> str:
-    return format_file(parse(Source(str(path), text)).file)
+    return format_text(Source(str(path), text))
 
 
 def _key(finding: Finding) -> tuple[str, str, str]:

@@ -14,8 +14,8 @@ from tspec.diagnostics import Diagnostic, did_you_mean
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Edit, Finding, Fix
 from tspec.lint.registry import ALLOWANCES, RULES
+from tspec.resolve.names.outline import Comment
 from tspec.source import Source, Span
-from tspec.syntax import nodes
 
 UNUSED, REASONLESS, UNKNOWN = ALLOWANCES
 
@@ -48,7 +48,8 @@ class Allowance:
 def sift(found: Iterable[Finding], checked: Checked) -> Iterator[Finding]:
     """The findings that nobody allows, and what is wrong with allowances."""
     settings = checked.settings
-    allowances = [each for unit in checked.files for each in _of(unit.source, unit.file)]
+    read = [_read(comment, source) for source, comment in checked.comments]
+    allowances = [each for each in read if each is not None]
     known = {rule.code for rule in RULES}
     used: set[tuple[Span, str, str]] = set()
     for finding in found:
@@ -126,37 +127,24 @@ def _finding(
 # --- reading comments ---------------------------------------------------------------------------
 
 
-def _of(source: Source, file: nodes.File) -> Iterator[Allowance]:
-    """The allowances of a file, in the order of its tree."""
-    if "tspec:" not in source.text:
-        return
-    for node in file.walk():
-        for comment in node.trivia.leading:
-            yield from _read(comment, source, node.span)
-        for comment in node.trivia.trailing:
-            yield from _read(comment, source, node.span.to(comment.span))
-        for comment in (*node.trivia.opening, *node.trivia.inner):
-            yield from _read(comment, source, comment.span)
-
-
-def _read(comment: nodes.Comment, source: Source, covered: Span) -> Iterator[Allowance]:
+def _read(comment: Comment, source: Source) -> Allowance | None:
     match = _COMMENT.match(comment.text)
-    if match is None or comment.is_doc:
-        return
-    first = source.position(covered.start).line
-    last = source.position(max(covered.end - 1, covered.start)).line
+    if match is None:
+        return None
+    about = comment.about
+    first = source.position(about.start).line
+    last = source.position(max(about.end - 1, about.start)).line
     span = Span(comment.span.start, comment.span.start + len(comment.text))
     allowed = _ALLOW.match(match[1])
     if allowed is None or not allowed["codes"]:
         wrong = f"`{match[1]}` is nothing that tspec is told in a comment"
-        yield Allowance(source, span, (), "", first, last, wrong)
-        return
+        return Allowance(source, span, (), "", first, last, wrong)
     begin = span.start + match.start(1) + allowed.start("codes")
     codes = tuple(
         (code[0].upper(), Span(begin + code.start(), begin + code.end()))
         for code in _CODE.finditer(allowed["codes"])
     )
     reason = (allowed["reason"] or "").strip(" .…")
-    yield Allowance(
+    return Allowance(
         source, span, codes, (allowed["reason"] or "").strip() if reason else "", first, last
     )

@@ -8,13 +8,11 @@ from tspec.resolve.program import rules, types
 from tspec.runtime.live.watch import (
     EntitySpec,
     EventSpec,
-    Expression,
     FieldSpec,
     GroupSpec,
     TypeTree,
     WatchSpec,
 )
-from tspec.syntax import nodes
 
 FAMILIES = (
     EventSpec(
@@ -61,8 +59,7 @@ def entity_spec(entity: rules.EntityDeclaration) -> EntitySpec:
 
 def field_spec(field: rules.FieldDeclaration) -> FieldSpec:
     """A field as literal values."""
-    source = None if field.source is None else expression(field.source)
-    return FieldSpec(field.name, type_tree(field.type), source, field.reads_result)
+    return FieldSpec(field.name, type_tree(field.type), field.source, field.reads_result)
 
 
 def type_tree(type: types.Type) -> TypeTree:
@@ -86,37 +83,3 @@ def type_tree(type: types.Type) -> TypeTree:
             return ("int",)
         case types.Scalar(name):
             return (name,)
-
-
-def expression(node: nodes.Expr) -> Expression:
-    """A field's expression as a tree of literals. Raises TypeError for what has no value in a live job."""
-    match node:
-        case nodes.Name():
-            return ("name", node.text)
-        case nodes.Attribute():
-            return ("field", expression(node.value), node.name.text)
-        case nodes.Index():
-            return ("index", expression(node.value), expression(node.index))
-        case (
-            nodes.Integer() | nodes.Float() | nodes.String() | nodes.Boolean() | nodes.Percentage()
-        ):
-            return ("literal", node.value)
-        case nodes.Negative():
-            return ("negate", expression(node.value))
-        case nodes.List():
-            return ("list", tuple(expression(item) for item in node.items))
-        case nodes.Arithmetic():
-            return (node.operator, expression(node.left), expression(node.right))
-        case nodes.Call():
-            return _call(node)
-    raise TypeError(f"a field cannot be computed from {type(node).__name__}")
-
-
-def _call(node: nodes.Call) -> Expression:
-    if not isinstance(node.function, nodes.Name):
-        raise TypeError("a field can call functions by name only")
-    plain = tuple(expression(each.value) for each in node.arguments if each.name is None)
-    named = tuple(
-        (each.name.text, expression(each.value)) for each in node.arguments if each.name is not None
-    )
-    return ("call", node.function.text, plain, named)

@@ -284,7 +284,7 @@ def about(rule: Rule, version: str = "") -> About:
     `version` is that of its module, if it has one.
     """
     sentence = " ".join(rule.doc.split("\n\n")[0].split())
-    text = rule.source.text[rule.node.span.start : rule.node.span.end] if rule.node else ""
+    text = rule.source.slice(rule.spans.whole)
     parts = [rule.doc.strip(), fenced(text, "tspec") if text else ""]
     return About(
         rule.qualified,

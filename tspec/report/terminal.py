@@ -206,13 +206,13 @@ def _excerpt(rule: Rule) -> Iterable[Text]:
     """The rule's lines, from its name to what it expects."""
     if rule.span == NOWHERE:
         return
-    node = rule.node.expect
+    expect = rule.spans.expect
     first = rule.source.position(rule.span.start).line
-    last = rule.source.position(max(node.span.end - 1, 0)).line if node is not None else first
+    last = rule.source.position(max(expect.end - 1, 0)).line if expect else first
     gutter = len(str(last))
     for number in range(first, max(first, last) + 1):
         text = _line(f"  {number:>{gutter}} | ", style="dim")
-        expected = node is not None and number >= rule.source.position(node.span.start).line
+        expected = expect is not None and number >= rule.source.position(expect.start).line
         code = visible(rule.source.line(number).expandtabs(2))
         text.append(safe_lines(code), style="default" if expected else "dim")
         yield text

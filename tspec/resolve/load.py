@@ -99,11 +99,9 @@ def _resolve(
     diagnostics = _without_consequences(findings.all(), units)
     if findings.failed:
         return Loaded(None, diagnostics, units)
-    files = tuple(unit.file for unit in units if unit.asked)
     program = rules.Program(
         settled.kept,
         _with_bare(vocabulary, lowered),
-        files,
         others.meshes,
         others.dims,
         others.layouts,

@@ -1,10 +1,12 @@
-"""The one canonical form of a file: `format_file`."""
+"""The one canonical form of a file: `format_file` of a tree, `format_text` of a text."""
 
 from __future__ import annotations
 
+from tspec.source import Source
 from tspec.syntax import nodes
 from tspec.syntax.format_declarations import declaration
 from tspec.syntax.format_lines import above
+from tspec.syntax.parse import parse
 from tspec.syntax.printer import Doc, render
 
 WIDTH = 100
@@ -29,6 +31,11 @@ def format_file(file: nodes.File, width: int = WIDTH) -> str:
             texts.append("")
         texts.append(comment.text)
     return "\n".join([*texts, ""]) if texts else ""
+
+
+def format_text(source: Source) -> str:
+    """The canonical form of a text without errors."""
+    return format_file(parse(source).file)
 
 
 def _item(item: nodes.Node) -> Doc:

@@ -141,8 +141,8 @@ def _rule(one: RulePlan, text: Body) -> dict[str, object]:
 
 def _expectation(rule: r.Rule) -> str:
     """What a rule without documentation says of itself: the text of its claim."""
-    claim = rule.node.expect if rule.node is not None else None
-    return "" if claim is None else " ".join(rule.source.slice(claim.span).split())
+    expect = rule.spans.expect
+    return "" if expect is None else " ".join(rule.source.slice(expect).split())
 
 
 @cache

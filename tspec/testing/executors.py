@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tspec.check.verdicts import Decided, Instance
 from tspec.resolve.program.rules import Ambient, Program, Rule
+from tspec.resolve.program.scripts import Script
 from tspec.resolve.program.walk import parts
 from tspec.testing.run import Ran
 from tspec.trace.model import Trace
@@ -60,7 +61,8 @@ def _columnar(
 
 def _is_alone(ran: Ran, known: Mapping[str, Rule]) -> bool:
     """One rank, and rules of which no verdict depends on which rank it is."""
-    if ran.test.script is None or ran.test.script.ranks != 1:
+    events = ran.test.events
+    if not isinstance(events, Script) or events.ranks != 1:
         return False
     rules = [known[name] for name in ran.decisions]
     return not any(rule.across for rule in rules) and not any(

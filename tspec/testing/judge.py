@@ -9,7 +9,6 @@ from tspec.check.interpret.frames import Grouped
 from tspec.check.verdicts import Decided
 from tspec.diagnostics import Diagnostic
 from tspec.resolve.program.rules import Outcome, Rule
-from tspec.syntax import nodes
 from tspec.testing.run import Ran
 from tspec.why.look import Look, look
 
@@ -26,10 +25,10 @@ def judge(ran: Ran, known: Mapping[str, Rule]) -> tuple[Diagnostic, ...]:
         if outcome.rule is None:
             continue
         rule = known[outcome.rule]
-        if isinstance(outcome.node, nodes.Violates):
-            found += _missed(ran, rule, outcome.node)
+        if outcome.violated:
+            found += _missed(ran, rule, outcome)
         else:
-            found += _unknown(ran, rule, outcome.node)
+            found += _unknown(ran, rule, outcome)
     return (*found, *_unlisted(ran, known))
 
 
@@ -40,26 +39,25 @@ def fails(ran: Ran, rule: Rule) -> bool:
     held = [each for each in found if each.verdict == "holds"]
     listed = []
     for outcome in ran.test.outcomes:
-        clause = outcome.node
         if outcome.rule != rule.qualified:
             continue
-        if isinstance(clause, nodes.Passes):
+        if not outcome.violated:
             if all(each.verdict == "unknown" for each in found):
                 return True
             continue
-        listed.append(clause)
-        if _steps_missed(violated, held, clause) is not None:
+        listed.append(outcome)
+        if _steps_missed(violated, held, outcome) is not None:
             return True
-    return any(not any(_at_place(each, clause) for clause in listed) for each in violated)
+    return any(not any(_at_place(each, outcome) for outcome in listed) for each in violated)
 
 
 def _steps_missed(
-    violated: Sequence[Decided], held: Sequence[Decided], clause: nodes.Violates
+    violated: Sequence[Decided], held: Sequence[Decided], outcome: Outcome
 ) -> set[int] | None:
     """Steps in which a rule held that was to be violated; none if it never was; None if all is well."""
-    there = {each.step for each in violated if _at_place(each, clause)}
-    missed = {each.step for each in held if _at_place(each, clause)} - there
-    if there and (clause.at is None or not missed):
+    there = {each.step for each in violated if _at_place(each, outcome)}
+    missed = {each.step for each in held if _at_place(each, outcome)} - there
+    if there and (outcome.steps is None or not missed):
         return None
     return missed if there else set()
 
@@ -67,42 +65,41 @@ def _steps_missed(
 # --- violations that were listed and did not come -----------------------------------------------
 
 
-def _missed(ran: Ran, rule: Rule, clause: nodes.Violates) -> Iterator[Diagnostic]:
+def _missed(ran: Ran, rule: Rule, outcome: Outcome) -> Iterator[Diagnostic]:
     """Steps in which a rule was to be violated and is not."""
     found = [each for _, each in ran.decisions[rule.qualified]]
     violated = [each for each in found if each.verdict == "violated"]
-    held = _steps_missed(violated, [e for e in found if e.verdict == "holds"], clause)
+    held = _steps_missed(violated, [e for e in found if e.verdict == "holds"], outcome)
     if held is None:
         return
-    steps = f" at step {_listed(sorted(held))}" if held else _place(clause)
+    steps = f" at step {_listed(sorted(held))}" if held else _place(outcome)
     message = f"`{rule.name}` is not violated{steps}"
     yield Diagnostic(
-        "TS0601", message, clause.span, ran.test.source, hint=_nearest(ran, rule, clause, held)
+        "TS0601", message, outcome.span, ran.test.source, hint=_nearest(ran, rule, outcome, held)
     )
 
 
-def _at_place(each: Decided, clause: nodes.Violates) -> bool:
-    at = clause.at
+def _at_place(each: Decided, outcome: Outcome) -> bool:
+    steps = outcome.steps
     return (
-        (at is None or at.first <= each.step <= at.last)
-        and (clause.rank is None or clause.rank in each.instance.ranks)
-        and (clause.subject is None or clause.subject.value in each.instance.subjects)
+        (steps is None or steps[0] <= each.step <= steps[1])
+        and (outcome.rank is None or outcome.rank in each.instance.ranks)
+        and (outcome.subject is None or outcome.subject in each.instance.subjects)
     )
 
 
-def _place(clause: nodes.Violates) -> str:
-    at = clause.at
-    steps = "" if at is None else f" at step {_range(at.first, at.last)}"
-    rank = "" if clause.rank is None else f" on rank {clause.rank}"
-    return steps + rank + (f' for "{clause.subject.value}"' if clause.subject else "")
+def _place(outcome: Outcome) -> str:
+    steps = "" if outcome.steps is None else f" at step {_range(*outcome.steps)}"
+    rank = "" if outcome.rank is None else f" on rank {outcome.rank}"
+    return steps + rank + (f' for "{outcome.subject}"' if outcome.subject else "")
 
 
-def _nearest(ran: Ran, rule: Rule, clause: nodes.Violates, held: set[int]) -> str:
+def _nearest(ran: Ran, rule: Rule, outcome: Outcome, held: set[int]) -> str:
     """What came of it instead, at this place or where it comes nearest."""
     found = ran.decisions[rule.qualified]
     if not found:
         return f"it has no instance: {_without(rule)}"
-    there = [pair for pair in found if _at_place(pair[1], clause)]
+    there = [pair for pair in found if _at_place(pair[1], outcome)]
     there = [pair for pair in there if not held or pair[1].step in held]
     elsewhere = [pair for pair in found if pair[1].verdict == "violated"]
     looks = sorted((look(rule, grouped, each) for grouped, each in there), key=Look.nearness)
@@ -122,7 +119,7 @@ def _without(rule: Rule) -> str:
 # --- rules that pass because nobody knew --------------------------------------------------------
 
 
-def _unknown(ran: Ran, rule: Rule, clause: nodes.Passes) -> Iterator[Diagnostic]:
+def _unknown(ran: Ran, rule: Rule, outcome: Outcome) -> Iterator[Diagnostic]:
     found = ran.decisions[rule.qualified]
     if any(each.verdict != "unknown" for _, each in found):
         return
@@ -133,7 +130,7 @@ def _unknown(ran: Ran, rule: Rule, clause: nodes.Passes) -> Iterator[Diagnostic]
         message = f"`{rule.name}` passes only because nothing of it is known"
         grouped, each = found[-1]
         hint = f"{where(each)} {look(rule, grouped, each).said()}"
-    yield Diagnostic("TS0602", message, clause.span, ran.test.source, hint=hint)
+    yield Diagnostic("TS0602", message, outcome.span, ran.test.source, hint=hint)
 
 
 # --- violations that were not listed ------------------------------------------------------------
@@ -142,16 +139,12 @@ def _unknown(ran: Ran, rule: Rule, clause: nodes.Passes) -> Iterator[Diagnostic]
 def _unlisted(ran: Ran, known: Mapping[str, Rule]) -> Iterator[Diagnostic]:
     for name, found in ran.decisions.items():
         rule = known[name]
-        listed = [
-            each.node
-            for each in ran.test.outcomes
-            if each.rule == name and isinstance(each.node, nodes.Violates)
-        ]
+        listed = [each for each in ran.test.outcomes if each.rule == name and each.violated]
         more = [
             pair
             for pair in found
             if pair[1].verdict == "violated"
-            and not any(_at_place(pair[1], clause) for clause in listed)
+            and not any(_at_place(pair[1], outcome) for outcome in listed)
         ]
         if more:
             yield _unexpected(ran, rule, more)
@@ -165,16 +158,12 @@ def _unexpected(ran: Ran, rule: Rule, pairs: Sequence[tuple[Grouped, Decided]]) 
     reason = f" ({first.reason})" if first.reason else ""
     message = f"`{rule.name}` is violated {where(first)}{others}, and the test does not list it"
     span = next(
-        (each.node.span for each in ran.test.outcomes if _is_about(each, rule)),
-        ran.test.node.title.span,
+        (each.span for each in ran.test.outcomes if each.rule == rule.qualified),
+        ran.test.span,
     )
     return Diagnostic(
         "TS0600", message, span, ran.test.source, hint=f"{where(first)}{reason}{read}"
     )
-
-
-def _is_about(outcome: Outcome, rule: Rule) -> bool:
-    return outcome.rule == rule.qualified
 
 
 def where(decided: Decided) -> str:

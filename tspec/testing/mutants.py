@@ -229,14 +229,13 @@ def _changed_claim(rule: Rule) -> Iterator[Mutant]:
 
 
 def _claim_span(rule: Rule) -> Span:
-    return rule.node.expect.span if rule.node.expect is not None else rule.span
+    return rule.spans.expect or rule.span
 
 
 def _changed_window(rule: Rule) -> Iterator[Mutant]:
     window = rule.window
     for before, changed in _windows(window):
-        node = rule.node.window
-        span = node.span if node is not None else rule.span
+        span = rule.spans.window or rule.span
         after = "without" if changed.every is None else f"every {_duration(changed.every)}"
         yield Mutant(rule, replace(rule, window=changed), "window", span, before, after)
 
@@ -257,8 +256,7 @@ def _duration(every: Duration) -> str:
 def _changed_group(rule: Rule) -> Iterator[Mutant]:
     """Another axis."""
     for place, group in enumerate(rule.across):
-        node = rule.node.across
-        span = node.span if node is not None else rule.span
+        span = rule.spans.across or rule.span
         if isinstance(group, Axis):
             other = Axis("tp" if group.name in ("world", "dp") else "dp")
             axes = (*rule.across[:place], other, *rule.across[place + 1 :])

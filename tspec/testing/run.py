@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from tspec.check.interpret import decide_rule, job_of
 from tspec.check.verdicts import Decided
 from tspec.diagnostics import Diagnostic
+from tspec.resolve.program.declarations import Recording
 from tspec.resolve.program.rules import Program, Rule, TestDeclaration
-from tspec.syntax import nodes
+from tspec.resolve.program.scripts import Script
 from tspec.testing.play import CannotPlay, play
 from tspec.trace.errors import TraceError
 from tspec.trace.model import Trace
@@ -56,9 +57,9 @@ def run(test: TestDeclaration, program: Program, known: Mapping[str, Rule]) -> R
         found = Diagnostic("TS0603", str(problem), problem.span, test.source)
         return Ran(test, None, None, problem=found)
     except TraceError as problem:
-        clause = next(each for each in test.node.clauses if isinstance(each, nodes.Trace))
         hint = "a trace's path is relative to the file of the test"
-        found = Diagnostic("TS0603", str(problem), clause.span, test.source, hint=hint)
+        span = test.events.span if isinstance(test.events, Recording) else test.span
+        found = Diagnostic("TS0603", str(problem), span, test.source, hint=hint)
         return Ran(test, None, None, problem=found)
     job = job_of(trace)
     decisions = {rule.qualified: decide_rule(rule, job) for rule in decided_by(test, known)}
@@ -67,14 +68,12 @@ def run(test: TestDeclaration, program: Program, known: Mapping[str, Rule]) -> R
 
 def trace_of(test: TestDeclaration, program: Program) -> Trace:
     """The trace of a test. Raises CannotPlay for a script, TraceError for a recording, also a damaged one."""
-    if test.script is not None:
-        return play(test.script, program.vocabulary)
+    if isinstance(test.events, Script):
+        return play(test.events, program.vocabulary)
     # Only tests of recordings need pyarrow, which takes 0.4 s.
     from tspec.trace.read import read_trace
 
-    clauses = (each for each in test.node.clauses if isinstance(each, nodes.Trace))
-    path = next(clauses, None)
-    folder = Path(test.source.path).parent / path.path.value if path else Path()
+    folder = Path(test.source.path).parent / test.events.path
     trace = read_trace(folder)
     for stream in trace.streams:
         if stream.ending is not None and stream.ending.damage is not None:

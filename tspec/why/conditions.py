@@ -36,7 +36,7 @@ def leaves(expr: Expr | None) -> tuple[Expr, ...]:
 
 def span_of(expr: Expr, rule: rules.Rule) -> Span:
     """Where a part of a rule stands in its file; of what an inlined `let` says, where the rule does."""
-    span, whole = expr.span, rule.node.span
+    span, whole = expr.span, rule.spans.whole
     return span if whole.start <= span.start and span.end <= whole.end else rule.span
 
 

@@ -124,5 +124,4 @@ def _read(expr: Expr, frame: Frame) -> Iterator[tuple[str, str]]:
 def _claim(rule: Rule) -> str:
     if isinstance(rule.expect, Holds):
         return text(rule.expect.condition)
-    span = rule.node.expect.claim.span if rule.node.expect is not None else rule.span
-    return " ".join(rule.source.slice(span).split())
+    return " ".join(rule.source.slice(rule.spans.claim or rule.span).split())

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Literal
+from typing import Literal, get_args
 
 from tspec.diff.changes import Change, Part, Written
 from tspec.diff.sides.side import Side
+from tspec.resolve.modules.files import Unit
+from tspec.resolve.names.outline import canonical_lines, outline
 from tspec.resolve.program.rules import LayoutDeclaration
-from tspec.source import Source
-from tspec.syntax import nodes
-from tspec.syntax.format_declarations import declaration, entry
-from tspec.syntax.printer import render
+from tspec.source import Span
 
 What = Literal["layout", "mesh", "dims", "equivalence", "replay", "test"]
-OTHERS: Mapping[type, What] = {
-    nodes.Layout: "layout",
-    nodes.Mesh: "mesh",
-    nodes.Dims: "dims",
-    nodes.Equivalence: "equivalence",
-    nodes.Replay: "replay",
-    nodes.Test: "test",
-}
+OTHERS: Mapping[str, What] = {what: what for what in get_args(What)}
 Key = tuple[What, str, str]
 """What it is, its module, its name."""
-Found = tuple[nodes.Node, Source]
+Found = tuple[Unit, Span]
+"""The file in which it is declared, and where."""
 
 
 def other_changes(old: Side, new: Side) -> tuple[list[Change], int]:
@@ -41,7 +33,7 @@ def other_changes(old: Side, new: Side) -> tuple[list[Change], int]:
             kind: Literal["added", "removed"] = "added" if first is None else "removed"
             changes.append(Change(key[0], _name(key), kind, *written))
             continue
-        parts = tuple(_parts(key, (first[0], second[0]), (old, new)))
+        parts = tuple(_parts(key, (first, second), (old, new)))
         if not parts and written[0] and written[1] and written[0].text == written[1].text:
             same += 1
             continue
@@ -53,11 +45,10 @@ def _declared(side: Side) -> Iterator[tuple[Key, Found]]:
     for unit in side.units:
         if not unit.asked:
             continue
-        for node in unit.file.declarations:
-            what = OTHERS.get(type(node))
+        for each in outline(unit).declarations:
+            what = OTHERS.get(each.kind)
             if what is not None:
-                title = node.title.value if isinstance(node, nodes.Test) else node.name.text  # type: ignore[attr-defined]
-                yield (what, unit.name, title), (node, unit.source)
+                yield (what, unit.name, each.name.text), (unit, each.span)
 
 
 def _match_moved(before: dict[Key, Found], after: dict[Key, Found]) -> None:
@@ -77,58 +68,39 @@ def _name(key: Key) -> str:
 def _written(side: Side, found: Found | None) -> Written | None:
     if found is None:
         return None
-    return side.written(found[0], found[1], found[0].span)
+    unit, span = found
+    return side.written(unit.source, span)
 
 
-def _parts(
-    key: Key, pair: tuple[nodes.Node, nodes.Node], sides: tuple[Side, Side]
-) -> Iterator[Part]:
+def _parts(key: Key, pair: tuple[Found, Found], sides: tuple[Side, Side]) -> Iterator[Part]:
     if key[0] == "layout":
-        assert isinstance(pair[0], nodes.Layout) and isinstance(pair[1], nodes.Layout)
-        yield from _of_layout(key, pair[0], pair[1], sides)
+        yield from _of_layout(key[2], pair, sides)
     elif key[0] in ("mesh", "dims"):
-        before, after = ({_entry(e): _line(e) for e in _entries(node)} for node in pair)
+        before, after = (canonical_lines(unit, span) for unit, span in pair)
         part: Literal["mesh", "sizes"] = "mesh" if key[0] == "mesh" else "sizes"
         for name in dict.fromkeys([*before, *after]):
-            if before.get(name) != after.get(name):
-                yield Part(part, "changed", before.get(name, ""), after.get(name, ""))
-
-
-def _entries(node: nodes.Node) -> tuple[nodes.Entry | nodes.Regroup, ...]:
-    entries: tuple[nodes.Entry | nodes.Regroup, ...] = getattr(node, "entries", ())
-    return (*entries, *getattr(node, "regroups", ()))
-
-
-def _entry(node: nodes.Entry | nodes.Regroup) -> str:
-    return node.key.text if isinstance(node, nodes.Entry) else f"regroup {node.name.text}"
-
-
-def _line(node: nodes.Entry | nodes.Regroup) -> str:
-    if isinstance(node, nodes.Entry):
-        return render(entry(node), 1000)
-    inside = ", ".join(_line(each) for each in node.entries)
-    return f"regroup {node.name.text} {{ {inside} }}"
+            first, second = (lines[name][0] if name in lines else "" for lines in (before, after))
+            if first != second:
+                yield Part(part, "changed", first, second)
 
 
 # --- layouts ------------------------------------------------------------------------------------
 
 
-def _of_layout(
-    key: Key, old: nodes.Layout, new: nodes.Layout, sides: tuple[Side, Side]
-) -> Iterator[Part]:
+def _of_layout(name: str, pair: tuple[Found, Found], sides: tuple[Side, Side]) -> Iterator[Part]:
     """Each tensor that is cut differently, by its own line or by the size of an axis."""
-    before, after = _lines(old), _lines(new)
-    layouts = [_layout(side, new.name.text) for side in sides]
-    sizes = [_axes(layout) for layout in layouts]
-    if old.mesh.text != new.mesh.text:
-        yield Part("mesh", "changed", f"on {old.mesh.text}", f"on {new.mesh.text}")
-    for name in dict.fromkeys([*before, *after]):
-        first, second = before.get(name, ""), after.get(name, "")
+    before, after = (canonical_lines(unit, span) for unit, span in pair)
+    old, new = (_layout(side, name, unit) for side, (unit, _) in zip(sides, pair, strict=True))
+    if old.mesh.name != new.mesh.name:
+        yield Part("mesh", "changed", f"on {old.mesh.name}", f"on {new.mesh.name}")
+    sizes = (old.mesh.all_axes, new.mesh.all_axes)
+    for about in dict.fromkeys([*before, *after]):
+        first, second = (lines[about][0] if about in lines else "" for lines in (before, after))
         if first != second:
             change = "added" if not first else "removed" if not second else "changed"
             yield Part("place", change, first, second)
             continue
-        cut = _cut_over(layouts[1], new, name)
+        cut = _cut_over(new, after[about][1])
         axes = [axis for axis in sorted(cut) if sizes[0].get(axis) != sizes[1].get(axis)]
         if axes:
             said = [
@@ -138,40 +110,14 @@ def _of_layout(
             yield Part("place", "changed", *said)
 
 
-def _layout(side: Side, name: str) -> LayoutDeclaration | None:
-    return next((each for each in side.program.layouts if each.name == name), None)
+def _layout(side: Side, name: str, unit: Unit) -> LayoutDeclaration:
+    return next(
+        each
+        for each in side.program.layouts
+        if each.name == name and each.source.path == unit.source.path
+    )
 
 
-def _axes(layout: LayoutDeclaration | None) -> dict[str, int]:
-    return {} if layout is None else layout.mesh.all_axes
-
-
-def _cut_over(layout: LayoutDeclaration | None, node: nodes.Layout, name: str) -> frozenset[str]:
-    """The axes over which a tensor is cut or has to be added up."""
-    clause = next(each for each in node.clauses if _clause_name(node, each) == name)
-    found = () if layout is None else layout.placements
-    return next((each.cut_over for each in found if each.span == clause.span), frozenset())
-
-
-def _lines(layout: nodes.Layout) -> dict[str, str]:
-    """The lines of a layout by the tensor that they are about, and under which condition."""
-    found: dict[str, str] = {}
-    for clause in layout.clauses:
-        found[_clause_name(layout, clause)] = _clause_line(layout, clause)
-    return found
-
-
-def _clause_name(layout: nodes.Layout, clause: nodes.Place | nodes.Tied | nodes.Stage) -> str:
-    match clause:
-        case nodes.Place():
-            when = _clause_line(layout, clause).partition(" when ")[2]
-            return f"{clause.kind.text} {clause.pattern.value} {when}"
-        case nodes.Tied():
-            return f"tied {clause.left.value} {clause.right.value}"
-        case nodes.Stage():
-            return f"stage {clause.number} {clause.chunk}"
-
-
-def _clause_line(layout: nodes.Layout, clause: nodes.Place | nodes.Tied | nodes.Stage) -> str:
-    written = render(declaration(replace(layout, clauses=(clause,))), 1000)
-    return " ".join(line.strip() for line in written.splitlines()[1:-1])
+def _cut_over(layout: LayoutDeclaration, span: Span) -> frozenset[str]:
+    """The axes over which the tensors of a clause are cut or have to be added up."""
+    return next((each.cut_over for each in layout.placements if each.span == span), frozenset())

@@ -6,7 +6,6 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from tspec.diff.sides.side import declared
 from tspec.logic.implied import with_names
 from tspec.resolve.program.rules import Rule
 
@@ -116,4 +115,4 @@ def _by_likeness(left: list[Rule], right: list[Rule]) -> list[tuple[Rule, Rule]]
 
 def _words(rule: Rule) -> list[str]:
     """The rule's text without its name, word by word."""
-    return declared(rule.node).replace(rule.name, "", 1).split()
+    return rule.source.slice(rule.spans.whole).replace(rule.name, "", 1).split()

@@ -10,19 +10,11 @@ from tspec.diagnostics import Diagnostic, render
 from tspec.diff.changes import Written
 from tspec.resolve import load
 from tspec.resolve.modules.files import Unit
+from tspec.resolve.names.outline import canonical_text
 from tspec.resolve.program.rules import Program, Vocabulary
 from tspec.source import Source, Span
-from tspec.syntax import nodes
-from tspec.syntax.format_declarations import declaration
-from tspec.syntax.printer import render as printed
 
-WIDTH = 100
 NOTHING = Program((), Vocabulary((), (), (), ()))
-
-
-def declared(node: nodes.Node) -> str:
-    """A declaration in canonical form, without what documents it."""
-    return printed(declaration(node), WIDTH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +27,11 @@ class Side:
     shown: Mapping[str, str] = field(default_factory=dict)
     """Path prefix -> what stands for it, where files lie in a folder that is soon gone."""
 
-    def written(self, node: nodes.Node, source: Source, span: Span) -> Written:
-        """A declaration's canonical text and place."""
-        return Written(declared(node), self.path(source.path), source.position(span.start).line)
+    def written(self, source: Source, span: Span) -> Written:
+        """The canonical text and place of the declaration that stands at a span, or whose name does."""
+        unit = next(unit for unit in self.units if unit.source.path == source.path)
+        line = source.position(span.start).line
+        return Written(canonical_text(unit, span), self.path(source.path), line)
 
     def path(self, path: str) -> str:
         """A file as a person knows it."""

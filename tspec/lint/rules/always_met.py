@@ -21,9 +21,8 @@ def check(checked: Checked) -> Iterator[Found]:
         if any(compares_itself(part) for part in checked.expressions(rule)):
             continue
         message = f"`{rule.name}` cannot be violated: its `expect` is never false when it is due"
-        span = rule.node.expect.claim.span if rule.node.expect else rule.span
         hint = "it follows from `when`" if rule.when is not None else "it is true of all numbers"
-        yield about(rule, message, span, hint)
+        yield about(rule, message, rule.spans.claim, hint)
 
 
 RULE = LintRule("TS0402", "always-met", check)

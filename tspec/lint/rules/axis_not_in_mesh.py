@@ -19,16 +19,14 @@ def check(checked: Checked) -> Iterator[Found]:
         return
     found = {each.name for each in checked.program.vocabulary.groups if each.callables}
     for rule in checked.rules:
-        if rule.node.across is None:
-            continue
-        for group, node in zip(rule.across, rule.node.across.groups, strict=True):
+        for group, span in zip(rule.across, rule.spans.groups, strict=True):
             if not isinstance(group, Axis) or group.name in axes | found | ALWAYS:
                 continue
             meshes = ", ".join(f"`{mesh.name}`" for mesh in checked.program.meshes)
             message = f"`{group.name}` is an axis of no mesh here ({meshes}), so the rule is idle"
             listed = ", ".join(f"`{axis}`" for axis in sorted(axes))
             hint = did_you_mean(group.name, axes) or f"there are {listed}"
-            yield about(rule, message, node.span, hint)
+            yield about(rule, message, span, hint)
 
 
 def _axes(checked: Checked) -> frozenset[str]:

@@ -15,7 +15,7 @@ from tspec.resolve.program.types import plain
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
         axis = next((each for each in rule.across if isinstance(each, Axis)), None)
-        if axis is None or rule.node.across is None:
+        if axis is None:
             continue
         for clause in rule.subjects:
             if isinstance(clause.collection, Calls) and _have_groups(clause.collection, checked):
@@ -25,7 +25,7 @@ def check(checked: Checked) -> Iterator[Found]:
                     f"and not by those of `{axis.name}`"
                 )
                 hint = f"write `across {name}.group`"
-                yield about(rule, message, rule.node.across.span, hint)
+                yield about(rule, message, rule.spans.across, hint)
                 break
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Edit, Fix, Found, about
 from tspec.lint.rule import LintRule
+from tspec.resolve.program.rules import Ordered
 from tspec.source import Span
-from tspec.syntax import nodes
 from tspec.syntax.format import WIDTH
 
 INDENT = 2
@@ -16,17 +16,17 @@ INDENT = 2
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        expect = rule.node.expect
-        if expect is None or not isinstance(expect.claim, nodes.Ordered):
+        expect = rule.spans.expect
+        if expect is None or not isinstance(rule.expect, Ordered):
             continue
-        text = rule.source.slice(expect.span)
+        text = rule.source.slice(expect)
         joined = " ".join(text.split())
         if "\n" not in text or "//" in text or len(joined) + INDENT > WIDTH:
             continue  # The formatter breaks what is too long for a line.
-        word = expect.span.start + text.index("before", text.index("\n"))
+        word = expect.start + text.index("before", text.index("\n"))
         message = "this reads like a window, and is the claim that one call comes before another"
         hint = "write it on one line, or put the window above `expect`"
-        fix = Fix("write it on one line", (Edit(expect.span, joined),))
+        fix = Fix("write it on one line", (Edit(expect, joined),))
         yield about(rule, message, Span(word, word + len("before")), hint, fix)
 
 

@@ -11,13 +11,14 @@ from tspec.lint.rule import LintRule
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        if not rule.draft or rule.node.otherwise is None:
+        if not rule.draft:
             continue
-        for response in rule.node.otherwise.responses:
-            if response.action.text != "warn":
-                message = f"a draft only warns: it does not {response.action.text}"
+        for span in rule.spans.actions:
+            action = rule.source.slice(span)
+            if action != "warn":
+                message = f"a draft only warns: it does not {action}"
                 hint = "accept the rule by deleting `draft`, or write `warn`"
-                yield about(rule, message, response.action.span, hint)
+                yield about(rule, message, span, hint)
                 break
 
 

@@ -8,36 +8,37 @@ from collections.abc import Iterator
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Edit, Fix, Found
 from tspec.lint.rule import LintRule
-from tspec.resolve.modules.files import Unit
+from tspec.resolve.names.outline import Declared, Documentation, Outline
 from tspec.source import Source, Span
-from tspec.syntax import nodes
 
 _WORD = re.compile(r"\w+")
 _SMALL = frozenset({"the", "a", "an", "is", "are", "of", "to", "in", "on"})
 
 
 def check(checked: Checked) -> Iterator[Found]:
-    for unit in checked.files:
-        headers = [] if unit.file.module is None else [unit.file.module]
-        for node in (*headers, *unit.file.declarations):
-            yield from _of(unit, node)
+    for file in checked.files:
+        if file.documentation is not None and not _words(file.documentation.text):
+            yield _empty(file, file.documentation)
+        for declared in file.declarations:
+            if declared.documentation is not None:
+                yield from _of(file, declared, declared.documentation)
 
 
-def _of(unit: Unit, node: nodes.Node) -> Iterator[Found]:
-    comments = [each for each in node.trivia.leading if each.is_doc]
-    if not comments:
-        return
-    words = _words(node.doc or "")
-    span = comments[0].span.to(comments[-1].span)
+def _of(file: Outline, declared: Declared, said: Documentation) -> Iterator[Found]:
+    words = _words(said.text)
     if not words:
-        lines = tuple(Edit(_line(unit.source, each.span), "") for each in comments)
-        fix = Fix("delete it", lines)
-        yield Found("the documentation is empty", unit.source, span, "write a sentence", fix=fix)
-    elif isinstance(node, nodes.Invariant) and words <= _words(node.name.text.replace("_", " ")):
+        yield _empty(file, said)
+    elif declared.kind == "invariant" and words <= _words(declared.name.text.replace("_", " ")):
         message = "the documentation says what the name says"
         hint = "say what goes wrong where it is violated, or leave it out"
-        name = f"{unit.name}.{node.name.text}" if unit.name else node.name.text
-        yield Found(message, unit.source, span, hint, invariant=name)
+        name = f"{file.name}.{declared.name.text}" if file.name else declared.name.text
+        yield Found(message, file.source, said.lines[0].to(said.lines[-1]), hint, invariant=name)
+
+
+def _empty(file: Outline, said: Documentation) -> Found:
+    fix = Fix("delete it", tuple(Edit(_line(file.source, span), "") for span in said.lines))
+    span = said.lines[0].to(said.lines[-1])
+    return Found("the documentation is empty", file.source, span, "write a sentence", fix=fix)
 
 
 def _words(text: str) -> frozenset[str]:

@@ -23,9 +23,7 @@ def check(checked: Checked) -> Iterator[Found]:
 
 
 def _lines(rule: Rule) -> int:
-    node = rule.node
-    clauses = (*node.subjects, node.across, node.window, node.when, node.expect, node.otherwise)
-    texts = (rule.source.slice(clause.span) for clause in clauses if clause is not None)
+    texts = (rule.source.slice(span) for span in rule.spans.clauses)
     return sum(
         bool(line.strip()) and not line.strip().startswith("//")
         for text in texts

@@ -12,10 +12,10 @@ from tspec.source import Span
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        node = rule.node
-        if rule.draft or node.otherwise is not None or node.expect is None:
+        spans = rule.spans
+        if rule.draft or spans.otherwise is not None or spans.expect is None:
             continue
-        end = _end_of_line(rule.source.text, node.expect.span.end)
+        end = _end_of_line(rule.source.text, spans.expect.end)
         fix = Fix("add `else warn`", (Edit(Span(end, end), "\n  else warn"),))
         message = f"`{rule.name}` does not say what it does when it is violated"
         yield about(rule, message, rule.span, "it warns: write `else warn`", fix)

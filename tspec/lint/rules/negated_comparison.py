@@ -5,45 +5,51 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.checked import Checked
-from tspec.lint.conditions import bare, written
+from tspec.lint.conditions import bare, is_written
 from tspec.lint.finding import Edit, Fix, Found, about
 from tspec.lint.rule import LintRule
+from tspec.resolve.program.rules import Compare, Expr, Member, Not, SameObject
 from tspec.source import Source
-from tspec.syntax import nodes
 
 # Of NaN `not a < b` is true and `a >= b` is not: only these mean the same.
-_OPPOSITE = {"==": "!=", "!=": "==", "in": "not in", "not in": "in", "is": "is not", "is not": "is"}
+_OPPOSITE = {"==": "!=", "!=": "=="}
 
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        for node in written(rule):
-            if not isinstance(node, nodes.Not):
+        for negation in checked.expressions(rule):
+            if not isinstance(negation, Not) or not is_written(negation):
                 continue
-            text = _without_not(node.value, rule.source)
-            shown = rule.source.slice(node.span)
+            text = _without_not(negation.value, rule.source)
+            shown = rule.source.slice(negation.span)
             if text is None or "//" in shown:
                 continue
             message = f"`{shown}` is `{text}`"
-            fix = Fix(f"write `{text}`", (Edit(bare(rule.source, node.span), f"({text})"),))
-            yield about(rule, message, node.span, f"write `{text}`", fix)
+            fix = Fix(f"write `{text}`", (Edit(bare(rule.source, negation.span), f"({text})"),))
+            yield about(rule, message, negation.span, f"write `{text}`", fix)
 
 
-def _without_not(value: nodes.Expr, source: Source) -> str | None:
+def _without_not(value: Expr, source: Source) -> str | None:
     """What stands for the negation of a value, without `not` before it."""
     match value:
-        case nodes.Not(value=inner):
+        case Not(value=inner) if is_written(value):
             return source.slice(bare(source, inner.span))
-        case nodes.Comparison(operands=(left, right), operators=(operator,)):
-            if operator not in _OPPOSITE:
-                return None
-            opposite = _OPPOSITE[operator]
-            return f"{_side(left, source)} {opposite} {_side(right, source)}"
+        case Compare(op=op, left=left, right=right) if op in _OPPOSITE and is_written(value):
+            return _joined(left, _OPPOSITE[op], right, source)
+        case Not(value=Member(item=left, collection=right)):
+            return _joined(left, "in", right, source)
+        case Not(value=SameObject(left=left, right=right)):
+            return _joined(left, "is", right, source)
+        case Member(item=left, collection=right) if is_written(value):
+            return _joined(left, "not in", right, source)
+        case SameObject(left=left, right=right) if is_written(value):
+            return _joined(left, "is not", right, source)
     return None
 
 
-def _side(side: nodes.Expr, source: Source) -> str:
-    return source.slice(bare(source, side.span))
+def _joined(left: Expr, operator: str, right: Expr, source: Source) -> str:
+    first, second = (source.slice(bare(source, side.span)) for side in (left, right))
+    return f"{first} {operator} {second}"
 
 
 RULE = LintRule("TS0412", "negated-comparison", check)

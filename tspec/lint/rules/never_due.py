@@ -26,8 +26,7 @@ def check(checked: Checked) -> Iterator[Found]:
         message = f"`{rule.name}` is never due: its `when` cannot be true"
         related = _conflict(rule, checked)
         hint = "one of them is meant otherwise" if related else None
-        span = rule.node.when.condition.span if rule.node.when else rule.span
-        yield about(rule, message, span, hint, related=related)
+        yield about(rule, message, rule.spans.condition, hint, related=related)
 
 
 def _conflict(rule: Rule, checked: Checked) -> tuple[Related, ...]:

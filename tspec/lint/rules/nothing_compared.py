@@ -13,7 +13,7 @@ from tspec.resolve.program.walk import parts
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        if not rule.across or rule.node.across is None:
+        if not rule.across:
             continue
         folds = any(
             isinstance(part, Transpose) or (isinstance(part, Fold) and part.scope == "group")
@@ -22,7 +22,7 @@ def check(checked: Checked) -> Iterator[Found]:
         if not folds:
             message = "no value of one rank is compared with that of another"
             hint = "leave out `across`: each rank looks by itself; or write `same(...)`"
-            yield about(rule, message, rule.node.across.span, hint)
+            yield about(rule, message, rule.spans.across, hint)
 
 
 RULE = LintRule("TS0433", "nothing-compared", check)

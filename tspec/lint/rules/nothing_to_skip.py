@@ -16,12 +16,12 @@ _AFTER_THE_UPDATE = frozenset({"scheduler.step", "save"})
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        node = rule.node.otherwise
-        skips = [each for each in node.responses if each.action.text == "skip"] if node else []
+        written = zip(rule.spans.actions, rule.spans.responses, strict=True)
+        skips = [span for action, span in written if rule.source.slice(action) == "skip"]
         why = _why_not(rule, checked) if skips else None
         if why is not None:
             message = f"{why}, so that there is nothing to skip"
-            yield about(rule, message, skips[0].span, "write `warn`, `stop` or `raise`")
+            yield about(rule, message, skips[0], "write `warn`, `stop` or `raise`")
 
 
 def _why_not(rule: Rule, checked: Checked) -> str | None:

@@ -25,10 +25,9 @@ def check(checked: Checked) -> Iterator[Found]:
         one = Constant(types.INT, step.span, 1)
         first = Compare(types.BOOL, step.span, "<=", step, one)
         if checked.proofs.never(rule, And(types.BOOL, rule.when.span, (rule.when, first))):
-            thinning = rule.node.window.thinning if rule.node.window else None
             message = "`once` is the first time, in step 1, and there `when` is false"
             hint = "write `when step == N` without `once`, for the step that is meant"
-            yield about(rule, message, thinning.span if thinning else None, hint)
+            yield about(rule, message, rule.spans.thinning, hint)
 
 
 RULE = LintRule("TS0421", "once-too-late", check)

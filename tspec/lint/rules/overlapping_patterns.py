@@ -10,31 +10,28 @@ from tspec.diagnostics import Related
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found
 from tspec.lint.rule import LintRule
-from tspec.syntax import nodes
+from tspec.resolve.program.sharding import Placement
 
 
 def check(checked: Checked) -> Iterator[Found]:
-    for unit, node in checked.declarations():
-        if not isinstance(node, nodes.Layout):
-            continue
-        places = [each for each in node.clauses if isinstance(each, nodes.Place)]
-        for first, second in combinations(places, 2):
-            if first.kind.text != second.kind.text or _exclude(first, second):
+    for layout in checked.layouts:
+        for first, second in combinations(layout.placements, 2):
+            if first.kind != second.kind or _exclude(first, second):
                 continue
-            name = common(first.pattern.value, second.pattern.value)
+            name = common(first.pattern, second.pattern)
             if name is None:
                 continue
             message = f"`{name}` fits two places of the layout"
             hint = "make one pattern narrower, or say when each applies"
-            there = Related(first.pattern.span, "the other one")
-            yield Found(message, unit.source, second.pattern.span, hint, (there,))
+            there = Related(first.pattern_span, "the other one")
+            yield Found(message, layout.source, second.pattern_span, hint, (there,))
 
 
-def _exclude(first: nodes.Place, second: nodes.Place) -> bool:
+def _exclude(first: Placement, second: Placement) -> bool:
     """Both say when, and not the same: whether they exclude each other is theirs to know."""
     if first.when is None or second.when is None:
         return False
-    return first.when.condition != second.when.condition
+    return first.when != second.when
 
 
 def common(one: str, other: str) -> str | None:

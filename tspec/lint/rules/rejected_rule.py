@@ -8,21 +8,19 @@ from tspec.diagnostics import Related
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
-from tspec.syntax import nodes
 
 
 def check(checked: Checked) -> Iterator[Found]:
     rejected = {
-        node.name.text: (unit, node)
-        for unit in checked.units
-        for node in unit.file.declarations
-        if isinstance(node, nodes.Reject)
+        rejection.name.text: (file.source, rejection)
+        for file in checked.all_files
+        for rejection in file.of("reject")
     }
     for rule in checked.rules:
         if rule.name in rejected:
-            unit, node = rejected[rule.name]
+            source, rejection = rejected[rule.name]
             message = f"`{rule.name}` was rejected, and is here"
-            there = Related(node.name.span, node.because.value, unit.source)
+            there = Related(rejection.name.span, rejection.because, source)
             yield about(rule, message, rule.span, "delete one of the two", related=(there,))
 
 

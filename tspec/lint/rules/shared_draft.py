@@ -10,7 +10,7 @@ from tspec.lint.rule import LintRule
 
 
 def check(checked: Checked) -> Iterator[Found]:
-    shared = {unit.source.path for unit in checked.files if unit.key in checked.shared}
+    shared = {file.source.path for file in checked.files if file.key in checked.shared}
     for rule in checked.rules:
         if rule.draft and rule.source.path in shared:
             message = f"others use `{rule.name}`, which nobody has accepted"

@@ -26,9 +26,8 @@ def check(checked: Checked) -> Iterator[Found]:
             f"the ranks of `{_STAGES}` hold different layers: each of {plural} is on one of them, "
             "so that nothing is compared"
         )
-        node = rule.node.across
         hint = "compare over `dp`, `tp` or `p.replicas`; fold over all of a rank without `for`"
-        yield about(rule, message, node.span if node else None, hint)
+        yield about(rule, message, rule.spans.across, hint)
 
 
 def _is_of_a_layer(clause: For) -> bool:

@@ -7,23 +7,27 @@ from collections.abc import Iterator
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found
 from tspec.lint.rule import LintRule
-from tspec.syntax import nodes
+from tspec.resolve.names.outline import Documentation
 
 
 def check(checked: Checked) -> Iterator[Found]:
-    for unit in checked.files:
-        if unit.key not in checked.shared or unit.file.module is None:
+    for file in checked.files:
+        if file.key not in checked.shared or file.module is None:
             continue
-        if not unit.file.module.doc:
-            message = f"others use `{unit.name}`, and nothing says what it is for"
+        if not _says_something(file.documentation):
+            message = f"others use `{file.name}`, and nothing says what it is for"
             hint = "write a sentence with `///` above `module`"
-            yield Found(message, unit.source, unit.file.module.name.span, hint)
-        for node in unit.file.declarations:
-            if isinstance(node, nodes.Invariant) and not node.doc:
-                message = f"others use `{node.name.text}`, and nothing says why it is there"
+            yield Found(message, file.source, file.module.span, hint)
+        for rule in file.of("invariant"):
+            if not _says_something(rule.documentation):
+                message = f"others use `{rule.name.text}`, and nothing says why it is there"
                 hint = "write with `///` above it what goes wrong where it is violated"
-                name = f"{unit.name}.{node.name.text}"
-                yield Found(message, unit.source, node.name.span, hint, invariant=name)
+                name = f"{file.name}.{rule.name.text}"
+                yield Found(message, file.source, rule.name.span, hint, invariant=name)
+
+
+def _says_something(found: Documentation | None) -> bool:
+    return found is not None and bool(found.text)
 
 
 RULE = LintRule("TS0450", "undocumented", check)

@@ -7,57 +7,37 @@ from collections.abc import Iterator
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Edit, Fix, Found
 from tspec.lint.rule import LintRule
-from tspec.lint.usage import read_names
-from tspec.resolve.modules.files import Unit
+from tspec.resolve.names.outline import Declared, Outline
 from tspec.source import Span
-from tspec.syntax import nodes
 
 
 def check(checked: Checked) -> Iterator[Found]:
-    read = {unit.key: _read(unit) for unit in checked.units}
-    for unit in checked.files:
-        if unit.key in checked.shared or not _has_rules(unit):
+    for file in checked.files:
+        if file.key in checked.shared or not any(file.of("invariant")):
             continue  # Vocabulary, and what others build on, is for those who are not here.
-        users = [each for each in checked.units if _uses(each, unit)]
-        for node in unit.file.declarations:
-            if not isinstance(node, nodes.Let):
+        users = [each for each in checked.all_files if _uses(each, file)]
+        read = {name for each in (file, *users) for own in each.declarations for name in own.reads}
+        for let in file.of("let"):
+            if let.name.text in read:
                 continue
-            name = node.name.text
-            if any(name in read[each.key] for each in (unit, *users)):
-                continue
-            fix = Fix("delete the line", (Edit(_lines(unit, node), ""),), safe=not unit.name)
-            yield Found(
-                f"nothing reads `{name}`", unit.source, node.name.span, "delete it", fix=fix
-            )
+            fix = Fix("delete the line", (Edit(_lines(file, let), ""),), safe=not file.name)
+            message = f"nothing reads `{let.name.text}`"
+            yield Found(message, file.source, let.name.span, "delete it", fix=fix)
 
 
-def _read(unit: Unit) -> frozenset[str]:
-    """Words that are read; the first of a dotted path may be a let too."""
-    found: set[str] = set()
-    for node in unit.file.declarations:
-        body = (node.value,) if isinstance(node, nodes.Let) else (node,)
-        for part in body:
-            found.update(read_names(part))
-    return frozenset(found)
+def _uses(other: Outline, file: Outline) -> bool:
+    return bool(file.name) and any(use.module.text == file.name for use in other.uses)
 
 
-def _has_rules(unit: Unit) -> bool:
-    return any(isinstance(node, nodes.Invariant) for node in unit.file.declarations)
-
-
-def _uses(other: Unit, unit: Unit) -> bool:
-    return bool(unit.name) and any(use.module.text == unit.name for use in other.file.uses)
-
-
-def _lines(unit: Unit, node: nodes.Let) -> Span:
-    text = unit.source.text
-    start = text.rfind("\n", 0, node.span.start) + 1
-    for comment in reversed(node.trivia.leading):
-        if comment.is_doc:
-            start = text.rfind("\n", 0, comment.span.start) + 1
-        else:
-            break
-    end = text.find("\n", node.span.end)
+def _lines(file: Outline, let: Declared) -> Span:
+    """The lines of a `let`, and of the documentation right above it."""
+    text = file.source.text
+    start = text.rfind("\n", 0, let.span.start) + 1
+    for line in reversed(let.documentation.lines if let.documentation else ()):
+        if text[line.end : start].strip():
+            break  # Another comment stands between.
+        start = text.rfind("\n", 0, line.start) + 1
+    end = text.find("\n", let.span.end)
     return Span(start, len(text) if end < 0 else end + 1)
 
 

@@ -7,29 +7,28 @@ from collections.abc import Iterator
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Edit, Fix, Found
 from tspec.lint.rule import LintRule
-from tspec.lint.usage import declared_names, extends, read_names, visible
-from tspec.resolve.modules.files import Unit, is_pack
+from tspec.lint.usage import visible
+from tspec.resolve.names.outline import Outline, UseLine
 from tspec.source import Span
-from tspec.syntax import nodes
 
 
 def check(checked: Checked) -> Iterator[Found]:
-    for unit in checked.files:
-        if is_pack(unit.file):
+    for file in checked.files:
+        if file.is_pack:
             continue  # It uses modules for their rules.
-        read = {name for node in unit.file.declarations for name in read_names(node)}
-        for place, use in enumerate(unit.file.uses):
-            if use in unit.file.uses[:place]:
+        read = {name for declared in file.declarations for name in declared.reads}
+        for place, use in enumerate(file.uses):
+            if use in file.uses[:place]:
                 message = f"`{use.module.text}` is used twice"
-            elif not _is_read(use, read, unit, checked):
+            elif not _is_read(use, read, file, checked):
                 message = f"nothing of `{use.module.text}` is used"
             else:
                 continue
-            fix = Fix("delete the line", (Edit(_line(unit, use), ""),))
-            yield Found(message, unit.source, use.module.span, "delete the line", fix=fix)
+            fix = Fix("delete the line", (Edit(_line(file, use), ""),))
+            yield Found(message, file.source, use.module.span, "delete the line", fix=fix)
 
 
-def _is_read(use: nodes.Use, read: set[str], unit: Unit, checked: Checked) -> bool:
+def _is_read(use: UseLine, read: set[str], file: Outline, checked: Checked) -> bool:
     target = checked.by_module.get(use.module.text)
     if target is None or use.settings:
         return True
@@ -37,18 +36,19 @@ def _is_read(use: nodes.Use, read: set[str], unit: Unit, checked: Checked) -> bo
         return use.alias.text in read
     others = [
         checked.by_module[other.module.text]
-        for other in unit.file.uses
+        for other in file.uses
         if other is not use and other.alias is None and other.module.text in checked.by_module
     ]
     elsewhere = {name for other in others for name in visible(other, checked.by_module)}
     brought = visible(target, checked.by_module) - elsewhere | {target.name}
     modules = [checked.by_module[name] for name in brought if name in checked.by_module]
-    return any(extends(each) or read & set(declared_names(each)) for each in modules)
+    declared = [each for module in modules for each in module.declarations]
+    return any(each.extends or read & each.declares for each in declared)
 
 
-def _line(unit: Unit, use: nodes.Use) -> Span:
+def _line(file: Outline, use: UseLine) -> Span:
     """The line of a `use`, which takes a comment at its end along; one above it stays."""
-    text = unit.source.text
+    text = file.source.text
     start = text.rfind("\n", 0, use.span.start) + 1
     end = text.find("\n", use.span.end)
     return Span(start, len(text) if end < 0 else end + 1)

@@ -13,8 +13,8 @@ from tspec.resolve.program.rules import Response
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        node = rule.node.otherwise
-        if node is None or len(node.responses) != len(rule.responses) or rule.draft:
+        spans = rule.spans.responses
+        if len(spans) != len(rule.responses) or rule.draft:
             continue  # Somebody sets elsewhere what the rule does.
         for place, response in enumerate(rule.responses):
             others = rule.responses[:place] + rule.responses[place + 1 :]
@@ -25,7 +25,7 @@ def check(checked: Checked) -> Iterator[Found]:
                 f"`{response.action}` is never taken: whenever it is due, `{over.action}` is too"
             )
             hint = "a list goes from the weaker action to the stronger, which needs more failures"
-            yield about(rule, message, node.responses[place].span, hint)
+            yield about(rule, message, spans[place], hint)
 
 
 def _hides(strong: Response, weak: Response) -> bool:

@@ -10,13 +10,11 @@ from tspec.lint.rule import LintRule
 from tspec.lint.steps import may_be_due, read_step
 from tspec.resolve.program import types
 from tspec.resolve.program.rules import And, Constant, Function
-from tspec.source import Span
-from tspec.syntax import nodes
 
 
 def check(checked: Checked) -> Iterator[Found]:
     for rule in checked.rules:
-        every, when, thinning = rule.window.every, rule.when, _thinning(rule.node.window)
+        every, when = rule.window.every, rule.when
         step = read_step(rule)
         if every is None or every.unit != "step" or when is None or step is None:
             continue
@@ -27,11 +25,7 @@ def check(checked: Checked) -> Iterator[Found]:
         if checked.proofs.never(rule, And(types.BOOL, when.span, (when, opens))):
             message = f"`{rule.name}` is looked at in every {every.count}th step, and due in none"
             hint = f"`when` is false in all steps that {every.count} divides"
-            yield about(rule, message, thinning, hint)
-
-
-def _thinning(window: nodes.Window | None) -> Span | None:
-    return None if window is None or window.thinning is None else window.thinning.span
+            yield about(rule, message, rule.spans.thinning, hint)
 
 
 RULE = LintRule("TS0420", "window-never-opens", check)

@@ -117,8 +117,10 @@ def lower_comparison(node: nodes.Comparison, place: Place) -> rules.Expr:
     found = []
     failed = False
     for left, operator, right in node.links:
+        # Parentheses around a side belong to the comparison, and not to the side.
+        span = node.span if len(node.operators) == 1 else left.span.to(right.span)
         try:
-            found.append(_link(left, operator, right, place))
+            found.append(_link(left, operator, right, span, place))
         except Refused:
             failed = True
     if failed:
@@ -126,8 +128,9 @@ def lower_comparison(node: nodes.Comparison, place: Place) -> rules.Expr:
     return found[0] if len(found) == 1 else rules.And(types.BOOL, node.span, tuple(found))
 
 
-def _link(left: nodes.Expr, operator: str, right: nodes.Expr, place: Place) -> rules.Expr:
-    span = left.span.to(right.span)
+def _link(
+    left: nodes.Expr, operator: str, right: nodes.Expr, span: Span, place: Place
+) -> rules.Expr:
     if operator in ("in", "not in"):
         found: rules.Expr = _member(left, right, span, place)
         return rules.Not(types.BOOL, span, found) if operator == "not in" else found
@@ -136,7 +139,7 @@ def _link(left: nodes.Expr, operator: str, right: nodes.Expr, place: Place) -> r
         found = _same_object(first, second, span, place)
         return rules.Not(types.BOOL, span, found) if operator == "is not" else found
     if operator in ("==", "!="):
-        return _equal(operator, first, second, place)  # type: ignore[arg-type]
+        return _equal(operator, first, second, span, place)  # type: ignore[arg-type]
     for value, given in ((first, left), (second, right)):
         _number(value, given, place, operator)
     for each in get_args(Literal["<", "<=", ">", ">="]):
@@ -160,8 +163,9 @@ def _both(left: nodes.Expr, right: nodes.Expr, place: Place) -> tuple[rules.Expr
     return first, place.lower(right, first.type)
 
 
-def _equal(operator: Equality, left: rules.Expr, right: rules.Expr, place: Place) -> rules.Expr:
-    span = left.span.to(right.span)
+def _equal(
+    operator: Equality, left: rules.Expr, right: rules.Expr, span: Span, place: Place
+) -> rules.Expr:
     kinds = (place.there(left), place.there(right))
     if types.CLASS in kinds and any(isinstance(each, rules.Constant) for each in (left, right)):
         other = right if isinstance(left, rules.Constant) else left
@@ -174,7 +178,7 @@ def _equal(operator: Equality, left: rules.Expr, right: rules.Expr, place: Place
         near = _quoted_word(kinds, left, right)
         constant = left if isinstance(left, rules.Constant) else right
         place.refuse("TS0133", message, constant.span if near else span, near)
-    return equality(operator, left, right)
+    return replace(equality(operator, left, right), span=span)
 
 
 def _quoted_word(kinds: tuple[Type, Type], left: rules.Expr, right: rules.Expr) -> str | None:

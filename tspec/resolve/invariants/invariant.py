@@ -18,7 +18,9 @@ from tspec.resolve.invariants.actions import lower_responses
 from tspec.resolve.invariants.claims import check_uniform, lower_claim
 from tspec.resolve.names.scope import Scope
 from tspec.resolve.program import rules, types
+from tspec.resolve.program.spans import ClauseSpans
 from tspec.resolve.program.types import Type, item_of
+from tspec.source import Span
 from tspec.syntax import nodes
 
 
@@ -93,8 +95,33 @@ def _clauses(
         when=when,
         expect=claim,
         responses=responses,
-        node=node,
+        spans=_spans(node),
     )
+
+
+def _spans(node: nodes.Invariant) -> ClauseSpans:
+    window, responses = node.window, node.otherwise.responses if node.otherwise else ()
+    thinning = window.thinning if window else None
+    return ClauseSpans(
+        whole=node.span,
+        subjects=tuple(each.span for each in node.subjects),
+        variables=tuple(each.variable.span for each in node.subjects),
+        across=_span_of(node.across),
+        groups=tuple(each.span for each in node.across.groups) if node.across else (),
+        window=_span_of(window),
+        thinning=_span_of(thinning),
+        when=_span_of(node.when),
+        condition=_span_of(node.when and node.when.condition),
+        expect=_span_of(node.expect),
+        claim=_span_of(node.expect and node.expect.claim),
+        otherwise=_span_of(node.otherwise),
+        responses=tuple(each.span for each in responses),
+        actions=tuple(each.action.span for each in responses),
+    )
+
+
+def _span_of(node: nodes.Node | None) -> Span | None:
+    return None if node is None else node.span
 
 
 # --- subjects -----------------------------------------------------------------------------------

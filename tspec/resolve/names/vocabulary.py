@@ -9,7 +9,8 @@ from tspec.diagnostics import Related, did_you_mean
 from tspec.resolve import torch_names
 from tspec.resolve.findings import Findings
 from tspec.resolve.modules.files import Unit
-from tspec.resolve.names.callables import Calls, check_callable, check_source
+from tspec.resolve.names.callables import check_callable
+from tspec.resolve.names.field_sources import Calls, check_source, lower_source
 from tspec.resolve.names.type_names import resolve_type
 from tspec.resolve.program import rules, types
 from tspec.source import Source, Span
@@ -208,9 +209,12 @@ def _fields(
             found.findings.add("TS0104", message, (unit.source, node.name.span), related=(there,))
             continue
         spans[name] = node.name.span
+        source = (
+            None if node.value is None else lower_source(node.value, unit.source, found.findings)
+        )
         # A field of an unknown type still exists: otherwise one error would become many.
         fields[name] = rules.FieldDeclaration(
-            name, kind or types.SCALAR, node.value, _reads_result(node)
+            name, kind or types.SCALAR, source, _reads_result(node)
         )
     return tuple(fields.values())
 

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from tspec.resolve.program.scripts import Script
 from tspec.resolve.program.types import Type
-from tspec.source import Source
-from tspec.syntax import nodes
+from tspec.source import Source, Span
+
+FieldSource = tuple[Any, ...]
+"""An expression as a tree: `("name", "result")`, `("literal", 3)`, `("list", (…,))`,
+`("field", base, "shape")`, `("index", base, key)`, `("call", "count", (…,), (("dim", …),))`,
+`("negate", x)`, and `("+", a, b)` with any of `+ - * /`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldDeclaration:
-    """A field of an entity or event. `source` is what it is computed from in the live job:
+    """A field of an entity or event.
 
-    None: the argument (or attribute) of that name. Otherwise a syntax expression over the
-    callable's parameters, `self` and `result`; `reads_result` if it needs the return value.
+    `source` is what it is computed from in a job, over the callable's parameters, `self` and
+    `result`; None: the argument or attribute of that name. `reads_result`: it needs the return
+    value.
     """
 
     name: str
     type: Type
-    source: nodes.Expr | None
+    source: FieldSource | None
     reads_result: bool
 
 
@@ -120,10 +126,24 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`violates RULE ...` or `passes RULE`; `rule` is its qualified name, None for `all others`."""
+    """`violates RULE at step 3 on rank 1 for "w"`, or `passes RULE`."""
 
     rule: str | None
-    node: nodes.Violates | nodes.Passes = field(compare=False, repr=False)
+    """Its qualified name; None for `all others`."""
+    violated: bool
+    span: Span = field(compare=False, repr=False)
+    steps: tuple[int, int] | None = None
+    """The first and the last step in which it is to be violated; None: in some step."""
+    rank: int | None = None
+    subject: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """The recorded trace that a test reads; the path is relative to the test's file."""
+
+    path: str
+    span: Span = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +160,9 @@ class TestDeclaration:
     module: str
     rules: tuple[str, ...]
     source: Source = field(compare=False, repr=False)
-    node: nodes.Test = field(compare=False, repr=False)
-    script: Script | None = field(default=None, repr=False)
-    """What happens in it, or None for a test of a recording."""
+    span: Span = field(compare=False, repr=False)
+    """Of the title."""
+    events: Script | Recording = field(repr=False)
+    """What happens in it."""
     outcomes: tuple[Outcome, ...] = ()
     seen: tuple[str, ...] = field(default=(), repr=False)

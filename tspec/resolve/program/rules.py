@@ -22,11 +22,11 @@ from tspec.resolve.program.declarations import Vocabulary as Vocabulary
 from tspec.resolve.program.sharding import DimsDeclaration as DimsDeclaration
 from tspec.resolve.program.sharding import LayoutDeclaration as LayoutDeclaration
 from tspec.resolve.program.sharding import MeshDeclaration as MeshDeclaration
+from tspec.resolve.program.spans import ClauseSpans
 from tspec.resolve.program.trials import EquivalenceDeclaration as EquivalenceDeclaration
 from tspec.resolve.program.trials import ReplayDeclaration as ReplayDeclaration
 from tspec.resolve.program.types import Type
 from tspec.source import Source, Span
-from tspec.syntax import nodes
 
 # --- expressions --------------------------------------------------------------------------------
 
@@ -443,7 +443,7 @@ class Rule:
     when: Expr | None
     expect: Claim
     responses: tuple[Response, ...]
-    node: nodes.Invariant = field(compare=False, repr=False)
+    spans: ClauseSpans = field(default=ClauseSpans(), compare=False, repr=False)
     set_by: str = field(default="", compare=False)
     """Who set another action than its `else` says, or switched it off: `tspec.toml:7`."""
 
@@ -463,7 +463,6 @@ class Program:
 
     rules: tuple[Rule, ...]
     vocabulary: Vocabulary
-    files: tuple[nodes.File, ...] = field(default=(), repr=False)
     meshes: tuple[MeshDeclaration, ...] = ()
     dims: tuple[DimsDeclaration, ...] = ()
     layouts: tuple[LayoutDeclaration, ...] = ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Literal
 
-from tspec.source import Source, Span
+from tspec.source import NOWHERE, Source, Span
 
 if TYPE_CHECKING:
     from tspec.resolve.program.rules import Expr
@@ -133,7 +133,8 @@ class Placement:
     partial: tuple[str, ...] = ()
     replicated: tuple[str, ...] = ()
     when: Expr | None = None
-    span: Span = field(default=Span(0, 0), compare=False, repr=False)
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    pattern_span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     @property
     def cut_over(self) -> frozenset[str]:

@@ -10,7 +10,7 @@ from tspec.resolve.expressions.place import Place
 from tspec.resolve.findings import Findings
 from tspec.resolve.names.reporter import Reporter
 from tspec.resolve.names.scope import Scope
-from tspec.resolve.program.declarations import Outcome, TestDeclaration
+from tspec.resolve.program.declarations import Outcome, Recording, TestDeclaration
 from tspec.resolve.program.scripts import Script, Steps
 from tspec.resolve.program.sharding import MeshDeclaration
 from tspec.resolve.scripts.statements import Stage, statements
@@ -54,7 +54,7 @@ def lower_test(
     if unread or reporter.failed or test.stage.failed:
         return None
     outcomes = tuple(
-        Outcome(names[clause.rule.text] if clause.rule else None, clause)
+        _outcome(clause, names)
         for clause in node.clauses
         if isinstance(clause, nodes.Violates | nodes.Passes)
     )
@@ -64,11 +64,27 @@ def lower_test(
         scope.unit.name,
         tuple(used),
         scope.source,
-        node,
-        performed,
+        node.title.span,
+        performed or _recording(node),
         outcomes,
         seen,
     )
+
+
+def _recording(node: nodes.Test) -> Recording:
+    found = next((each for each in node.clauses if isinstance(each, nodes.Trace)), None)
+    return (
+        Recording("", node.title.span) if found is None else Recording(found.path.value, found.span)
+    )
+
+
+def _outcome(clause: nodes.Violates | nodes.Passes, names: Mapping[str, str]) -> Outcome:
+    rule = names[clause.rule.text] if clause.rule else None
+    if isinstance(clause, nodes.Passes):
+        return Outcome(rule, False, clause.span)
+    steps = (clause.at.first, clause.at.last) if clause.at else None
+    subject = clause.subject.value if clause.subject else None
+    return Outcome(rule, True, clause.span, steps, clause.rank, subject)
 
 
 def _ranks(script: nodes.Events, meshes: Mapping[str, MeshDeclaration], reporter: Reporter) -> int:

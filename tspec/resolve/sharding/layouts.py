@@ -111,8 +111,8 @@ def _placement(place: nodes.Place, layout: _Layout) -> Placement:
     when = None if place.when is None else _condition(place.when.condition, layout)
     partial = tuple(axis.text for axis in place.partial)
     same = tuple(axis.text for axis in place.replicated)
-    kind = _KINDS[place.kind.text]
-    return Placement(kind, place.pattern.value, shape, partial, same, when, place.span)
+    kind, pattern = _KINDS[place.kind.text], place.pattern
+    return Placement(kind, pattern.value, shape, partial, same, when, place.span, pattern.span)
 
 
 _KINDS: Mapping[str, TensorKind] = {kind: kind for kind in get_args(TensorKind)}
