@@ -6,6 +6,7 @@ import gc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ from tspec.record.specs import vocabulary
 from tspec.record.start import recording
 from tspec.record.watch import watch_spec
 from tspec.runtime.live import WatchSpec
-from tspec.trace.model import Begin, Boundary, Finish, Stream
+from tspec.trace.model import Begin, Boundary, Finish, Ref, Sample, Stream
 from tspec.trace.read import read_trace
 
 
@@ -158,6 +159,47 @@ def test_gradient_accumulation(record: Record, fed: bool) -> None:
     assert found.steps("optimizer.step") == [1, 2]
     places = [(c.context.step, c.context.microbatch) for c in found.calls("backward")]
     assert places == [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)]
+
+
+class Accumulates(torch.optim.Optimizer):
+    """Shows another optimizer's groups, and passes on every second call, as Accelerate's wrapper does."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.optimizer = optimizer
+        self.passed = False
+
+    @property  # type: ignore[override]
+    def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
+        return self.optimizer.param_groups
+
+    def step(self, closure: Any = None) -> None:
+        self.passed = not self.passed
+        if not self.passed:
+            self.optimizer.step()
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        if not self.passed:
+            self.optimizer.zero_grad(set_to_none)
+
+
+def test_a_wrapper_that_leaves_updates_out(record: Record) -> None:
+    def loop() -> None:
+        model = network()
+        optimizer = Accumulates(torch.optim.SGD(model.parameters(), lr=0.1))
+        schedule = torch.optim.lr_scheduler.ConstantLR(optimizer)
+        for x, y in loader(24):
+            loss_of(model, x, y).backward()
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
+
+    found = record(loop)
+    assert found.opened("step") == [1, 2, 3]
+    assert found.steps("backward") == [1, 1, 2, 2, 3, 3]
+    for event in ("optimizer.step", "optimizer.zero_grad"):
+        assert found.steps(event) == [1, 2, 3], event
+    schedules = [r for r in found.stream.records if isinstance(r, Sample) and r.kind == "scheduler"]
+    assert schedules[0].fields["optimizer"] == Ref("optimizer", "optimizer.0")
 
 
 @pytest.mark.parametrize("fed", [True, False])

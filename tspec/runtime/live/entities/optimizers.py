@@ -66,6 +66,13 @@ def groups_of(optimizer: Any) -> list[dict[str, Any]]:
     return [{**plain, "params": list(tensors.values())}]
 
 
+def holds_groups(optimizer: Any) -> bool:
+    """The optimizer has groups of its own. A wrapper that shows those of another one, as Accelerate's and
+    Lightning's do, leaves updates and clearing to it, or leaves them out while gradients accumulate."""
+    held = asked(optimizer, "__dict__")
+    return isinstance(held, dict) and "param_groups" in held
+
+
 class Optimizers:
     """Kind `optimizer`: `optimizer.0`, in the order in which they were built."""
 
@@ -78,7 +85,12 @@ class Optimizers:
         return self.numbered.alive()
 
     def name_of(self, thing: Any) -> str | None:
-        return self.numbered.name(thing) if self.numbered.knows(thing) else None
+        """Its name; of a wrapper, that of the optimizer whose groups it shows."""
+        if self.numbered.knows(thing):
+            return self.numbered.name(thing)
+        groups = asked(thing, "param_groups")
+        alive = self.numbered.alive().items()
+        return next((name for name, each in alive if groups_of(each) is groups), None)
 
     def field(self, name: str, subject: str, thing: Any) -> Any:
         if name == "class":

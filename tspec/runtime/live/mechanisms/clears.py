@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
+from tspec.runtime.live.entities.optimizers import holds_groups
 from tspec.runtime.live.models import parameters_of
 from tspec.runtime.live.steps import Alive, Clear
 from tspec.runtime.live.watched import Role
 
 if TYPE_CHECKING:
     from tspec.runtime.live.job import Job
+
+CLEAR = "torch.optim.Optimizer.zero_grad"
 
 
 class Clears:
@@ -45,6 +49,8 @@ class Clears:
 
 def install(job: Job) -> None:
     """Follow `zero_grad`, also of the optimizers that override it."""
-    role = Role("clear", Clears(job), path="torch.optim.Optimizer.zero_grad")
-    job.functions.watch_method(torch.optim.Optimizer, "zero_grad", role)
+    role = Role("clear", Clears(job), path=CLEAR)
+    job.functions.watch_method(
+        torch.optim.Optimizer, "zero_grad", replace(role, guard=holds_groups)
+    )
     job.functions.watch_method(nn.Module, "zero_grad", role)

@@ -13,6 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.utils.data import DataLoader
 
+from tspec.runtime.live.entities.optimizers import holds_groups
 from tspec.runtime.live.steps import Resumed
 from tspec.runtime.live.watched import Listener, Role
 
@@ -96,7 +97,7 @@ def _registers(job: Job) -> dict[type, Callable[[Any], None]]:
 
     registers: dict[type, Callable[[Any], None]] = {
         torch.optim.Optimizer: lambda thing: (
-            None if _is_part(thing) else _number(state.optimizers.numbered.number, thing)
+            _number(state.optimizers.numbered.number, thing) if holds_groups(thing) else None
         ),
         LRScheduler: lambda thing: _number(state.schedulers.numbered.number, thing),
         ReduceLROnPlateau: lambda thing: _number(state.schedulers.numbered.number, thing),
@@ -114,11 +115,6 @@ def _registers(job: Job) -> dict[type, Callable[[Any], None]]:
 
 def _number(number: Callable[[Any], int], thing: Any) -> None:
     number(thing)
-
-
-def _is_part(optimizer: Any) -> bool:
-    """An optimizer that another one steps on its behalf would count twice; none is known to be yet."""
-    return not hasattr(optimizer, "param_groups")
 
 
 class Resume(Listener):

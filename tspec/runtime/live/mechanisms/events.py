@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tspec.runtime.live.entities.optimizers import holds_groups
+from tspec.runtime.live.mechanisms.clears import CLEAR
 from tspec.runtime.live.mechanisms.fetches import NEXT
 from tspec.runtime.live.mechanisms.forward import MODULE_CALL, counts_as_forward
+from tspec.runtime.live.mechanisms.updates import STEP
 from tspec.runtime.live.watch import EventSpec
-from tspec.runtime.live.watched import Role
+from tspec.runtime.live.watched import Guard, Role
 
 if TYPE_CHECKING:
     from tspec.runtime.live.job import Job
+
+_GUARDS: dict[str, Guard] = {
+    MODULE_CALL: counts_as_forward,
+    STEP: holds_groups,
+    CLEAR: holds_groups,
+}
+"""Of which instances calls count."""
 
 
 def install(job: Job) -> None:
@@ -20,8 +30,13 @@ def install(job: Job) -> None:
         for path in event.callables:
             if path == NEXT:
                 continue
-            guard = counts_as_forward if path == MODULE_CALL else None
-            role = Role(event.name, event=event, path=path, guard=guard, once=_is_anonymous(event))
+            role = Role(
+                event.name,
+                event=event,
+                path=path,
+                guard=_GUARDS.get(path),
+                once=_is_anonymous(event),
+            )
             job.functions.watch_path(
                 role, leaving_out=frozenset(named) if event.family else frozenset()
             )

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from tspec.runtime.live.entities.kind import asked
-from tspec.runtime.live.entities.optimizers import groups_of, held_tensors
-from tspec.runtime.live.mechanisms.clears import Clears
+from tspec.runtime.live.entities.optimizers import groups_of, held_tensors, holds_groups
+from tspec.runtime.live.mechanisms.clears import CLEAR, Clears
 from tspec.runtime.live.steps import Alive, Built, Update
 from tspec.runtime.live.watched import Listener, Role
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tspec.runtime.live.job import Job
 
 STEP = "torch.optim.Optimizer.step"
-CLEAR = "torch.optim.Optimizer.zero_grad"
 
 
 class Steps:
@@ -118,7 +117,7 @@ def _users(cls: type) -> bool:
 
 def install(job: Job) -> None:
     """Follow updates."""
-    role = Role("update", Steps(job), path=STEP)
+    role = Role("update", Steps(job), path=STEP, guard=holds_groups)
     job.functions.watch_method(torch.optim.Optimizer, "step", role)
     built = Role("built", Constructions(job), path="torch.optim.Optimizer.__init__")
     job.functions.watch_function(torch.optim.Optimizer.__init__, built)
