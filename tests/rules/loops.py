@@ -380,6 +380,18 @@ class SchedulesStepOnceAStep(Loop):
             self.schedule.step()
 
 
+class SchedulesBelongToAnOptimizerThatUpdates(Loop):
+    steps = 24
+
+    def prepared(self):
+        self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 3)
+        if self.faulty:
+            self.optimizer = self.make_optimizer()
+
+    def after_update(self):
+        self.schedule.step()
+
+
 # --- health -------------------------------------------------------------------------------------
 
 
