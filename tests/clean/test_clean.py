@@ -4,17 +4,13 @@ Each script runs unedited, as a user would run it, under `tspec run`. That nothi
 something only where something was decided, so that is asserted too.
 """
 
-import json
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.jobs import run
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 FAST = {"joined", "gan", "fused_scaler", "own_optimizer", "accumulate", "layer_drop", "teacher"}
 JOBS = (
     "accumulate",
@@ -69,33 +65,17 @@ JOBS = (
 )
 
 
-def run(job: str, report: Path) -> subprocess.CompletedProcess[str]:
-    script, *options = job.split()
-    command = [sys.executable, "-m", "tspec", "run", "specs/essentials", "--report", str(report)]
-    return subprocess.run(
-        [*command, "--", str(HERE / f"{script}.py"), *options],
-        cwd=ROOT,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-
-
 @pytest.mark.parametrize(
     "job",
     [pytest.param(job, marks=() if job in FAST else pytest.mark.slow) for job in JOBS],
 )
 def test_nothing_is_said_of_a_sound_job(job: str, tmp_path: Path) -> None:
-    done = run(job, tmp_path / "report.json")
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    found = json.loads((tmp_path / "report.json").read_text())
-    assert [f"{one['rule']}: {one['message']}" for one in found] == []
-    assert "internal error" not in done.stderr
-    decided = re.search(r"([\d,]+) decided", done.stdout)
-    assert decided is not None
-    assert int(decided[1].replace(",", "")) > 100
+    script, *options = job.split()
+    report = tmp_path / "report.json"
+    found = run(["specs/essentials"], HERE / f"{script}.py", report, *options)
+    assert found.messages == []
+    assert "internal error" not in found.stderr
+    assert found.decided > 100
 
 
 def test_every_script_is_a_job() -> None:

@@ -3,17 +3,14 @@
 Each case runs its script unedited, as a user would, under `tspec run`.
 """
 
-import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.jobs import Outcome, run
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 ESSENTIALS = "specs/essentials"
 FAST = {"b01", "b04", "b07", "b20", "n2", "h2"}
 
@@ -131,26 +128,9 @@ HEALTH = (
 CASES = (*TRAINCHECK, *NEW, *HEALTH)
 
 
-def found_in(case: Case, report: Path, *options: str) -> list[dict]:
-    """Run the script with its rules; all findings, those folded under others too."""
-    command = [sys.executable, "-m", "tspec", "run", *case.specs, *case.own_spec]
-    command += ["--report", str(report), "--", str(case.path), *options]
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    waiting, found = json.loads(report.read_text()), []
-    while waiting:
-        one = waiting.pop(0)
-        found.append(one)
-        waiting += one["consequences"]
-    return found
+def found_in(case: Case, report: Path, *options: str) -> Outcome:
+    """Run the script with its rules."""
+    return run([*case.specs, *case.own_spec], case.path, report, *options)
 
 
 def params(cases: tuple[Case, ...]) -> list:
@@ -167,16 +147,15 @@ def params(cases: tuple[Case, ...]) -> list:
 @pytest.mark.parametrize("case", params(CASES))
 def test_the_error_is_caught(case: Case, tmp_path: Path) -> None:
     found = found_in(case, tmp_path / "report.json", "--bug", case.bug)
-    steps = [one["step"] for one in found if one["rule"].rsplit(".", 1)[-1] == case.rule]
-    assert steps, f"{case.rule} is silent; found: {[one['rule'] for one in found]}"
+    steps = found.steps(case.rule)
+    assert steps, f"{case.rule} is silent; found: {found.messages}"
     if case.step is not None:
         assert min(steps) == case.step
 
 
 @pytest.mark.parametrize("case", params(tuple({case.script: case for case in CASES}.values())))
 def test_its_clean_sibling_is_not_accused(case: Case, tmp_path: Path) -> None:
-    found = found_in(case, tmp_path / "report.json")
-    assert [f"{one['rule']}: {one['message']}" for one in found] == []
+    assert found_in(case, tmp_path / "report.json").messages == []
 
 
 def test_every_script_is_a_case_and_is_listed() -> None:

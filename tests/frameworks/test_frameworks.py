@@ -1,0 +1,71 @@
+"""Jobs in the transformers Trainer, Accelerate and Lightning, each with the real package.
+
+A sound job is not accused, and of a job with a mistake that users of the framework make the rule named says so.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.jobs import run
+
+HERE = Path(__file__).resolve().parent
+PACKS = ("specs/essentials", "specs/checkpoints", "specs/transformers")
+PACKAGES = {"trainer": "transformers", "accelerated": "accelerate", "lit": "lightning"}
+SOUND = ("trainer", "accelerated", "lit", "lit --manual")
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A job with a mistake, the rule that sees it, and its pack."""
+
+    job: str
+    bug: str
+    rule: str
+    packs: tuple[str, ...] = PACKS
+
+
+MISTAKES = (
+    Case("trainer", "no-eval", "dropout_is_off_in_evaluation"),
+    Case("trainer", "keeps-gradients", "gradients_are_cleared"),
+    Case("trainer", "divides-twice", "training_has_all_its_steps"),
+    Case("trainer", "stale-optimizer", "optimizers_hold_all_trainable_parameters"),
+    Case("trainer", "stale-schedule", "schedules_belong_to_an_optimizer_that_updates"),
+    Case("accelerated", "no-eval", "dropout_is_off_in_evaluation"),
+    Case("accelerated", "no-zero-grad", "gradients_are_cleared"),
+    Case("accelerated", "late-head", "optimizers_hold_parameters_of_a_model"),
+    Case(
+        "accelerated",
+        "clears-each-micro-batch",
+        "accumulated_gradients_are_kept",
+        ("specs/advice",),
+    ),
+    Case("lit", "no-eval", "dropout_is_off_in_evaluation"),
+    Case("lit", "head-left-out", "optimizers_hold_all_trainable_parameters"),
+    Case("lit --manual", "no-zero-grad", "gradients_are_cleared"),
+)
+
+
+def script_of(job: str) -> Path:
+    """The script of a job; the test is skipped where its framework is not installed."""
+    name = job.split()[0]
+    pytest.importorskip(PACKAGES[name])
+    return HERE / f"{name}.py"
+
+
+@pytest.mark.parametrize("job", SOUND)
+def test_nothing_is_said_of_a_sound_job(job: str, tmp_path: Path) -> None:
+    found = run(PACKS, script_of(job), tmp_path / "report.json", *job.split()[1:])
+    assert found.messages == []
+    assert "internal error" not in found.stderr
+    assert found.decided > 1000
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, id=f"{c.job}-{c.bug}") for c in MISTAKES])
+def test_the_mistake_is_found(case: Case, tmp_path: Path) -> None:
+    options = (*case.job.split()[1:], "--bug", case.bug)
+    found = run(case.packs, script_of(case.job), tmp_path / "report.json", *options)
+    assert found.steps(case.rule), found.messages

@@ -1,0 +1,99 @@
+"""A GPT-2 of two layers in the transformers Trainer, with evaluation, accumulation, warm-up and saving."""
+
+import argparse
+import tempfile
+
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+
+
+class Sequences(torch.utils.data.Dataset):
+    """Sequences in which every token is the one before plus a number of the sequence's own."""
+
+    def __init__(self, count, length, vocabulary, seed):
+        draw = torch.Generator().manual_seed(seed)
+        first = torch.randint(vocabulary, (count, 1), generator=draw)
+        ratio = torch.randint(1, 8, (count, 1), generator=draw)
+        self.tokens = (first + ratio * torch.arange(length)) % vocabulary
+
+    def __len__(self):
+        return len(self.tokens)
+
+    def __getitem__(self, index):
+        return {"input_ids": self.tokens[index], "labels": self.tokens[index]}
+
+
+class WithoutEval(Trainer):
+    """Bug: an evaluation of its own, which leaves dropout on."""
+
+    def evaluate(self, *args, **kwargs):
+        losses = []
+        for batch in self.get_eval_dataloader():
+            with torch.no_grad():
+                losses.append(self.model(**batch).loss)
+        return {"eval_loss": torch.stack(losses).mean().item()}
+
+
+class KeepsGradients(GPT2LMHeadModel):
+    """Bug: a `zero_grad` of its own, which the Trainer calls after each update."""
+
+    def zero_grad(self, set_to_none=True):
+        pass
+
+
+class DividesTwice(Trainer):
+    """Bug: the steps of an epoch are divided by the accumulation once more."""
+
+    def set_initial_training_values(self, args, dataloader):
+        counted = list(super().set_initial_training_values(args, dataloader))
+        counted[-1] = counted[-1] // args.gradient_accumulation_steps
+        return tuple(counted)
+
+
+def main(seed: int, steps: int, bug: str | None) -> None:
+    torch.manual_seed(seed)
+    config = GPT2Config(vocab_size=64, n_positions=16, n_embd=32, n_layer=2, n_head=2)
+    model = (KeepsGradients if bug == "keeps-gradients" else GPT2LMHeadModel)(config)
+    trainer_class = {"no-eval": WithoutEval, "divides-twice": DividesTwice}.get(bug, Trainer)
+    optimizers = (None, None)
+    if bug in ("stale-optimizer", "stale-schedule"):
+        optimizer = torch.optim.AdamW(GPT2LMHeadModel(config).parameters(), lr=1e-3)
+        schedule = torch.optim.lr_scheduler.LinearLR(optimizer, total_iters=10)
+        if bug == "stale-schedule":
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        optimizers = (optimizer, schedule)
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = TrainingArguments(
+            folder,
+            per_device_train_batch_size=8,
+            gradient_accumulation_steps=2,
+            num_train_epochs=steps / 16,
+            learning_rate=1e-3,
+            warmup_steps=5,
+            logging_steps=10,
+            eval_strategy="steps",
+            eval_steps=8,
+            save_strategy="steps",
+            save_steps=20,
+            use_cpu=True,
+            report_to=[],
+            disable_tqdm=True,
+            seed=seed,
+        )
+        trainer = trainer_class(
+            model,
+            arguments,
+            train_dataset=Sequences(256, 16, 64, seed),
+            eval_dataset=Sequences(32, 16, 64, seed + 1),
+            optimizers=optimizers,
+        )
+        trainer.train()
+    print(f"{trainer.state.global_step} steps")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=48)
+    parser.add_argument("--bug")
+    main(**vars(parser.parse_args()))

@@ -1,0 +1,64 @@
+"""Runs a script unedited under `tspec run`, as a user would, and reads what was found."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PATIENCE = 240
+"""Seconds; the machine may be busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run under `tspec run` found."""
+
+    headlines: tuple[dict, ...]
+    """Findings, each with its consequences."""
+    decided: int
+    stderr: str
+
+    @property
+    def all(self) -> list[dict]:
+        """All findings, those folded under others too."""
+        waiting, found = list(self.headlines), []
+        while waiting:
+            one = waiting.pop(0)
+            found.append(one)
+            waiting += one["consequences"]
+        return found
+
+    @property
+    def messages(self) -> list[str]:
+        """One line for each finding."""
+        return [f"{one['rule']}: {one['message']}" for one in self.all]
+
+    def steps(self, rule: str) -> list[int]:
+        """The steps at which a rule, named without its module, was first violated."""
+        return [one["step"] for one in self.all if one["rule"].rpartition(".")[2] == rule]
+
+
+def run(specs: Sequence[str], script: Path, report: Path, *options: str) -> Outcome:
+    """Run a script with the rules of some specs; `report` is a file that is written."""
+    command = [sys.executable, "-m", "tspec", "run", *specs, "--report", str(report)]
+    done = subprocess.run(
+        [*command, "--", str(script), *options],
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    decided = re.search(r"([\d,]+) decided", done.stdout)
+    assert decided is not None, done.stdout + done.stderr
+    headlines = tuple(json.loads(report.read_text()))
+    return Outcome(headlines, int(decided[1].replace(",", "")), done.stderr)
