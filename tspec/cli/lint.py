@@ -136,6 +136,7 @@ def _settings(select: tuple[str, ...], ignore: tuple[str, ...], project: Lint) -
 def _loaded(paths: list[Path], output: Output) -> Loaded:
     """The files without errors; with errors the command ends."""
     from tspec.cli.fmt import no_text, spec_files
+    from tspec.layout.faults import checked
     from tspec.resolve import load
 
     no_texts = [why for why in map(no_text, spec_files(paths)) if why is not None]
@@ -143,7 +144,7 @@ def _loaded(paths: list[Path], output: Output) -> Loaded:
         say(why, err=True)
     if no_texts:
         raise typer.Exit(FAULT)
-    loaded = load(paths)
+    loaded = checked(load(paths))
     if loaded.program is None:
         errors = tuple(each for each in loaded.diagnostics if each.severity == "error")
         refuse(replace(loaded, diagnostics=errors), output)

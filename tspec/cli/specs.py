@@ -79,9 +79,14 @@ def specs_of(specs: Sequence[Path] | None, project: Config) -> list[Path]:
 
 
 def refuse(loaded: Loaded, output: Output | None = None) -> Program:
-    """What was loaded, after what is wrong with it was printed; an error ends the command."""
-    from tspec.diagnostics import render
+    """What was loaded, after what is wrong with it was printed; an error ends the command.
 
+    A layout of which the shards do not tile a tensor is an error.
+    """
+    from tspec.diagnostics import render
+    from tspec.layout.faults import checked
+
+    loaded = checked(loaded)
     for diagnostic in loaded.diagnostics:
         say(f"{render(diagnostic)}\n", err=True)
     if loaded.program is None:

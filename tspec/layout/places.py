@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 
 from tspec.layout.conditions import is_true
 from tspec.resolve.program.sharding import (
+    Flat,
     LayoutDeclaration,
     Modules,
     Placement,
+    Shape,
     Stage,
     TensorKind,
 )
@@ -57,6 +59,25 @@ def tied_to(layout: LayoutDeclaration, name: str) -> Iterator[str]:
     for tie in layout.ties:
         if name in (tie.left, tie.right):
             yield tie.right if name == tie.left else tie.left
+
+
+def flattened_from(layout: LayoutDeclaration, place: Placement) -> tuple[Placement | None, ...]:
+    """The places of the parameters of which a flat place holds pieces; None for any other place."""
+    if not isinstance(place.shape, Flat):
+        return (None,)
+    before = layout.placements[: layout.placements.index(place)]
+    earlier = [
+        each
+        for each in before
+        if each.kind == place.kind and (each.when is None or each.when == place.when)
+    ]
+    return tuple(
+        each
+        for each in layout.placements
+        if each.kind == CUT_AS.get(place.kind) and isinstance(each.shape, Shape)
+        if fits(place.pattern, each.pattern) or fits(each.pattern, place.pattern)
+        if not any(fits(other.pattern, each.pattern) for other in earlier)
+    )
 
 
 # --- stages -------------------------------------------------------------------------------------

@@ -1,0 +1,8 @@
+"""What is wrong with a layout that resolves: an index on no rank, or on several without a word.
+
+What holds for all sizes is asked of z3 (`tspec.logic.tiling`, `tspec.logic.coverage`); the rest is
+counted on the mesh. Each fault names one index, one tensor or one setting that shows it.
+"""
+
+from tspec.layout.faults.faults import checked as checked
+from tspec.layout.faults.faults import faults as faults

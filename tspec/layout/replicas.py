@@ -1,0 +1,44 @@
+"""Over which axes ranks hold the same piece of a tensor, and whether the layout says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tspec.layout.ranks import coordinates_of, factorisation_of
+from tspec.resolve.program.sharding import Axes, LayoutDeclaration, Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How a placement uses the axes of a mesh.
+
+    `used`: axes that cut the tensor, add it up, or give its stage. `same`: axes over which the
+    layout says that ranks hold the same. `axes`: the factorisation that has them, None where they
+    are of two.
+    """
+
+    used: frozenset[str]
+    same: frozenset[str]
+    axes: Axes | None
+
+    @property
+    def silent(self) -> tuple[str, ...]:
+        """Axes of which the layout says nothing."""
+        return tuple(name for name, _ in self.axes or () if name not in self.used | self.same)
+
+
+def spread(layout: LayoutDeclaration, place: Placement, below: Placement | None = None) -> Spread:
+    """How a placement uses the axes; `below` is that of the parameter which a flat shard cuts."""
+    used = place.cut_over | (below.cut_over if below else frozenset())
+    own = {*place.replicated, *(below.replicated if below else ())} - used
+    stages = {"pp"} if layout.stages else set()
+    axes = factorisation_of(layout.mesh, {*used, *own})
+    return Spread(used | stages, frozenset({*own, *layout.replicated} - used), axes)
+
+
+def replicas(layout: LayoutDeclaration, how: Spread, rank: int) -> tuple[int, ...]:
+    """The ranks that hold the same as a rank, itself included."""
+    mine = coordinates_of(layout.mesh, rank)
+    names = [name for name, _ in how.axes or layout.mesh.axes if name not in how.same]
+    places = ((other, coordinates_of(layout.mesh, other)) for other in range(layout.mesh.world))
+    return tuple(other for other, at in places if all(at[name] == mine[name] for name in names))

@@ -1,0 +1,24 @@
+"""Whether one of several conditions over flags and sizes of axes is always true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import z3
+
+from tspec.logic.questions import Answered, Questions
+from tspec.resolve.program import types
+from tspec.resolve.program.rules import Expr
+
+
+def covered(conditions: Sequence[Expr]) -> Answered:
+    """Whether some condition is true whatever the flags, and with 1 or more ranks on each axis."""
+    asked = Questions({})
+    met = [asked.encoder.encode(each).true for each in conditions]
+    known = []
+    for (read, _), leaf in asked.encoder.leaves.items():
+        known.append(leaf.known)
+        if read.type == types.INT:
+            known.append(leaf.value >= 1)
+    context = asked.encoder.context
+    return asked.always(z3.Implies(z3.And(*known), z3.Or(*met, context)), witness=True)
