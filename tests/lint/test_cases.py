@@ -1,4 +1,4 @@
-"""What lint says: one case file for each finding, with what `--fix` makes of the file where it mends one.
+"""What lint says: one case file for each finding, with what `--fix` makes of the file where it fixes one.
 
 `--- name` in a case begins another file beside the first one.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tspec.diagnostics import WIDTH, render
-from tspec.lint import Settings, lint, mend
+from tspec.lint import Settings, autofix, lint
 from tspec.lint.registry import ALLOWANCES, RULES
 from tspec.resolve import load
 
@@ -52,7 +52,7 @@ def test_case(
         assert len(line) <= WIDTH, line
     actual = {"findings": "\n\n".join(said)}
     for title, unsafe in (("fixed", False), ("fixed, also unsafely", True)):
-        done = mend(lambda texts: load(names, project=tmp_path, texts=texts), Settings(), unsafe)
+        done = autofix(lambda texts: load(names, project=tmp_path, texts=texts), Settings(), unsafe)
         fixed = "".join(after for _, after in done.changed.values())
         if fixed and fixed not in actual.values():
             actual[title] = fixed

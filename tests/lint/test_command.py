@@ -40,7 +40,7 @@ def test_findings_are_shown_and_counted() -> None:
     assert result.exit_code == 1
     assert "warning[TS0405]: `step > 1` follows from the rest of the rule" in result.stdout
     assert result.stderr == (
-        "\n2 findings in 1 file, --fix mends 2; `tspec explain TS0443` says more\n"
+        "\n2 findings in 1 file, 2 fixable with --fix; `tspec explain TS0443` says more\n"
     )
 
 
@@ -76,20 +76,20 @@ def test_the_configuration_is_heard() -> None:
     assert codes(chosen) == ["TS0405"]
 
 
-def test_files_are_mended_and_in_canonical_form() -> None:
+def test_files_are_fixed_and_in_canonical_form() -> None:
     result = tspec("lint", "rules.tspec", "--fix")
-    assert (result.exit_code, result.stderr) == (0, "2 findings mended\nno findings\n")
+    assert (result.exit_code, result.stderr) == (0, "2 findings fixed\nno findings\n")
     assert Path("rules.tspec").read_text() == HEAD + MENDED
     assert tspec("fmt", "--check", "rules.tspec").exit_code == 0
 
 
-def test_what_would_be_mended_is_shown() -> None:
+def test_what_would_be_fixed_is_shown() -> None:
     result = tspec("lint", "rules.tspec", "--fix", "--diff")
     assert result.exit_code == 1
     assert Path("rules.tspec").read_text() == HEAD + RULE
-    assert result.stdout.splitlines()[:2] == ["--- rules.tspec", "+++ rules.tspec (mended)"]
+    assert result.stdout.splitlines()[:2] == ["--- rules.tspec", "+++ rules.tspec (fixed)"]
     assert "-  when step > 5 and step > 1\n+  when step > 5\n" in result.stdout
-    assert "2 findings would be mended" in result.stderr
+    assert "2 findings would be fixed" in result.stderr
     Path("rules.tspec").write_text(HEAD + MENDED)
     clean = tspec("lint", "rules.tspec", "--fix", "--diff")
     assert (clean.exit_code, clean.stdout) == (0, "")
@@ -98,13 +98,13 @@ def test_what_would_be_mended_is_shown() -> None:
 def test_unsafe_fixes_have_to_be_asked_for() -> None:
     Path("rules.tspec").write_text(HEAD + IMPLIED)
     left = tspec("lint", "rules.tspec", "--fix")
-    assert left.exit_code == 1 and "--unsafe-fixes mends 1" in left.stderr
+    assert left.exit_code == 1 and "1 fixable with --unsafe-fixes" in left.stderr
     assert Path("rules.tspec").read_text() == HEAD + IMPLIED
     assert tspec("lint", "rules.tspec", "--unsafe-fixes").exit_code == 0
     assert "  when step > 3\n  expect loss < 9\n" in Path("rules.tspec").read_text()
 
 
-def test_what_is_not_selected_is_not_mended() -> None:
+def test_what_is_not_selected_is_not_fixed() -> None:
     tspec("lint", "rules.tspec", "--fix", "--select", "TS0443")
     assert "when step > 5 and step > 1" in Path("rules.tspec").read_text()
     assert "else warn" in Path("rules.tspec").read_text()
@@ -156,7 +156,7 @@ def test_z3_is_imported_only_where_it_is_asked() -> None:
     assert done.stdout == "0 False False\n", done.stderr
 
 
-def test_what_ships_is_not_mended() -> None:
+def test_what_ships_is_not_fixed() -> None:
     assert tspec("lint", "std.hygiene").exit_code == 0
     result = tspec("lint", "std.hygiene", "--fix")
     assert result.exit_code == 2 and "`std.hygiene` ships with tspec" in result.stderr
@@ -173,7 +173,7 @@ def test_an_allowance_of_what_is_not_looked_for_is_not_unused() -> None:
     assert codes(tspec(*look)) == []
 
 
-def test_lines_that_end_as_on_windows_are_mended() -> None:
+def test_lines_that_end_as_on_windows_are_fixed() -> None:
     Path("rules.tspec").write_bytes((HEAD + RULE).replace("\n", "\r\n").encode())
     assert tspec("lint", "rules.tspec", "--fix").exit_code == 0
     assert Path("rules.tspec").read_bytes() == (HEAD + MENDED).encode()

@@ -57,25 +57,25 @@ def test_the_examples_are_right(code: str, kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", known())
-def test_the_page_says_how_it_is_mended(code: str, tmp_path: Path) -> None:
+def test_the_page_says_how_it_is_fixed(code: str, tmp_path: Path) -> None:
     for name, text in examples(code)["bad"].items():
         (tmp_path / name).write_text(text)
     fixes = {each.fix.safe for each in lint(load([tmp_path], project=tmp_path)) if each.fix}
     page = explain(code)
     if fixes == {True}:
-        assert "`tspec lint --fix` mends it" in page
+        assert "`tspec lint --fix` fixes it" in page
     elif fixes == {False}:
-        assert "`tspec lint --unsafe-fixes` mends it" in page
+        assert "`tspec lint --unsafe-fixes` fixes it" in page
     else:
-        assert "it is mended by hand" in page or "mends what is empty" in page
+        assert "it has no autofix" in page or "deletes what is empty" in page
 
 
 def test_the_table_of_the_documentation_is_whole() -> None:
     page = (ROOM.parents[1] / "docs/lint.md").read_text()
     rows = re.findall(r"^\| (TS04\d\d) \| `(\S+)` \| (.*) \| (.*) \|$", page, re.MULTILINE)
     assert [(code, name) for code, name, _, _ in rows] == list(NAMES.items())
-    for code, _, title, mended in rows:
+    for code, _, title, fixed in rows:
         text = " ".join(explain(code).split())
         assert text.startswith(f"# {code}: {title} ")
-        said = re.search(r"`tspec lint (--fix|--unsafe-fixes)` mends", text)
-        assert mended == (f"`{said[1]}`" if said else "")
+        said = re.search(r"`tspec lint (--fix|--unsafe-fixes)` (fixes|deletes)", text)
+        assert fixed == (f"`{said[1]}`" if said else "")

@@ -1,4 +1,4 @@
-"""Whatever resolves can be linted and mended: nothing that a file says brings lint down."""
+"""Whatever resolves can be linted and fixed: nothing that a file says brings lint down."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.check.strategies import body, spec
 from tests.resolve.test_survival import HEAD, mutated, rule
 from tspec.diagnostics import render
-from tspec.lint import Settings, lint, mend
+from tspec.lint import Settings, autofix, lint
 from tspec.resolve import Loaded, load, load_text
 
 FILE = Path("it.tspec")
@@ -29,7 +29,7 @@ def survives(text: str, tmp_path: Path) -> int:
         return load([path], texts={path: texts.get(path, text)})
 
     for unsafe in (False, True):
-        done = mend(read, Settings(), unsafe)
+        done = autofix(read, Settings(), unsafe)
         after = done.changed.get(path, ("", text))[1]
         assert read({path: after}).program is not None
     return 1

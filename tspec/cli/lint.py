@@ -1,4 +1,4 @@
-"""`tspec lint PATHS…`: what is likely wrong in specs that resolve, and how to mend it."""
+"""`tspec lint PATHS…`: what is likely wrong in specs that resolve, and fixes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tspec.cli.specs import refuse, specs_of
 from tspec.config.model import Lint
 
 if TYPE_CHECKING:
-    from tspec.lint import Finding, Mended, Settings
+    from tspec.lint import Autofixed, Finding, Settings
     from tspec.report.results import Results
     from tspec.resolve import Loaded
 
@@ -45,10 +45,10 @@ IgnoreOption = Annotated[
     typer.Option("--ignore", metavar="CODES", help="Do not look for these."),
 ]
 FixOption = Annotated[
-    bool, typer.Option("--fix", help="Mend what can be mended without changing what a rule means.")
+    bool, typer.Option("--fix", help="Apply the fixes that change no rule's meaning.")
 ]
 UnsafeOption = Annotated[
-    bool, typer.Option("--unsafe-fixes", help="Mend also what may change what a rule means.")
+    bool, typer.Option("--unsafe-fixes", help="Apply also fixes that may change a rule's meaning.")
 ]
 DiffOption = Annotated[
     bool, typer.Option("--diff", help="Write nothing; print what --fix would change.")
@@ -56,8 +56,8 @@ DiffOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Mending:
-    """Whether and how findings are mended."""
+class FixOptions:
+    """Which fixes are applied, and whether files are written."""
 
     fix: FixOption = False
     unsafe_fixes: UnsafeOption = False
@@ -72,7 +72,7 @@ class Mending:
 @spread
 def lint(
     output: Output,
-    mending: Mending,
+    options: FixOptions,
     paths: PathsArgument = None,
     select: SelectOption = None,
     ignore: IgnoreOption = None,
@@ -85,9 +85,9 @@ def lint(
     wanted = specs_of(paths, output.project)
     with uncollected():
         loaded = _loaded(wanted, output)
-        if mending.wanted:
-            done = _mended(wanted, settings, mending)
-            if mending.diff:
+        if options.wanted:
+            done = _fixed(wanted, settings, options)
+            if options.diff:
                 raise typer.Exit(FOUND if done.changed else FOUND_NOTHING)
             findings, loaded = done.left, _loaded(wanted, output)
         else:
@@ -98,7 +98,7 @@ def lint(
     if output.output_format is Format.TEXT:
         kept = [each for each in findings if each.fix is not None]
         safe = sum(each.fix.safe for each in kept if each.fix is not None)
-        say(_summary(results, safe, len(kept) - safe, mending), err=True)
+        say(_summary(results, safe, len(kept) - safe, options), err=True)
     raise typer.Exit(FOUND if results.results else FOUND_NOTHING)
 
 
@@ -175,40 +175,40 @@ def _results(findings: tuple[Finding, ...], loaded: Loaded, settings: Settings) 
     return Results((*warnings, *found), command="lint", files=tuple(sorted(given)))
 
 
-# --- mending ------------------------------------------------------------------------------------
+# --- fixes --------------------------------------------------------------------------------------
 
 
-def _mended(paths: list[Path], settings: Settings, mending: Mending) -> Mended:
-    """Mend what can be mended; with `--diff` print it, else write the files."""
+def _fixed(paths: list[Path], settings: Settings, options: FixOptions) -> Autofixed:
+    """Apply fixes; with `--diff` print the changes, else write the files."""
     shipped = next((path for path in paths if not path.exists()), None)
     if shipped is not None:
-        raise typer.BadParameter(f"`{shipped}` ships with tspec: copy it to mend it")
+        raise typer.BadParameter(f"`{shipped}` ships with tspec: copy it to change it")
     from tspec.cli.fmt import Outcome, unified
-    from tspec.lint import mend
+    from tspec.lint import autofix
     from tspec.resolve import load
 
-    done = mend(lambda texts: load(paths, texts=texts), settings, mending.unsafe_fixes)
+    done = autofix(lambda texts: load(paths, texts=texts), settings, options.unsafe_fixes)
     for path, (before, after) in done.changed.items():
-        if mending.diff:
-            say(unified(Outcome(path, before, after), "mended"), nl=False)
+        if options.diff:
+            say(unified(Outcome(path, before, after), "fixed"), nl=False)
         else:
             path.write_bytes(after.encode())
-    would = "would be " if mending.diff else ""
-    if done.mended:
-        say(f"{_counted(done.mended, 'finding')} {would}mended", err=True)
+    would = "would be " if options.diff else ""
+    if done.fixed:
+        say(f"{_counted(done.fixed, 'finding')} {would}fixed", err=True)
     return done
 
 
-def _summary(results: Results, safe: int, unsafe: int, mending: Mending) -> str:
+def _summary(results: Results, safe: int, unsafe: int, options: FixOptions) -> str:
     number = len(results.results)
     if not number:
         return "no findings"
     files = len({each.file for each in results.results})
     parts = [f"{_counted(number, 'finding')} in {_counted(files, 'file')}"]
-    if safe and not mending.wanted:
-        parts.append(f"--fix mends {safe}")
-    if unsafe and not mending.unsafe_fixes:
-        parts.append(f"--unsafe-fixes {unsafe}" if safe else f"--unsafe-fixes mends {unsafe}")
+    if safe and not options.wanted:
+        parts.append(f"{safe} fixable with --fix")
+    if unsafe and not options.unsafe_fixes:
+        parts.append(f"{unsafe} fixable with --unsafe-fixes")
     first = results.results[0].rule
     return f"\n{', '.join(parts)}; `tspec explain {first}` says more"
 

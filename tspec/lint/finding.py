@@ -1,4 +1,4 @@
-"""What a lint rule finds: a place, what is wrong there, and, where there is one way, how to mend it."""
+"""What a lint rule finds: a place, what is wrong there, and a fix if there is only one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """Edits of one file that mend a finding.
+    """Edits of one file that remove a finding.
 
     `safe`: every rule of the file means what it meant. `what` says in a few words what is done.
     """
@@ -61,7 +61,7 @@ def about(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A diagnostic of a lint rule, the rule's name, and how it can be mended."""
+    """A diagnostic of a lint rule, the rule's name, and its fix."""
 
     diagnostic: Diagnostic
     name: str

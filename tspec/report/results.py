@@ -156,7 +156,7 @@ def case_of(result: Result) -> tuple[str, str]:
 
 
 def from_diagnostic(diagnostic: Diagnostic, properties: Mapping[str, Any] | None = None) -> Result:
-    """A finding about a spec. `properties` are further values, such as whether it can be mended."""
+    """A finding about a spec. `properties` are further values, such as whether it has a fix."""
     source, span = diagnostic.source, diagnostic.span
     line = source.line(source.position(span.start).line) if source.text else ""
     return Result(

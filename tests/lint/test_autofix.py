@@ -14,21 +14,21 @@ from tests.check.strategies import spec
 from tests.logic.redundant import body
 from tspec.check.interpret import interpret
 from tspec.diagnostics import Diagnostic
-from tspec.lint import Edit, Finding, Fix, Settings, mend
+from tspec.lint import Edit, Finding, Fix, Settings, autofix
+from tspec.lint.autofix import Autofixed
 from tspec.lint.edits import applied, compatible
-from tspec.lint.mend import Mended
 from tspec.resolve import Loaded, load, load_text
 from tspec.source import Source, Span
 from tspec.syntax.format import format_file
 from tspec.syntax.parse import parse
 
 CASES = 20
-FILE = Path("mended.tspec")
+FILE = Path("fixed.tspec")
 HEAD = "edition 2026\n\nmodule example\n\nuse std.torch\n\n"
 
 
 def with_faults(dice: Random, text: str) -> str:
-    """The same rules, with what lint mends written into them: each says what it said."""
+    """The same rules, with what lint fixes written into them: each says what it said."""
     for old, new in (
         ("p.requires_grad", "p.requires_grad == true"),
         ("phase == eval", "not (phase != eval)"),
@@ -52,13 +52,13 @@ def some(dice: Random) -> list[str]:
     return found
 
 
-def mended(text: str, unsafe: bool = False) -> tuple[Mended, Loaded, str]:
-    """What comes of mending one text, and the text."""
+def fixed(text: str, unsafe: bool = False) -> tuple[Autofixed, Loaded, str]:
+    """The result of fixing one text, and the text."""
 
     def read(texts: dict[Path, str]) -> Loaded:
         return load([FILE], texts={FILE: texts.get(FILE, text)})
 
-    done = mend(read, Settings(), unsafe)
+    done = autofix(read, Settings(), unsafe)
     after = done.changed[FILE][1] if FILE in done.changed else text
     return done, read({FILE: after}), after
 
@@ -69,15 +69,15 @@ def a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FILE.write_text("")
 
 
-def test_mended_rules_decide_as_before() -> None:
+def test_fixed_rules_decide_as_before() -> None:
     seen: Counter[str] = Counter()
     for number in range(CASES):
         dice = Random(f"mend {number}")
         text = spec(some(dice))
         before = load([FILE], texts={FILE: text})
         assert before.program is not None
-        done, after, new = mended(text)
-        seen["mended"] += done.mended
+        done, after, new = fixed(text)
+        seen["fixed"] += done.fixed
         assert after.program is not None
         names = {rule.name: rule for rule in after.program.rules}
         trace = job(random_shape(dice))
@@ -86,19 +86,19 @@ def test_mended_rules_decide_as_before() -> None:
             assert other.responses == rule.responses
             assert differences([rule], trace, lambda _, t, r=other: interpret([r], t)) == []
         assert not names
-        again, _, same = mended(new)
+        again, _, same = fixed(new)
         assert same == new and not again.changed
         if done.changed:
             assert format_file(parse(Source("a.tspec", new)).file) == new
-    assert seen["mended"] > 2 * CASES, seen
+    assert seen["fixed"] > 2 * CASES, seen
 
 
-def test_unsafe_mending_leaves_a_spec_that_loads() -> None:
+def test_unsafe_fixes_leaves_a_spec_that_loads() -> None:
     for number in range(CASES // 3):
         dice = Random(f"unsafe {number}")
-        _, after, new = mended(spec(some(dice)), unsafe=True)
+        _, after, new = fixed(spec(some(dice)), unsafe=True)
         assert after.program is not None
-        assert mended(new, unsafe=True)[2] == new
+        assert fixed(new, unsafe=True)[2] == new
 
 
 def test_a_fix_that_cannot_be_proved_is_left_alone() -> None:
@@ -107,20 +107,20 @@ def test_a_fix_that_cannot_be_proved_is_left_alone() -> None:
         "invariant epochs_are_few {\n  each step\n  when present(loss)\n  expect epoch < 3\n"
         "  else warn\n}\n"
     )
-    done, _, after = mended(text)
+    done, _, after = fixed(text)
     assert after == text and not done.changed
     assert [each.code for each in done.left] == ["TS0413"]
 
 
 def test_a_file_that_nothing_is_wrong_with_is_not_reformatted() -> None:
     text = HEAD + "invariant epochs_are_few {\n  each step\n\n\n  expect epoch<3\n  else warn\n}\n"
-    assert mended(text)[0].changed == {}
+    assert fixed(text)[0].changed == {}
 
 
 def finding(*edits: Edit) -> Finding:
     source = Source("a.tspec", "0123456789")
     return Finding(
-        Diagnostic("TS0400", "it", edits[0].span, source), "it", Fix("mend it", tuple(edits))
+        Diagnostic("TS0400", "it", edits[0].span, source), "it", Fix("fix it", tuple(edits))
     )
 
 

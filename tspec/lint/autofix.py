@@ -1,4 +1,4 @@
-"""Mending findings: round after round of fixes until none is left, each round proved to be harmless."""
+"""Applying fixes, round after round until none is left. Each round is proved to change no meaning."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Load = Callable[[Texts], Loaded]
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
-    """Files after mending: those that changed, with their texts before and after in canonical form.
+class Autofixed:
+    """The files that changed, each with its text before and after, the latter in canonical form.
 
-    `left` are the findings that remain, `mended` how many are gone.
+    `left` are the findings that remain, `fixed` is the number of those that are gone.
     """
 
     changed: Mapping[Path, tuple[str, str]]
     left: tuple[Finding, ...]
-    mended: int
+    fixed: int
 
 
 @dataclass(slots=True)
@@ -39,10 +39,10 @@ class _State:
     texts: dict[Path, str] = field(default_factory=dict)
     refused: set[tuple[str, str, str]] = field(default_factory=set)
     """Fixes that would change what a rule means: path, code and message of their findings."""
-    mended: int = 0
+    fixed: int = 0
 
 
-def mend(load: Load, settings: Settings, unsafe: bool = False) -> Mended:
+def autofix(load: Load, settings: Settings, unsafe: bool = False) -> Autofixed:
     """Apply safe fixes, or all, until nothing changes. `load` reads the files with given texts.
 
     A safe fix after which a rule would not be proved to mean the same is not applied.
@@ -62,7 +62,7 @@ def mend(load: Load, settings: Settings, unsafe: bool = False) -> Mended:
             state.refused.update(map(_key, harmful))
             continue
         state.texts, loaded = attempt, after
-        state.mended += len(chosen)
+        state.fixed += len(chosen)
         findings = lint(loaded, settings)
     changed = {
         path: (before[path], text)
@@ -72,7 +72,7 @@ def mend(load: Load, settings: Settings, unsafe: bool = False) -> Mended:
     if changed:
         loaded = load({path: after_ for path, (_, after_) in changed.items()})
         findings = lint(loaded, settings)
-    return Mended(changed, findings, state.mended)
+    return Autofixed(changed, findings, state.fixed)
 
 
 def _canonical(path: Path, text: str) -> str:
