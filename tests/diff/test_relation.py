@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.check.building import HEAD
-from tspec.diff import Related, relate
+from tspec.diff import RuleRelation, relate
 from tspec.logic.violations import Pair
 from tspec.resolve import load_text
 from tspec.resolve.program.rules import Program
@@ -23,7 +23,7 @@ def program(body: str) -> Program:
     return loaded.program
 
 
-def related(old: str, new: str) -> Related:
+def related(old: str, new: str) -> RuleRelation:
     """The relation of two bodies."""
     before, after = program(old), program(new)
     return relate(before.rules[0], after.rules[0], after.vocabulary)

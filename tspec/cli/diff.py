@@ -53,7 +53,7 @@ def diff(
 ) -> None:
     """Say rule by rule what was added, removed, tightened or loosened, with an example."""
     from tspec.diff import Unreadable, compare
-    from tspec.diff.sides.asked import WrongCall, asked, is_drivers_call
+    from tspec.diff.sides.arguments import WrongCall, is_drivers_call, sides_of
     from tspec.diff.sides.revisions import NoRevision
 
     kinds = chosen(fail_on)
@@ -62,7 +62,7 @@ def diff(
         return
     try:
         with uncollected():
-            both = asked(versions)
+            both = sides_of(versions)
             found = compare(both.old, both.new)
     except (WrongCall, NoRevision) as problem:
         say(f"tspec: {problem}", err=True)
@@ -113,7 +113,7 @@ def write(found: Changes, output_format: Format) -> None:
 def for_git(arguments: Sequence[str]) -> None:
     """What git asks its driver for: the changes of one file. Any status but 0 would end git's diff."""
     from tspec.diff import Unreadable, compare
-    from tspec.diff.sides.asked import from_driver
+    from tspec.diff.sides.arguments import from_driver
 
     say(f"tspec diff {arguments[0]}")
     try:

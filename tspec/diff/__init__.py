@@ -13,6 +13,6 @@ from tspec.diff.compare import compare as compare
 from tspec.diff.sides.side import Side as Side
 from tspec.diff.sides.side import Unreadable as Unreadable
 from tspec.diff.sides.side import load_side as load_side
-from tspec.diff.witness.relation import Related as Related
+from tspec.diff.witness.relation import RuleRelation as RuleRelation
 from tspec.diff.witness.relation import relate as relate
 from tspec.diff.witness.witness import Witness as Witness

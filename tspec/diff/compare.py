@@ -8,9 +8,9 @@ from tspec.diff.changes import Change, ChangeKind, Changes, in_order
 from tspec.diff.declarations.others import other_changes
 from tspec.diff.declarations.pairing import paired, same_body
 from tspec.diff.declarations.parts import changed_parts
-from tspec.diff.declarations.vocabulary import Otherwise, declared_otherwise
+from tspec.diff.declarations.vocabulary import ChangedNames, changed_names
 from tspec.diff.sides.side import Side
-from tspec.diff.witness.relation import Related, relate
+from tspec.diff.witness.relation import RuleRelation, relate
 from tspec.resolve.program.rules import Rule
 
 
@@ -20,9 +20,9 @@ def compare(old: Side, new: Side) -> Changes:
     hidden = 0
     before, after = _once(old.program.rules), _once(new.program.rules)
     matched = paired(before, after)
-    otherwise = declared_otherwise(old.program.vocabulary, new.program.vocabulary)
+    changed = changed_names(old.program.vocabulary, new.program.vocabulary)
     for first, second in matched.pairs:
-        change = _of_pair(first, second, (old, new), otherwise)
+        change = _of_pair(first, second, (old, new), changed)
         if change is None:
             hidden += 1
         else:
@@ -44,18 +44,20 @@ def _once(rules: Sequence[Rule]) -> list[Rule]:
     return list({(rule.qualified, rule.source.path, rule.span): rule for rule in rules}.values())
 
 
-def _of_pair(old: Rule, new: Rule, sides: tuple[Side, Side], otherwise: Otherwise) -> Change | None:
+def _of_pair(
+    old: Rule, new: Rule, sides: tuple[Side, Side], changed: ChangedNames
+) -> Change | None:
     """How a rule changed; None where it says what it said, wherever it stands now."""
     renamed = old.name != new.name
-    declared = otherwise.used_by(new)
+    declared = changed.used_by(new)
     same = same_body(old, new)
     alike = same and old.responses == new.responses and old.draft == new.draft
     if alike and not renamed and not declared:
         return None
-    related = Related("equivalent")
+    related = RuleRelation("equivalent")
     if declared:
         names = ", ".join(f"`{name}`" for name in declared)
-        related = Related("unknown", bound=f"declared differently: {names}")
+        related = RuleRelation("unknown", bound=f"declared differently: {names}")
     elif not same:
         related = relate(old, new, sides[1].program.vocabulary)
     parts = tuple(changed_parts(old, new, sides[1].program.vocabulary, related.relation))
@@ -72,7 +74,7 @@ def _of_pair(old: Rule, new: Rule, sides: tuple[Side, Side], otherwise: Otherwis
     )
 
 
-def _kind(old: Rule, new: Rule, related: Related, renamed: bool) -> ChangeKind:
+def _kind(old: Rule, new: Rule, related: RuleRelation, renamed: bool) -> ChangeKind:
     if related.relation != "equivalent":
         return related.relation
     if old.draft and not new.draft:

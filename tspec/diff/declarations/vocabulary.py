@@ -16,7 +16,7 @@ Name = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Otherwise:
+class ChangedNames:
     """The names that two vocabularies declare differently."""
 
     names: frozenset[Name]
@@ -31,11 +31,11 @@ class Otherwise:
         )
 
 
-def declared_otherwise(old: Vocabulary, new: Vocabulary) -> Otherwise:
+def changed_names(old: Vocabulary, new: Vocabulary) -> ChangedNames:
     """Compare what is declared on both sides under one name."""
     before, after = dict(_declarations(old)), dict(_declarations(new))
     shared = before.keys() & after.keys()
-    return Otherwise(frozenset(name for name in shared if before[name] != after[name]))
+    return ChangedNames(frozenset(name for name in shared if before[name] != after[name]))
 
 
 def _declarations(vocabulary: Vocabulary) -> Iterator[tuple[Name, Any]]:

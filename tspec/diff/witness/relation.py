@@ -1,4 +1,7 @@
-"""How the situations that two rules call violated lie to each other: proved by z3, shown by the interpreter."""
+"""The relation of two rules: whether each is violated in situations in which the other is not.
+
+z3 proves that there is no such situation; the reference interpreter confirms one that z3 finds.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from typing import Literal
 
 from tspec.check.interpret.expressions import evaluate
 from tspec.check.interpret.frames import Frame
-from tspec.diff.witness.scene import earlier_windows
-from tspec.diff.witness.simpler import is_odd, plain_situations, simpler_situations
-from tspec.diff.witness.witness import Seen, Witness, play, unstaged
+from tspec.diff.witness.simplify import is_odd, plain_situations, simpler_situations
+from tspec.diff.witness.trace import earlier_windows
+from tspec.diff.witness.witness import Attempt, Witness, attempt, unconfirmed
 from tspec.logic.situations import Read, Side, Situation
 from tspec.logic.violations import Pair
 from tspec.resolve.program import rules
@@ -24,17 +27,17 @@ from tspec.trace.model import Missing
 Relation = Literal["equivalent", "tightened", "loosened", "incomparable", "unknown"]
 
 WORK = 400
-"""Windows that the interpreter decides in search of rounder numbers."""
+"""The most windows that the interpreter decides while a witness is simplified."""
 
 TRIES = 3
-"""Situations of z3 that turn out not to be before sums are taken as IEEE computes them."""
+"""Situations of z3 that are tried before it is asked with IEEE arithmetic."""
 
 
 @dataclass(frozen=True, slots=True)
-class Related:
-    """`relation`, with a situation for each direction in which the rules differ.
+class RuleRelation:
+    """A relation, with a witness for each direction in which the rules differ.
 
-    `bound` says what was proved where the relation is unknown.
+    `bound` says what was proved if the relation is unknown.
     """
 
     relation: Relation
@@ -44,27 +47,27 @@ class Related:
 
 @dataclass(frozen=True, slots=True)
 class _Direction:
-    """Whether something is violated for one rule only; None where that is not known."""
+    """Whether a situation violates one rule only; None if that is not known."""
 
     differs: bool | None
     witness: Witness | None = None
 
 
-def relate(old: Rule, new: Rule, vocabulary: Vocabulary, *, shown: bool = True) -> Related:
-    """Compare the situations that two rules call violated. `shown`: witnesses are to be read."""
+def relate(old: Rule, new: Rule, vocabulary: Vocabulary, *, shown: bool = True) -> RuleRelation:
+    """Compare two rules by the situations that violate them. `shown`: simplify witnesses for a reader."""
     pairs = _Pairs(old, new, vocabulary)
     gained = _only("new", pairs, shown)
     lost = _only("old", pairs, shown)
     found = tuple(each.witness for each in (gained, lost) if each.witness is not None)
     if gained.differs is False and lost.differs is False:
-        return Related("equivalent")
+        return RuleRelation("equivalent")
     if gained.differs and lost.differs is False:
-        return Related("tightened", found)
+        return RuleRelation("tightened", found)
     if lost.differs and gained.differs is False:
-        return Related("loosened", found)
+        return RuleRelation("loosened", found)
     if gained.differs and lost.differs:
-        return Related("incomparable", found)
-    return Related("unknown", found, _bound(gained, lost))
+        return RuleRelation("incomparable", found)
+    return RuleRelation("unknown", found, _bound(gained, lost))
 
 
 def _bound(gained: _Direction, lost: _Direction) -> str:
@@ -80,7 +83,7 @@ def _bound(gained: _Direction, lost: _Direction) -> str:
 
 
 class _Pairs:
-    """The questions about two rules, with sums left open and as IEEE has them; made when asked."""
+    """The formulas of two rules, with sums left open and in IEEE arithmetic, each built when needed."""
 
     def __init__(self, old: Rule, new: Rule, vocabulary: Vocabulary) -> None:
         self._of = (old, new, vocabulary)
@@ -97,7 +100,7 @@ class _Pairs:
 
 
 def _only(side: Side, pairs: _Pairs, shown: bool) -> _Direction:
-    """What is violated for this side's rule only, first with sums left open, then as IEEE has them."""
+    """Whether a situation violates this side's rule only: first with sums left open, then in IEEE arithmetic."""
     unsure: Witness | None = None
     for exact in (False, True):
         pair = pairs.exact if exact else pairs.open
@@ -112,7 +115,7 @@ def _only(side: Side, pairs: _Pairs, shown: bool) -> _Direction:
                 return _Direction(False)
             if found.situation is None:
                 break
-            seen = play(pair, side, found.situation, anywhere=True)
+            seen = attempt(pair, side, found.situation, anywhere=True)
             if seen is not None and seen.witness.confirmed:
                 witness = _simplest(pair, side, found.situation, seen) if shown else seen.witness
                 return _Direction(True, witness)
@@ -122,7 +125,7 @@ def _only(side: Side, pairs: _Pairs, shown: bool) -> _Direction:
             if by_plain_numbers is not None:
                 return _Direction(True, _simplest(pair, side, *by_plain_numbers))
             if seen is None:
-                unsure = unsure or unstaged(found.situation, side)
+                unsure = unsure or unconfirmed(found.situation, side)
             else:
                 _learn(pair, side, seen.frames)
             if seen is None or found.situation == last:
@@ -137,25 +140,25 @@ def _only(side: Side, pairs: _Pairs, shown: bool) -> _Direction:
 
 def _with_plain_numbers(
     pair: Pair, side: Side, situation: Situation
-) -> tuple[Situation, Seen] | None:
-    """The same situation with small numbers, one of which may tell the rules apart."""
+) -> tuple[Situation, Attempt] | None:
+    """A situation with small numbers in which the interpreter finds a difference, or None."""
     windows = 1 + earlier_windows(tuple(pair.rules.values()))
     for candidate in islice(plain_situations(pair, situation), 3 * WORK // windows):
-        seen = play(pair, side, candidate)
+        seen = attempt(pair, side, candidate)
         if seen is not None and seen.witness.confirmed:
             return candidate, seen
     return None
 
 
-def _simplest(pair: Pair, side: Side, situation: Situation, seen: Seen) -> Witness:
-    """The same with rounder numbers, as long as the interpreter tells the rules apart."""
+def _simplest(pair: Pair, side: Side, situation: Situation, seen: Attempt) -> Witness:
+    """The witness with simpler values for which the interpreter still finds a difference."""
     best, shown = situation, seen
     windows = 1 + earlier_windows(tuple(pair.rules.values()))
     for change in islice(simpler_situations(pair, situation), WORK // windows):
         candidate = change(best)
         if candidate is None:
             continue
-        again = play(pair, side, candidate, anywhere=not seen.last)
+        again = attempt(pair, side, candidate, anywhere=not seen.last)
         if (
             again is not None
             and again.witness.confirmed
@@ -171,7 +174,7 @@ def _simplest(pair: Pair, side: Side, situation: Situation, seen: Seen) -> Witne
 
 
 def _learn(pair: Pair, side: Side, frames: Sequence[Frame]) -> None:
-    """Tell z3 what sums and products of these values really are."""
+    """Add to the formula what sums and products of these values are in IEEE arithmetic."""
     for member, frame in enumerate(frames):
         for each, rule in pair.rules.items():
             for expr in _reckoned(rule):

@@ -12,10 +12,10 @@ from tspec.check.interpret.expressions import evaluate
 from tspec.check.interpret.frames import Frame, Grouped
 from tspec.check.interpret.instances import Job, instances
 from tspec.check.interpret.timeline import Call, Timeline
-from tspec.diff.witness.casting import Casting
-from tspec.diff.witness.scene import MOST_WINDOWS, earlier_windows, trace_of
-from tspec.diff.witness.stage import CannotStage, Stage
-from tspec.diff.witness.standing_in import standing_in
+from tspec.diff.witness.construction import Construction
+from tspec.diff.witness.job import CannotConstruct, SyntheticJob
+from tspec.diff.witness.placeholders import with_placeholders
+from tspec.diff.witness.trace import MOST_WINDOWS, earlier_windows, trace_of
 from tspec.logic.situations import Read, Side, Situation
 from tspec.logic.values import Something, Thing
 from tspec.logic.violations import Pair
@@ -29,9 +29,9 @@ from tspec.trace.model import Missing, Ref, Tensor, Trace
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """One situation: what is read in it, and what the two rules say of it.
+    """The values that are read in one situation, and the verdicts of the two rules.
 
-    `given`: reads that were taken as given, since no small job was found that has them.
+    `given`: reads that a placeholder replaced, because no small job was found that has them.
     """
 
     values: tuple[tuple[str, str], ...]
@@ -49,23 +49,25 @@ class Witness:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What the interpreter made of a scene."""
+class Attempt:
+    """What the interpreter decided on a synthetic job."""
 
     witness: Witness
     frames: tuple[Frame, ...]
     last: bool
-    """It was the last window that told the rules apart, for which the scene was made."""
+    """The rules differ in the last window, for which the job was made."""
 
 
-def play(pair: Pair, side: Side, situation: Situation, *, anywhere: bool = False) -> Seen | None:
-    """Stage a situation and let the interpreter decide both rules; None where it cannot be staged."""
+def attempt(
+    pair: Pair, side: Side, situation: Situation, *, anywhere: bool = False
+) -> Attempt | None:
+    """Decide both rules on a job with this situation; None if no job can be constructed."""
     old, new = pair.rules["old"], pair.rules["new"]
-    staged = _staged(pair, side, situation)
-    if staged is None:
+    constructed = _constructed(pair, side, situation)
+    if constructed is None:
         return None
-    (old, new), trace, given = staged
-    found = _told_apart(pair, (old, new), trace, side, anywhere)
+    (old, new), trace, given = constructed
+    found = _difference(pair, (old, new), trace, side, anywhere)
     if found is None:
         return None
     other: Side = "new" if side == "old" else "old"
@@ -74,11 +76,11 @@ def play(pair: Pair, side: Side, situation: Situation, *, anywhere: bool = False
     names = tuple(dict.fromkeys(text(each.expr) for each in given))
     values = _values(pair, situation, found.frames, side, names)
     witness = Witness(values, found.said["old"], found.said["new"], confirmed, names)
-    return Seen(witness, found.frames[side], found.last)
+    return Attempt(witness, found.frames[side], found.last)
 
 
 def _independent(taken: Sequence[Read], situation: Situation) -> bool:
-    """Whether what is taken as given is read from nothing that is read besides."""
+    """Whether no other read shares an operand with the reads that placeholders replaced."""
     below = [
         {part for part in walk(read.expr) if isinstance(part, rules.Ambient | rules.Field)}
         for read in situation.reads
@@ -93,32 +95,32 @@ def _independent(taken: Sequence[Read], situation: Situation) -> bool:
     )
 
 
-def _staged(
+def _constructed(
     pair: Pair, side: Side, situation: Situation
 ) -> tuple[tuple[Rule, Rule], Trace, Sequence[Read]] | None:
     old, new = pair.rules["old"], pair.rules["new"]
     both = (old, new)
     taken: list[Read] = []
     for _ in range(2):
-        stage, counts = _stage(pair, side)
+        job, counts = _empty_job(pair, side)
         try:
-            casting = Casting(stage, situation, counts)
-            left = [read for read in casting.put_all() if read not in taken]
-        except CannotStage:
+            construction = Construction(job, situation, counts)
+            left = [read for read in construction.put_all() if read not in taken]
+        except CannotConstruct:
             return None
         if not left:
             kinds = {rule.window.kind for rule in pair.rules.values()}
             instant = kinds == {"before"}
             for read in taken:
-                casting.stand_in(read)
-            return both, trace_of(stage, situation.returns, instant), taken
+                construction.put_placeholder(read)
+            return both, trace_of(job, situation.returns, instant), taken
         taken += left
-        both = tuple(standing_in(rule, taken) for rule in both)  # type: ignore[assignment]
+        both = tuple(with_placeholders(rule, taken) for rule in both)  # type: ignore[assignment]
     return None
 
 
-def _stage(pair: Pair, side: Side) -> tuple[Stage, Mapping[Side | None, int]]:
-    """An empty stage, with as many windows before as the rules look back to."""
+def _empty_job(pair: Pair, side: Side) -> tuple[SyntheticJob, Mapping[Side | None, int]]:
+    """An empty job with the earlier windows that the rules read, and the `counts` of Construction."""
     other: Side = "new" if side == "old" else "old"
     own = pair.rules[side]
     earlier = earlier_windows((pair.rules["old"], pair.rules["new"]))
@@ -135,30 +137,32 @@ def _stage(pair: Pair, side: Side) -> tuple[Stage, Mapping[Side | None, int]]:
         earlier = max(earlier, strides[side] // stride)
     if own.window.span == "run":
         earlier = 0
-    return Stage(own, pair.vocabulary, pair.members, min(earlier, 2 * MOST_WINDOWS), stride), counts
+    return SyntheticJob(
+        own, pair.vocabulary, pair.members, min(earlier, 2 * MOST_WINDOWS), stride
+    ), counts
 
 
 @dataclass(frozen=True, slots=True)
-class _Apart:
-    """What both rules say of one instance, and where each of them reads it."""
+class _Difference:
+    """The verdicts of both rules on one instance, and the frames in which each was decided."""
 
     frames: Mapping[Side, tuple[Frame, ...]]
     said: Mapping[Side, str]
     last: bool
-    """It is the last one, for which the scene was made."""
+    """It is the last instance, for which the job was made."""
 
 
-def _told_apart(
+def _difference(
     pair: Pair, both: tuple[Rule, Rule], trace: Trace, side: Side, anywhere: bool
-) -> _Apart | None:
-    """The last instance that this side's rule alone calls violated; else its last one.
+) -> _Difference | None:
+    """The last instance that only this side's rule calls violated, or else its last instance.
 
-    `anywhere`: earlier ones are looked at too, which have less before them.
+    `anywhere`: consider earlier instances too, which have a shorter history.
     """
     other: Side = "new" if side == "old" else "old"
     rules_ = {"old": both[0], "new": both[1]}
     found = {each: _instances(rule, trace) for each, rule in rules_.items()}
-    best: _Apart | None = None
+    best: _Difference | None = None
     told = False
     last = max((instance.key.at for instance in found[side]), default=(0, 0))
     for instance in found[side]:
@@ -178,7 +182,7 @@ def _told_apart(
         if apart or not told:
             told = told or apart
             frames = {side: _frames(instance), other: () if there is None else _frames(there)}
-            best = _Apart(frames, {side: said, other: beside}, instance.key.at == last)
+            best = _Difference(frames, {side: said, other: beside}, instance.key.at == last)
     return best
 
 
@@ -209,8 +213,8 @@ def _said(rule: Rule, instance: Grouped) -> str:
 # --- what is shown ------------------------------------------------------------------------------
 
 
-def unstaged(situation: Situation, side: Side) -> Witness:
-    """What z3 finds possible, of which no job was found."""
+def unconfirmed(situation: Situation, side: Side) -> Witness:
+    """A situation that z3 finds possible and that no job was found for."""
     values = {
         _name(read): _plain(read.expr, value)
         for read, value in situation.reads.items()
@@ -228,7 +232,7 @@ def _values(
     side: Side,
     given: Sequence[str],
 ) -> tuple[tuple[str, str], ...]:
-    """What the interpreter read, by name; what was put, of reads in two windows."""
+    """The values that the interpreter read, by text. Where the rules' windows differ in kind: the situation's."""
     as_put = len({rule.window.kind for rule in pair.rules.values()}) > 1
     found: dict[str, str] = {}
     beside: dict[str, str] = {}
@@ -260,7 +264,7 @@ def _values(
 
 
 def _read(read: Read, frames: Sequence[Frame]) -> str:
-    """What was read, of members that read differently from each."""
+    """The value that was read, or one for each rank if they differ."""
     shown = [
         _plain(read.expr, evaluate(read.expr, replace(frame, start=read.start))) for frame in frames
     ]
@@ -275,7 +279,7 @@ def _step_first(values: dict[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _is_shown(read: Read, situation: Situation) -> bool:
-    """Subjects are shown by what is read of them."""
+    """Whether a read is shown; a subject is not if something is read of it."""
     if isinstance(read.expr, rules.Variable | rules.WindowCall):
         return False
     subject = isinstance(situation.reads[read], Thing | Something)

@@ -1,7 +1,7 @@
-"""The smallest job in which given things are read: what stands where, before it is written as a trace.
+"""A synthetic job: the values that two rules read, by rank, window and edge, before it is a trace.
 
-Values are put where an expression reads them: fields of subjects at the start or end of a window,
-features of tensors, fields of calls, members' values of a fold.
+A value is put where an expression reads it: into a field of a subject at the start or end of a
+window, a feature of a tensor, a field of a call, or the operand of a fold on one rank.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tspec.resolve.program.types import CallOf, Entity, plain
 from tspec.trace.model import Missing, Ref, Tensor
 
 
-class CannotStage(Exception):
-    """A value that cannot be put where it is read: it is worked out from others, or taken."""
+class CannotConstruct(Exception):
+    """A value cannot be put where it is read: it is computed from others, or another one is there."""
 
 
 @dataclass(frozen=True, slots=True)
-class At:
-    """A member, a window (0 is the one that is looked at, -1 the one before), and its edge."""
+class Position:
+    """A rank, a window (0 is the one that is decided, -1 the one before), and an edge of it."""
 
     rank: int = 0
     window: int = 0
@@ -30,18 +30,18 @@ class At:
 
 
 @dataclass(slots=True, eq=False)
-class Draft:
-    """A tensor of which features are still to come."""
+class PartialTensor:
+    """A tensor that does not have all of its features yet."""
 
     features: dict[str, Any] = field(default_factory=dict)
 
     def tensor(self) -> Tensor:
-        """The tensor with the features that were put."""
+        """The tensor with the features that it has."""
         return Tensor(**self.features)
 
 
-Put: TypeAlias = Any
-"""A value of a trace, or a Draft of a tensor, or a list or map that holds one."""
+Value: TypeAlias = Any
+"""A value of a trace, a PartialTensor, or a list or map that holds one."""
 
 Subject = tuple[str, str]
 
@@ -51,44 +51,44 @@ class InnerCall:
     """A call in the window."""
 
     event: str
-    fields: dict[str, Put]
+    fields: dict[str, Value]
 
 
-class Stage:
-    """What stands where, for two rules that read the same things. Filled by `put`, then written."""
+class SyntheticJob:
+    """The job in which two rules are decided. `put` fills it; `trace_of` writes it."""
 
     def __init__(
         self, rule: Rule, vocabulary: Vocabulary, members: int, earlier: int, stride: int = 1
     ) -> None:
-        """`earlier`: how many windows there are before; `stride`: how many units lie between two."""
+        """`earlier`: the number of windows before the last; `stride`: units from one window to the next."""
         self.rule = rule
         self.stride = stride
         self.vocabulary = vocabulary
         self.members = members
         self.earlier = earlier
-        self.state: dict[At, dict[Subject, dict[str, Put]]] = {}
-        self.context: dict[At, dict[str, Any]] = {}
-        self.call: dict[tuple[int, int], dict[str, Put]] = {}
+        self.state: dict[Position, dict[Subject, dict[str, Value]]] = {}
+        self.context: dict[Position, dict[str, Any]] = {}
+        self.call: dict[tuple[int, int], dict[str, Value]] = {}
         self.inner: dict[tuple[int, int], list[InnerCall]] = {}
         self.subjects: dict[Subject, None] = {}
-        self.bound: dict[str, Put] = {}
-        """What each variable stands for: a Ref, or the kind of call it is."""
-        self.elements: dict[tuple[str, int, int], Draft] = {}
-        """(variable, rank, window) -> the tensor that it stands for there."""
+        self.bound: dict[str, Value] = {}
+        """The value of each variable: a Ref, or the type of a call."""
+        self.elements: dict[tuple[str, int, int], PartialTensor] = {}
+        """The tensor of a variable, by (variable, rank, window)."""
         for clause in rule.subjects:
             self._bind(clause)
 
     @property
-    def places(self) -> Iterator[At]:
+    def places(self) -> Iterator[Position]:
         """Every member and window, at its end."""
         for rank in range(self.members):
             for window in range(-self.earlier, 1):
-                yield At(rank, window)
+                yield Position(rank, window)
 
     # --- subjects -------------------------------------------------------------------------------
 
     def _bind(self, clause: rules.For) -> None:
-        """A subject for each variable, in the collection that it is taken from."""
+        """Create a subject for a variable, in the collection that the clause names."""
         of = plain(clause.collection.type)
         item = of.item if isinstance(of, types.ListOf | types.SetOf) else types.SCALAR
         kind = plain(item)
@@ -99,7 +99,7 @@ class Stage:
                 for at in self.places:
                     self._inner(clause.collection.event, at)
             return
-        made: Put = clause.variable
+        made: Value = clause.variable
         if isinstance(kind, Entity):
             made = self.new_subject(kind.kind, clause.variable)
         self.bound[clause.variable] = made
@@ -108,13 +108,13 @@ class Stage:
             base = base.collection
         for at in self.places:
             if kind == types.TENSOR:  # An element of a list is another tensor in each window.
-                made = self.elements[clause.variable, at.rank, at.window] = Draft()
+                made = self.elements[clause.variable, at.rank, at.window] = PartialTensor()
             if isinstance(base, rules.Field):
                 many = frozenset({made}) if isinstance(plain(base.type), types.SetOf) else (made,)
                 self.put(base, many, at)
 
     def new_subject(self, kind: str, name: str) -> Ref:
-        """A subject of that kind, called so or nearly so."""
+        """A new subject of a kind, with this name or one like it."""
         taken = {each for _, each in self.subjects}
         number = 2
         unused = name
@@ -123,8 +123,8 @@ class Stage:
         self.subjects[kind, unused] = None
         return Ref(kind, unused)
 
-    def _subject(self, expr: Expr, at: At) -> Ref:
-        """The subject that an expression stands for; a field's is made where there is none yet."""
+    def _subject(self, expr: Expr, at: Position) -> Ref:
+        """The subject that an expression reads; the one in a field is created on demand."""
         if isinstance(expr, rules.Variable):
             found = self.bound.get(expr.name)
         elif isinstance(expr, rules.Old):
@@ -140,15 +140,15 @@ class Stage:
         else:
             found = None
         if not isinstance(found, Ref):
-            raise CannotStage
+            raise CannotConstruct
         return found
 
-    def _read(self, expr: rules.Field, at: At) -> Put | None:
+    def _read(self, expr: rules.Field, at: Position) -> Value | None:
         holder = self._holder(expr.base, at)
         return holder.get(expr.name)
 
-    def _holder(self, base: Expr, at: At) -> dict[str, Put]:
-        """Where the fields of a subject or call stand."""
+    def _holder(self, base: Expr, at: Position) -> dict[str, Value]:
+        """The fields of a subject or call at a position."""
         if isinstance(base, rules.Old):
             return self._holder(base.value, replace(at, start=True))
         if isinstance(base, rules.WindowCall):
@@ -164,8 +164,8 @@ class Stage:
         ref = self._subject(base, at)
         return self.state.setdefault(at, {}).setdefault((ref.kind, ref.name), {})
 
-    def _inner(self, event: EventPattern, at: At) -> InnerCall:
-        """The call in the window that a pattern means: the one there is, or a new one."""
+    def _inner(self, event: EventPattern, at: Position) -> InnerCall:
+        """The call in the window that matches a pattern; created on demand."""
         calls = self.inner.setdefault((at.rank, at.window), [])
         for call in calls:
             if call.event in event.events:
@@ -174,23 +174,23 @@ class Stage:
         calls.append(InnerCall(event.events[0], fields))
         return calls[-1]
 
-    def add_call(self, event: EventPattern, at: At) -> None:
-        """One more call, after those there are."""
+    def add_call(self, event: EventPattern, at: Position) -> None:
+        """Append a call to the window."""
         fields = {each.field: self.constant(each.value) for each in event.filters}
         self.inner.setdefault((at.rank, at.window), []).append(InnerCall(event.events[0], fields))
 
-    def constant(self, expr: Expr) -> Put:
-        """A value that a filter compares with: a constant, or what a variable stands for."""
+    def constant(self, expr: Expr) -> Value:
+        """The value that a filter compares with: a constant, or the value of a variable."""
         if isinstance(expr, rules.Constant):
             return expr.value
         if isinstance(expr, rules.Variable) and isinstance(self.bound.get(expr.name), Ref):
             return self.bound[expr.name]
-        raise CannotStage
+        raise CannotConstruct
 
     # --- values ---------------------------------------------------------------------------------
 
-    def put(self, expr: Expr, value: Put, at: At) -> None:
-        """Let an expression read this value there. Raises CannotStage."""
+    def put(self, expr: Expr, value: Value, at: Position) -> None:
+        """Make an expression read this value at a position. Raises CannotConstruct."""
         match expr:
             case rules.Ambient(name=name):
                 self.context.setdefault(at, {})[name] = value
@@ -222,103 +222,103 @@ class Stage:
                 if "class" not in holder or value is True:
                     holder["class"] = cls if value is True else "other.Module"
             case _:
-                raise CannotStage
+                raise CannotConstruct
 
-    def _put_field(self, base: Expr, name: str, value: Put, at: At) -> None:
+    def _put_field(self, base: Expr, name: str, value: Value, at: Position) -> None:
         of = plain(base.type)
         if isinstance(of, types.ListOf | types.SetOf):
-            raise CannotStage
+            raise CannotConstruct
         if of == types.DEVICE:
-            raise CannotStage
+            raise CannotConstruct
         self._holder(base, at)[name] = value
 
-    def _class_holder(self, of: Expr, at: At) -> dict[str, Put]:
+    def _class_holder(self, of: Expr, at: Position) -> dict[str, Value]:
         if isinstance(of, rules.Field) and plain(of.type) == types.CLASS:
             return self._holder(of.base, at)
         return self._holder(of, at)
 
-    def tensor(self, expr: Expr, at: At) -> Draft:
-        """The tensor that an expression reads, to be filled."""
+    def tensor(self, expr: Expr, at: Position) -> PartialTensor:
+        """The tensor that an expression reads; its features are put into it."""
         if isinstance(expr, rules.Variable):
-            found: Put = self.elements.get((expr.name, at.rank, at.window))
+            found: Value = self.elements.get((expr.name, at.rank, at.window))
         elif isinstance(expr, rules.Old):
             return self.tensor(expr.value, replace(at, start=True))
         elif isinstance(expr, rules.Previous) and at.window > -self.earlier:
             return self.tensor(expr.value, replace(at, window=at.window - 1))
         elif isinstance(expr, rules.Field) and plain(expr.type) == types.TENSOR:
             holder = self._holder(expr.base, at)
-            found = holder.setdefault(expr.name, Draft())
+            found = holder.setdefault(expr.name, PartialTensor())
         elif isinstance(expr, rules.Field) and isinstance(expr.base, rules.Subjects):
-            found = self._only_one(expr.base, at).setdefault(expr.name, Draft())
+            found = self._only_one(expr.base, at).setdefault(expr.name, PartialTensor())
         elif isinstance(expr, rules.Index) and isinstance(expr.index, rules.Constant):
             found = self._element(expr.base, expr.index.value, at)
         else:
-            raise CannotStage
-        if not isinstance(found, Draft):
-            raise CannotStage
+            raise CannotConstruct
+        if not isinstance(found, PartialTensor):
+            raise CannotConstruct
         return found
 
-    def _only_one(self, subjects: rules.Subjects, at: At) -> dict[str, Put]:
-        """The fields of the only subject of a kind; it is made where there is none."""
+    def _only_one(self, subjects: rules.Subjects, at: Position) -> dict[str, Value]:
+        """The fields of the only subject of a kind; created on demand."""
         there = [Ref(*each) for each in self.subjects if each[0] == subjects.kind]
         if len(there) > 1:
-            raise CannotStage
+            raise CannotConstruct
         ref = there[0] if there else self.new_subject(subjects.kind, subjects.kind)
         holder = self.state.setdefault(at, {}).setdefault((ref.kind, ref.name), {})
         for each in subjects.filters:
             holder.setdefault(each.field, self.constant(each.value))
         return holder
 
-    def _put_size(self, draft: Draft, index: Expr, value: Put) -> None:
-        """One size of a shape, of which the others are 1."""
+    def _put_size(self, partial: PartialTensor, index: Expr, value: Value) -> None:
+        """Put one size of a shape; the others are 1."""
         if not isinstance(index, rules.Constant) or not isinstance(index.value, int):
-            raise CannotStage
+            raise CannotConstruct
         if isinstance(value, Missing) or not isinstance(value, int):
-            raise CannotStage
+            raise CannotConstruct
         place = index.value
-        sizes = list(draft.features.get("shape", ()))
+        sizes = list(partial.features.get("shape", ()))
         sizes += [1] * (max(place + 1, -place) - len(sizes))
         sizes[place] = value
-        draft.features["shape"] = tuple(sizes)
+        partial.features["shape"] = tuple(sizes)
 
-    def put_rank(self, tensor: Expr, count: int, at: At) -> None:
-        """How many dimensions a tensor has."""
-        draft = self.tensor(tensor, at)
-        sizes = list(draft.features.get("shape", ()))
+    def put_rank(self, tensor: Expr, count: int, at: Position) -> None:
+        """Put the number of dimensions of a tensor."""
+        partial = self.tensor(tensor, at)
+        sizes = list(partial.features.get("shape", ()))
         if len(sizes) > count:
-            raise CannotStage
-        draft.features["shape"] = tuple(sizes + [1] * (count - len(sizes)))
+            raise CannotConstruct
+        partial.features["shape"] = tuple(sizes + [1] * (count - len(sizes)))
 
-    def _element(self, base: Expr, key: object, at: At) -> Put:
+    def _element(self, base: Expr, key: object, at: Position) -> Value:
         """A tensor in a list of a subject or call."""
         if not isinstance(base, rules.Field) or key not in (0, -1):
-            raise CannotStage
+            raise CannotConstruct
         holder = self._holder(base.base, at)
-        items = holder.setdefault(base.name, (Draft(),))
+        items = holder.setdefault(base.name, (PartialTensor(),))
         if not isinstance(items, tuple) or not items:
-            raise CannotStage
+            raise CannotConstruct
         return items[0]
 
-    def _put_feature(self, name: str, draft: Draft, value: Put) -> None:
+    def _put_feature(self, name: str, partial: PartialTensor, value: Value) -> None:
         if name == "zeros":
             fraction = float(value).as_integer_ratio()
-            draft.features["zeros"], draft.features["numel"] = fraction
+            partial.features["zeros"], partial.features["numel"] = fraction
             return
-        draft.features[name] = value
+        partial.features[name] = value
 
-    def _put_element(self, base: Expr, key: object, value: Put, at: At) -> None:
+    def _put_element(self, base: Expr, key: object, value: Value, at: Position) -> None:
         if not isinstance(base, rules.Field):
-            raise CannotStage
+            raise CannotConstruct
         holder = self._holder(base.base, at)
         if isinstance(key, str):
             held = holder.setdefault(base.name, {})
             if not isinstance(held, dict):
-                raise CannotStage
+                raise CannotConstruct
             if value is not Missing.ABSENT:
                 held[key] = value
             return
         if key not in (0, -1) or value is Missing.ABSENT:
-            raise CannotStage
+            raise CannotConstruct
         holder[base.name] = (value,)
 
 
@@ -330,9 +330,9 @@ def _name(expr: Expr) -> str:
     return "call"
 
 
-def finished(value: Put) -> Any:
-    """A value with its drafts made tensors."""
-    if isinstance(value, Draft):
+def finished(value: Value) -> Any:
+    """A value with each PartialTensor replaced by its tensor."""
+    if isinstance(value, PartialTensor):
         return value.tensor()
     if isinstance(value, tuple):
         return tuple(map(finished, value))
@@ -341,6 +341,6 @@ def finished(value: Put) -> Any:
     return value
 
 
-def settled(fields: Mapping[str, Put]) -> dict[str, Any]:
+def settled(fields: Mapping[str, Value]) -> dict[str, Any]:
     """Fields as a trace holds them."""
     return {name: finished(value) for name, value in fields.items()}

@@ -1,6 +1,6 @@
-"""From a situation to a stage: every read put where it is read, folds by what they fold.
+"""From a situation of z3 to a synthetic job: a value for every read, and operands for every fold.
 
-What cannot be put is named, so that it can be taken as given instead.
+A read that cannot be put is returned, so that a placeholder can stand for it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 from tspec.builtin.folds import FOLDS
 from tspec.builtin.functions import FUNCTIONS
-from tspec.diff.witness.stage import At, CannotStage, Draft, Put, Stage
-from tspec.diff.witness.standing_in import name_of
+from tspec.diff.witness.job import CannotConstruct, PartialTensor, Position, SyntheticJob, Value
+from tspec.diff.witness.placeholders import placeholder
 from tspec.logic.situations import Known, Read, Side, Situation
 from tspec.logic.sorts import known_number
 from tspec.logic.values import Something, Thing
@@ -23,21 +23,21 @@ from tspec.resolve.program.types import CallOf, Entity, Enum, Type, plain
 from tspec.trace.model import Missing, Ref
 
 
-class Casting:
-    """Puts a situation on a stage."""
+class Construction:
+    """Fills a synthetic job with the values of a situation."""
 
     def __init__(
-        self, stage: Stage, situation: Situation, counts: Mapping[Side | None, int]
+        self, job: SyntheticJob, situation: Situation, counts: Mapping[Side | None, int]
     ) -> None:
-        """`counts`: in how many of the stage's strides each rule's next window comes."""
-        self.stage = stage
+        """`counts`: the windows of the job from one window of a side's rule to its next."""
+        self.job = job
         self.counts = counts
         self._side: Side | None = None
         self.situation = situation
-        self._done: dict[tuple[Expr, At], Any] = {}
+        self._done: dict[tuple[Expr, Position], Any] = {}
 
     def put_all(self) -> list[Read]:
-        """Put every read and claim; those that cannot be are given back."""
+        """Put every read and claim. Returns the reads that cannot be put."""
         reads = self.situation.reads
         things = {r: v for r, v in reads.items() if isinstance(v, Thing)}
         self._put_things(things)
@@ -62,38 +62,38 @@ class Casting:
             left += [] if self._try(read, value) else [read]
         # What has nothing before it comes first.
         for claim, met in sorted(self.situation.claims.items(), key=lambda each: each[1] is True):
-            for rank in range(self.stage.members):
-                self._claim(claim, met, At(rank))
+            for rank in range(self.job.members):
+                self._claim(claim, met, Position(rank))
         return left
 
-    def stand_in(self, read: Read) -> None:
-        """Let a name of the context be what a read is taken to be."""
+    def put_placeholder(self, read: Read) -> None:
+        """Give the placeholder of a read its value."""
         value = self.situation.reads[read]
         if isinstance(value, Thing):
             return
-        at = At(read.member, 0, read.start)
-        self.stage.context.setdefault(at, {})[name_of(read.expr)] = value
+        at = Position(read.member, 0, read.start)
+        self.job.context.setdefault(at, {})[placeholder(read.expr)] = value
 
     def _try(self, read: Read, value: Known) -> bool:
-        at = At(read.member, 0, read.start)
+        at = Position(read.member, 0, read.start)
         self._side = read.side
         try:
             self._put(read.expr, value, at)
-        except CannotStage:
+        except CannotConstruct:
             return False
         return True
 
     @property
     def _step(self) -> int:
-        """How many of the stage's windows lie from one of the rule's to its next."""
+        """Windows of the job from one window of the current side's rule to its next."""
         return self.counts.get(self._side, 1)
 
     def _put_things(self, things: dict[Read, Thing]) -> None:
-        """Subjects that are fields of others: the same one where they are the same."""
+        """Put subjects into fields of others; equal things become one subject."""
         refs: dict[tuple[str, Thing], Ref] = {}
         for read, thing in things.items():
             if isinstance(read.expr, rules.Variable):
-                bound = self.stage.bound.get(read.expr.name)
+                bound = self.job.bound.get(read.expr.name)
                 if isinstance(bound, Ref):
                     refs[bound.kind, thing] = bound
         for read, thing in things.items():
@@ -102,41 +102,41 @@ class Casting:
                 continue
             key = (kind.kind, thing)
             if key not in refs:
-                refs[key] = self.stage.new_subject(kind.kind, f"{kind.kind}{thing.number}")
+                refs[key] = self.job.new_subject(kind.kind, f"{kind.kind}{thing.number}")
             try:
-                self._put(read.expr, refs[key], At(read.member, 0, read.start))
-            except CannotStage:
+                self._put(read.expr, refs[key], Position(read.member, 0, read.start))
+            except CannotConstruct:
                 continue
 
     def _put_something(self, read: Read) -> None:
-        """A tensor is there, of which features may be put; of a list its elements are."""
+        """Create a tensor whose features are put later. Elements of lists are created where they are read."""
         self._side = read.side
         inner, where = _moved(
-            read.expr, At(read.member, 0, read.start), self.stage.earlier, self._step
+            read.expr, Position(read.member, 0, read.start), self.job.earlier, self._step
         )
         if not isinstance(inner, rules.Field) or isinstance(plain(inner.base.type), types.ListOf):
             return
         try:
             if plain(inner.type) == types.TENSOR:
-                self.stage.tensor(inner, where)
+                self.job.tensor(inner, where)
             elif plain(inner.type) == types.SCALAR:
-                self.stage.put(inner, 1, where)
-        except CannotStage:
+                self.job.put(inner, 1, where)
+        except CannotConstruct:
             return
 
-    def _put(self, expr: Expr, value: Any, at: At) -> None:
-        inner, where = _moved(expr, at, self.stage.earlier, self._step)
+    def _put(self, expr: Expr, value: Any, at: Position) -> None:
+        inner, where = _moved(expr, at, self.job.earlier, self._step)
         if isinstance(inner, Fold):
             if isinstance(value, Missing):
                 self._miss(inner, value, where)
             else:
                 self._fold(inner, value, where)
             return
-        self.stage.put(inner, value, where)
+        self.job.put(inner, value, where)
         self._done[inner, where] = value
 
-    def _offer(self, expr: Expr, value: Put, at: At) -> None:
-        """Put a value where nothing stands yet; a condition by what it compares."""
+    def _offer(self, expr: Expr, value: Value, at: Position) -> None:
+        """Put a value unless one is there; of a condition, put its operands."""
         if (expr, at) in self._done:
             return
         if plain(expr.type) == types.BOOL and isinstance(value, bool):
@@ -146,26 +146,26 @@ class Casting:
 
     # --- folds ----------------------------------------------------------------------------------
 
-    def _miss(self, fold: Fold, why: Missing, at: At) -> None:
+    def _miss(self, fold: Fold, why: Missing, at: Position) -> None:
         if why is Missing.ABSENT:
-            raise CannotStage
+            raise CannotConstruct
         # What a fold lacks is one of its values: not recorded.
-        if fold.scope == "time" and self.stage.earlier == 0:
+        if fold.scope == "time" and self.job.earlier == 0:
             return
         if fold.scope != "list":
             self._put(fold.value, Missing.NOT_RECORDED, at)
 
-    def _fold(self, fold: Fold, value: Any, at: At) -> None:
+    def _fold(self, fold: Fold, value: Any, at: Position) -> None:
         if fold.scope == "group":
-            places = [replace(at, rank=rank) for rank in range(self.stage.members)]
+            places = [replace(at, rank=rank) for rank in range(self.job.members)]
             if fold.name in ("max", "min", "spread"):
                 self._extremes(fold, at, places)
                 return
         elif fold.scope == "time" and fold.over is not None:
             step = self._step
             places = [replace(at, window=at.window - n * step) for n in range(self._windows(fold))]
-            if places[-1].window < -self.stage.earlier:
-                raise CannotStage
+            if places[-1].window < -self.job.earlier:
+                raise CannotConstruct
         else:
             self._list(fold, value, at)
             return
@@ -176,8 +176,8 @@ class Casting:
         for place, item in zip(places, self._items(fold, value, len(places)), strict=True):
             self._offer(fold.value, item, place)
 
-    def _extremes(self, fold: Fold, at: At, places: Sequence[At]) -> None:
-        """The largest, the smallest and how far they lie apart, of one value over the members."""
+    def _extremes(self, fold: Fold, at: Position, places: Sequence[Position]) -> None:
+        """Put operands on the ranks for which max, min and spread have the values of the situation."""
         asked = {
             name: value
             for read, value in self.situation.reads.items()
@@ -195,17 +195,17 @@ class Casting:
 
     def _windows(self, fold: Fold) -> int:
         assert fold.over is not None
-        every = self.stage.rule.window.every
+        every = self.job.rule.window.every
         alike = every is not None and every.unit == fold.over.unit
-        return ceil(fold.over.count / (self.stage.stride * self._step if alike else 1))
+        return ceil(fold.over.count / (self.job.stride * self._step if alike else 1))
 
     def _items(self, fold: Fold, value: Any, count: int) -> Sequence[Any]:
-        """Values of which the fold is this."""
+        """Operands for which a fold has this value."""
         kind = plain(fold.value.type)
         if fold.name == "count":
             if kind == types.BOOL:
                 return [place < value for place in range(count)]
-            raise CannotStage
+            raise CannotConstruct
         if fold.name in ("any", "all"):
             return [bool(value)] * count
         if fold.name in ("same", "distinct"):
@@ -213,10 +213,10 @@ class Casting:
             return [self._sample(kind, 0 if alike else place) for place in range(count)]
         return FOLDS[fold.name].example(value, count)
 
-    def _sample(self, kind: Type, place: int) -> Put:
-        """Some value of a type: another one for another place."""
+    def _sample(self, kind: Type, place: int) -> Value:
+        """A value of a type; another place gives another value."""
         if kind == types.TENSOR:
-            return Draft({"digest": place})
+            return PartialTensor({"digest": place})
         if kind == types.BOOL:
             return place == 0
         if kind == types.INT:
@@ -229,33 +229,33 @@ class Casting:
             return kind.members[place % len(kind.members)]
         if kind == types.STRING:
             return "abc"[place % 3]
-        raise CannotStage
+        raise CannotConstruct
 
-    def _list(self, fold: Fold, value: Any, at: At) -> None:
-        """Fold a list: as many subjects, calls or elements as it takes."""
+    def _list(self, fold: Fold, value: Any, at: Position) -> None:
+        """Put as many subjects, calls or elements as a fold of a list needs."""
         source = fold.value
         if isinstance(source, rules.Subjects) and fold.name == "count" and not source.filters:
-            there = sum(kind == source.kind for kind, _ in self.stage.subjects)
+            there = sum(kind == source.kind for kind, _ in self.job.subjects)
             if value < there or value > 40:
-                raise CannotStage
+                raise CannotConstruct
             for _ in range(value - there):
-                self.stage.new_subject(source.kind, source.kind)
+                self.job.new_subject(source.kind, source.kind)
             return
         if isinstance(source, rules.Calls) and fold.name == "count":
             there = sum(
                 call.event in source.event.events
-                for call in self.stage.inner.get((at.rank, at.window), [])
+                for call in self.job.inner.get((at.rank, at.window), [])
             )
             if at.start or value < there or value > 40:
-                raise CannotStage
+                raise CannotConstruct
             for _ in range(value - there):
-                self.stage.add_call(source.event, at)
+                self.job.add_call(source.event, at)
             return
         if isinstance(source, rules.Feature) and (source.name, fold.name) == ("shape", "count"):
-            self.stage.put_rank(source.tensor, value, at)
+            self.job.put_rank(source.tensor, value, at)
             return
         if not isinstance(source, rules.Field):
-            raise CannotStage
+            raise CannotConstruct
         of = plain(source.type)
         kind = plain(of.item) if isinstance(of, types.ListOf | types.SetOf) else types.SCALAR
         if fold.name == "count":
@@ -264,14 +264,14 @@ class Casting:
             items = self._items(replace(fold, value=replace(source, type=kind)), value, 2)
         self._elements(source, items, at)
 
-    def _elements(self, source: rules.Field, items: Sequence[Any], at: At) -> None:
+    def _elements(self, source: rules.Field, items: Sequence[Any], at: Position) -> None:
         base = source.base
         if isinstance(base, rules.Subjects) and not base.filters:
-            there = [Ref(*each) for each in self.stage.subjects if each[0] == base.kind]
+            there = [Ref(*each) for each in self.job.subjects if each[0] == base.kind]
             while len(there) < len(items):
-                there.append(self.stage.new_subject(base.kind, base.kind))
+                there.append(self.job.new_subject(base.kind, base.kind))
             holders = [
-                self.stage.state.setdefault(at, {}).setdefault((ref.kind, ref.name), {})
+                self.job.state.setdefault(at, {}).setdefault((ref.kind, ref.name), {})
                 for ref in there
             ]
             for holder, item in zip(holders, items, strict=False):
@@ -279,18 +279,18 @@ class Casting:
             return
         if isinstance(base, rules.Calls):
             for item in items:
-                self.stage.add_call(base.event, at)
-                self.stage.inner[at.rank, at.window][-1].fields[source.name] = item
+                self.job.add_call(base.event, at)
+                self.job.inner[at.rank, at.window][-1].fields[source.name] = item
             return
         if isinstance(plain(base.type), Entity | CallOf):
-            self.stage.put(source, tuple(items), at)
+            self.job.put(source, tuple(items), at)
             return
-        raise CannotStage
+        raise CannotConstruct
 
     # --- conditions and claims ------------------------------------------------------------------
 
-    def _condition(self, expr: Expr, truth: bool, at: At) -> None:
-        """Let a condition be true or false there, by the plainest way."""
+    def _condition(self, expr: Expr, truth: bool, at: Position) -> None:
+        """Make a condition true or false at a position, by its first operands that do."""
         match expr:
             case rules.Not(value=inner):
                 self._condition(inner, not truth, at)
@@ -307,9 +307,9 @@ class Casting:
             case rules.Ambient() | rules.Field() | rules.Feature():
                 self._put(expr, truth, at)
             case _:
-                raise CannotStage
+                raise CannotConstruct
 
-    def _compare(self, op: str, left: Expr, right: Expr, truth: bool, at: At) -> None:
+    def _compare(self, op: str, left: Expr, right: Expr, truth: bool, at: Position) -> None:
         bound = known_number(right)
         numbers = (types.INT, types.FLOAT)
         if bound is None and plain(left.type) in numbers and plain(right.type) in numbers:
@@ -320,7 +320,7 @@ class Casting:
             if isinstance(right, rules.Constant) and op == "==" and truth:
                 self._offer(left, right.value, at)
                 return
-            raise CannotStage
+            raise CannotConstruct
         above, below, equal = bound + 1, bound - 1, bound
         chosen = {
             "<": (below, above), "<=": (below, above), ">": (above, below), ">=": (above, below),
@@ -329,18 +329,18 @@ class Casting:
         number = float(chosen) if plain(left.type) == types.FLOAT else int(chosen)
         self._offer(left, number, at)
 
-    def _claim(self, claim: Claim, met: bool | None, at: At) -> None:
+    def _claim(self, claim: Claim, met: bool | None, at: Position) -> None:
         match claim:
             case rules.Contains(event=event) if met:
-                self.stage.add_call(event, at)
+                self.job.add_call(event, at)
             case rules.Ordered(events=events, edge=edge) if met is not None:
                 ordered = events if edge == "before" else tuple(reversed(events))
                 for event in ordered if met else ordered[-1:]:
-                    self.stage.add_call(event, at)
+                    self.job.add_call(event, at)
             case rules.OnlyDuring(subject=subject, change=True) if met is not None:
                 for start in (True, False):
-                    draft = Draft({"digest": int(not (met or start))})
-                    self.stage.put(subject, draft, replace(at, start=start))
+                    partial = PartialTensor({"digest": int(not (met or start))})
+                    self.job.put(subject, partial, replace(at, start=start))
             case _:
                 return
 
@@ -351,7 +351,7 @@ def _length(expr: Expr) -> int:
 
 
 def _for_the_rest(name: str, value: Any, there: Sequence[Any], count: int) -> Any:
-    """The mean that the other values need, where some are there already."""
+    """The mean that the remaining operands need where some are put already."""
     if name != "mean" or not 0 < len(there) < count:
         return value
     if not all(isinstance(each, int | float) for each in there):
@@ -360,11 +360,11 @@ def _for_the_rest(name: str, value: Any, there: Sequence[Any], count: int) -> An
 
 
 def _bare(expr: Expr) -> Expr:
-    return _moved(expr, At(), 1, 1)[0]
+    return _moved(expr, Position(), 1, 1)[0]
 
 
-def _moved(expr: Expr, at: At, earlier: int, step: int) -> tuple[Expr, At]:
-    """What is read, and where, under `old`, `previous` and `first`."""
+def _moved(expr: Expr, at: Position, earlier: int, step: int) -> tuple[Expr, Position]:
+    """The expression under `old`, `previous` and `first`, and the position at which it is read."""
     while True:
         match expr:
             case rules.Old(value=inner):

@@ -1,6 +1,6 @@
-"""A rule in which some reads are taken as given: names of the context stand in for them.
+"""A rule in which placeholders, names of the context, replace some of the reads.
 
-For what no recording holds (`norm(change(x))`), or what is worked out from more than is compared.
+They replace what no recording holds (`norm(change(x))`), and what no small job could be given.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from tspec.resolve.program.text import text
 from tspec.resolve.program.walk import rebuild_claim, transform
 
 
-def name_of(expr: Expr) -> str:
-    """The name in the context that stands in for an expression."""
+def placeholder(expr: Expr) -> str:
+    """The name in the context that replaces an expression."""
     return f"given {text(expr)}"
 
 
-def standing_in(rule: Rule, taken: Sequence[Read]) -> Rule:
-    """The rule with these reads as names of the context."""
+def with_placeholders(rule: Rule, taken: Sequence[Read]) -> Rule:
+    """The rule with placeholders for these reads."""
     new = {
-        read.expr: rules.Ambient(read.expr.type, read.expr.span, name_of(read.expr))
+        read.expr: rules.Ambient(read.expr.type, read.expr.span, placeholder(read.expr))
         for read in taken
     }
 

@@ -26,7 +26,7 @@ class WrongCall(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Sides:
     """Both sides, loaded. `left_out`: files that are wrong on both sides alike, and not compared."""
 
     old: Side
@@ -41,7 +41,7 @@ def is_drivers_call(arguments: Sequence[str]) -> bool:
     )
 
 
-def from_driver(arguments: Sequence[str]) -> Asked:
+def from_driver(arguments: Sequence[str]) -> Sides:
     """The two files that git lays out. Raises Unreadable."""
     path, old, new = arguments[0], Path(arguments[1]), Path(arguments[4])
     later = arguments[7] if len(arguments) == 9 else path
@@ -49,10 +49,10 @@ def from_driver(arguments: Sequence[str]) -> Asked:
     for name, file, shown in (("old", old, f"a/{path}"), ("new", new, f"b/{later}")):
         paths = [] if str(file) == "/dev/null" else [file]
         sides.append(load_side(name, paths, project=Path.cwd(), shown={str(file): shown}))
-    return Asked(sides[0], sides[1])
+    return Sides(sides[0], sides[1])
 
 
-def asked(arguments: Sequence[str]) -> Asked:
+def sides_of(arguments: Sequence[str]) -> Sides:
     """Two paths, each perhaps of a revision; two revisions; a revision against what lies in the folder.
 
     Raises WrongCall, NoRevision and Unreadable.
@@ -63,7 +63,7 @@ def asked(arguments: Sequence[str]) -> Asked:
         return _range(first, rest)
     if len(arguments) == 2 and not _is_revision(first) and not _is_revision(rest[0]):
         with ExitStack() as stack:
-            return Asked(_side_of(first, stack), _side_of(rest[0], stack))
+            return Sides(_side_of(first, stack), _side_of(rest[0], stack))
     if not _is_revision(first):
         if len(arguments) < 2:
             raise WrongCall(f"`{first}` is no revision, and there is nothing to compare it with")
@@ -98,7 +98,7 @@ def _is_revision(word: str) -> bool:
     return commit_of(word) is not None
 
 
-def _range(word: str, paths: Sequence[str]) -> Asked:
+def _range(word: str, paths: Sequence[str]) -> Sides:
     """`A..B`, or `A...B`: what B did since it parted from A. Either may be left out: HEAD."""
     dots = "..." if "..." in word else ".."
     old, _, new = word.partition(dots)
@@ -111,7 +111,7 @@ def _range(word: str, paths: Sequence[str]) -> Asked:
     return _of_revisions(old, new, paths)
 
 
-def _of_revisions(old: str, new: str | None, paths: Sequence[str]) -> Asked:
+def _of_revisions(old: str, new: str | None, paths: Sequence[str]) -> Sides:
     """Each side with the files and modules of its revision; `new` None is what lies in the folder."""
     top = repository()
     with ExitStack() as stack:
@@ -133,7 +133,7 @@ def _within(top: Path, path: Path) -> Path:
         raise WrongCall(f"`{path}` lies outside of the repository") from None
 
 
-def _loaded(places: Sequence[tuple[Path, str, str]], wanted: Sequence[Path]) -> Asked:
+def _loaded(places: Sequence[tuple[Path, str, str]], wanted: Sequence[Path]) -> Sides:
     """Both sides, without files that are wrong on both sides and the same."""
     files = [_files(folder, wanted) for folder, _, _ in places]
     if not files[0] and not files[1]:
@@ -145,7 +145,7 @@ def _loaded(places: Sequence[tuple[Path, str, str]], wanted: Sequence[Path]) -> 
                 _side(place, [f for f in found if f not in left_out])
                 for place, found in zip(places, files, strict=True)
             )
-            return Asked(old, new, tuple(sorted(map(str, left_out))))
+            return Sides(old, new, tuple(sorted(map(str, left_out))))
         except Unreadable as problem:
             alike = set(_wrong_alike(problem, places)) - left_out
             if not alike:

@@ -1,4 +1,4 @@
-"""A stage as a trace: the records that ranks would write if things stood so."""
+"""The trace of a synthetic job: the records that its ranks would write."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tspec.diff.witness.stage import At, Draft, InnerCall, Put, Stage, Subject, settled
+from tspec.diff.witness.job import (
+    InnerCall,
+    PartialTensor,
+    Position,
+    Subject,
+    SyntheticJob,
+    Value,
+    settled,
+)
 from tspec.resolve.program import rules
 from tspec.resolve.program.rules import Rule
 from tspec.resolve.program.types import PASSING
@@ -27,23 +35,23 @@ from tspec.trace.model import (
 OF_CONTEXT = frozenset({"step", "epoch", "microbatch", "phase", "rank"})
 
 
-def trace_of(stage: Stage, returns: Sequence[bool], instant: bool) -> Trace:
-    """The job of a stage.
+def trace_of(job: SyntheticJob, returns: Sequence[bool], instant: bool) -> Trace:
+    """The trace of a job.
 
-    `returns`: whether the last window has an end, for each member. `instant`: it is read before its call.
+    `returns`: for each rank whether its last window has an end. `instant`: the rules read before the call.
     """
-    streams = tuple(_Rank(stage, rank, instant).stream(ends) for rank, ends in enumerate(returns))
-    only = stage.context.get(At(0, 0, False), {}).get("rank")
-    if stage.members == 1 and isinstance(only, int) and 0 < only < 64:
+    streams = tuple(_Rank(job, rank, instant).stream(ends) for rank, ends in enumerate(returns))
+    only = job.context.get(Position(0, 0, False), {}).get("rank")
+    if job.members == 1 and isinstance(only, int) and 0 < only < 64:
         return Trace((replace(streams[0], rank=only),), only + 1)
-    return Trace(streams, stage.members)
+    return Trace(streams, job.members)
 
 
 @dataclass(slots=True)
 class _Rank:
     """Writes one rank's records."""
 
-    stage: Stage
+    job: SyntheticJob
     rank: int
     instant: bool
     seq: int = 0
@@ -52,21 +60,21 @@ class _Rank:
     records: list[Record] = field(default_factory=list)
 
     def stream(self, returns: bool) -> Stream:
-        """Everything there is first, then window after window."""
-        stage = self.stage
+        """All subjects, then one window after the other."""
+        job = self.job
         self.seq = 1
-        first = At(self.rank, -stage.earlier)
+        first = Position(self.rank, -job.earlier)
         self.context = self._context(replace(first, start=True))
         self._groups()
         self._sample("context", "", {})
-        for kind, name in stage.subjects:
+        for kind, name in job.subjects:
             if kind not in PASSING:
                 self._sample(kind, name, {})
-        if stage.rule.window.span == "run":
+        if job.rule.window.span == "run":
             self._state(replace(first, start=True))
         epoch = None
-        for window in range(-stage.earlier, 1):
-            at = At(self.rank, window)
+        for window in range(-job.earlier, 1):
+            at = Position(self.rank, window)
             self.context = self._context(replace(at, start=True))
             turned, epoch = epoch != self.context.epoch, self.context.epoch
             self._open(at, turned)
@@ -77,16 +85,16 @@ class _Rank:
         return Stream(self.rank, tuple(self.records))
 
     def _groups(self) -> None:
-        everyone = tuple(range(self.stage.members))
-        for clause in self.stage.rule.across:
+        everyone = tuple(range(self.job.members))
+        for clause in self.job.rule.across:
             if isinstance(clause, rules.Axis):
                 self._sample("group", clause.name, {"ranks": everyone})
 
-    def _open(self, at: At, new_epoch: bool) -> None:
-        """The spans that open, the rule's own with what stands at its start."""
+    def _open(self, at: Position, new_epoch: bool) -> None:
+        """Boundaries of the spans that open, and the state at the start of the rule's own."""
         step, epoch = self.context.step, self.context.epoch
         spans = [("step", step), ("epoch", epoch), ("microbatch", self.context.microbatch)]
-        own = self.stage.rule.window.span
+        own = self.job.rule.window.span
         if own == "epoch":  # It closes where the next opens, and reads what was last written.
             spans = [spans[1], spans[0], spans[2]]
         for span, index in spans:
@@ -96,9 +104,9 @@ class _Rank:
             if span == own:
                 self._state(replace(at, start=True))
 
-    def _window(self, at: At, returns: bool) -> None:
-        """One window: the calls in it, and what stands at its end; of a call, also at its start."""
-        kind = self.stage.rule.window.kind
+    def _window(self, at: Position, returns: bool) -> None:
+        """One window: its calls, and the state at its end; of a call also the state at its start."""
+        kind = self.job.rule.window.kind
         start, end = replace(at, start=True), at
         if kind == "each":
             self._inner(at)
@@ -119,8 +127,8 @@ class _Rank:
         if returns:
             self._end(number, at)
 
-    def _turn(self, at: At) -> None:
-        """What stands at the end of the window, in its context."""
+    def _turn(self, at: Position) -> None:
+        """The state and the context at the end of the window."""
         self.seq += 1
         self.context = self._context(at)
         self._state(at)
@@ -128,45 +136,45 @@ class _Rank:
     def _sample(self, kind: str, subject: str, fields: Mapping[str, Any]) -> None:
         self.records.append(Sample(self.seq, self.context, kind, subject, dict(fields)))
 
-    # --- what stands ----------------------------------------------------------------------------
+    # --- state ----------------------------------------------------------------------------------
 
-    def _state(self, at: At) -> None:
+    def _state(self, at: Position) -> None:
         context = {k: v for k, v in self._of_context(at).items() if k not in OF_CONTEXT}
         self._sample("context", "", context)
-        for subject in self.stage.subjects:
+        for subject in self.job.subjects:
             self._subject(subject, at)
 
-    def _subject(self, subject: Subject, at: At) -> None:
+    def _subject(self, subject: Subject, at: Position) -> None:
         kind, name = subject
         fields = settled(self._fields(subject, at))
         if kind not in PASSING:
             self._sample(kind, name, fields)
-        elif at.start == (self.stage.rule.window.kind == "each"):
+        elif at.start == (self.job.rule.window.kind == "each"):
             own = name if at.window == 0 else f"{name}{at.window}"
             self._sample(kind, own, fields)
 
-    def _fields(self, subject: Subject, at: At) -> Mapping[str, Put]:
-        """What was put there; of earlier windows, what was not is as in the last one."""
-        own = self.stage.state.get(at, {}).get(subject, {})
+    def _fields(self, subject: Subject, at: Position) -> Mapping[str, Value]:
+        """The fields at a position. An earlier window has those of the last where it has none of its own."""
+        own = self.job.state.get(at, {}).get(subject, {})
         if at.window == 0:
             return own
-        last = self.stage.state.get(replace(at, window=0), {}).get(subject, {})
+        last = self.job.state.get(replace(at, window=0), {}).get(subject, {})
         return _over(last, own)
 
-    def _of_context(self, at: At) -> Mapping[str, Any]:
-        last = self.stage.context.get(replace(at, window=0), {})
-        return {**last, **self.stage.context.get(at, {})}
+    def _of_context(self, at: Position) -> Mapping[str, Any]:
+        last = self.job.context.get(replace(at, window=0), {})
+        return {**last, **self.job.context.get(at, {})}
 
-    def _context(self, at: At) -> Context:
-        """Step, epoch, microbatch and phase there; windows before are a stride earlier each."""
-        put = self.stage.context.get(at, {})
+    def _context(self, at: Position) -> Context:
+        """Step, epoch, microbatch and phase at a position; each earlier window is one stride before."""
+        put = self.job.context.get(at, {})
         last = {
-            **self.stage.context.get(replace(at, window=0, start=not at.start), {}),
-            **self.stage.context.get(replace(at, window=0), {}),
+            **self.job.context.get(replace(at, window=0, start=not at.start), {}),
+            **self.job.context.get(replace(at, window=0), {}),
         }
-        every = self.stage.rule.window.every
-        unit = self.stage.rule.window.span or (every.unit if every is not None else "step")
-        stride = self.stage.stride
+        every = self.job.rule.window.every
+        unit = self.job.rule.window.span or (every.unit if every is not None else "step")
+        stride = self.job.stride
 
         def number(name: str, default: int) -> int:
             if isinstance(put.get(name), int):
@@ -176,28 +184,28 @@ class _Rank:
             return max(0, whole + at.window * (stride if name == unit else 1)) if moves else whole
 
         phase: Phase = "eval" if put.get("phase", last.get("phase")) == "eval" else "train"
-        first = (self.stage.earlier + 1) * (stride if unit == "step" else 1)
-        epoch = self.stage.earlier * stride if unit == "epoch" else 0
+        first = (self.job.earlier + 1) * (stride if unit == "step" else 1)
+        epoch = self.job.earlier * stride if unit == "epoch" else 0
         return Context(
             number("step", first), number("epoch", epoch), number("microbatch", 0), phase
         )
 
     # --- calls ----------------------------------------------------------------------------------
 
-    def _begin(self, at: At) -> int:
-        event = self.stage.rule.window.event
+    def _begin(self, at: Position) -> int:
+        event = self.job.rule.window.event
         assert event is not None
         return self._call(event.events[0], self._call_fields(at), None)
 
-    def _call_fields(self, at: At) -> dict[str, Put]:
-        last = self.stage.call.get((at.rank, 0), {})
-        fields = _over(last, self.stage.call.get((at.rank, at.window), {}))
-        for clause in self.stage.rule.across:
+    def _call_fields(self, at: Position) -> dict[str, Value]:
+        last = self.job.call.get((at.rank, 0), {})
+        fields = _over(last, self.job.call.get((at.rank, at.window), {}))
+        for clause in self.job.rule.across:
             if isinstance(clause, rules.GroupField) and isinstance(clause.value, rules.Field):
-                fields.setdefault(clause.value.name, tuple(range(self.stage.members)))
+                fields.setdefault(clause.value.name, tuple(range(self.job.members)))
         return fields
 
-    def _call(self, event: str, fields: Mapping[str, Put], parent: int | None) -> int:
+    def _call(self, event: str, fields: Mapping[str, Value], parent: int | None) -> int:
         self.seq += 1
         self.calls += 1
         late = self._results(event)
@@ -207,47 +215,47 @@ class _Rank:
         )
         return self.calls
 
-    def _end(self, number: int, at: At) -> None:
-        event = self.stage.rule.window.event
+    def _end(self, number: int, at: Position) -> None:
+        event = self.job.rule.window.event
         assert event is not None
         self._return(number, event.events[0], self._call_fields(at))
 
-    def _return(self, number: int, event: str, fields: Mapping[str, Put]) -> None:
+    def _return(self, number: int, event: str, fields: Mapping[str, Value]) -> None:
         self.seq += 1
         late = self._results(event)
         found = {name: value for name, value in settled(fields).items() if name in late}
         self.records.append(End(self.seq, self.context, number, found))
 
-    def _inner(self, at: At, parent: int | None = None) -> None:
-        last = self.stage.inner.get((at.rank, 0), [])
-        calls: list[InnerCall] = self.stage.inner.get((at.rank, at.window), last)
+    def _inner(self, at: Position, parent: int | None = None) -> None:
+        last = self.job.inner.get((at.rank, 0), [])
+        calls: list[InnerCall] = self.job.inner.get((at.rank, at.window), last)
         for call in calls:
             number = self._call(call.event, call.fields, parent)
             self._return(number, call.event, call.fields)
 
     def _results(self, event: str) -> frozenset[str]:
-        """The fields that need what the call returned."""
-        declared = self.stage.vocabulary.event(event)
+        """The fields that are computed from what the call returns."""
+        declared = self.job.vocabulary.event(event)
         fields = declared.fields if declared is not None else ()
         return frozenset(each.name for each in fields if each.reads_result)
 
     def _callable(self, event: str) -> str:
-        declared = self.stage.vocabulary.event(event)
+        declared = self.job.vocabulary.event(event)
         return declared.callables[0] if declared is not None and declared.callables else event
 
 
-def _over(last: Mapping[str, Put], own: Mapping[str, Put]) -> dict[str, Put]:
-    """What was put, over what stands in the last window; features of tensors one by one."""
+def _over(last: Mapping[str, Value], own: Mapping[str, Value]) -> dict[str, Value]:
+    """Fields of the last window, overridden by a window's own; features of tensors one by one."""
     found = dict(last)
     for name, value in own.items():
         below = found.get(name)
-        if isinstance(value, Draft) and isinstance(below, Draft):
+        if isinstance(value, PartialTensor) and isinstance(below, PartialTensor):
             value = _merged(below, value)
         if isinstance(value, tuple) and isinstance(below, tuple) and len(value) == len(below):
             pairs = zip(below, value, strict=True)
             value = tuple(
                 _merged(one, other)
-                if isinstance(one, Draft) and isinstance(other, Draft)
+                if isinstance(one, PartialTensor) and isinstance(other, PartialTensor)
                 else other
                 for one, other in pairs
             )
@@ -255,15 +263,15 @@ def _over(last: Mapping[str, Put], own: Mapping[str, Put]) -> dict[str, Put]:
     return found
 
 
-def _merged(below: Draft, above: Draft) -> Draft:
-    return Draft({**below.features, **above.features})
+def _merged(below: PartialTensor, above: PartialTensor) -> PartialTensor:
+    return PartialTensor({**below.features, **above.features})
 
 
 MOST_WINDOWS = 130
 
 
 def earlier_windows(rules_: tuple[Rule, ...]) -> int:
-    """How many windows before the last one the rules look back to; at most MOST_WINDOWS."""
+    """The number of earlier windows that the rules read; at most MOST_WINDOWS."""
     conditions = [
         condition
         for rule in rules_

@@ -1,4 +1,4 @@
-"""Rounder numbers for a situation: those that a person would have chosen."""
+"""Simpler values for a situation: round numbers, and the constants of the rules."""
 
 from __future__ import annotations
 
