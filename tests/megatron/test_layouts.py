@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.megatron.jobs import TRAIN, done
 from tests.megatron.layouts import Layout
 
-ROOT = Path(__file__).resolve().parents[2]
-TRAIN = "tests/megatron/train.py"
-PATIENCE = 200
-"""Seconds; the machine may be busy."""
 FLOAT32 = 2e-5
 BFLOAT16 = 3e-2
 """Relative differences to one device in float32 after ten steps of Adam: ten times what was seen."""
@@ -27,17 +21,8 @@ Losses = list[dict[str, float]]
 
 def trained(report: Path, layout: str, *options: str, launcher: tuple[str, ...] = ()) -> Losses:
     """Run the job of a layout to its end; the loss and gradient norm of each step."""
-    outside = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
-    done = subprocess.run(
-        [sys.executable, *launcher, TRAIN, layout, "--report", str(report), *options],
-        cwd=ROOT,
-        env=outside | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    ended = done(*launcher, TRAIN, layout, "--report", str(report), *options)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
     found: Losses = json.loads(report.read_text())
     return found
 

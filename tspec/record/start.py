@@ -21,6 +21,7 @@ from tspec.runtime.live import Job, WatchSpec
 from tspec.runtime.live.follow import Ending, children_start
 from tspec.runtime.live.script import run_script
 from tspec.runtime.live.watch import as_json, from_json
+from tspec.targets.adapters import ADAPTERS
 
 
 def record_script(to: Destination, command: Sequence[str], spec: WatchSpec) -> int:
@@ -29,7 +30,7 @@ def record_script(to: Destination, command: Sequence[str], spec: WatchSpec) -> i
     Raises OSError if there is no such script; TraceError if the folder holds a recording already.
     """
     recorder = recorder_of(to, spec, " ".join(command))
-    job = Job(spec, [recorder])
+    job = Job(spec, [recorder], adapters=ADAPTERS)
     with _followed(to, spec, " ".join(command)):
         ending = Ending(job, recorder.close)
         ending.arm()
@@ -49,7 +50,7 @@ def recording(to: Destination, spec: WatchSpec) -> Iterator[Job]:
     recorder = recorder_of(to, spec, " ".join(sys.argv))
     with _followed(to, spec, " ".join(sys.argv)):
         try:
-            with Job(spec, [recorder]) as job:
+            with Job(spec, [recorder], adapters=ADAPTERS) as job:
                 yield job
         finally:
             recorder.close()
@@ -60,7 +61,7 @@ def join(argument: str) -> None:
     given = json.loads(Path(argument).read_text(encoding="utf-8"))
     spec = from_json(given["watch"])
     recorder = recorder_of(Destination.of_json(given["to"]), spec, given["command"])
-    job = Job(spec, [recorder])
+    job = Job(spec, [recorder], adapters=ADAPTERS)
     job.__enter__()
     Ending(job, recorder.close).arm()
 

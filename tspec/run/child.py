@@ -84,11 +84,12 @@ def checker_of(given: Given) -> tuple[Checker, WatchSpec]:
 def followed(given: Given) -> tuple[Job, Callable[[], None]]:
     """A job that is checked, and recorded where that is wanted; and what closes its sinks."""
     from tspec.runtime.live import Job
+    from tspec.targets.adapters import ADAPTERS
 
     checker, watch = checker_of(given)
     recorded = given.recorded
     if recorded is None:
-        return Job(watch, [checker]), lambda: _closed(checker)
+        return Job(watch, [checker], adapters=ADAPTERS), lambda: _closed(checker)
     from tspec.record.joined import joined
     from tspec.record.start import recorder_of
 
@@ -99,7 +100,7 @@ def followed(given: Given) -> tuple[Job, Callable[[], None]]:
         recorder.close()
         _closed(checker)
 
-    return Job(watch, [recorder, checker]), close
+    return Job(watch, [recorder, checker], adapters=ADAPTERS), close
 
 
 def _closed(checker: Checker) -> None:

@@ -123,6 +123,16 @@ def test_a_plain_loop_is_seen_and_nested() -> None:
     assert begins == sorted(set(begins))
 
 
+@pytest.mark.parametrize("name", ["update", "clear", "backward pass"])
+def test_an_event_may_have_the_name_of_a_mechanism(name: str) -> None:
+    seen, model, loader = Seen(), network(), data()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    callables = (*STEP.callables, *CLEAR.callables, *BACKWARD.callables)
+    with Job(WatchSpec((EventSpec(name, callables),)), [seen]):
+        train(model, optimizer, loader)
+    assert len(seen.of(name)) == 6
+
+
 def test_everything_comes_back() -> None:
     code = {
         f: f.__code__ for f in (nn.Module.__call__, functional.dropout, torch.optim.Adam.zero_grad)

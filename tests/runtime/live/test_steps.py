@@ -13,10 +13,13 @@ from tspec.runtime.live.steps import (
     Fetch,
     Forward,
     Joined,
+    Microbatch,
     Place,
     Resumed,
     Said,
+    Scheduled,
     Shadowed,
+    Stepped,
     Update,
     advance,
     openings,
@@ -263,3 +266,41 @@ def test_nothing_opens_without_reason(span: str) -> None:
     again = advance(place, CLEAR)
     assert span not in dict(openings(place, again))
     assert dataclasses.replace(again, cleared=place.cleared) == place
+
+
+def scheduled(*inner: Activity) -> list[tuple[int, int]]:
+    """Step and micro-batch after each activity."""
+    place, seen = Place(), []
+    for activity in inner:
+        place = advance(place, activity)
+        seen.append((place.step, place.microbatch))
+    return seen
+
+
+def test_a_framework_tells_its_steps() -> None:
+    """An optimizer within an optimizer, no visible loader, an evaluation between: none of it opens a step."""
+    turn = (Scheduled(), Clear(frozenset({0})), Scheduled(), TRAIN, *PASSES)
+    updates = (*update(0), *update(1), Stepped())
+    seen = steps_of(run(*turn, *updates, EVAL, *turn, Stepped(), *turn, *updates))
+    assert seen == {
+        1: "SCSFBUUSF",
+        2: "SCSFBS",
+        3: "SCSFBUUS",
+    }
+
+
+def test_a_framework_tells_which_microbatch_goes_forward_and_which_backward() -> None:
+    numbers = (1, 2, 1, 3, 2, 3)
+    passes = (each for n in numbers for each in (Microbatch(n), TRAIN))
+    found = scheduled(Scheduled(), *passes, Stepped())
+    assert [m for _, m in found[1:-1:2]] == list(numbers)
+    assert {step for step, _ in found} == {1}
+
+
+def test_a_step_that_is_open_becomes_the_frameworks() -> None:
+    assert scheduled(CLEAR, Scheduled(), Stepped(), Scheduled()) == [(1, 1)] * 3 + [(2, 1)]
+    assert scheduled(CLEAR, *update(), Scheduled())[-1] == (2, 1)
+
+
+def test_what_the_script_says_of_steps_stands() -> None:
+    assert scheduled(Said(7), Scheduled(), Stepped(), Scheduled())[-1] == (7, 1)

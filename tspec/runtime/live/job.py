@@ -15,6 +15,7 @@ from torch import nn
 
 from tspec.runtime.edges import Call, Context, Sink, SkipCall
 from tspec.runtime.live import steps
+from tspec.runtime.live.adapter import Adapter
 from tspec.runtime.live.fields import FieldReader
 from tspec.runtime.live.functions import Functions
 from tspec.runtime.live.locations import Locations
@@ -43,11 +44,16 @@ class Job(LiveSource):
     """
 
     def __init__(
-        self, spec: WatchSpec, sinks: Sequence[Sink], locations: Locations | None = None
+        self,
+        spec: WatchSpec,
+        sinks: Sequence[Sink],
+        locations: Locations | None = None,
+        adapters: Sequence[Adapter] = (),
     ) -> None:
         super().__init__(spec)
         self._locations = locations or Locations(Path.cwd())
         self.sinks = tuple(sinks)
+        self.adapters = tuple(adapters)
         self.active = False
         self.place = steps.Place()
         self.functions = Functions(self)
@@ -64,6 +70,8 @@ class Job(LiveSource):
         try:
             PROCESS.enter(self)
             with PROCESS.indexed():
+                for adapter in self.adapters:
+                    adapter.install(self)
                 install(self)
         except BaseException:
             self.close()

@@ -75,6 +75,23 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A framework's own loop works on a step: the first such work after an update opens it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Microbatch:
+    """A framework's schedule turns to a micro-batch, forward or backward; the first is 1."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """A framework's own optimizer is done with the step, whether it changed parameters or left it out."""
+
+
+@dataclass(frozen=True, slots=True)
 class Calibrating:
     """Statistics are taken in training mode without a graph, as of batch norms: nothing is evaluated."""
 
@@ -107,6 +124,9 @@ Activity = (
     | Alive
     | Built
     | Said
+    | Scheduled
+    | Microbatch
+    | Stepped
     | Resumed
     | Calibrating
     | Joined
@@ -147,6 +167,10 @@ class Place:
     backward_in_microbatch: bool = False
     backward_since_update: bool = False
     said: bool = False
+    scheduled: bool = False
+    """A framework tells of steps and micro-batches: nothing else opens any."""
+    over: bool = False
+    """The framework is done with the step."""
     joined: bool = False
     """The step is over, and none has opened since: the rank has joined."""
     by_loader: bool = False
@@ -203,6 +227,12 @@ def advance(place: Place, activity: Activity) -> Place:
         case Said(step):
             number = place.step + 1 if step is None else step
             return _open(replace(place, said=True), number)
+        case Scheduled():
+            return _scheduled(place)
+        case Microbatch(number):
+            return replace(place, microbatch=number, scheduled=True)
+        case Stepped():
+            return replace(place, over=True)
         case Calibrating():
             return replace(place, phase="train")
         case Resumed(step):
@@ -233,13 +263,24 @@ def _open(place: Place, number: int | None = None) -> Place:
         backward_in_microbatch=False,
         backward_since_update=False,
         pending=False,
+        over=False,
     )
 
 
 def _opened(place: Place, due: bool) -> Place:
-    if (place.turn == 0 or place.joined or due) and not place.said and not place.updating:
+    told = place.said or place.scheduled
+    if (place.turn == 0 or place.joined or due) and not told and not place.updating:
         return _open(place)
     return place
+
+
+def _scheduled(place: Place) -> Place:
+    """A step that was open when the framework's loop was first seen is its own, if nothing was updated in it."""
+    if place.said:
+        return place
+    due = place.over if place.scheduled else bool(place.updated)
+    place = replace(place, phase="train", scheduled=True)
+    return _open(place) if place.turn == 0 or due else place
 
 
 def _all_updated(place: Place) -> bool:
@@ -255,7 +296,7 @@ def _by_hand(place: Place) -> bool:
 
 
 def _next_microbatch(place: Place, turn: int) -> Place:
-    if place.turn == turn and place.backward_in_microbatch:
+    if place.turn == turn and not place.scheduled and place.backward_in_microbatch:
         return replace(place, microbatch=place.microbatch + 1, backward_in_microbatch=False)
     return place
 

@@ -22,7 +22,7 @@ class Threads(threading.local):
     def __init__(self) -> None:
         self.stack: list[Call] = []
         """Open calls of events, the innermost last."""
-        self.frames: list[tuple[int, frozenset[str]]] = []
+        self.frames: list[tuple[int, frozenset[tuple[bool, str]]]] = []
         """First argument and roles of the functions that are open."""
         self.modules = 0
         """How many modules' forward passes are open."""

@@ -43,6 +43,7 @@ class Listener(Protocol):
         error: BaseException | None,
     ) -> None:
         """The call returned or raised."""
+        return None
 
 
 @dataclass(slots=True)
@@ -88,11 +89,12 @@ class Watched:
         self.roles: list[Role] = []
         self.listeners: list[tuple[Role, Listener]] = []
         self.events: list[tuple[Role, FieldReader]] = []
-        self.keys: frozenset[str] = frozenset()
+        self.keys: frozenset[tuple[bool, str]] = frozenset()
 
     def add(self, role: Role) -> None:
         """Look at the function for one more reason."""
-        if role.key in self.keys:
+        key = (role.event is not None, role.key)  # an event may have the name of a mechanism
+        if key in self.keys:
             return
         if role.event is not None:
             role.reader = FieldReader(role.event, role.path, self.parameters)
@@ -101,7 +103,7 @@ class Watched:
             self.listeners.append((role, role.listener))
         if role.reader is not None:
             self.events.append((role, role.reader))
-        self.keys |= {role.key}
+        self.keys |= {key}
 
 
 def entrance(job: Job, watched: Watched, original: Callable[..., Any]) -> Callable[..., Any]:

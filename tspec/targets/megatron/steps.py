@@ -1,0 +1,180 @@
+"""Steps and micro-batches of a Megatron job, as its schedules and optimizers tell them.
+
+A step begins where gradients are cleared or a schedule begins to train, and ends with the optimizer's `step`,
+also where that left the update out. A micro-batch has the number that the schedule gives it, in its forward pass
+and in its backward pass, which under 1F1B come apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tspec.runtime.live.steps import Microbatch, Scheduled, Stepped
+from tspec.runtime.live.watched import Listener, Role
+
+if TYPE_CHECKING:
+    from tspec.runtime.live.job import Job
+
+SCHEDULES = "megatron.core.pipeline_parallel.schedules"
+LOOPS = (
+    f"{SCHEDULES}.forward_backward_no_pipelining",
+    f"{SCHEDULES}.forward_backward_pipelining_without_interleaving",
+    f"{SCHEDULES}.forward_backward_pipelining_with_interleaving",
+)
+CLEARS = (
+    "megatron.core.optimizer.optimizer.MegatronOptimizer.zero_grad",
+    "megatron.core.distributed.distributed_data_parallel.DistributedDataParallel.zero_grad_buffer",
+)
+STEP = "megatron.core.optimizer.optimizer.MegatronOptimizer.step"
+
+
+class Clears(Listener):
+    """Gradients are cleared for the step that comes."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """They are about to be."""
+        self._job.do(Scheduled())
+
+
+class Updates(Listener):
+    """The optimizer of the whole model."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def after(
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        """It updated, or left the update out since a gradient is not finite."""
+        if error is None:
+            self._job.do(Stepped())
+
+
+class Schedule:
+    """One rank's way through the micro-batches of a step."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._training = False
+        self._passed: dict[int, int] = {}
+        """Chunk -> how many forward passes it has made in this step."""
+        self._pending: dict[int, int] = {}
+        """Output of a forward pass -> its micro-batch, until its backward pass."""
+
+    def begins(self, training: bool) -> None:
+        """A schedule begins to train or to evaluate."""
+        self._training = training
+        self._passed.clear()
+        self._pending.clear()
+        if training:
+            self._job.do(Scheduled())
+
+    def ended(self) -> None:
+        """It returned, or raised."""
+        self._training = False
+        self._pending.clear()
+
+    def forward(self, chunk: int, given: int | None) -> int | None:
+        """A forward pass begins; the number of its micro-batch, from 1. None in an evaluation."""
+        if not self._training:
+            return None
+        passed = self._passed[chunk] = self._passed.get(chunk, 0) + 1
+        number = passed if given is None else given + 1
+        self._job.do(Microbatch(number))
+        return number
+
+    def made(self, output: Any, number: int | None) -> None:
+        """A forward pass has made what its backward pass will begin from."""
+        if number is not None:
+            self._pending[id(_single(output))] = number
+
+    def backward(self, output: Any) -> None:
+        """A backward pass begins."""
+        number = self._pending.pop(id(_single(output)), None)
+        if number is not None:
+            self._job.do(Microbatch(number))
+
+
+def _single(output: Any) -> Any:
+    """Outputs are lists of one tensor, or the tensor."""
+    return output[0] if isinstance(output, list) and output else output
+
+
+class Loops(Listener):
+    """Follows the schedules."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """A schedule begins."""
+        self._schedule.begins(not kwargs.get("forward_only", False))
+
+    def after(
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        """It is over."""
+        self._schedule.ended()
+
+
+class Forwards(Listener):
+    """Follows `forward_step`."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int | None:
+        """One micro-batch goes through one chunk. Its model is the third argument."""
+        model = args[2] if len(args) > 2 else kwargs.get("model")
+        given = kwargs.get("current_microbatch")
+        return self._schedule.forward(id(model), given if isinstance(given, int) else None)
+
+    def after(
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        """It has its output: the first of what is returned."""
+        if error is None:
+            self._schedule.made(result[0] if isinstance(result, tuple) else result, token)
+
+
+class Backwards(Listener):
+    """Follows `backward_step`."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """The second argument is the output that the backward pass begins from."""
+        self._schedule.backward(args[1] if len(args) > 1 else kwargs.get("output_tensor"))
+
+
+def install(job: Job) -> None:
+    """Follow a job's schedules and optimizers."""
+    schedule = Schedule(job)
+    for path in LOOPS:
+        job.functions.watch_path(Role("schedule", Loops(schedule), path=path))
+    forward, backward = Forwards(schedule), Backwards(schedule)
+    job.functions.watch_path(Role("forward step", forward, path=f"{SCHEDULES}.forward_step"))
+    job.functions.watch_path(Role("backward step", backward, path=f"{SCHEDULES}.backward_step"))
+    for path in CLEARS:
+        job.functions.watch_path(Role("clears for a step", Clears(job), path=path))
+    job.functions.watch_path(Role("steps", Updates(job), path=STEP))
