@@ -34,7 +34,7 @@ def covered(text: str) -> Coverage:
     """What the tests of a spec cover."""
     found = program(text)
     counts = Counts()
-    count_tests([each.ran for each in run_all(found, others=False).tests], found.rules, counts)
+    count_tests([each.test_run for each in run_all(found, others=False).tests], found.rules, counts)
     return coverage(found.rules, counts)
 
 

@@ -119,5 +119,5 @@ def test_executors_agree(module: str, tmp_path: Path) -> None:
     found = run_all(loaded.program, hooks=True)
     assert found.faults == (), text
     (judged,) = found.tests
-    assert judged.ran.problem is None, text
-    assert any(judged.ran.decisions.values()), text
+    assert judged.test_run.problem is None, text
+    assert any(judged.test_run.decisions.values()), text

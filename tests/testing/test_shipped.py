@@ -25,7 +25,7 @@ def test_each_rule_of_the_essentials_is_seen_to_fire_and_to_hold() -> None:
     essentials = load([ROOT / "specs" / "essentials"]).program
     loaded = load([ROOT / "specs"], tests=True).program
     assert essentials is not None and loaded is not None
-    runs = [each.ran for each in run_all(loaded, others=False).tests]
+    runs = [each.test_run for each in run_all(loaded, others=False).tests]
     counts = Counts()
     count_tests(runs, essentials.rules, counts)
     found = coverage(essentials.rules, counts)

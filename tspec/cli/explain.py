@@ -12,7 +12,7 @@ from tspec.cli.options import spread
 from tspec.cli.project import Project
 from tspec.cli.rule_named import RuleSpecsOption, rule_named
 from tspec.cli.say import say, say_json
-from tspec.cli.why import Written
+from tspec.cli.why import OutputFormat
 
 _CODE = re.compile(r"[A-Za-z]{2}\d+")
 
@@ -30,8 +30,8 @@ def explain(
         ),
     ] = None,
     output_format: Annotated[
-        Written, typer.Option("--output-format", help="How a rule is explained.")
-    ] = Written.TEXT,
+        OutputFormat, typer.Option("--output-format", help="How a rule is explained.")
+    ] = OutputFormat.TEXT,
 ) -> None:  # fmt: skip
     """Explain a diagnostic by its code, or a rule: in words, its costs, its hooks, its code."""
     if _CODE.fullmatch(name):
@@ -42,7 +42,7 @@ def explain(
 
     rule, program = rule_named(name, specs, project.project, "CODE|RULE")
     found, version = of_rule(rule, program, trace), program.versions.get(rule.module, "")
-    if output_format is Written.JSON:
+    if output_format is OutputFormat.JSON:
         say_json(as_plain(found, version))
     else:
         say(as_text(found, version))

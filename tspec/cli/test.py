@@ -146,7 +146,7 @@ def measured(program: Program, suite: Suite, covering: Covering) -> Coverage:
     from tspec.testing.show_coverage import as_lcov, as_plain
 
     counts = Counts()
-    count_tests([judged.ran for judged in suite.tests], program.rules, counts)
+    count_tests([judged.test_run for judged in suite.tests], program.rules, counts)
     for folder in covering.trace or ():
         count_recording(folder, program.rules, counts)
     seen = coverage(program.rules, counts)

@@ -20,7 +20,7 @@ def results_of(suite: Suite) -> Results:
 
 
 def _failures(judged: Judged) -> list[Result]:
-    title = judged.ran.test.title
+    title = judged.test_run.test.title
     found = []
     for place, failure in enumerate(judged.failures):
         result = from_diagnostic(failure, {"test": title})
@@ -30,7 +30,7 @@ def _failures(judged: Judged) -> list[Result]:
 
 
 def _case(judged: Judged) -> Case:
-    test = judged.ran.test
+    test = judged.test_run.test
     line = test.source.position(test.span.start).line
     failures = judged.failures
     return Case(

@@ -15,7 +15,7 @@ from tspec.cli.rule_named import RuleSpecsOption, rule_named
 from tspec.cli.say import say, say_json
 
 
-class Written(StrEnum):
+class OutputFormat(StrEnum):
     """How an answer is written."""
 
     TEXT = "text"
@@ -28,7 +28,7 @@ TraceOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Selection:
     """Which instances are asked for."""
 
     step: Annotated[
@@ -41,15 +41,15 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class OutputOptions:
     """How the answer is written."""
 
     show: Annotated[
         int, typer.Option("--show", metavar="N", min=1, help="How many of each to show.")
     ] = 3
     output_format: Annotated[
-        Written, typer.Option("--output-format", help="How the answer is written.")
-    ] = Written.TEXT
+        OutputFormat, typer.Option("--output-format", help="How the answer is written.")
+    ] = OutputFormat.TEXT
 
 
 @spread
@@ -57,8 +57,8 @@ def why(
     rule: Annotated[str, typer.Argument(metavar="RULE", help="Such as loss_does_not_spike.")],
     trace: TraceOption,
     project: Project,
-    place: Place,
-    shape: Shape,
+    selection: Selection,
+    options: OutputOptions,
     specs: RuleSpecsOption = None,
 ) -> None:
     """Say why a rule fired in a recording, and why it did not: what came nearest, and what stopped it."""
@@ -67,8 +67,10 @@ def why(
     from tspec.why.show import as_plain, as_text
 
     found, _ = rule_named(rule, specs, project.project)
-    answer = ask(found, trace, Where(place.step, place.rank, place.subject), shape.show)
-    if shape.output_format is Written.JSON:
+    answer = ask(
+        found, trace, Where(selection.step, selection.rank, selection.subject), options.show
+    )
+    if options.output_format is OutputFormat.JSON:
         say_json(as_plain(answer))
     else:
-        say(as_text(answer, shape.show))
+        say(as_text(answer, options.show))

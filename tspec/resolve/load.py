@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tspec.config.settings import RuleSetting
 from tspec.diagnostics import Diagnostic, Related
+from tspec.resolve.expressions.environment import Environment, Refused
 from tspec.resolve.expressions.lets import refused_lets
 from tspec.resolve.expressions.lower import lower
-from tspec.resolve.expressions.place import Place, Refused
 from tspec.resolve.findings import Findings
 from tspec.resolve.invariants.invariant import lower_invariant
 from tspec.resolve.modules.files import Reader, Unit, users_last
@@ -148,11 +148,11 @@ def _rules(scope: Scope, findings: Findings) -> list[rules.Rule]:
 
 def _check_lets(scope: Scope, findings: Findings) -> None:
     """A wrong `let` is an error where it stands, used or not."""
-    place = Place(scope, findings, lower, "let", {}, across=True)
+    env = Environment(scope, findings, lower, "let", {}, across=True)
     for node in scope.unit.file.declarations:
         if isinstance(node, nodes.Let) and (scope.unit.key, node.name.text) not in scope.refused:
             try:
-                place.lower(node.value)
+                env.lower(node.value)
             except Refused:
                 continue
 

@@ -1,7 +1,8 @@
-"""What users of rules say about them: which are off, and what the others do instead of their `else`.
+"""Settings of rules: which are off, and which take another action than their `else`.
 
-Said in a spec (`use a.b with rule: off`), in the project's configuration and on the command line, of
-which the later ones count more. Of two specs, the one that uses the other counts.
+Specs (`use a.b with rule: off`), the project's configuration and the command line have settings. The
+command line overrides the configuration, which overrides specs. Of two specs, the one that uses the
+other counts.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tspec.syntax import nodes
 
 
 class Modules(Protocol):
-    """Where rules are looked for that no loaded file has."""
+    """Finds the rules of modules that are not loaded."""
 
     def rules_of(self, module: str) -> tuple[str, ...] | None:
         """The names of a module's rules, or None if there is no such module."""
@@ -33,8 +34,8 @@ class Modules(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One setting of one rule. `unit` is the file that says it, None where it is no spec."""
+class AppliedSetting:
+    """A setting that applies to one rule. `unit` is its file; None if it is not in a spec."""
 
     rule: str
     action: RuleAction
@@ -48,7 +49,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Rules as they are to be executed, and those that are off."""
+    """Rules as they are executed, and rules that are off."""
 
     kept: tuple[rules.Rule, ...]
     off: tuple[rules.Rule, ...] = ()
@@ -61,10 +62,10 @@ def settle(
     modules: Modules,
     findings: Findings,
 ) -> Settled:
-    """Rules after all that is said about them; what is wrong with a setting is reported."""
-    by_spec: dict[str, list[Said]] = {}
-    for said in _in_specs(units, findings):
-        by_spec.setdefault(said.rule, []).append(said)
+    """Apply all settings. Errors in settings are reported."""
+    by_spec: dict[str, list[AppliedSetting]] = {}
+    for applied in _in_specs(units, findings):
+        by_spec.setdefault(applied.rule, []).append(applied)
     known = {_qualified(unit, node) for unit in units for node in _invariants(unit)}
     known |= {f"{unit.name}.{name}" for unit in units for name in unit.broken}
     for setting in settings:
@@ -86,7 +87,7 @@ def settle(
 # --- what is said --------------------------------------------------------------------------------
 
 
-def _in_specs(units: Sequence[Unit], findings: Findings) -> Iterator[Said]:
+def _in_specs(units: Sequence[Unit], findings: Findings) -> Iterator[AppliedSetting]:
     by_name = {unit.name: unit for unit in units if unit.name}
     for unit in units:
         for use in unit.file.uses:
@@ -103,7 +104,7 @@ def _one(
     setting: nodes.RuleSetting,
     brought: Mapping[str, bool],
     findings: Findings,
-) -> Iterator[Said]:
+) -> Iterator[AppliedSetting]:
     text = setting.rule.text
     matches = sorted(name for name in brought if name == text or name.endswith(f".{text}"))
     place = (unit.source, setting.rule.span)
@@ -116,7 +117,7 @@ def _one(
         action: RuleAction = setting.action.text  # type: ignore[assignment]  # the grammar's words
         line = unit.source.position(setting.span.start).line
         where = f"{unit.source.path}:{line}"
-        yield Said(matches[0], action, unit.source, setting.rule.span, where, unit)
+        yield AppliedSetting(matches[0], action, unit.source, setting.rule.span, where, unit)
     elif not any(name.rpartition(".")[2] == text.rpartition(".")[2] for name in unit.broken):
         short = {name.rpartition(".")[2]: name for name in brought}
         hint = did_you_mean(text, [*short, *brought])
@@ -151,7 +152,9 @@ def _qualified(unit: Unit, node: nodes.Invariant) -> str:
     return f"{unit.name}.{node.name.text}" if unit.name else node.name.text
 
 
-def _of_project(rule: str, settings: Sequence[RuleSetting], *, said_of_it: bool) -> list[Said]:
+def _of_project(
+    rule: str, settings: Sequence[RuleSetting], *, said_of_it: bool
+) -> list[AppliedSetting]:
     """The most exact setting of the configuration, then that of the command line.
 
     `said_of_it`: a spec says something of this very rule, which a star of the configuration is not
@@ -167,7 +170,7 @@ def _of_project(rule: str, settings: Sequence[RuleSetting], *, said_of_it: bool)
             best = max(mine, key=lambda s: (not s.rule.endswith("*"), len(s.rule)))
             alone = not (of_command_line or best.rule.endswith("*"))
             place = best.source, best.span
-            chain.append(Said(rule, best.action, *place, best.where, alone=alone))
+            chain.append(AppliedSetting(rule, best.action, *place, best.where, alone=alone))
     return chain
 
 
@@ -211,14 +214,16 @@ def _reach(units: Sequence[Unit]) -> dict[str, set[str]]:
     return reach
 
 
-def _winner(said: list[Said], uses: Mapping[str, set[str]], findings: Findings) -> list[Said]:
+def _winner(
+    applied: list[AppliedSetting], uses: Mapping[str, set[str]], findings: Findings
+) -> list[AppliedSetting]:
     """The setting that counts of those in specs, as a list of one or none."""
 
-    def above(one: Said, other: Said) -> bool:
+    def above(one: AppliedSetting, other: AppliedSetting) -> bool:
         assert one.unit is not None and other.unit is not None
         return other.unit.key in uses[one.unit.key]
 
-    top = [one for one in said if not any(above(other, one) for other in said)]
+    top = [one for one in applied if not any(above(other, one) for other in applied)]
     for one in top[1:]:
         first = (Related(top[0].span, "the other one", top[0].source),)
         place = (one.source, one.span)
@@ -234,38 +239,40 @@ def _winner(said: list[Said], uses: Mapping[str, set[str]], findings: Findings) 
 
 
 def _decided(
-    rule: rules.Rule, chain: list[Said], findings: Findings
-) -> tuple[rules.Rule, Said | None]:
+    rule: rules.Rule, chain: list[AppliedSetting], findings: Findings
+) -> tuple[rules.Rule, AppliedSetting | None]:
     """The rule after one setting after the other, and the last of them."""
-    last: Said | None = None
-    for said in chain:
-        if said.action == "off":
-            last = said
+    last: AppliedSetting | None = None
+    for applied in chain:
+        if applied.action == "off":
+            last = applied
             continue
-        _check_change(rule, said, last, findings)
+        _check_change(rule, applied, last, findings)
         if not rule.draft:
-            wrong = impossible(said.action, rule.window)
+            wrong = impossible(applied.action, rule.window)
             if wrong is not None:
-                findings.add("TS0155", wrong[0], (said.source, said.span), hint=wrong[1])
+                findings.add("TS0155", wrong[0], (applied.source, applied.span), hint=wrong[1])
                 continue
-            responses = (rules.Response(said.action),)
+            responses = (rules.Response(applied.action),)
             if responses != rule.responses:
-                rule = replace(rule, responses=responses, set_by=said.where)
-        last = said
+                rule = replace(rule, responses=responses, set_by=applied.where)
+        last = applied
     return rule, last
 
 
-def _check_change(rule: rules.Rule, said: Said, last: Said | None, findings: Findings) -> None:
+def _check_change(
+    rule: rules.Rule, applied: AppliedSetting, last: AppliedSetting | None, findings: Findings
+) -> None:
     """A setting without effect is told, but not one of the command line or of many rules."""
-    if not said.alone:
+    if not applied.alone:
         return
-    place = (said.source, said.span)
-    if rule.draft and said.action != "warn":
+    place = (applied.source, applied.span)
+    if rule.draft and applied.action != "warn":
         message = f"`{rule.name}` is a draft, which only warns"
         hint = "accept it first: delete the word `draft`"
         findings.add("TS0197", message, place, hint=hint, severity="warning")
     elif (last is None or last.action != "off") and rule.responses == (
-        rules.Response(said.action),  # type: ignore[arg-type]  # `off` was handled before
+        rules.Response(applied.action),  # type: ignore[arg-type]  # `off` was handled before
     ):
-        message = f"this changes nothing: `{rule.name}` does `{said.action}` anyway"
+        message = f"this changes nothing: `{rule.name}` does `{applied.action}` anyway"
         findings.add("TS0197", message, place, severity="warning")

@@ -11,7 +11,7 @@ from tspec.syntax import nodes
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Slot:
     """One place in a block: what stands there, and how people call it."""
 
     kinds: tuple[type[nodes.Node], ...]
@@ -20,39 +20,39 @@ class Place:
     needed: bool = False
 
 
-ORDERS: dict[str, tuple[Place, ...]] = {
+ORDERS: dict[str, tuple[Slot, ...]] = {
     "invariant": (
-        Place((nodes.For,), "for", several=True),
-        Place((nodes.Across,), "across"),
-        Place((nodes.Instant, nodes.During, nodes.Each), "before, after, during or each"),
-        Place((nodes.When,), "when"),
-        Place((nodes.Expect,), "expect", needed=True),
-        Place((nodes.Else,), "else"),
-        Place((nodes.Inferred,), "inferred"),
+        Slot((nodes.For,), "for", several=True),
+        Slot((nodes.Across,), "across"),
+        Slot((nodes.Instant, nodes.During, nodes.Each), "before, after, during or each"),
+        Slot((nodes.When,), "when"),
+        Slot((nodes.Expect,), "expect", needed=True),
+        Slot((nodes.Else,), "else"),
+        Slot((nodes.Inferred,), "inferred"),
     ),
     "equivalence": (
-        Place((nodes.UsesLayout,), "layout"),
-        Place((nodes.Reference,), "reference"),
-        Place((nodes.Candidate,), "candidate"),
-        Place((nodes.Sweep,), "sweep", several=True),
-        Place((nodes.Require,), "require", several=True),
-        Place((nodes.EqualWhen,), "equal when"),
-        Place((nodes.Cover,), "cover"),
-        Place((nodes.Run,), "run", needed=True),
-        Place((nodes.Compare,), "compare", needed=True),
-        Place((nodes.Within,), "within", needed=True),
-        Place((nodes.Localize,), "localize by rewriting inputs"),
+        Slot((nodes.UsesLayout,), "layout"),
+        Slot((nodes.Reference,), "reference"),
+        Slot((nodes.Candidate,), "candidate"),
+        Slot((nodes.Sweep,), "sweep", several=True),
+        Slot((nodes.Require,), "require", several=True),
+        Slot((nodes.EqualWhen,), "equal when"),
+        Slot((nodes.Cover,), "cover"),
+        Slot((nodes.Run,), "run", needed=True),
+        Slot((nodes.Compare,), "compare", needed=True),
+        Slot((nodes.Within,), "within", needed=True),
+        Slot((nodes.Localize,), "localize by rewriting inputs"),
     ),
     "replay": (
-        Place((nodes.Fix,), "fix"),
-        Place((nodes.Save,), "save"),
-        Place((nodes.Run,), "run", needed=True),
-        Place((nodes.Resume,), "resume"),
-        Place((nodes.ExpectAll,), "expect", needed=True),
+        Slot((nodes.Fix,), "fix"),
+        Slot((nodes.Save,), "save"),
+        Slot((nodes.Run,), "run", needed=True),
+        Slot((nodes.Resume,), "resume"),
+        Slot((nodes.ExpectAll,), "expect", needed=True),
     ),
     "test": (
-        Place((nodes.Trace, nodes.Events), "trace or events", needed=True),
-        Place((nodes.Violates, nodes.Passes), "violates or passes", several=True, needed=True),
+        Slot((nodes.Trace, nodes.Events), "trace or events", needed=True),
+        Slot((nodes.Violates, nodes.Passes), "violates or passes", several=True, needed=True),
     ),
 }
 """The clauses of each kind of block, in order."""
@@ -100,7 +100,7 @@ def check(
 
 
 def _twice(
-    block: str, place: Place, clause: nodes.Node, first: nodes.Node, source: Source
+    block: str, place: Slot, clause: nodes.Node, first: nodes.Node, source: Source
 ) -> Diagnostic:
     hint = "join the conditions with `and`" if place.name == "when" else None
     return Diagnostic(
@@ -114,7 +114,7 @@ def _twice(
 
 
 def _out_of_order(
-    block: str, place: Place, clause: nodes.Node, above: tuple[Place, nodes.Node], source: Source
+    block: str, place: Slot, clause: nodes.Node, above: tuple[Slot, nodes.Node], source: Source
 ) -> Diagnostic:
     higher, other = above
     return Diagnostic(

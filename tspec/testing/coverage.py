@@ -18,7 +18,7 @@ from tspec.resolve.program import rules, types
 from tspec.resolve.program.rules import Expr, Holds, Rule
 from tspec.resolve.program.text import text
 from tspec.source import Source, Span
-from tspec.testing.run import Ran
+from tspec.testing.run import TestRun
 from tspec.why.conditions import leaves, span_of
 
 Clause = Literal["when", "expect"]
@@ -154,11 +154,11 @@ def _true(span: Span) -> Expr:
 # --- counting -----------------------------------------------------------------------------------
 
 
-def count_tests(runs: Iterable[Ran], wanted: Sequence[Rule], counts: Counts) -> None:
+def count_tests(runs: Iterable[TestRun], wanted: Sequence[Rule], counts: Counts) -> None:
     """Count what tests decided, by the reference interpreter."""
     named = {rule.qualified: conditions(rule) for rule in wanted}
-    for ran in runs:
-        for name, decided in ran.decisions.items():
+    for test_run in runs:
+        for name, decided in test_run.decisions.items():
             for grouped, each in decided if name in named else ():
                 counts.add(name, each.verdict)
                 for condition in named[name]:

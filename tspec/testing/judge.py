@@ -9,36 +9,36 @@ from tspec.check.interpret.frames import Grouped
 from tspec.check.verdicts import Decided
 from tspec.diagnostics import Diagnostic
 from tspec.resolve.program.rules import Outcome, Rule
-from tspec.testing.run import Ran
+from tspec.testing.run import TestRun
 from tspec.why.look import Look, look
 
 SHOWN = 3
 """Instances that one message lists."""
 
 
-def judge(ran: Ran, known: Mapping[str, Rule]) -> tuple[Diagnostic, ...]:
+def judge(test_run: TestRun, known: Mapping[str, Rule]) -> tuple[Diagnostic, ...]:
     """What is wrong with a test's outcomes; nothing if it passes."""
-    if ran.problem is not None:
-        return (ran.problem,)
+    if test_run.problem is not None:
+        return (test_run.problem,)
     found: list[Diagnostic] = []
-    for outcome in ran.test.outcomes:
+    for outcome in test_run.test.outcomes:
         if outcome.rule is None:
             continue
         rule = known[outcome.rule]
         if outcome.violated:
-            found += _missed(ran, rule, outcome)
+            found += _missed(test_run, rule, outcome)
         else:
-            found += _unknown(ran, rule, outcome)
-    return (*found, *_unlisted(ran, known))
+            found += _unknown(test_run, rule, outcome)
+    return (*found, *_unlisted(test_run, known))
 
 
-def fails(ran: Ran, rule: Rule) -> bool:
+def fails(test_run: TestRun, rule: Rule) -> bool:
     """Whether a test fails because of one of its rules, as quickly as it can be said."""
-    found = [each for _, each in ran.decisions[rule.qualified]]
+    found = [each for _, each in test_run.decisions[rule.qualified]]
     violated = [each for each in found if each.verdict == "violated"]
     held = [each for each in found if each.verdict == "holds"]
     listed = []
-    for outcome in ran.test.outcomes:
+    for outcome in test_run.test.outcomes:
         if outcome.rule != rule.qualified:
             continue
         if not outcome.violated:
@@ -65,9 +65,9 @@ def _steps_missed(
 # --- violations that were listed and did not come -----------------------------------------------
 
 
-def _missed(ran: Ran, rule: Rule, outcome: Outcome) -> Iterator[Diagnostic]:
+def _missed(test_run: TestRun, rule: Rule, outcome: Outcome) -> Iterator[Diagnostic]:
     """Steps in which a rule was to be violated and is not."""
-    found = [each for _, each in ran.decisions[rule.qualified]]
+    found = [each for _, each in test_run.decisions[rule.qualified]]
     violated = [each for each in found if each.verdict == "violated"]
     held = _steps_missed(violated, [e for e in found if e.verdict == "holds"], outcome)
     if held is None:
@@ -75,7 +75,11 @@ def _missed(ran: Ran, rule: Rule, outcome: Outcome) -> Iterator[Diagnostic]:
     steps = f" at step {_listed(sorted(held))}" if held else _place(outcome)
     message = f"`{rule.name}` is not violated{steps}"
     yield Diagnostic(
-        "TS0601", message, outcome.span, ran.test.source, hint=_nearest(ran, rule, outcome, held)
+        "TS0601",
+        message,
+        outcome.span,
+        test_run.test.source,
+        hint=_nearest(test_run, rule, outcome, held),
     )
 
 
@@ -94,9 +98,9 @@ def _place(outcome: Outcome) -> str:
     return steps + rank + (f' for "{outcome.subject}"' if outcome.subject else "")
 
 
-def _nearest(ran: Ran, rule: Rule, outcome: Outcome, held: set[int]) -> str:
+def _nearest(test_run: TestRun, rule: Rule, outcome: Outcome, held: set[int]) -> str:
     """What came of it instead, at this place or where it comes nearest."""
-    found = ran.decisions[rule.qualified]
+    found = test_run.decisions[rule.qualified]
     if not found:
         return f"it has no instance: {_without(rule)}"
     there = [pair for pair in found if _at_place(pair[1], outcome)]
@@ -119,8 +123,8 @@ def _without(rule: Rule) -> str:
 # --- rules that pass because nobody knew --------------------------------------------------------
 
 
-def _unknown(ran: Ran, rule: Rule, outcome: Outcome) -> Iterator[Diagnostic]:
-    found = ran.decisions[rule.qualified]
+def _unknown(test_run: TestRun, rule: Rule, outcome: Outcome) -> Iterator[Diagnostic]:
+    found = test_run.decisions[rule.qualified]
     if any(each.verdict != "unknown" for _, each in found):
         return
     if not found:
@@ -130,16 +134,16 @@ def _unknown(ran: Ran, rule: Rule, outcome: Outcome) -> Iterator[Diagnostic]:
         message = f"`{rule.name}` passes only because nothing of it is known"
         grouped, each = found[-1]
         hint = f"{where(each)} {look(rule, grouped, each).said()}"
-    yield Diagnostic("TS0602", message, outcome.span, ran.test.source, hint=hint)
+    yield Diagnostic("TS0602", message, outcome.span, test_run.test.source, hint=hint)
 
 
 # --- violations that were not listed ------------------------------------------------------------
 
 
-def _unlisted(ran: Ran, known: Mapping[str, Rule]) -> Iterator[Diagnostic]:
-    for name, found in ran.decisions.items():
+def _unlisted(test_run: TestRun, known: Mapping[str, Rule]) -> Iterator[Diagnostic]:
+    for name, found in test_run.decisions.items():
         rule = known[name]
-        listed = [each for each in ran.test.outcomes if each.rule == name and each.violated]
+        listed = [each for each in test_run.test.outcomes if each.rule == name and each.violated]
         more = [
             pair
             for pair in found
@@ -147,10 +151,12 @@ def _unlisted(ran: Ran, known: Mapping[str, Rule]) -> Iterator[Diagnostic]:
             and not any(_at_place(pair[1], outcome) for outcome in listed)
         ]
         if more:
-            yield _unexpected(ran, rule, more)
+            yield _unexpected(test_run, rule, more)
 
 
-def _unexpected(ran: Ran, rule: Rule, pairs: Sequence[tuple[Grouped, Decided]]) -> Diagnostic:
+def _unexpected(
+    test_run: TestRun, rule: Rule, pairs: Sequence[tuple[Grouped, Decided]]
+) -> Diagnostic:
     grouped, first = pairs[0]
     values = values_read(rule, grouped)
     read = f": {', '.join(f'{text} = {value}' for text, value in values.items())}" if values else ""
@@ -158,11 +164,11 @@ def _unexpected(ran: Ran, rule: Rule, pairs: Sequence[tuple[Grouped, Decided]]) 
     reason = f" ({first.reason})" if first.reason else ""
     message = f"`{rule.name}` is violated {where(first)}{others}, and the test does not list it"
     span = next(
-        (each.span for each in ran.test.outcomes if each.rule == rule.qualified),
-        ran.test.span,
+        (each.span for each in test_run.test.outcomes if each.rule == rule.qualified),
+        test_run.test.span,
     )
     return Diagnostic(
-        "TS0600", message, span, ran.test.source, hint=f"{where(first)}{reason}{read}"
+        "TS0600", message, span, test_run.test.source, hint=f"{where(first)}{reason}{read}"
     )
 
 

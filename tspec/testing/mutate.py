@@ -13,7 +13,7 @@ from tspec.check.interpret import decide_again, decide_rule
 from tspec.resolve.program.rules import Program, Rule
 from tspec.testing.judge import fails
 from tspec.testing.mutants import Mutant, mutants
-from tspec.testing.run import Ran, rules_of, run
+from tspec.testing.run import TestRun, rules_of, run
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,14 @@ class Mutation:
 def mutate(program: Program, wanted: Sequence[Rule]) -> Mutation:
     """Change each of the wanted rules, and let the program's tests judge. Tests that fail do not count."""
     known = rules_of(program)
-    ran = [run(test, program, known) for test in program.tests]
-    sound = [each for each in ran if each.problem is None]
+    test_run = [run(test, program, known) for test in program.tests]
+    sound = [each for each in test_run if each.problem is None]
     return Mutation(tuple(_mutated(rule, sound, known) for rule in wanted))
 
 
-def _mutated(rule: Rule, ran: Sequence[Ran], known: Mapping[str, Rule]) -> Mutated:
+def _mutated(rule: Rule, test_run: Sequence[TestRun], known: Mapping[str, Rule]) -> Mutated:
     name = rule.qualified
-    tests = [each for each in ran if name in each.decisions and not fails(each, rule)]
+    tests = [each for each in test_run if name in each.decisions and not fails(each, rule)]
     found = list(_distinct(rule))
     left = [each for each in found if not any(_noticed(each, test) for test in tests)]
     survivors = [each for each in left if not tests or not _says_the_same(each)]
@@ -76,7 +76,7 @@ def _distinct(rule: Rule) -> Iterator[Mutant]:
             yield each
 
 
-def _noticed(mutant: Mutant, test: Ran) -> bool:
+def _noticed(mutant: Mutant, test: TestRun) -> bool:
     """Whether a test fails with the changed rule in place of the rule."""
     assert test.job is not None
     name = mutant.original.qualified

@@ -15,7 +15,14 @@ from tspec.builtin.features import OF_ELEMENTS
 from tspec.resolve.names.vocabulary import bare_event
 from tspec.resolve.program import scripts, types
 from tspec.resolve.program.rules import EventDeclaration, FieldDeclaration, Vocabulary
-from tspec.resolve.program.scripts import Called, Named, Said, Script, Statement, TensorSaid
+from tspec.resolve.program.scripts import (
+    CallStatement,
+    Named,
+    Script,
+    ScriptValue,
+    Statement,
+    TensorValue,
+)
 from tspec.resolve.program.types import Entity, Optional
 from tspec.source import Span
 from tspec.testing.tensors import digest_of, tensor
@@ -131,7 +138,7 @@ class _Rank:
                     self.set_context(name, self.value(value, span))
                 case scripts.Set():
                     self.set(each)
-                case Called():
+                case CallStatement():
                     self.call(each)
 
     def set_context(self, name: str, value: Any) -> None:
@@ -174,10 +181,10 @@ class _Rank:
             before = self.state[subject].get(field)
             known = before if isinstance(before, Mapping) else {}
             found = {**known, target.key: self.value(value, span)}
-        elif isinstance(value, TensorSaid):
+        elif isinstance(value, TensorValue):
             features = {name: self.value(each, span) for name, each in value.features}
             found = self.tensor(subject, field, {**features, "object": self.object()}, value.span)
-        elif isinstance(value, scripts.Bare) and value.word == "changed":
+        elif isinstance(value, scripts.Keyword) and value.word == "changed":
             known = self.tensors.get((subject, field), {})
             kept = {name: known[name] for name in known if name != "digest"}
             found = self.tensor(subject, field, kept, value.span)
@@ -224,31 +231,31 @@ class _Rank:
         said = {name: value for name, value in features.items() if name != "object"}
         return tensor(said, fresh, features["object"])
 
-    def value(self, value: Said, span: Span) -> Any:
+    def value(self, value: ScriptValue, span: Span) -> Any:
         """A value as traces hold it."""
         match value:
             case Named():
                 self.mention(value)
                 return Ref(value.kind, value.name)
-            case scripts.Several(items=items, is_set=is_set):
+            case scripts.ListValue(items=items, is_set=is_set):
                 found = map(partial(self.value, span=span), items)
                 return frozenset(found) if is_set else tuple(found)
-            case scripts.Entries(items=entries):
+            case scripts.MapValue(items=entries):
                 return {key: self.value(each, span) for key, each in entries}
-            case TensorSaid(features=features, span=own):
+            case TensorValue(features=features, span=own):
                 said = {name: self.value(each, own) for name, each in features}
                 return tensor(said, digest_of(own.start, self.context.step), self.object())
-            case scripts.ClassSaid(paths=paths):
+            case scripts.ClassValue(paths=paths):
                 return paths
-            case scripts.Bare(word="changed", span=own):
+            case scripts.Keyword(word="changed", span=own):
                 return tensor({}, digest_of(own.start, self.context.step), self.object())
-            case scripts.Bare():
+            case scripts.Keyword():
                 return Missing.ABSENT
         return value
 
     # --- calls ----------------------------------------------------------------------------------
 
-    def call(self, call: Called) -> None:
+    def call(self, call: CallStatement) -> None:
         """A call that begins, what happens inside of it, and its return."""
         declared = self.vocabulary.event(call.event) or bare_event(call.event, self.vocabulary)
         path = next((each for each in declared.callables if not each.endswith("*")), call.event)
@@ -264,7 +271,7 @@ class _Rank:
         self.records.append(End(self.tick(), self.context, number, end))
 
     def fields(
-        self, call: Called, declared: EventDeclaration, path: str
+        self, call: CallStatement, declared: EventDeclaration, path: str
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """What is known when the call begins, and what when it returns."""
         said = dict(call.said)
@@ -278,7 +285,7 @@ class _Rank:
                 side.update(self.default(field, call, path))
         return begin, end
 
-    def default(self, field: FieldDeclaration, call: Called, path: str) -> dict[str, Any]:
+    def default(self, field: FieldDeclaration, call: CallStatement, path: str) -> dict[str, Any]:
         """A field that is not said: absent if it may be, the only subject of its kind, a new tensor."""
         if isinstance(field.type, Optional):
             return {field.name: Missing.ABSENT}
@@ -301,6 +308,7 @@ def _is_epoch(statement: Statement) -> bool:
 
 def _sets_epoch(statements: Iterable[Statement]) -> bool:
     return any(
-        _is_epoch(each) or (isinstance(each, scripts.OnRanks | Called) and _sets_epoch(each.inside))
+        _is_epoch(each)
+        or (isinstance(each, scripts.OnRanks | CallStatement) and _sets_epoch(each.inside))
         for each in statements
     )

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from tspec.check.interpret.instances import Job
 
 Decisions = Mapping[str, Sequence[tuple["Grouped", Decided]]]
-"""Of each rule, by its qualified name, all instances with their verdicts."""
+"""By the qualified name of a rule: its instances with their verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """A test and what its rules came to; `problem` says why there was nothing to decide."""
+class TestRun:
+    """A test and the verdicts of its rules. `problem`: why it has no trace to decide them on."""
+
+    __test__ = False  # pytest: this is no test class
 
     test: TestDeclaration
     trace: Trace | None
@@ -49,21 +51,21 @@ def decided_by(test: TestDeclaration, known: Mapping[str, Rule]) -> list[Rule]:
     return [known[name] for name in dict.fromkeys(names) if name in known]
 
 
-def run(test: TestDeclaration, program: Program, known: Mapping[str, Rule]) -> Ran:
+def run(test: TestDeclaration, program: Program, known: Mapping[str, Rule]) -> TestRun:
     """Play a script or read a recording, and decide the test's rules by the reference interpreter."""
     try:
         trace = trace_of(test, program)
     except CannotPlay as problem:
         found = Diagnostic("TS0603", str(problem), problem.span, test.source)
-        return Ran(test, None, None, problem=found)
+        return TestRun(test, None, None, problem=found)
     except TraceError as problem:
         hint = "a trace's path is relative to the file of the test"
         span = test.events.span if isinstance(test.events, Recording) else test.span
         found = Diagnostic("TS0603", str(problem), span, test.source, hint=hint)
-        return Ran(test, None, None, problem=found)
+        return TestRun(test, None, None, problem=found)
     job = job_of(trace)
     decisions = {rule.qualified: decide_rule(rule, job) for rule in decided_by(test, known)}
-    return Ran(test, trace, job, decisions)
+    return TestRun(test, trace, job, decisions)
 
 
 def trace_of(test: TestDeclaration, program: Program) -> Trace:

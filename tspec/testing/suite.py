@@ -8,14 +8,14 @@ from tspec.diagnostics import Diagnostic
 from tspec.resolve.program.rules import Program
 from tspec.testing.executors import disagreements
 from tspec.testing.judge import judge
-from tspec.testing.run import Ran, rules_of, run
+from tspec.testing.run import TestRun, rules_of, run
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A test that ran, and what it expected and did not find."""
 
-    ran: Ran
+    test_run: TestRun
     failures: tuple[Diagnostic, ...]
 
 
@@ -39,6 +39,6 @@ class Suite:
 def run_all(program: Program, *, hooks: bool = False, others: bool = True) -> Suite:
     """Run every test of a program. `others`: let the other executors decide too, `hooks` included."""
     known = rules_of(program)
-    ran = [run(test, program, known) for test in program.tests]
-    faults = disagreements(ran, program, known, hooks) if others else []
-    return Suite(tuple(Judged(each, judge(each, known)) for each in ran), tuple(faults))
+    test_run = [run(test, program, known) for test in program.tests]
+    faults = disagreements(test_run, program, known, hooks) if others else []
+    return Suite(tuple(Judged(each, judge(each, known)) for each in test_run), tuple(faults))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from tspec.diagnostics import did_you_mean
-from tspec.resolve.expressions.place import Place
+from tspec.resolve.expressions.environment import Environment
 from tspec.resolve.program import rules
 from tspec.syntax import nodes
 
@@ -20,7 +20,7 @@ class Arguments:
     named: Mapping[str, nodes.Expr]
 
 
-def take(node: nodes.Call, place: Place, count: int, names: tuple[str, ...] = ()) -> Arguments:
+def take(node: nodes.Call, env: Environment, count: int, names: tuple[str, ...] = ()) -> Arguments:
     """The arguments of a function that takes so many values, and these names. Raises Refused."""
     function = nodes.dotted_text(node.function) or ""
     values = []
@@ -35,29 +35,29 @@ def take(node: nodes.Call, place: Place, count: int, names: tuple[str, ...] = ()
             if hint is None:
                 allowed = ", ".join(f"`{each}:`" for each in names)
                 hint = f"it takes {allowed}" if names else "it takes none"
-            place.refuse("TS0124", f"`{function}` has no argument `{name}:`", argument.name, hint)
+            env.refuse("TS0124", f"`{function}` has no argument `{name}:`", argument.name, hint)
         if name in named:
-            place.refuse("TS0104", f"`{name}:` is given twice", argument.name)
+            env.refuse("TS0104", f"`{name}:` is given twice", argument.name)
         named[name] = argument.value
     if len(values) != count:
         takes = "1 value" if count == 1 else f"{count} values"
-        place.refuse("TS0127", f"`{function}` takes {takes}, not {len(values)}", node)
+        env.refuse("TS0127", f"`{function}` takes {takes}, not {len(values)}", node)
     return Arguments(tuple(values), named)
 
 
-def duration(node: nodes.Expr, place: Place, word: str) -> rules.Duration:
+def duration(node: nodes.Expr, env: Environment, word: str) -> rules.Duration:
     """`20 steps` as a number of a unit that the run counts. Raises Refused."""
     if not isinstance(node, nodes.Quantity):
         hint = f"write `{word} 20 steps`"
-        place.refuse(
+        env.refuse(
             "TS0138", f"`{word}` takes a number of steps, microbatches or epochs", node, hint
         )
     for unit in get_args(rules.UnitName):
         if unit == node.unit:
             if not isinstance(node.amount, int) or node.amount < 1:
-                place.refuse("TS0139", f"`{word}` takes a whole number from 1 on", node)
+                env.refuse("TS0139", f"`{word}` takes a whole number from 1 on", node)
             return rules.Duration(node.amount, unit)
     hint = "ranks count steps alike, and no two clocks agree"
-    place.refuse(
+    env.refuse(
         "TS0138", f"`{word}` takes steps, microbatches or epochs, not {node.unit}s", node, hint
     )

@@ -6,10 +6,10 @@ from difflib import SequenceMatcher
 
 from tspec.diagnostics import did_you_mean
 from tspec.resolve import torch_names
+from tspec.resolve.expressions.environment import Environment, Refused
 from tspec.resolve.expressions.fields import fields_of
 from tspec.resolve.expressions.operators import named
 from tspec.resolve.expressions.paths import Path, path_of
-from tspec.resolve.expressions.place import Place, Refused
 from tspec.resolve.findings import Findings
 from tspec.resolve.names.callables import check_callable
 from tspec.resolve.names.scope import SEPARATOR
@@ -21,20 +21,20 @@ from tspec.syntax import nodes
 _NEARLY_AN_EVENT = 0.8
 
 
-def pattern(node: nodes.Expr, place: Place) -> rules.EventPattern:
+def pattern(node: nodes.Expr, env: Environment) -> rules.EventPattern:
     """An event with its filters where an event is expected. Raises Refused."""
     if isinstance(node, nodes.Call):
         path = path_of(node.function)
         if path is not None and path.text() == "calls":
             hint = "leave `calls` out: an event stands here"
-            place.refuse("TS0122", "`calls(...)` are calls, and no event", node.function, hint)
-        events = (_event(path, node.function, place),)
+            env.refuse("TS0122", "`calls(...)` are calls, and no event", node.function, hint)
+        events = (_event(path, node.function, env),)
         kind = CallOf(events[0])
-        return rules.EventPattern(events, filters_of(node.arguments, kind, place))
-    return rules.EventPattern((_event(path_of(node), node, place),))
+        return rules.EventPattern(events, filters_of(node.arguments, kind, env))
+    return rules.EventPattern((_event(path_of(node), node, env),))
 
 
-def calls(node: nodes.Call, name: str, place: Place) -> rules.Expr:
+def calls(node: nodes.Call, name: str, env: Environment) -> rules.Expr:
     """`calls(E, F, field: value)`. Raises Refused."""
     events = []
     options = []
@@ -43,26 +43,26 @@ def calls(node: nodes.Call, name: str, place: Place) -> rules.Expr:
             options.append(argument)
         elif isinstance(argument.value, nodes.Call):
             hint = "filters stand beside the event: `calls(forward, module: m)`"
-            place.refuse("TS0122", "an event's name stands here", argument.value, hint)
+            env.refuse("TS0122", "an event's name stands here", argument.value, hint)
         else:
-            events.append(_event(path_of(argument.value), argument.value, place))
+            events.append(_event(path_of(argument.value), argument.value, env))
     if not events:
-        place.refuse("TS0127", "`calls` takes an event", node, "write `calls(forward)`")
-    window = place.window
-    if window is not None and window.kind == "during" and place.clause == "when":
+        env.refuse("TS0127", "`calls` takes an event", node, "write `calls(forward)`")
+    window = env.window
+    if window is not None and window.kind == "during" and env.clause == "when":
         hint = "move it to `expect`, before `implies`"
-        place.refuse("TS0160", "`when` is read as the call begins, before any in it", node, hint)
+        env.refuse("TS0160", "`when` is read as the call begins, before any in it", node, hint)
     kind = CallOf(SEPARATOR.join(dict.fromkeys(events)))
-    filters = filters_of(tuple(options), kind, place)
+    filters = filters_of(tuple(options), kind, env)
     found = rules.EventPattern(tuple(dict.fromkeys(events)), filters)
     return rules.Calls(ListOf(kind), node.span, found)
 
 
-def _event(path: Path | None, node: nodes.Expr, place: Place) -> str:
+def _event(path: Path | None, node: nodes.Expr, env: Environment) -> str:
     """The name of an event, or the dotted path of a callable."""
     if path is None:
-        place.refuse("TS0122", "an event's name stands here", node)
-    scope, text = place.scope, path.text()
+        env.refuse("TS0122", "an event's name stands here", node)
+    scope, text = env.scope, path.text()
     if text in scope.events:
         return text
     if path.words[0] in scope.aliases:
@@ -75,15 +75,15 @@ def _event(path: Path | None, node: nodes.Expr, place: Place) -> str:
         unheard = Findings()
         check_callable(text, (scope.source, path.span()), unheard)
         if unheard.failed:
-            place.findings.extend(unheard.all())
+            env.findings.extend(unheard.all())
             raise Refused
         return text
     nearest = scope.hint(text, list(scope.events))
     if len(path.words) == 1 or text in scope.elsewhere or _is_nearly(text, scope.events):
-        if text in place.variables or text in scope.ambient or text in scope.collections:
+        if text in env.variables or text in scope.ambient or text in scope.collections:
             nearest = f"`{text}` is a value; an event is called, such as `optimizer.step`"
-        place.refuse("TS0122", f"there is no event `{text}`", path.span(), nearest)
-    check_callable(text, (scope.source, path.span()), place.findings)
+        env.refuse("TS0122", f"there is no event `{text}`", path.span(), nearest)
+    check_callable(text, (scope.source, path.span()), env.findings)
     return text
 
 
@@ -101,7 +101,7 @@ def _is_nearly(text: str, events: object) -> bool:
 
 
 def filters_of(
-    given: tuple[nodes.Argument, ...], kind: Entity | CallOf, place: Place
+    given: tuple[nodes.Argument, ...], kind: Entity | CallOf, env: Environment
 ) -> tuple[rules.Filter, ...]:
     """`field: value` pairs on calls or subjects. Raises Refused, after all were looked at."""
     found = []
@@ -109,12 +109,12 @@ def filters_of(
     seen: set[str] = set()
     for argument in given:
         try:
-            found.append(_filter(argument, kind, place))
+            found.append(_filter(argument, kind, env))
         except Refused:
             failed = True
             continue
         if found[-1].field in seen:
-            place.report("TS0104", f"`{found[-1].field}:` is given twice", argument)
+            env.report("TS0104", f"`{found[-1].field}:` is given twice", argument)
             failed = True
         seen.add(found[-1].field)
     if failed:
@@ -122,29 +122,29 @@ def filters_of(
     return tuple(found)
 
 
-def _filter(argument: nodes.Argument, kind: Entity | CallOf, place: Place) -> rules.Filter:
-    known = fields_of(kind, place) or {}
+def _filter(argument: nodes.Argument, kind: Entity | CallOf, env: Environment) -> rules.Filter:
+    known = fields_of(kind, env) or {}
     if argument.name is None:
         hint = "write `field: value`"
-        place.refuse("TS0127", "a filter names the field that it compares", argument, hint)
+        env.refuse("TS0127", "a filter names the field that it compares", argument, hint)
     name = argument.name.text
     if name not in known:
         listed = "it has " + ", ".join(f"`{each}`" for each in list(known)[:8]) if known else None
         message = f"a {kind} has no field `{name}` to filter by"
-        place.refuse("TS0124", message, argument.name, did_you_mean(name, known) or listed)
+        env.refuse("TS0124", message, argument.name, did_you_mean(name, known) or listed)
     field = plain(known[name])
-    value = place.lower(argument.value, field)
-    of = place.there(value)
+    value = env.lower(argument.value, field)
+    of = env.there(value)
     if field == types.CLASS:
         fits = types.CLASS in (of, item_of(of))
     elif field == types.TENSOR:
         hint = "compare a feature of it in `when`"
-        place.refuse("TS0134", "a tensor is no value to compare with", argument, hint)
+        env.refuse("TS0134", "a tensor is no value to compare with", argument, hint)
     else:
         fits = comparable(field, of)
     if not fits:
         message = f"`{name}` is {named(field)}, and never equal to {named(of)}"
-        place.refuse("TS0133", message, argument.value)
+        env.refuse("TS0133", message, argument.value)
     return rules.Filter(name, value)
 
 

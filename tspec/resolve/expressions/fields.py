@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tspec.builtin.features import FUNCTIONS
 from tspec.diagnostics import did_you_mean
-from tspec.resolve.expressions.place import Place
+from tspec.resolve.expressions.environment import Environment
 from tspec.resolve.names.type_names import MEMORY_FORMAT
 from tspec.resolve.program import rules, types
 from tspec.resolve.program.types import CallOf, Entity, ListOf, MapOf, SetOf, Type, item_of, plain
@@ -25,18 +25,18 @@ TENSOR_FIELDS: dict[str, Type] = {**FEATURES, "grad": types.Optional(types.TENSO
 DEVICE_FIELDS: dict[str, Type] = {"type": types.STRING, "index": types.Optional(types.INT)}
 
 
-def field_of(base: rules.Expr, name: str, span: Span, place: Place) -> rules.Expr:
+def field_of(base: rules.Expr, name: str, span: Span, env: Environment) -> rules.Expr:
     """`base.name`. Of a collection it is the list of the fields. Raises Refused."""
-    of = place.there(base)
+    of = env.there(base)
     whole = base.span.to(span)
     item = item_of(of)
     if item is not None and of != types.SHAPE:
-        found = _one(plain(item), name, span, place)
+        found = _one(plain(item), name, span, env)
         kind = _of_many(found)
     else:
-        found = _one(of, name, span, place)
+        found = _one(of, name, span, env)
         kind = found
-    _check_instant(base, name, span, place)
+    _check_instant(base, name, span, env)
     if name in FEATURES and plain(item or of) == types.TENSOR:
         return rules.Feature(kind, whole, name, base)
     return rules.Field(kind, whole, base, name)
@@ -48,23 +48,23 @@ def _of_many(of: Type) -> Type:
     return of if isinstance(of, SetOf) else ListOf(of)
 
 
-def fields_of(of: Type, place: Place) -> dict[str, Type] | None:
+def fields_of(of: Type, env: Environment) -> dict[str, Type] | None:
     """The fields of a type by name, or None for a type that has none."""
     if isinstance(of, Entity):
-        entity = place.scope.entity(of.kind)
+        entity = env.scope.entity(of.kind)
         return {each.name: each.type for each in entity.fields} if entity else {}
     if isinstance(of, CallOf):
-        return {name: each.type for name, each in place.scope.call_fields(of.event).items()}
+        return {name: each.type for name, each in env.scope.call_fields(of.event).items()}
     if of == types.TENSOR:
         return TENSOR_FIELDS
     return DEVICE_FIELDS if of == types.DEVICE else None
 
 
-def _one(of: Type, name: str, span: Span, place: Place) -> Type:
-    known = fields_of(of, place)
+def _one(of: Type, name: str, span: Span, env: Environment) -> Type:
+    known = fields_of(of, env)
     if known is None:
         hint = f'an entry of a map is written `["{name}"]`' if isinstance(of, MapOf) else None
-        place.refuse("TS0121", f"a {of} has no fields, and so no `{name}`", span, hint)
+        env.refuse("TS0121", f"a {of} has no fields, and so no `{name}`", span, hint)
     if name in known:
         return known[name]
     hint = did_you_mean(name, known)
@@ -72,18 +72,18 @@ def _one(of: Type, name: str, span: Span, place: Place) -> Type:
         hint = f"it is a function: write `{name}(...)` around the tensor"
     if hint is None and known:
         hint = "it has " + ", ".join(f"`{each}`" for each in list(known)[:8])
-    place.refuse("TS0121", f"a {of} has no field `{name}`", span, hint)
+    env.refuse("TS0121", f"a {of} has no field `{name}`", span, hint)
 
 
-def _check_instant(base: rules.Expr, name: str, span: Span, place: Place) -> None:
+def _check_instant(base: rules.Expr, name: str, span: Span, env: Environment) -> None:
     """What a call returns is not known before it has returned."""
-    if not isinstance(base, rules.WindowCall) or place.window is None:
+    if not isinstance(base, rules.WindowCall) or env.window is None:
         return
     assert isinstance(base.type, CallOf)
-    declared = place.scope.call_fields(base.type.event).get(name)
+    declared = env.scope.call_fields(base.type.event).get(name)
     if declared is None or not declared.reads_result:
         return
-    if place.window.kind == "before":
+    if env.window.kind == "before":
         event = base.type.event
         message = f"`{name}` is known when `{event}` has returned, and it has not begun"
-        place.refuse("TS0160", message, span, f"write `after {event}`")
+        env.refuse("TS0160", message, span, f"write `after {event}`")

@@ -7,77 +7,75 @@ from typing import Literal, NoReturn
 
 from tspec.builtin.folds import FOLDS
 from tspec.resolve.expressions.arguments import Arguments, duration, take
+from tspec.resolve.expressions.environment import Environment
 from tspec.resolve.expressions.operators import digest_of, named
-from tspec.resolve.expressions.place import Place
 from tspec.resolve.expressions.tensors import RESULTS, feature, is_tensor
 from tspec.resolve.program import rules, types
 from tspec.resolve.program.types import ListOf, SetOf, Type, item_of, plain
 from tspec.syntax import nodes
 
 
-def fold(node: nodes.Call, name: str, place: Place) -> rules.Expr:
+def fold(node: nodes.Call, name: str, env: Environment) -> rules.Expr:
     """One of FOLDS; of a tensor `min`, `max`, `sum`, `mean`, `std` are features. Raises Refused."""
     options = ("over", "dim") if name == "std" else ("over",)
-    arguments = take(node, place, 1, options)
+    arguments = take(node, env, 1, options)
     if "over" in arguments.named:
-        return _over_time(node, name, arguments, place)
-    value, of = _argument(arguments, place)
+        return _over_time(node, name, arguments, env)
+    value, of = _argument(arguments, env)
     if name in RESULTS and is_tensor(of):
-        return feature(name, value, arguments, node, place)
+        return feature(name, value, arguments, node, env)
     if "dim" in arguments.named:
-        place.refuse(
-            "TS0130", f"`dim:` is a tensor's, and this is {named(of)}", arguments.values[0]
-        )
-    if _is_list(name, value, of, place):
+        env.refuse("TS0130", f"`dim:` is a tensor's, and this is {named(of)}", arguments.values[0])
+    if _is_list(name, value, of, env):
         inner = item_of(of)
         assert inner is not None
-        return _fold(node, name, value, (plain(inner), "list"), place)
-    if not place.across:
-        _refuse_single(node, name, of, arguments, place)
-    if place.folded:
+        return _fold(node, name, value, (plain(inner), "list"), env)
+    if not env.across:
+        _refuse_single(node, name, of, arguments, env)
+    if env.folded:
         message = f"`{name}` folds over the group, inside of another fold over it"
-        place.refuse("TS0152", message, node, "one value for each rank is folded once")
-    return _fold(node, name, digest_of(value), (of, "group"), place)
+        env.refuse("TS0152", message, node, "one value for each rank is folded once")
+    return _fold(node, name, digest_of(value), (of, "group"), env)
 
 
-def _argument(arguments: Arguments, place: Place) -> tuple[rules.Expr, Type]:
+def _argument(arguments: Arguments, env: Environment) -> tuple[rules.Expr, Type]:
     """What is folded, and its type. Under `across` it is read on each rank."""
-    value = place.lower(arguments.values[0])
-    of = place.there(value)
+    value = env.lower(arguments.values[0])
+    of = env.there(value)
     single = item_of(of) is None or of == types.SHAPE or isinstance(value, rules.ListDisplay)
-    if place.across and single and not place.folded:
+    if env.across and single and not env.folded:
         # Read again as a rank's own value: a fold over the group has no place in it.
-        value = replace(place, folded=True).lower(arguments.values[0])
+        value = replace(env, folded=True).lower(arguments.values[0])
     return value, of
 
 
-def _is_list(name: str, value: rules.Expr, of: Type, place: Place) -> bool:
+def _is_list(name: str, value: rules.Expr, of: Type, env: Environment) -> bool:
     """Whether it is the value's own elements that are folded, and not the values of the ranks.
 
     Under `across` a written list and a shape are one value of each rank where values are compared.
     """
     if item_of(of) is None:
         return False
-    if place.across and name in ("same", "distinct"):
+    if env.across and name in ("same", "distinct"):
         return not (of == types.SHAPE or isinstance(value, rules.ListDisplay))
     return True
 
 
-def _over_time(node: nodes.Call, name: str, arguments: Arguments, place: Place) -> rules.Expr:
-    span = duration(arguments.named["over"], place, "over:")
-    if place.clause in ("for", "across", "window"):
-        place.refuse("TS0150", "`over:` belongs in `when` or `expect`", node)
+def _over_time(node: nodes.Call, name: str, arguments: Arguments, env: Environment) -> rules.Expr:
+    span = duration(arguments.named["over"], env, "over:")
+    if env.clause in ("for", "across", "window"):
+        env.refuse("TS0150", "`over:` belongs in `when` or `expect`", node)
     if "dim" in arguments.named:
-        place.refuse("TS0124", "`dim:` and `over:` do not go together", node)
-    value = place.lower(arguments.values[0])
-    of = place.there(value)
+        env.refuse("TS0124", "`dim:` and `over:` do not go together", node)
+    value = env.lower(arguments.values[0])
+    of = env.there(value)
     if FOLDS[name].takes == "numbers" and is_tensor(of):
         hint = f"fold a feature of it: `{name}(norm(...), over: ...)`"
-        place.refuse("TS0130", f"over time `{name}` takes numbers, not {named(of)}", node, hint)
+        env.refuse("TS0130", f"over time `{name}` takes numbers, not {named(of)}", node, hint)
     if item_of(of) is not None and name not in ("same", "distinct"):
         hint = f"fold the list first: `{name}({name}(...), over: ...)`"
-        place.refuse("TS0130", f"over time `{name}` takes one value, not {named(of)}", node, hint)
-    return _fold(node, name, digest_of(value), (of, "time"), place, span)
+        env.refuse("TS0130", f"over time `{name}` takes one value, not {named(of)}", node, hint)
+    return _fold(node, name, digest_of(value), (of, "time"), env, span)
 
 
 def _fold(
@@ -85,21 +83,21 @@ def _fold(
     name: str,
     value: rules.Expr,
     what: tuple[Type, Literal["list", "group", "time"]],
-    place: Place,
+    env: Environment,
     over: rules.Duration | None = None,
 ) -> rules.Fold:
     of, scope = what
-    _check_item(node, name, of, place)
+    _check_item(node, name, of, env)
     return rules.Fold(_result(name, of), node.span, name, value, scope, over)
 
 
-def _check_item(node: nodes.Call, name: str, of: Type, place: Place) -> None:
+def _check_item(node: nodes.Call, name: str, of: Type, env: Environment) -> None:
     inside = node.arguments[0].value
     if FOLDS[name].takes == "numbers" and of not in (types.INT, types.FLOAT, types.SCALAR):
-        place.refuse("TS0130", f"`{name}` takes numbers, not {named(of)}", inside)
+        env.refuse("TS0130", f"`{name}` takes numbers, not {named(of)}", inside)
     if FOLDS[name].takes == "conditions" and of not in (types.BOOL, types.SCALAR):
         hint = "to count what there is, write `count(...) > 0`"
-        place.refuse("TS0130", f"`{name}` takes conditions, not {named(of)}", inside, hint)
+        env.refuse("TS0130", f"`{name}` takes conditions, not {named(of)}", inside, hint)
 
 
 def _result(name: str, of: Type) -> Type:
@@ -114,12 +112,12 @@ def _result(name: str, of: Type) -> Type:
 
 
 def _refuse_single(
-    node: nodes.Call, name: str, of: Type, arguments: Arguments, place: Place
+    node: nodes.Call, name: str, of: Type, arguments: Arguments, env: Environment
 ) -> NoReturn:
     """One value and nothing to fold it with: no list, no group, no time."""
     if isinstance(of, ListOf | SetOf):
         raise AssertionError(of)
-    shown = place.scope.source.slice(arguments.values[0].span)
+    shown = env.scope.source.slice(arguments.values[0].span)
     hint = f"over ranks add `across`, over time write `{name}({shown}, over: 20 steps)`"
     message = f"`{name}` folds many values, and this is one {of}"
-    place.refuse("TS0151", message, node, hint)
+    env.refuse("TS0151", message, node, hint)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from tspec.resolve.expressions.environment import Environment
 from tspec.resolve.expressions.fields import field_of
 from tspec.resolve.expressions.functions import lower_call
 from tspec.resolve.expressions.operators import lower_arithmetic, lower_comparison, lower_logic
 from tspec.resolve.expressions.paths import lower_path, path_of
-from tspec.resolve.expressions.place import Place
 from tspec.resolve.program import rules, types
 from tspec.resolve.program.types import ListOf, MapOf, Optional, SetOf, Type, item_of, plain
 from tspec.syntax import nodes
 
 
-def lower(node: nodes.Expr, place: Place, want: Type | None = None) -> rules.Expr:
+def lower(node: nodes.Expr, env: Environment, want: Type | None = None) -> rules.Expr:
     """The typed form of an expression; `want` is the type of what it is compared with.
 
     Raises Refused where it has none; why was reported.
@@ -21,28 +21,28 @@ def lower(node: nodes.Expr, place: Place, want: Type | None = None) -> rules.Exp
         case nodes.Name():
             path = path_of(node)
             assert path is not None
-            return lower_path(path, place, want)
+            return lower_path(path, env, want)
         case nodes.Attribute(value=value, name=name):
             path = path_of(node)
             if path is not None:
-                return lower_path(path, place, want)
-            return field_of(place.lower(value), name.text, name.span, place)
+                return lower_path(path, env, want)
+            return field_of(env.lower(value), name.text, name.span, env)
         case nodes.Call():
-            return lower_call(node, place)
+            return lower_call(node, env)
         case nodes.Index():
-            return _index(node, place)
+            return _index(node, env)
         case nodes.List(items=items) | nodes.Set(items=items):
-            return _display(node, items, place, want)
+            return _display(node, items, env, want)
         case nodes.Arithmetic() | nodes.Negative():
-            return lower_arithmetic(node, place)
+            return lower_arithmetic(node, env)
         case nodes.Comparison():
-            return lower_comparison(node, place)
+            return lower_comparison(node, env)
         case nodes.Not() | nodes.And() | nodes.Or() | nodes.Implies():
-            return lower_logic(node, place)
-    return _literal(node, place, want)
+            return lower_logic(node, env)
+    return _literal(node, env, want)
 
 
-def _literal(node: nodes.Expr, place: Place, want: Type | None) -> rules.Expr:
+def _literal(node: nodes.Expr, env: Environment, want: Type | None) -> rules.Expr:
     match node:
         case nodes.Integer(value=value):
             return rules.Constant(types.INT, node.span, value)
@@ -60,17 +60,17 @@ def _literal(node: nodes.Expr, place: Place, want: Type | None) -> rules.Expr:
             )
         case nodes.Quantity(amount=amount, unit=unit):
             hint = f"write `{amount}`; a unit belongs after `every`, `over:` and `of`"
-            place.refuse("TS0138", f"a number of {unit}s is no value", node, hint)
-    place.refuse("TS0127", "this is no value", node)
+            env.refuse("TS0138", f"a number of {unit}s is no value", node, hint)
+    env.refuse("TS0127", "this is no value", node)
 
 
 def _display(
-    node: nodes.Expr, items: tuple[nodes.Expr, ...], place: Place, want: Type | None
+    node: nodes.Expr, items: tuple[nodes.Expr, ...], env: Environment, want: Type | None
 ) -> rules.Expr:
     """`[a, b]`: of one type where all are, else of values told apart by the recording only."""
     inner = item_of(want) if want else None
-    values = place.lower_all(items, inner)
-    kinds = [place.there(value) for value in values]
+    values = env.lower_all(items, inner)
+    kinds = [env.there(value) for value in values]
     if not kinds:
         of: Type = inner or types.SCALAR
     elif all(kind == kinds[0] for kind in kinds):
@@ -83,22 +83,20 @@ def _display(
     return rules.ListDisplay(listed, node.span, values)
 
 
-def _index(node: nodes.Index, place: Place) -> rules.Expr:
-    base = place.lower(node.value)
-    of = place.there(base)
+def _index(node: nodes.Index, env: Environment) -> rules.Expr:
+    base = env.lower(node.value)
+    of = env.there(base)
     if isinstance(of, MapOf):
-        key = place.lower(node.index, of.key)
-        if place.there(key) != plain(of.key):
+        key = env.lower(node.index, of.key)
+        if env.there(key) != plain(of.key):
             message = f"the keys of this map are {of.key}, and this is {key.type}"
-            place.refuse("TS0137", message, node.index)
+            env.refuse("TS0137", message, node.index)
         return rules.Index(Optional(plain(of.value)), node.span, base, key)
     item = item_of(of)
     if item is None or isinstance(of, SetOf):
         hint = "a set has no order" if isinstance(of, SetOf) else None
-        place.refuse("TS0137", f"a {of} has no elements by number", node.value, hint)
-    index = place.lower(node.index)
-    if place.there(index) != types.INT:
-        place.refuse(
-            "TS0137", f"an element's place is an int, and this is {index.type}", node.index
-        )
+        env.refuse("TS0137", f"a {of} has no elements by number", node.value, hint)
+    index = env.lower(node.index)
+    if env.there(index) != types.INT:
+        env.refuse("TS0137", f"an element's place is an int, and this is {index.type}", node.index)
     return rules.Index(item, node.span, base, index)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tspec.resolve.expressions.arguments import take
+from tspec.resolve.expressions.environment import Environment
 from tspec.resolve.expressions.operators import digest_of, named
-from tspec.resolve.expressions.place import Place
 from tspec.resolve.program import rules, types
 from tspec.resolve.program.types import Optional, item_of
 from tspec.syntax import nodes
@@ -12,14 +12,14 @@ from tspec.syntax import nodes
 MOMENTS = ("old", "previous", "first", "present", "changed", "change")
 
 
-def moment(node: nodes.Call, name: str, place: Place) -> rules.Expr:
+def moment(node: nodes.Call, name: str, env: Environment) -> rules.Expr:
     """One of MOMENTS. Raises Refused."""
-    argument = take(node, place, 1).values[0]
+    argument = take(node, env, 1).values[0]
     if name in ("old", "changed", "change"):
-        _need_window(node, name, place)
-    elif place.clause in ("for", "across", "window") and name != "present":
-        place.refuse("TS0150", f"`{name}` belongs in `when` or `expect`", node)
-    value = place.lower(argument)
+        _need_window(node, name, env)
+    elif env.clause in ("for", "across", "window") and name != "present":
+        env.refuse("TS0150", f"`{name}` belongs in `when` or `expect`", node)
+    value = env.lower(argument)
     if name == "old":
         return rules.Old(value.type, node.span, value)
     if name == "previous":
@@ -30,10 +30,10 @@ def moment(node: nodes.Call, name: str, place: Place) -> rules.Expr:
         return rules.Present(types.BOOL, node.span, value)
     if name == "changed":
         return changed(value, node)
-    of = place.there(value)
+    of = env.there(value)
     if types.TENSOR not in (of, item_of(of)):
         hint = "of numbers, subtract: `x - old(x)`"
-        place.refuse("TS0130", f"`change` takes a tensor, not {named(of)}", argument, hint)
+        env.refuse("TS0130", f"`change` takes a tensor, not {named(of)}", argument, hint)
     return rules.Change(types.CHANGE, node.span, value)
 
 
@@ -53,19 +53,19 @@ def changed(value: rules.Expr, node: nodes.Expr) -> rules.Expr:
     return rules.Or(types.BOOL, span, (comes_or_goes, rules.And(types.BOOL, span, (here, differs))))
 
 
-def _need_window(node: nodes.Call, name: str, place: Place) -> None:
+def _need_window(node: nodes.Call, name: str, env: Environment) -> None:
     """A window has a start and an end; an instant has not."""
-    if place.clause in ("for", "across", "window"):
-        place.refuse("TS0150", f"`{name}` belongs in `when` or `expect`", node)
-    window = place.window
+    if env.clause in ("for", "across", "window"):
+        env.refuse("TS0150", f"`{name}` belongs in `when` or `expect`", node)
+    window = env.window
     if window is None:
         return
     if window.kind in ("before", "after"):
         event = " or ".join(window.event.events) if window.event else "the event"
         hint = f"write `during {event}`, or `previous(...)` for the instant before"
         what = "compares with the start of a window, and an instant has none"
-        place.refuse("TS0150", f"`{name}` {what}", node, hint)
-    if window.kind == "during" and place.clause == "when" and name != "old":
+        env.refuse("TS0150", f"`{name}` {what}", node, hint)
+    if window.kind == "during" and env.clause == "when" and name != "old":
         hint = "move it to `expect`, before `implies`"
         message = f"`when` is read as the call begins, and `{name}` needs its end"
-        place.refuse("TS0160", message, node, hint)
+        env.refuse("TS0160", message, node, hint)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from tspec.diagnostics import did_you_mean
+from tspec.resolve.expressions.environment import Environment, Refused
 from tspec.resolve.expressions.paths import is_bare
-from tspec.resolve.expressions.place import Place, Refused
 from tspec.resolve.expressions.presence import facts
 from tspec.resolve.names.type_names import comparable, words_of
 from tspec.resolve.program import rules, types
@@ -27,10 +27,10 @@ from tspec.syntax import nodes
 Equality = Literal["==", "!="]
 
 
-def condition(node: nodes.Expr, place: Place) -> rules.Expr:
+def condition(node: nodes.Expr, env: Environment) -> rules.Expr:
     """An expression that has to be true or false. Raises Refused."""
-    found = place.lower(node)
-    of = place.there(found)
+    found = env.lower(node)
+    of = env.there(found)
     if of == types.SCALAR:
         # Only the recording knows that the attribute is a bool.
         truth = rules.Constant(types.BOOL, found.span, True)
@@ -39,36 +39,38 @@ def condition(node: nodes.Expr, place: Place) -> rules.Expr:
         hint = None
         if of == types.TENSOR:
             hint = "compare a feature of it, such as `norm(...)` or `finite(...)`"
-        place.refuse("TS0131", f"a condition is true or false, and this is {named(of)}", node, hint)
+        env.refuse("TS0131", f"a condition is true or false, and this is {named(of)}", node, hint)
     return found
 
 
-def lower_logic(node: nodes.Expr, place: Place) -> rules.Expr:
+def lower_logic(node: nodes.Expr, env: Environment) -> rules.Expr:
     """`not`, `and`, `or`, `implies`: what stands to the left guards what stands to the right."""
     match node:
         case nodes.Not(value=value):
-            return rules.Not(types.BOOL, node.span, condition(value, place))
+            return rules.Not(types.BOOL, node.span, condition(value, env))
         case nodes.And(operands=operands):
-            return rules.And(types.BOOL, node.span, _guarded(operands, place, True))
+            return rules.And(types.BOOL, node.span, _guarded(operands, env, True))
         case nodes.Or(operands=operands):
-            return rules.Or(types.BOOL, node.span, _guarded(operands, place, False))
+            return rules.Or(types.BOOL, node.span, _guarded(operands, env, False))
         case nodes.Implies(left=left, right=right):
-            first, second = _guarded((left, right), place, True)
+            first, second = _guarded((left, right), env, True)
             return rules.Implies(types.BOOL, node.span, first, second)
     raise AssertionError(node)
 
 
-def _guarded(given: tuple[nodes.Expr, ...], place: Place, truth: bool) -> tuple[rules.Expr, ...]:
+def _guarded(
+    given: tuple[nodes.Expr, ...], env: Environment, truth: bool
+) -> tuple[rules.Expr, ...]:
     found = []
     failed = False
     for node in given:
         try:
-            value = condition(node, place)
+            value = condition(node, env)
         except Refused:
             failed = True
             continue
         found.append(value)
-        place = place.knowing(facts(value, truth))
+        env = env.knowing(facts(value, truth))
     if failed:
         raise Refused
     return tuple(found)
@@ -77,19 +79,19 @@ def _guarded(given: tuple[nodes.Expr, ...], place: Place, truth: bool) -> tuple[
 # --- numbers ------------------------------------------------------------------------------------
 
 
-def lower_arithmetic(node: nodes.Expr, place: Place) -> rules.Expr:
+def lower_arithmetic(node: nodes.Expr, env: Environment) -> rules.Expr:
     """`a + b`, `-a`: ints stay ints but under `/`."""
     if isinstance(node, nodes.Negative):
-        value = place.lower(node.value)
-        of = _number(value, node.value, place, "-")
+        value = env.lower(node.value)
+        of = _number(value, node.value, env, "-")
         if isinstance(value, rules.Constant) and not isinstance(value.value, str | bool):
             return rules.Constant(of, node.span, -value.value)
         return rules.Negate(of, node.span, value)
     assert isinstance(node, nodes.Arithmetic)
-    left, right = place.lower_all((node.left, node.right))
+    left, right = env.lower_all((node.left, node.right))
     kinds = (
-        _number(left, node.left, place, node.operator),
-        _number(right, node.right, place, node.operator),
+        _number(left, node.left, env, node.operator),
+        _number(right, node.right, env, node.operator),
     )
     whole = kinds == (types.INT, types.INT) and node.operator != "/"
     return rules.Arithmetic(
@@ -97,22 +99,22 @@ def lower_arithmetic(node: nodes.Expr, place: Place) -> rules.Expr:
     )
 
 
-def _number(value: rules.Expr, node: nodes.Expr, place: Place, operator: str) -> Type:
-    of = place.there(value)
+def _number(value: rules.Expr, node: nodes.Expr, env: Environment, operator: str) -> Type:
+    of = env.there(value)
     if not is_number(of):
         hint = None
         if of == types.TENSOR:
             hint = "a tensor is read through a feature, such as `norm(...)` or `max(...)`"
         elif item_of(of) is not None:
             hint = "fold the list to one number first: `sum(...)`, `mean(...)`, `max(...)`"
-        place.refuse("TS0130", f"`{operator}` takes numbers, and this is {named(of)}", node, hint)
+        env.refuse("TS0130", f"`{operator}` takes numbers, and this is {named(of)}", node, hint)
     return types.FLOAT if of == types.SCALAR else of
 
 
 # --- comparisons --------------------------------------------------------------------------------
 
 
-def lower_comparison(node: nodes.Comparison, place: Place) -> rules.Expr:
+def lower_comparison(node: nodes.Comparison, env: Environment) -> rules.Expr:
     """`a == b`, `a in b`, `a is b`, and the links of `0 <= a < b`."""
     found = []
     failed = False
@@ -120,7 +122,7 @@ def lower_comparison(node: nodes.Comparison, place: Place) -> rules.Expr:
         # Parentheses around a side belong to the comparison, and not to the side.
         span = node.span if len(node.operators) == 1 else left.span.to(right.span)
         try:
-            found.append(_link(left, operator, right, span, place))
+            found.append(_link(left, operator, right, span, env))
         except Refused:
             failed = True
     if failed:
@@ -129,55 +131,55 @@ def lower_comparison(node: nodes.Comparison, place: Place) -> rules.Expr:
 
 
 def _link(
-    left: nodes.Expr, operator: str, right: nodes.Expr, span: Span, place: Place
+    left: nodes.Expr, operator: str, right: nodes.Expr, span: Span, env: Environment
 ) -> rules.Expr:
     if operator in ("in", "not in"):
-        found: rules.Expr = _member(left, right, span, place)
+        found: rules.Expr = _member(left, right, span, env)
         return rules.Not(types.BOOL, span, found) if operator == "not in" else found
-    first, second = _both(left, right, place)
+    first, second = _both(left, right, env)
     if operator in ("is", "is not"):
-        found = _same_object(first, second, span, place)
+        found = _same_object(first, second, span, env)
         return rules.Not(types.BOOL, span, found) if operator == "is not" else found
     if operator in ("==", "!="):
-        return _equal(operator, first, second, span, place)  # type: ignore[arg-type]
+        return _equal(operator, first, second, span, env)  # type: ignore[arg-type]
     for value, given in ((first, left), (second, right)):
-        _number(value, given, place, operator)
+        _number(value, given, env, operator)
     for each in get_args(Literal["<", "<=", ">", ">="]):
         if each == operator:
             return rules.Compare(types.BOOL, span, each, first, second)
     raise AssertionError(operator)
 
 
-def _both(left: nodes.Expr, right: nodes.Expr, place: Place) -> tuple[rules.Expr, rules.Expr]:
+def _both(left: nodes.Expr, right: nodes.Expr, env: Environment) -> tuple[rules.Expr, rules.Expr]:
     """Both sides; a bare word or text on one side is read as a value of the other's type."""
-    if is_bare(left, place) or isinstance(left, nodes.String | nodes.List):
-        second = place.lower(right)
-        return place.lower(left, second.type), second
+    if is_bare(left, env) or isinstance(left, nodes.String | nodes.List):
+        second = env.lower(right)
+        return env.lower(left, second.type), second
     try:
-        first = place.lower(left)
+        first = env.lower(left)
     except Refused:
         # The right side may be wrong by itself; what needs the left's type cannot be judged.
-        if not is_bare(right, place):
-            place.lower(right)
+        if not is_bare(right, env):
+            env.lower(right)
         raise
-    return first, place.lower(right, first.type)
+    return first, env.lower(right, first.type)
 
 
 def _equal(
-    operator: Equality, left: rules.Expr, right: rules.Expr, span: Span, place: Place
+    operator: Equality, left: rules.Expr, right: rules.Expr, span: Span, env: Environment
 ) -> rules.Expr:
-    kinds = (place.there(left), place.there(right))
+    kinds = (env.there(left), env.there(right))
     if types.CLASS in kinds and any(isinstance(each, rules.Constant) for each in (left, right)):
         other = right if isinstance(left, rules.Constant) else left
         owner = other.base if isinstance(other, rules.Field) else other
-        text = place.scope.source.slice(owner.span)
+        text = env.scope.source.slice(owner.span)
         hint = f"write `isinstance({text}, ...)`, which is true of subclasses too"
-        place.refuse("TS0133", "classes are not compared with `==`", span, hint)
+        env.refuse("TS0133", "classes are not compared with `==`", span, hint)
     if not comparable(*kinds):
         message = f"{named(kinds[0])} is never equal to {named(kinds[1])}"
         near = _quoted_word(kinds, left, right)
         constant = left if isinstance(left, rules.Constant) else right
-        place.refuse("TS0133", message, constant.span if near else span, near)
+        env.refuse("TS0133", message, constant.span if near else span, near)
     return replace(equality(operator, left, right), span=span)
 
 
@@ -207,9 +209,9 @@ def digest_of(value: rules.Expr) -> rules.Expr:
     return rules.Feature(types.INT, value.span, "digest", value)
 
 
-def _member(left: nodes.Expr, right: nodes.Expr, span: Span, place: Place) -> rules.Expr:
-    collection = _collection(left, right, place)
-    of = place.there(collection)
+def _member(left: nodes.Expr, right: nodes.Expr, span: Span, env: Environment) -> rules.Expr:
+    collection = _collection(left, right, env)
+    of = env.there(collection)
     if of == types.STRING:
         want: Type | None = types.STRING
     elif isinstance(of, MapOf):
@@ -219,39 +221,39 @@ def _member(left: nodes.Expr, right: nodes.Expr, span: Span, place: Place) -> ru
     if want is None:
         hint = "after `in` stands a list, a set, a map or a collection"
         if isinstance(right, nodes.Quantity | nodes.Integer | nodes.Float):
-            hint = f"write `== {place.scope.source.slice(right.span)}` or `in [...]`"
-        place.refuse("TS0136", f"{named(of)} holds nothing that could be in it", right, hint)
-    item = place.lower(left, want)
-    kind = place.there(item)
+            hint = f"write `== {env.scope.source.slice(right.span)}` or `in [...]`"
+        env.refuse("TS0136", f"{named(of)} holds nothing that could be in it", right, hint)
+    item = env.lower(left, want)
+    kind = env.there(item)
     whole = of if isinstance(kind, MapOf) else want
     inner = kind if isinstance(kind, MapOf) else item_of(kind)
     many = inner is not None and comparable(inner, whole)
     if not (comparable(kind, want) or many):
-        place.refuse("TS0133", f"{named(kind)} is never in {named(of)}", span)
+        env.refuse("TS0133", f"{named(kind)} is never in {named(of)}", span)
     return rules.Member(types.BOOL, span, item, collection)
 
 
-def _collection(left: nodes.Expr, right: nodes.Expr, place: Place) -> rules.Expr:
+def _collection(left: nodes.Expr, right: nodes.Expr, env: Environment) -> rules.Expr:
     """The right side of `in`. Bare words in a list are of the type of the left side."""
-    if not isinstance(right, nodes.List | nodes.Set) or is_bare(left, place):
-        return place.lower(right)
-    item = place.lower(left)
+    if not isinstance(right, nodes.List | nodes.Set) or is_bare(left, env):
+        return env.lower(right)
+    item = env.lower(left)
     inner = item_of(item.type)
-    return place.lower(right, types.ListOf(inner or plain(item.type)))
+    return env.lower(right, types.ListOf(inner or plain(item.type)))
 
 
-def _same_object(left: rules.Expr, right: rules.Expr, span: Span, place: Place) -> rules.Expr:
+def _same_object(left: rules.Expr, right: rules.Expr, span: Span, env: Environment) -> rules.Expr:
     objects = (Entity, CallOf)
     for value in (left, right):
-        of = place.there(value)
+        of = env.there(value)
         if not isinstance(of, objects) and of != types.TENSOR:
             hint = "write `==`"
-            place.refuse(
+            env.refuse(
                 "TS0130", f"`is` compares objects, and this is {named(of)}", value.span, hint
             )
     if plain(left.type) != plain(right.type):
         message = f"{named(plain(left.type))} is never {named(plain(right.type))}"
-        place.refuse("TS0133", message, span)
+        env.refuse("TS0133", message, span)
     return rules.SameObject(types.BOOL, span, left, right)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from tspec.resolve.expressions.environment import Environment, Refused
 from tspec.resolve.expressions.lower import lower
 from tspec.resolve.expressions.operators import condition
-from tspec.resolve.expressions.place import Place, Refused
 from tspec.resolve.findings import Findings
 from tspec.resolve.names.reporter import Reporter
 from tspec.resolve.names.scope import Scope
@@ -75,10 +75,10 @@ def constant(
     return found if isinstance(found, rules.Constant) else None
 
 
-def _place(settings: Mapping[str, Type], scope: Scope, findings: Findings) -> Place:
+def _place(settings: Mapping[str, Type], scope: Scope, findings: Findings) -> Environment:
     names = {name: AmbientDeclaration(name, of) for name, of in settings.items()}
     lets = {name: let for name, let in scope.lets.items() if name not in names}
     inside = replace(
         scope, ambient=names, lets=lets, entities={}, collections={}, events={}, axes={}
     )
-    return Place(inside, findings, lower, "when", {}, rules.Window("each", span="run"))
+    return Environment(inside, findings, lower, "when", {}, rules.Window("each", span="run"))

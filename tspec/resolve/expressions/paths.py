@@ -7,8 +7,8 @@ from typing import Any
 
 from tspec.diagnostics import Related, did_you_mean
 from tspec.resolve import torch_names
+from tspec.resolve.expressions.environment import Environment, Refused
 from tspec.resolve.expressions.fields import field_of
-from tspec.resolve.expressions.place import Place, Refused
 from tspec.resolve.findings import Findings
 from tspec.resolve.names.scope import LetBinding
 from tspec.resolve.names.type_names import words_of
@@ -45,91 +45,91 @@ def path_of(node: nodes.Expr) -> Path | None:
     return None
 
 
-def lower_path(path: Path, place: Place, want: Type | None) -> rules.Expr:
+def lower_path(path: Path, env: Environment, want: Type | None) -> rules.Expr:
     """The value that a path names, its later words as fields. Raises Refused."""
-    found, used = _head(path, place, want)
+    found, used = _head(path, env, want)
     for count in range(used, len(path.words)):
-        found = field_of(found, path.words[count], path.spans[count], place)
+        found = field_of(found, path.words[count], path.spans[count], env)
     return found
 
 
-def is_bare(node: nodes.Expr, place: Place) -> bool:
+def is_bare(node: nodes.Expr, env: Environment) -> bool:
     """Whether a word is a value only beside a value of its type, such as `train`.
 
     An event of that name hides no value: an event alone is none.
     """
     if not isinstance(node, nodes.Name):
         return False
-    scope = place.scope
-    named = (place.variables, scope.lets, scope.collections, scope.ambient)
+    scope = env.scope
+    named = (env.variables, scope.lets, scope.collections, scope.ambient)
     return not any(node.text in names for names in named)
 
 
-def _head(path: Path, place: Place, want: Type | None) -> tuple[rules.Expr, int]:
+def _head(path: Path, env: Environment, want: Type | None) -> tuple[rules.Expr, int]:
     """What the longest named beginning of a path means, and how many words it takes."""
-    scope = place.scope
+    scope = env.scope
     first = path.words[0]
-    if first in place.unknown or path.text() in scope.unit.broken or first in scope.unit.broken:
+    if first in env.unknown or path.text() in scope.unit.broken or first in scope.unit.broken:
         raise Refused
-    if first in place.variables:
-        return rules.Variable(place.variables[first], path.spans[0], first), 1
-    if len(path.words) == 1 and first in words_of(want) and is_bare(nodes.Name(text=first), place):
+    if first in env.variables:
+        return rules.Variable(env.variables[first], path.spans[0], first), 1
+    if len(path.words) == 1 and first in words_of(want) and is_bare(nodes.Name(text=first), env):
         return rules.Constant(plain(want) if want else types.STRING, path.spans[0], first), 1
     for count in range(len(path.words), 0, -1):
-        found = _named(path, count, place, want)
+        found = _named(path, count, env, want)
         if found is not None:
             return found, count
     if first in scope.aliases and len(path.words) > 1:
-        return _through_alias(path, place, want), len(path.words)
+        return _through_alias(path, env, want), len(path.words)
     if path.text().startswith("torch.") or want == types.CLASS:
-        return class_constant(path, place), len(path.words)
-    _refuse_unknown(path, place, want)
+        return class_constant(path, env), len(path.words)
+    _refuse_unknown(path, env, want)
     raise Refused
 
 
-def _named(path: Path, count: int, place: Place, want: Type | None) -> rules.Expr | None:
-    text, span, scope = path.text(count), path.span(count), place.scope
+def _named(path: Path, count: int, env: Environment, want: Type | None) -> rules.Expr | None:
+    text, span, scope = path.text(count), path.span(count), env.scope
     if text in scope.lets:
-        return inline(scope.lets[text], place, span, want)
+        return inline(scope.lets[text], env, span, want)
     if text in scope.ambient:
         return rules.Ambient(scope.ambient[text].type, span, text)
     if text in scope.collections:
         kind = scope.collections[text].name
         return rules.Subjects(ListOf(Entity(kind)), span, kind)
     if text in scope.events:
-        return _call(path, count, place)
+        return _call(path, count, env)
     return None
 
 
-def _call(path: Path, count: int, place: Place) -> rules.Expr:
+def _call(path: Path, count: int, env: Environment) -> rules.Expr:
     """`E` of `E.field`: the window's own call, or the last one of E in the window."""
     event, span = path.text(count), path.span(count)
     if count == len(path.words):
-        place.refuse(
+        env.refuse(
             "TS0126",
             f"`{event}` is an event, and no value",
             span,
             f"its calls are `calls({event})`, a field of one is `{event}.field`",
         )
     kind = types.CallOf(event)
-    window = place.window
+    window = env.window
     own = window.event if window is not None and window.kind != "calls" else None
     if own is not None and own.events == (event,):
         return rules.WindowCall(kind, span)
     return rules.LastCall(kind, span, rules.EventPattern((event,)))
 
 
-def _through_alias(path: Path, place: Place, want: Type | None) -> rules.Expr:
+def _through_alias(path: Path, env: Environment, want: Type | None) -> rules.Expr:
     """`mg.layers` after `use std.megatron as mg`: read with the names of that module."""
     rest = Path(path.words[1:], path.spans[1:])
-    inside = place.scope.aliases[path.words[0]]
+    inside = env.scope.aliases[path.words[0]]
     # The text is still this file's: only the names are the other's.
-    borrowed = replace(inside, unit=replace(inside.unit, source=place.scope.source))
-    found = lower_path(rest, replace(place, scope=borrowed), want)
+    borrowed = replace(inside, unit=replace(inside.unit, source=env.scope.source))
+    found = lower_path(rest, replace(env, scope=borrowed), want)
     return found
 
 
-def class_constant(path: Path, place: Place) -> rules.Constant:
+def class_constant(path: Path, env: Environment) -> rules.Constant:
     """A class by its dotted path. Those of torch have to exist; others are taken as spelt."""
     text = path.text()
     if text.startswith("torch.") and not torch_names.is_class(text):
@@ -138,33 +138,33 @@ def class_constant(path: Path, place: Place) -> rules.Constant:
         message = f"`{text}` is no class" if known else f"torch {version} has no class `{text}`"
         near = [name for name in torch_names.near(text) if torch_names.is_class(name)]
         hint = None if known else did_you_mean(text, near)
-        place.refuse("TS0112", message, path.span(), hint)
+        env.refuse("TS0112", message, path.span(), hint)
     if len(path.words) == 1:
-        hint = did_you_mean(text, [*place.scope.lets, *place.variables])
+        hint = did_you_mean(text, [*env.scope.lets, *env.variables])
         message = f"`{text}` is no class: a class is a dotted path"
-        place.refuse("TS0120", message, path.span(), hint)
+        env.refuse("TS0120", message, path.span(), hint)
     if path.words[0] != "torch" and did_you_mean(path.words[0], ["torch"]):
         message = f"there is no package `{path.words[0]}`"
-        place.refuse("TS0112", message, path.spans[0], "did you mean `torch`?")
+        env.refuse("TS0112", message, path.spans[0], "did you mean `torch`?")
     return rules.Constant(types.CLASS, path.span(), text)
 
 
-def inline(binding: LetBinding, place: Place, span: Span, want: Type | None) -> rules.Expr:
+def inline(binding: LetBinding, env: Environment, span: Span, want: Type | None) -> rules.Expr:
     """The value of a `let`, as if it stood where its name stands. Raises Refused."""
-    if binding.key in place.scope.refused:
+    if binding.key in env.scope.refused:
         raise Refused
-    scope = place.scope.home(binding.unit)
+    scope = env.scope.home(binding.unit)
     unheard = Findings()
-    inside = replace(place, scope=scope, findings=unheard, variables={})
+    inside = replace(env, scope=scope, findings=unheard, variables={})
     try:
         found = inside.lower(binding.node.value, want)
     except Refused:
-        _refuse_let(binding, place, span, unheard)
+        _refuse_let(binding, env, span, unheard)
         raise
     return respan(found, span)
 
 
-def _refuse_let(binding: LetBinding, place: Place, span: Span, unheard: Findings) -> None:
+def _refuse_let(binding: LetBinding, env: Environment, span: Span, unheard: Findings) -> None:
     """Reports where a `let` is used what is wrong with its value there.
 
     Nothing was heard if the value names what could not be read: that was reported.
@@ -174,7 +174,7 @@ def _refuse_let(binding: LetBinding, place: Place, span: Span, unheard: Findings
     first = unheard.unordered()[0]
     message = f"`{binding.node.name.text}` cannot stand here: {first.message}"
     there = Related(binding.node.name.span, "its value", binding.unit.source)
-    place.report(first.code, message, span, first.hint, (there,))
+    env.report(first.code, message, span, first.hint, (there,))
 
 
 def respan(value: rules.Expr, span: Span) -> rules.Expr:
@@ -197,26 +197,26 @@ def _moved(part: object, span: Span) -> object:
     return respan(part, span) if isinstance(part, rules.Expr) else part
 
 
-def _refuse_unknown(path: Path, place: Place, want: Type | None) -> None:
-    first, scope = path.words[0], place.scope
+def _refuse_unknown(path: Path, env: Environment, want: Type | None) -> None:
+    first, scope = path.words[0], env.scope
     words = sorted(words_of(want))
     hint: str | None
     if words and len(path.words) == 1:
         of = plain(want) if want else None
-        hint = did_you_mean(first, [*words, *place.variables]) or f"its values are {_listed(words)}"
+        hint = did_you_mean(first, [*words, *env.variables]) or f"its values are {_listed(words)}"
         what = str(of) if of in (types.DTYPE, types.DEVICE) else f"one of {of}"
-        place.refuse("TS0135", f"`{first}` is no {what}", path.spans[0], hint)
-    known = [*place.variables, *scope.lets, *scope.ambient, *scope.collections, *scope.aliases]
+        env.refuse("TS0135", f"`{first}` is no {what}", path.spans[0], hint)
+    known = [*env.variables, *scope.lets, *scope.ambient, *scope.collections, *scope.aliases]
     known += [*scope.events]
     for count in range(len(path.words), 0, -1):
         if path.text(count) in scope.elsewhere or did_you_mean(path.text(count), known):
             span = path.span(count)
             hint = scope.hint(path.text(count), known)
-            place.refuse("TS0120", f"there is no `{path.text(count)}`", span, hint)
+            env.refuse("TS0120", f"there is no `{path.text(count)}`", span, hint)
     if len(path.words) == 1 and first in words_of(types.DTYPE):
         hint = "a bare word is a value only where it is compared with one of its type"
-        place.refuse("TS0135", f"`{first}` is no value here", path.spans[0], hint)
-    place.refuse("TS0120", f"there is no `{first}`", path.spans[0])
+        env.refuse("TS0135", f"`{first}` is no value here", path.spans[0], hint)
+    env.refuse("TS0120", f"there is no `{first}`", path.spans[0])
 
 
 def _listed(words: list[str]) -> str:

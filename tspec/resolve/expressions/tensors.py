@@ -10,8 +10,8 @@ from tspec.builtin.features import FEATURES, FUNCTIONS
 from tspec.builtin.folds import FOLDS
 from tspec.diagnostics import did_you_mean
 from tspec.resolve.expressions.arguments import Arguments, take
+from tspec.resolve.expressions.environment import Environment
 from tspec.resolve.expressions.operators import named
-from tspec.resolve.expressions.place import Place
 from tspec.resolve.program import rules, types
 from tspec.resolve.program.types import ListOf, Type, item_of
 from tspec.syntax import nodes
@@ -35,59 +35,59 @@ def is_tensor(of: Type) -> bool:
     return types.TENSOR in (of, item_of(of)) or of == types.CHANGE
 
 
-def tensor_function(node: nodes.Call, name: str, place: Place) -> rules.Expr:
+def tensor_function(node: nodes.Call, name: str, env: Environment) -> rules.Expr:
     """One of TENSOR_FUNCTIONS. Raises Refused."""
     if name == "cast":
-        return _cast(node, place)
-    arguments = take(node, place, 1, ("per",) if name == "norm" else ())
-    value = place.lower(arguments.values[0])
-    of = place.there(value)
+        return _cast(node, env)
+    arguments = take(node, env, 1, ("per",) if name == "norm" else ())
+    value = env.lower(arguments.values[0])
+    of = env.there(value)
     if name == "finite" and of in (types.FLOAT, types.INT, types.SCALAR):
         return _finite_number(value, node)
     if not is_tensor(of):
-        _refuse(name, of, arguments, place)
-    return feature(name, value, arguments, node, place)
+        _refuse(name, of, arguments, env)
+    return feature(name, value, arguments, node, env)
 
 
 def feature(
-    name: str, value: rules.Expr, arguments: Arguments, node: nodes.Call, place: Place
+    name: str, value: rules.Expr, arguments: Arguments, node: nodes.Call, env: Environment
 ) -> rules.Feature:
     """A feature of a tensor, whole, per row or column, or along a dimension."""
     result = RESULTS[name]
-    single = place.there(value) == types.TENSOR
+    single = env.there(value) == types.TENSOR
     for option in arguments.named:
         if not single:
-            message = f"`{option}:` cuts one tensor, and this is {named(place.there(value))}"
-            place.refuse("TS0130", message, arguments.values[0])
+            message = f"`{option}:` cuts one tensor, and this is {named(env.there(value))}"
+            env.refuse("TS0130", message, arguments.values[0])
     if "per" in arguments.named:
-        per = _word(arguments.named["per"], ("row", "column"), place)
+        per = _word(arguments.named["per"], ("row", "column"), env)
         return rules.Feature(ListOf(result), node.span, name, value, per)
     if "dim" in arguments.named:
-        dim = place.lower(arguments.named["dim"])
+        dim = env.lower(arguments.named["dim"])
         if not isinstance(dim, rules.Constant) or dim.type != types.INT:
-            place.refuse("TS0130", "`dim:` takes a number, such as 0 or -1", arguments.named["dim"])
+            env.refuse("TS0130", "`dim:` takes a number, such as 0 or -1", arguments.named["dim"])
         return rules.Feature(ListOf(result), node.span, name, value, None, int(dim.value))
     return rules.Feature(result, node.span, name, value)
 
 
-def _word(node: nodes.Expr, words: tuple[str, ...], place: Place) -> str:
+def _word(node: nodes.Expr, words: tuple[str, ...], env: Environment) -> str:
     if isinstance(node, nodes.Name) and node.text in words:
         return node.text
-    text = place.scope.source.slice(node.span)
+    text = env.scope.source.slice(node.span)
     hint = did_you_mean(text, words) or f"it is {' or '.join(f'`{word}`' for word in words)}"
-    place.refuse("TS0135", f"`{text}` is nothing that a tensor has", node, hint)
+    env.refuse("TS0135", f"`{text}` is nothing that a tensor has", node, hint)
 
 
-def _cast(node: nodes.Call, place: Place) -> rules.Expr:
-    arguments = take(node, place, 2)
-    value = place.lower(arguments.values[0])
-    of = place.there(value)
+def _cast(node: nodes.Call, env: Environment) -> rules.Expr:
+    arguments = take(node, env, 2)
+    value = env.lower(arguments.values[0])
+    of = env.there(value)
     if of != types.TENSOR:
-        place.refuse("TS0130", f"`cast` takes a tensor, not {named(of)}", arguments.values[0])
-    dtype = place.lower(arguments.values[1], types.DTYPE)
-    if place.there(dtype) != types.DTYPE:
-        message = f"`cast` takes a dtype, not {named(place.there(dtype))}"
-        place.refuse("TS0130", message, arguments.values[1])
+        env.refuse("TS0130", f"`cast` takes a tensor, not {named(of)}", arguments.values[0])
+    dtype = env.lower(arguments.values[1], types.DTYPE)
+    if env.there(dtype) != types.DTYPE:
+        message = f"`cast` takes a dtype, not {named(env.there(dtype))}"
+        env.refuse("TS0130", message, arguments.values[1])
     return rules.Cast(types.TENSOR, node.span, value, dtype)
 
 
@@ -98,7 +98,7 @@ def _finite_number(value: rules.Expr, node: nodes.Call) -> rules.Expr:
     return rules.Compare(types.BOOL, node.span, "<=", size, largest)
 
 
-def _refuse(name: str, of: Type, arguments: Arguments, place: Place) -> NoReturn:
+def _refuse(name: str, of: Type, arguments: Arguments, env: Environment) -> NoReturn:
     hint = None
     if name == "norm" and of in (types.FLOAT, types.INT):
         hint = "of a number, write `abs(...)`"
@@ -107,4 +107,4 @@ def _refuse(name: str, of: Type, arguments: Arguments, place: Place) -> NoReturn
     elif name == "digest":
         hint = "other values are compared as they are"
     message = f"`{name}` takes a tensor, not {named(of)}"
-    place.refuse("TS0130", message, arguments.values[0], hint)
+    env.refuse("TS0130", message, arguments.values[0], hint)

@@ -6,8 +6,8 @@ from typing import get_args
 
 from tspec.diagnostics import did_you_mean
 from tspec.resolve.expressions.arguments import duration
+from tspec.resolve.expressions.environment import Environment, Refused
 from tspec.resolve.expressions.events import is_update
-from tspec.resolve.expressions.place import Place, Refused
 from tspec.resolve.program import rules
 from tspec.syntax import nodes
 
@@ -15,7 +15,7 @@ WARN = (rules.Response("warn"),)
 """What a rule without `else` does."""
 
 
-def lower_responses(node: nodes.Invariant, place: Place) -> tuple[rules.Response, ...] | None:
+def lower_responses(node: nodes.Invariant, env: Environment) -> tuple[rules.Response, ...] | None:
     """The actions of `else`, or None where one is wrong. A draft only warns, whatever it says."""
     if node.otherwise is None:
         return WARN
@@ -23,7 +23,7 @@ def lower_responses(node: nodes.Invariant, place: Place) -> tuple[rules.Response
     failed = False
     for response in node.otherwise.responses:
         try:
-            found.append(_response(response, place))
+            found.append(_response(response, env))
         except Refused:
             failed = True
     if failed:
@@ -31,41 +31,41 @@ def lower_responses(node: nodes.Invariant, place: Place) -> tuple[rules.Response
     return WARN if node.draft else tuple(found)
 
 
-def _response(node: nodes.Response, place: Place) -> rules.Response:
-    action = _action(node.action, place)
-    if place.window is not None:
-        _check_possible(action, place.window, node, place)
+def _response(node: nodes.Response, env: Environment) -> rules.Response:
+    action = _action(node.action, env)
+    if env.window is not None:
+        _check_possible(action, env.window, node, env)
     match node.often:
         case nodes.Consecutive(count=count):
             if count < 2:
                 message = f"`after {count} consecutive` is at once"
-                place.refuse("TS0157", message, node.often, "leave it out, or write 2 or more")
+                env.refuse("TS0157", message, node.often, "leave it out, or write 2 or more")
             return rules.Response(action, consecutive=count)
         case nodes.Frequent(count=count, period=period):
-            among = duration(period, place, "of")
+            among = duration(period, env, "of")
             if not 1 <= count <= among.count:
                 message = f"there are never {count} among {among.count}"
                 message = message if count > among.count else "0 failing checks are no failure"
-                place.refuse("TS0157", message, node.often)
+                env.refuse("TS0157", message, node.often)
             return rules.Response(action, frequent=count, among=among)
     return rules.Response(action)
 
 
-def _action(word: nodes.Word, place: Place) -> rules.ActionName:
+def _action(word: nodes.Word, env: Environment) -> rules.ActionName:
     for each in get_args(rules.ActionName):
         if each == word.text:
             found: rules.ActionName = each
             return found
     hint = did_you_mean(word.text, get_args(rules.ActionName))
-    place.refuse("TS0120", f"there is no action `{word.text}`", word, hint)
+    env.refuse("TS0120", f"there is no action `{word.text}`", word, hint)
 
 
 def _check_possible(
-    action: rules.ActionName, window: rules.Window, node: nodes.Response, place: Place
+    action: rules.ActionName, window: rules.Window, node: nodes.Response, env: Environment
 ) -> None:
     wrong = impossible(action, window)
     if wrong is not None:
-        place.refuse("TS0155", wrong[0], node.action, wrong[1])
+        env.refuse("TS0155", wrong[0], node.action, wrong[1])
 
 
 def impossible(action: rules.ActionName, window: rules.Window) -> tuple[str, str] | None:

@@ -7,11 +7,11 @@ from typing import get_args
 
 from tspec.diagnostics import did_you_mean
 from tspec.resolve.expressions.arguments import duration
+from tspec.resolve.expressions.environment import Environment, Refused
 from tspec.resolve.expressions.events import pattern
 from tspec.resolve.expressions.lower import lower
 from tspec.resolve.expressions.operators import condition, named
 from tspec.resolve.expressions.paths import path_of
-from tspec.resolve.expressions.place import Place, Refused
 from tspec.resolve.expressions.presence import facts
 from tspec.resolve.findings import Findings
 from tspec.resolve.invariants.actions import lower_responses
@@ -26,33 +26,33 @@ from tspec.syntax import nodes
 
 def lower_invariant(node: nodes.Invariant, scope: Scope, findings: Findings) -> rules.Rule | None:
     """The rule, or None where something is wrong with it, all of which is reported."""
-    place = Place(scope, findings, lower, "for", {})
+    env = Environment(scope, findings, lower, "for", {})
     whole = True
     try:
-        window = _window_of(node, place)
+        window = _window_of(node, env)
     except Refused:
         # What else is wrong is judged as if the window were one in which all may stand.
         window, whole = None, False
-    place = replace(place, window=window, across=node.across is not None)
-    subjects, place, fine = _subjects(node, place)
+    env = replace(env, window=window, across=node.across is not None)
+    subjects, env, fine = _subjects(node, env)
     whole = whole and fine
     if window is None and whole:
         try:
-            place = replace(place, window=_window_of_calls(node, subjects, place))
+            env = replace(env, window=_window_of_calls(node, subjects, env))
         except Refused:
             whole = False
     elif window is not None and window.event is not None and whole:
         # The event's filters may read the variables, which are known only now.
         try:
-            place = replace(place, window=_with_filters(node, window, place))
+            env = replace(env, window=_with_filters(node, window, env))
         except Refused:
             whole = False
-    rule = _clauses(node, subjects, place)
+    rule = _clauses(node, subjects, env)
     return rule if whole else None
 
 
 def _clauses(
-    node: nodes.Invariant, subjects: tuple[rules.For, ...], place: Place
+    node: nodes.Invariant, subjects: tuple[rules.For, ...], env: Environment
 ) -> rules.Rule | None:
     """Everything but the subjects and the window."""
     across: tuple[rules.Axis | rules.GroupField, ...] = ()
@@ -60,28 +60,28 @@ def _clauses(
     claim = None
     failed = False
     try:
-        across = _across(node, replace(place, clause="across"))
+        across = _across(node, replace(env, clause="across"))
     except Refused:
         failed = True
     try:
         if node.when is not None:
-            inside = replace(place, clause="when")
+            inside = replace(env, clause="when")
             when = condition(node.when.condition, inside)
             check_uniform(when, inside)
-            place = place.knowing(facts(when, True))
+            env = env.knowing(facts(when, True))
     except Refused:
         failed = True
         # Its guards are not known: what they might have guarded is not held against `expect`.
-        place = place.trusting()
+        env = env.trusting()
     try:
         if node.expect is not None:
-            claim = lower_claim(node.expect.claim, replace(place, clause="expect"))
+            claim = lower_claim(node.expect.claim, replace(env, clause="expect"))
     except Refused:
         failed = True
-    responses = lower_responses(node, place)
-    if responses is None or claim is None or place.window is None or failed:
+    responses = lower_responses(node, env)
+    if responses is None or claim is None or env.window is None or failed:
         return None
-    scope = place.scope
+    scope = env.scope
     return rules.Rule(
         name=node.name.text,
         module=scope.unit.name,
@@ -91,7 +91,7 @@ def _clauses(
         draft=node.draft,
         subjects=subjects,
         across=across,
-        window=place.window,
+        window=env.window,
         when=when,
         expect=claim,
         responses=responses,
@@ -127,94 +127,98 @@ def _span_of(node: nodes.Node | None) -> Span | None:
 # --- subjects -----------------------------------------------------------------------------------
 
 
-def _subjects(node: nodes.Invariant, place: Place) -> tuple[tuple[rules.For, ...], Place, bool]:
-    """The `for` clauses, the place in which their variables are known, and whether all are right."""
+def _subjects(
+    node: nodes.Invariant, env: Environment
+) -> tuple[tuple[rules.For, ...], Environment, bool]:
+    """The `for` clauses, the environment with their variables, and whether all are without errors."""
     found = []
     fine = True
     for clause in node.subjects:
         name = clause.variable.text
-        if name in place.variables:
-            place.report("TS0104", f"the variable `{name}` is named twice", clause.variable)
+        if name in env.variables:
+            env.report("TS0104", f"the variable `{name}` is named twice", clause.variable)
             fine = False
         of: Type = types.SCALAR
         try:
-            collection, of = _collection(clause, place)
+            collection, of = _collection(clause, env)
             found.append(rules.For(name, collection))
         except Refused:
             fine = False
             # Nothing is known of its type, and nothing more is said about it.
-            place = place.trusting(name)
-        place = replace(place, variables={**place.variables, name: of})
-    return tuple(found), place, fine
+            env = env.trusting(name)
+        env = replace(env, variables={**env.variables, name: of})
+    return tuple(found), env, fine
 
 
-def _collection(clause: nodes.For, place: Place) -> tuple[rules.Expr, Type]:
-    collection = place.lower(clause.collection)
-    of = place.there(collection)
+def _collection(clause: nodes.For, env: Environment) -> tuple[rules.Expr, Type]:
+    collection = env.lower(clause.collection)
+    of = env.there(collection)
     item = item_of(of)
     if item is None:
-        text = place.scope.source.slice(clause.collection.span)
-        hint = did_you_mean(text, place.scope.collections)
+        text = env.scope.source.slice(clause.collection.span)
+        hint = did_you_mean(text, env.scope.collections)
         message = f"`for` takes a collection, and this is {named(of)}"
-        place.refuse("TS0136", message, clause.collection, hint)
+        env.refuse("TS0136", message, clause.collection, hint)
     return collection, item
 
 
 # --- windows ------------------------------------------------------------------------------------
 
 
-def _window_of(node: nodes.Invariant, place: Place) -> rules.Window | None:
+def _window_of(node: nodes.Invariant, env: Environment) -> rules.Window | None:
     """The window that is written, its event without filters for now; None where none is."""
-    place = replace(place, clause="window")
+    env = replace(env, clause="window")
     match node.window:
         case nodes.Instant(edge=edge, event=event, thinning=thinning):
-            found = rules.Window(edge, _bare(event, place))
+            found = rules.Window(edge, _bare(event, env))
         case nodes.During(event=event, thinning=thinning):
-            found = rules.Window("during", _bare(event, place))
+            found = rules.Window("during", _bare(event, env))
         case nodes.Each(unit=unit, thinning=thinning):
-            found = rules.Window("each", span=_span(unit, place))
+            found = rules.Window("each", span=_span(unit, env))
         case _:
             return None
-    return _thinned(found, thinning, place)
+    return _thinned(found, thinning, env)
 
 
-def _bare(event: nodes.Expr, place: Place) -> rules.EventPattern:
+def _bare(event: nodes.Expr, env: Environment) -> rules.EventPattern:
     function = event.function if isinstance(event, nodes.Call) else event
-    return pattern(function, place)
+    return pattern(function, env)
 
 
-def _with_filters(node: nodes.Invariant, window: rules.Window, place: Place) -> rules.Window:
+def _with_filters(node: nodes.Invariant, window: rules.Window, env: Environment) -> rules.Window:
     event = getattr(node.window, "event", None)
     assert isinstance(event, nodes.Expr)
     # The filters are read at the call itself: its own fields are not at hand in them.
-    return replace(window, event=pattern(event, replace(place, clause="window")))
+    return replace(window, event=pattern(event, replace(env, clause="window")))
 
 
-def _span(unit: nodes.Word, place: Place) -> rules.SpanName:
+def _span(unit: nodes.Word, env: Environment) -> rules.SpanName:
     names = get_args(rules.SpanName)
     for each in names:
         if each == unit.text:
             found: rules.SpanName = each
             return found
-    place.refuse("TS0120", f"there is no span `{unit.text}`", unit, did_you_mean(unit.text, names))
+    env.refuse("TS0120", f"there is no span `{unit.text}`", unit, did_you_mean(unit.text, names))
 
 
-def _thinned(window: rules.Window, thinning: nodes.Thinning | None, place: Place) -> rules.Window:
+def _thinned(
+    window: rules.Window, thinning: nodes.Thinning | None, env: Environment
+) -> rules.Window:
     if thinning is None:
         return window
     if isinstance(thinning, nodes.Once):
         if window.span == "run":
-            place.refuse("TS0156", "a run is there once anyway", thinning, "leave out `once`")
+            env.refuse("TS0156", "a run is there once anyway", thinning, "leave out `once`")
         return replace(window, once=True)
-    every = duration(thinning.period, place, "every")
+    every = duration(thinning.period, env, "every")
     if window.span == "run":
-        place.refuse("TS0156", "a run has nothing to be thinned", thinning)
+        env.refuse("TS0156", "a run has nothing to be thinned", thinning)
     if window.span is not None and window.span != every.unit:
         message = (
             f"`each {window.span}` is thinned by {_plural(window.span)}, not {_plural(every.unit)}"
         )
-        hint = f"write `each {every.unit} every {place.scope.source.slice(thinning.period.span)}`"
-        place.refuse("TS0156", message, thinning, hint)
+        hint = f"write `each {every.unit} every {env.scope.source.slice(thinning.period.span)}`"
+        env.refuse("TS0156", message, thinning, hint)
     return replace(window, every=every)
 
 
@@ -223,7 +227,7 @@ def _plural(unit: str) -> str:
 
 
 def _window_of_calls(
-    node: nodes.Invariant, subjects: tuple[rules.For, ...], place: Place
+    node: nodes.Invariant, subjects: tuple[rules.For, ...], env: Environment
 ) -> rules.Window:
     """Without a window, the one `for c in calls(E)` is it."""
     many = [each for each in subjects if isinstance(each.collection, rules.Calls)]
@@ -235,46 +239,46 @@ def _window_of_calls(
     if many:
         clause = next(each for each in node.subjects if each.variable.text == many[1].variable)
         message = "each of two `calls` could be the window"
-        place.refuse("TS0153", message, clause, hint)
+        env.refuse("TS0153", message, clause, hint)
     message = f"nothing says when `{node.name.text}` is looked at"
-    place.refuse("TS0153", message, node.name, hint)
+    env.refuse("TS0153", message, node.name, hint)
 
 
 # --- groups -------------------------------------------------------------------------------------
 
 
-def _across(node: nodes.Invariant, place: Place) -> tuple[rules.Axis | rules.GroupField, ...]:
+def _across(node: nodes.Invariant, env: Environment) -> tuple[rules.Axis | rules.GroupField, ...]:
     if node.across is None:
         return ()
     found = []
     failed = False
     for group in node.across.groups:
         try:
-            found.append(_group(group, place))
+            found.append(_group(group, env))
         except Refused:
             failed = True
             continue
         if found[-1] in found[:-1]:
-            place.report("TS0104", "this group is named twice", group)
+            env.report("TS0104", "this group is named twice", group)
             failed = True
     if failed:
         raise Refused
     return tuple(found)
 
 
-def _group(node: nodes.Expr, place: Place) -> rules.Axis | rules.GroupField:
+def _group(node: nodes.Expr, env: Environment) -> rules.Axis | rules.GroupField:
     path = path_of(node)
-    axes = place.scope.axes
-    if path is not None and path.words[0] not in place.variables:
+    axes = env.scope.axes
+    if path is not None and path.words[0] not in env.variables:
         text = path.text()
         if text in axes:
             return rules.Axis(text)
-        hint = place.scope.hint(text, list(axes))
+        hint = env.scope.hint(text, list(axes))
         hint = hint or f"there are {', '.join(f'`{axis}`' for axis in list(axes)[:8])}"
-        place.refuse("TS0125", f"there is no group `{text}`", node, hint)
-    value = place.lower(node)
+        env.refuse("TS0125", f"there is no group `{text}`", node, hint)
+    value = env.lower(node)
     # A group that a subject does not have makes no instance: it need not be guarded.
     of = value.type.item if isinstance(value.type, types.Optional) else value.type
     if of != types.GROUP:
-        place.refuse("TS0125", f"`across` takes a group of ranks, not {named(of)}", node)
+        env.refuse("TS0125", f"`across` takes a group of ranks, not {named(of)}", node)
     return rules.GroupField(value)

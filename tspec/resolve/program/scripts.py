@@ -1,7 +1,7 @@
-"""What the script of a test says after resolution: every subject, field and value looked up.
+"""The script of a test after resolution: every subject, field and value is looked up.
 
-It is what a scripted trace is made of. A statement knows its place in the text, from which the
-contents of tensors are made that are only said to be new.
+A scripted trace is made from it. A statement has its span, because the digest of a tensor that is
+`changed` is made from where the script says so.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
+class ListValue:
     """A list, or a set."""
 
-    items: tuple[Said, ...]
+    items: tuple[ScriptValue, ...]
     is_set: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
+class MapValue:
     """`[entry("w", 1), entry("b", 2)]`: a map."""
 
-    items: tuple[tuple[str, Said], ...]
+    items: tuple[tuple[str, ScriptValue], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class TensorSaid:
-    """`tensor(norm: 2.0, finite: false)`: a tensor by the features that matter, the others ordinary."""
+class TensorValue:
+    """`tensor(norm: 2.0, finite: false)`: a tensor by some of its features; the others have default values."""
 
-    features: tuple[tuple[str, Said], ...]
+    features: tuple[tuple[str, ScriptValue], ...]
     span: Span = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ClassSaid:
+class ClassValue:
     """A class by its dotted paths along the method resolution order, joined by blanks."""
 
     paths: str
@@ -55,19 +55,21 @@ Word = Literal["absent", "changed", "gone"]
 
 
 @dataclass(frozen=True, slots=True)
-class Bare:
+class Keyword:
     """`absent`, `changed` (the tensor has new contents) or `gone` (the subject is no more)."""
 
     word: Word
     span: Span = field(compare=False, repr=False)
 
 
-Said = bool | int | float | str | Named | Several | Entries | TensorSaid | ClassSaid | Bare
+ScriptValue = (
+    bool | int | float | str | Named | ListValue | MapValue | TensorValue | ClassValue | Keyword
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is set: a field of a subject, and what of it.
+    """What is set: a field of a subject, or a part of it.
 
     `path` leads from the subject over fields: `("group", "lr")` is the `lr` of the subject that is
     the `group`; `feature` is one of a tensor, `key` an entry of a map. Without a path it is the
@@ -82,10 +84,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """A state that is so from here on."""
+    """A field has this value from here on."""
 
     target: Target
-    value: Said
+    value: ScriptValue
     span: Span = field(compare=False, repr=False)
 
 
@@ -94,7 +96,7 @@ class SetContext:
     """A name of the context has this value from here on."""
 
     name: str
-    value: Said
+    value: ScriptValue
     span: Span = field(compare=False, repr=False)
 
 
@@ -107,11 +109,11 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
-    """A call, with the fields that are said of it and what happens inside of it."""
+class CallStatement:
+    """A call: the fields that the script gives it, and what happens inside of it."""
 
     event: str
-    said: tuple[tuple[str, Said], ...]
+    said: tuple[tuple[str, ScriptValue], ...]
     inside: tuple[Statement, ...]
     span: Span = field(compare=False, repr=False)
 
@@ -124,7 +126,7 @@ class OnRanks:
     inside: tuple[Statement, ...]
 
 
-Statement = Set | SetContext | Mention | Called | OnRanks
+Statement = Set | SetContext | Mention | CallStatement | OnRanks
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A job by hand. `axes` are the groups of each rank: axis -> for each rank its peers."""
+    """A scripted job. `axes`: for each axis the peers of each rank."""
 
     ranks: int
     axes: Mapping[str, tuple[tuple[int, ...], ...]]

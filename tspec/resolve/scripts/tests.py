@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tspec.diagnostics import Related, did_you_mean
+from tspec.resolve.expressions.environment import Environment
 from tspec.resolve.expressions.lower import lower
-from tspec.resolve.expressions.place import Place
 from tspec.resolve.findings import Findings
 from tspec.resolve.names.reporter import Reporter
 from tspec.resolve.names.scope import Scope
 from tspec.resolve.program.declarations import Outcome, Recording, TestDeclaration
 from tspec.resolve.program.scripts import Script, Steps
 from tspec.resolve.program.sharding import MeshDeclaration
-from tspec.resolve.scripts.statements import Stage, statements
+from tspec.resolve.scripts.statements import ScriptContext, statements
 from tspec.syntax import nodes
 
 
@@ -23,7 +23,7 @@ class _Test:
     def __init__(self, reporter: Reporter, findings: Findings, ranks: int) -> None:
         self.reporter = reporter
         self.ranks = ranks
-        self.stage = Stage(Place(reporter.scope, findings, lower, "let", {}), ranks)
+        self.context = ScriptContext(Environment(reporter.scope, findings, lower, "let", {}), ranks)
 
 
 def lower_test(
@@ -51,7 +51,7 @@ def lower_test(
         for clause in node.clauses
         if isinstance(clause, nodes.Violates | nodes.Passes)
     )
-    if unread or reporter.failed or test.stage.failed:
+    if unread or reporter.failed or test.context.failed:
         return None
     outcomes = tuple(
         _outcome(clause, names)
@@ -158,7 +158,7 @@ def _steps(given: Sequence[nodes.StepScript], test: _Test) -> tuple[Steps, ...]:
             message = f"step {step.first} does not come after step {last}"
             test.reporter.report("TS0191", message, step, "steps are counted from 1 and only grow")
         last = max(last, step.last)
-        found.append(Steps(step.first, step.last, statements(step.inside, test.stage)))
+        found.append(Steps(step.first, step.last, statements(step.inside, test.context)))
     return tuple(found)
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import prod
 
 from tspec.diagnostics import Related, did_you_mean
-from tspec.resolve.expressions.place import Refused
+from tspec.resolve.expressions.environment import Refused
 from tspec.resolve.findings import Findings
 from tspec.resolve.names.reporter import Reporter
 from tspec.resolve.names.scope import Scope

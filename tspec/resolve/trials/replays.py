@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tspec.diagnostics import did_you_mean
+from tspec.resolve.expressions.environment import Environment, Refused
 from tspec.resolve.expressions.lower import lower
 from tspec.resolve.expressions.operators import condition
-from tspec.resolve.expressions.place import Place, Refused
 from tspec.resolve.findings import Findings
 from tspec.resolve.names.reporter import Reporter
 from tspec.resolve.names.scope import Scope
@@ -81,7 +81,7 @@ def _claim(claim: nodes.Expr, reporter: Reporter) -> Expr | Same | None:
     window = Window("each", span="run")
     try:
         return condition(
-            claim, Place(reporter.scope, reporter.findings, lower, "expect", {}, window)
+            claim, Environment(reporter.scope, reporter.findings, lower, "expect", {}, window)
         )
     except Refused:
         reporter.failed = True

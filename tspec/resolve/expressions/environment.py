@@ -1,4 +1,4 @@
-"""Where an expression stands: which names it sees, in which clause of which rule, what is known."""
+"""The typing environment of an expression: the names in scope, the clause, and what is known to be present."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ Clause = Literal["let", "for", "across", "window", "when", "expect"]
 
 
 class Refused(Exception):
-    """Something was reported, so that what holds it has no type either."""
+    """An error was reported. Whatever contains the expression has no type either."""
 
 
 class Lowering(Protocol):
-    """From a syntax expression to a typed one; `want` is the type of what it is compared with."""
+    """Types an expression; `want` is the type of the value that it is compared with."""
 
-    def __call__(self, node: nodes.Expr, place: Place, want: Type | None = None) -> rules.Expr: ...
+    def __call__(
+        self, node: nodes.Expr, env: Environment, want: Type | None = None
+    ) -> rules.Expr: ...
 
 
 @dataclass(frozen=True)
-class Place:
-    """All that the meaning of an expression depends on besides itself."""
+class Environment:
+    """Everything that the type of an expression depends on besides its text."""
 
     scope: Scope
     findings: Findings
@@ -40,22 +42,22 @@ class Place:
     window: rules.Window | None = None
     across: bool = False
     facts: frozenset[rules.Expr] = frozenset()
-    """Optional values that are present here."""
+    """Optional values that are known to be present."""
     folded: bool = False
-    """Inside the argument of a fold over the group."""
+    """In the argument of a fold over the group."""
     trusted: bool = False
-    """Something that might guard optional values could not be read: they are let pass."""
+    """A condition that may guard optional values has an error: unguarded ones are not reported."""
     unknown: frozenset[str] = frozenset()
-    """Variables of which the collection is wrong: what uses them is refused without a word."""
+    """Variables whose collection has an error: their uses are refused without another report."""
 
     def lower(self, node: nodes.Expr, want: Type | None = None) -> rules.Expr:
-        """Type an expression here. Raises Refused, after it was reported."""
+        """Type an expression. Raises Refused after reporting an error."""
         return self.lowering(node, self, want)
 
     def lower_all(
         self, given: tuple[nodes.Expr, ...], want: Type | None = None
     ) -> tuple[rules.Expr, ...]:
-        """Type several, and report what is wrong with any before refusing."""
+        """Type several expressions. Reports the errors of all before it raises Refused."""
         found = []
         failed = False
         for node in given:
@@ -67,12 +69,12 @@ class Place:
             raise Refused
         return tuple(found)
 
-    def knowing(self, facts: frozenset[rules.Expr]) -> Place:
-        """The same place, where more values are known to be present."""
+    def knowing(self, facts: frozenset[rules.Expr]) -> Environment:
+        """This environment with more values that are known to be present."""
         return replace(self, facts=self.facts | facts)
 
-    def trusting(self, variable: str | None = None) -> Place:
-        """The same place after an error, which is not to bring others with it."""
+    def trusting(self, variable: str | None = None) -> Environment:
+        """This environment after an error, without reports of what may follow from it."""
         unknown = self.unknown if variable is None else self.unknown | {variable}
         return replace(self, trusted=True, unknown=unknown)
 
@@ -84,7 +86,7 @@ class Place:
         hint: str | None = None,
         related: tuple[Related, ...] = (),
     ) -> NoReturn:
-        """Report and give up on what stands there."""
+        """Report an error and raise Refused."""
         self.report(code, message, at, hint, related)
         raise Refused
 
@@ -96,12 +98,12 @@ class Place:
         hint: str | None = None,
         related: tuple[Related, ...] = (),
     ) -> None:
-        """Report and go on."""
+        """Report an error and go on."""
         span = at.span if isinstance(at, nodes.Node) else at
         self.findings.add(code, message, (self.scope.source, span), hint=hint, related=related)
 
     def there(self, value: rules.Expr) -> Type:
-        """The type of a value that is used, which has to be known to be present."""
+        """The type of a value that is used. Raises Refused unless it is known to be present."""
         absent = isinstance(value.type, Optional) and not self.trusted
         if absent and not is_known(value, self.facts):
             text = self.scope.source.slice(value.span)
