@@ -4,8 +4,8 @@ The n-th round of each rank is the n-th of every other. A rank takes part when i
 and its round before is over; what it has to give meanwhile goes into the next round together. A thread
 carries the rounds, so that they go on while the job's own communication waits for another rank.
 
-A rank that has joined (`Packet.joined`) makes no step until all have: its thread takes part in the others'
-rounds without anything to give, so that nobody waits for it.
+A rank that has given more than another, or that has joined (`Packet.joined`) while others make steps, is not
+to come next: its thread takes part in rounds without anything to give, so that nobody waits for it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -38,6 +39,33 @@ Round = list[list[Packet]]
 """What each rank gave, in order of rank."""
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far each rank has come, by what it gave: the same on every rank after the same round."""
+
+    counts: tuple[int, ...] = ()
+    """How many packets each rank gave. One that has joined keeps up with the one that gave most."""
+    joined: frozenset[int] = frozenset()
+
+    def after(self, found: Round) -> Standing:
+        """After one more round. Of a rank that gave several packets, the latest says whether it joined."""
+        before = self.counts or (0,) * len(found)
+        counts = [count + len(given) for count, given in zip(before, found, strict=True)]
+        told = {rank: given[-1].joined for rank, given in enumerate(found) if given}
+        joined = frozenset(r for r in range(len(found)) if told.get(r, r in self.joined))
+        most = max(counts)
+        return Standing(tuple(most if r in joined else c for r, c in enumerate(counts)), joined)
+
+    def is_ahead(self, rank: int) -> bool:
+        """Some other rank has yet to give what this one gave."""
+        return any(count < self.counts[rank] for count in self.counts)
+
+    def answers(self, rank: int) -> bool:
+        """Whether the rank takes part in the next round with nothing to give."""
+        others_go_on = rank in self.joined and len(self.joined) < len(self.counts)
+        return others_go_on or self.is_ahead(rank)
+
+
 class Broken(Exception):
     """Some rank is gone. The message says what was seen."""
 
@@ -51,6 +79,7 @@ class Exchange:
         self.pending: list[Packet] = []
         """What was given and has not yet come back with what others gave."""
         self._carrier: _Carrier | None = None
+        self._standing = Standing()
 
     def ready(self) -> bool:
         """Whether there are other ranks to meet; the first time that there are, connecting begins."""
@@ -75,6 +104,12 @@ class Exchange:
         """Something was given that has not come back."""
         return bool(self.pending)
 
+    @property
+    def ahead(self) -> bool:
+        """Some other rank has yet to give what this one gave."""
+        carrier = self._carrier
+        return carrier is not None and self._standing.is_ahead(carrier.rank)
+
     def give(self, thing: Packet) -> None:
         """Give something to all ranks, in this rank's next round. Raises Broken."""
         self.pending.append(thing)
@@ -93,6 +128,7 @@ class Exchange:
         elif found is not None:
             count, given = found
             del self.pending[:count]
+            self._standing = self._standing.after(given)
             return given
         return None
 
@@ -107,13 +143,11 @@ class Exchange:
                 found = self.collect(max(0.0, until - time.monotonic()))
                 if found is None:
                     return
-                # A rank that gives nothing has joined. It takes what it was told when it can.
                 ended |= {
-                    rank
-                    for rank, given in enumerate(found)
-                    if not given or any(p.finished for p in given)
+                    rank for rank, given in enumerate(found) if any(p.finished for p in given)
                 }
-                if len(ended) == len(found):
+                # A rank that has joined takes what it was told when it can.
+                if len(ended | self._standing.joined) == len(found):
                     return
         except Broken:
             return
@@ -136,6 +170,7 @@ class _Carrier(threading.Thread):
     def __init__(self, link: Link) -> None:
         super().__init__(name="tspec", daemon=True)
         self._link = link
+        self.rank = link.rank
         self.connected = False
         self._group: Any = None
         self._changed = threading.Condition()
@@ -144,8 +179,7 @@ class _Carrier(threading.Thread):
         self._failed = ""
         self._leaves = threading.Event()
         self._slot = SLOT
-        self._joined: frozenset[int] = frozenset()
-        """The ranks that had joined by the latest round: the same on every rank."""
+        self._standing = Standing()
 
     # on the job's side
 
@@ -183,7 +217,7 @@ class _Carrier(threading.Thread):
                 if found is None:
                     _never_freed(self._group)
                     return
-                self._joined = _joined(self._joined, found)
+                self._standing = self._standing.after(found)
                 with self._changed:
                     self._over.append((len(given), found))
                     self._changed.notify_all()
@@ -194,10 +228,10 @@ class _Carrier(threading.Thread):
                 self._changed.notify_all()
 
     def _next(self) -> list[Packet] | None:
-        """What was given for the next round, which is nothing while others make steps; None when the job ends."""
-        others_go_on = self._link.rank in self._joined and len(self._joined) < self._link.world
+        """What was given for the next round, which may be nothing; None when the job ends."""
+        answers = self._standing.answers(self.rank)
         with self._changed:
-            self._changed.wait_for(lambda: self._given or others_go_on or self._leaves.is_set())
+            self._changed.wait_for(lambda: self._given or answers or self._leaves.is_set())
             if self._leaves.is_set():
                 return None
             given, self._given = self._given, []
@@ -244,9 +278,3 @@ def _never_freed(group: Any) -> None:
     They may wait for this one. Gloo cannot abort a collective, and the interpreter frees what is left when it ends.
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
-
-
-def _joined(before: frozenset[int], found: Round) -> frozenset[int]:
-    """The ranks that have joined after a round: of each that gave something, its latest word counts."""
-    told = {rank: given[-1].joined for rank, given in enumerate(found) if given}
-    return frozenset(rank for rank in range(len(found)) if told.get(rank, rank in before))

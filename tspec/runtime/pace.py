@@ -51,7 +51,7 @@ class Pace:
         if joined:
             while (found := self.exchange.collect(0.0)) is not None:
                 yield found
-        elif self.pace == STAGGERED and self.exchange.busy:
+        elif self.pace == STAGGERED and self._under_way:
             yield from self._all(self.exchange.timeout, FREE)
 
     def before_update(self, thing: Any) -> Iterator[Round]:
@@ -65,7 +65,8 @@ class Pace:
         while True:
             self.exchange.give(thing)
             patience = self.exchange.timeout
-            yield from self._rounds(patience if self.exchange.connected else min(SOON, patience))
+            patience = patience if self.exchange.connected else min(SOON, patience)
+            yield from self._rounds(patience, lambda: self.exchange.busy)
             if self.exchange.busy:
                 here = self.exchange.connected
                 raise Broken("it did not end" if here else "no rules are checked on it")
@@ -77,8 +78,8 @@ class Pace:
 
     def _all(self, patience: float, otherwise: int | None) -> Iterator[Round]:
         """All that is under way; if others do not come in time, they are not waited for like this again."""
-        yield from self._rounds(patience)
-        if not self.exchange.busy:
+        yield from self._rounds(patience, lambda: self._under_way)
+        if not self._under_way:
             return
         if otherwise is None:
             self._updates = False
@@ -90,9 +91,14 @@ class Pace:
         if otherwise == FREE:
             self._say("ranks make their steps apart: actions are taken when the others' are known")
 
-    def _rounds(self, patience: float) -> Iterator[Round]:
+    @property
+    def _under_way(self) -> bool:
+        """What this rank gave has not come back, or another has not yet given as much."""
+        return self.exchange.busy or self.exchange.ahead
+
+    def _rounds(self, patience: float, wanted: Callable[[], bool]) -> Iterator[Round]:
         until = time.monotonic() + patience
-        while self.exchange.busy:
+        while wanted():
             found = self.exchange.collect(max(0.0, until - time.monotonic()))
             if found is None:
                 return

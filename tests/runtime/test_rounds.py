@@ -1,0 +1,237 @@
+"""Who waits for whom in rounds: two ranks in one process, with the collectives of a group made of locks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import torch
+
+from tspec.runtime.exchange import Broken, Exchange, Round, Standing, _Carrier
+from tspec.runtime.gathering import Packet
+from tspec.runtime.pace import FREE, STAGGERED, TOGETHER, Pace
+
+LONG = 200.0
+"""Seconds for what comes, however busy the machine is."""
+VAIN = 0.05
+"""Seconds for what never comes."""
+
+
+class Rounds:
+    """The all-gathers of two ranks: the n-th of one is the n-th of the other."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.given: tuple[list[torch.Tensor], list[torch.Tensor]] = ([], [])
+
+    def wait_for(self, rank: int, count: int) -> None:
+        """Wait until a rank has begun so many rounds."""
+        with self.changed:
+            assert self.changed.wait_for(lambda: len(self.given[rank]) >= count, LONG)
+
+
+class Work:
+    """An all-gather under way."""
+
+    def __init__(self, rounds: Rounds, number: int, rows: list[torch.Tensor]) -> None:
+        self.rounds, self.number, self.rows = rounds, number, rows
+
+    def is_completed(self) -> bool:
+        return all(len(given) > self.number for given in self.rounds.given)
+
+    def wait(self, patience: timedelta = timedelta(days=1)) -> None:
+        with self.rounds.changed:
+            if not self.rounds.changed.wait_for(self.is_completed, patience.total_seconds()):
+                raise RuntimeError("not yet")
+        for row, given in zip(self.rows, self.rounds.given, strict=True):
+            row.copy_(given[self.number])
+
+
+class Group:
+    """One rank's side, in the place of its link and its process group."""
+
+    def __init__(self, rounds: Rounds, rank: int) -> None:
+        self.rounds, self.rank, self.world = rounds, rank, 2
+        self.opens = threading.Event()
+        """The rank is connected from then on."""
+
+    def connected(self, leaves: threading.Event) -> Group:
+        assert self.opens.wait(LONG)
+        return self
+
+    def allgather(self, rows: list[list[torch.Tensor]], mine: list[torch.Tensor]) -> Work:
+        with self.rounds.changed:
+            given = self.rounds.given[self.rank]
+            given.append(mine[0].clone())
+            self.rounds.changed.notify_all()
+            return Work(self.rounds, len(given) - 1, rows[0])
+
+
+class Rank:
+    """A rank whose waits are counted."""
+
+    def __init__(self, rounds: Rounds, number: int, patience: float) -> None:
+        self.group = Group(rounds, number)
+        self.exchange = Exchange()
+        self.exchange.timeout = patience
+        carrier = _Carrier(self.group)  # type: ignore[arg-type]
+        self.exchange._carrier = carrier
+        carrier.start()
+        self.said: list[str] = []
+        self.pace = Pace(self.exchange, True, self.said.append)
+        self.waits = 0
+        collect = self.exchange.collect
+
+        def counting(patience: float) -> Round | None:
+            self.waits += patience > 0
+            return collect(patience)
+
+        self.exchange.collect = counting  # type: ignore[method-assign]
+
+    def opens(self, step: int, **options: Any) -> list[list[list[int]]]:
+        """Open a step; of each round, the steps that each rank told."""
+        return told(self.pace.step_opens(packet(step, **options), False))
+
+
+def packet(step: int, **options: Any) -> Packet:
+    return Packet((step, 0), False, [], [], {}, {}, {}, [], set(), [], **options)
+
+
+def told(rounds: Iterator[Round]) -> list[list[list[int]]]:
+    return [[[packet.at[0] for packet in given] for given in found] for found in rounds]
+
+
+@pytest.fixture
+def two(request: pytest.FixtureRequest) -> Iterator[tuple[Rank, Rank]]:
+    rounds = Rounds()
+    patience = getattr(request, "param", LONG)
+    ranks = Rank(rounds, 0, patience), Rank(rounds, 1, patience)
+    yield ranks
+    for rank in ranks:
+        rank.group.opens.set()
+        rank.exchange.close()
+
+
+@pytest.fixture
+def beside() -> Iterator[Callable[..., Any]]:
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit
+
+
+def test_a_rank_that_gave_two_things_in_one_round_waits_for_the_second_of_the_other(
+    two: tuple[Rank, Rank], beside: Callable[..., Any]
+) -> None:
+    first, second = two
+    first.group.opens.set()
+    assert first.opens(1) == []
+    first.group.rounds.wait_for(0, 1)
+    assert second.opens(1) == []
+    waiting = beside(second.opens, 2)
+    while len(second.exchange.pending) < 2:
+        time.sleep(0.001)
+    second.group.opens.set()
+    assert first.opens(2) == [[[1], [1, 2]], [[2], []]]
+    assert waiting.result(LONG) == [[[1], [1, 2]], [[2], []]]
+    waiting = beside(second.opens, 3)
+    assert first.opens(3) == [[[3], [3]]]
+    assert waiting.result(LONG) == [[[3], [3]]]
+    assert first.pace.pace == second.pace.pace == TOGETHER
+
+
+def test_a_rank_that_joined_gives_nothing_and_is_not_waited_for(
+    two: tuple[Rank, Rank], beside: Callable[..., Any]
+) -> None:
+    first, second = two
+    for rank in two:
+        rank.group.opens.set()
+        rank.opens(1)
+    waiting = beside(second.opens, 1, joined=True)
+    assert first.opens(2)
+    assert waiting.result(LONG)
+    assert [first.opens(step) for step in (3, 4)] == [[[[3], []]], [[[4], []]]]
+    assert first.opens(4, joined=True) == [[[4], []]]
+    assert told(second.pace.waits(joined=True)) == [[[3], []], [[4], []], [[4], []]]
+    # All have joined: neither takes part in a round before it has something to give.
+    waiting = beside(second.opens, 5)
+    assert first.opens(5) == [[[5], [5]]]
+    assert waiting.result(LONG) == [[[5], [5]]]
+    assert first.pace.pace == second.pace.pace == TOGETHER
+
+
+@pytest.mark.parametrize("two", [VAIN], indirect=True)
+def test_no_wait_is_repeated_that_was_in_vain(two: tuple[Rank, Rank]) -> None:
+    first, second = two
+    for rank in two:
+        rank.group.opens.set()
+        rank.exchange._carrier.connected = True  # type: ignore[union-attr]
+    first.opens(1)
+    paces = []
+    for step in range(2, 8):
+        first.opens(step)
+        paces.append(first.pace.pace)
+    assert paces == [STAGGERED, FREE, FREE, FREE, FREE, FREE]
+    assert first.waits == 2
+    assert first.said == [
+        "ranks make their steps apart: actions are taken when the others' are known"
+    ]
+    # What it gave is known as soon as the other comes, and the other waits for nothing.
+    second.exchange.timeout = LONG
+    for step in range(1, 8):
+        second.opens(step)
+    assert second.pace.pace == TOGETHER
+
+
+def test_a_rank_that_is_not_checked_is_waited_for_once(two: tuple[Rank, Rank]) -> None:
+    first, _ = two
+    first.exchange.timeout = VAIN
+    for step in range(1, 8):
+        first.opens(step)
+    assert first.pace.pace == FREE
+    assert first.waits == 1
+    with pytest.raises(Broken, match="no rules are checked on it"):
+        list(first.pace.run_ends(packet(8), packet(8)))
+
+
+def test_a_rank_that_ended_takes_part_until_all_have(
+    two: tuple[Rank, Rank], beside: Callable[..., Any]
+) -> None:
+    first, second = two
+
+    def ends(rank: Rank, at: Packet) -> int:
+        ended: set[int] = set()
+        for count, found in enumerate(rank.pace.run_ends(at, at), 1):
+            ended |= {r for r, given in enumerate(found) if any(p.finished for p in given)}
+            if len(ended) == 2:
+                return count
+        return 0
+
+    for rank in two:
+        rank.group.opens.set()
+        rank.opens(1)
+    last = packet(1)
+    last.finished = True
+    ended = beside(ends, second, last)
+    for step in range(2, 9):
+        assert first.opens(step)
+    assert ends(first, last) >= 1
+    assert ended.result(LONG) >= 1
+    assert first.pace.pace == TOGETHER
+
+
+def test_standing_is_that_of_all_rounds() -> None:
+    standing = Standing()
+    assert not standing.answers(0)
+    standing = standing.after([[packet(1), packet(2)], [packet(1)]])
+    assert (standing.answers(0), standing.answers(1)) == (True, False)
+    standing = standing.after([[], [packet(2, joined=True)]])
+    assert (standing.answers(0), standing.answers(1)) == (False, True)
+    standing = standing.after([[packet(3)], []]).after([[packet(4, joined=True)], []])
+    assert standing == Standing((4, 4), frozenset({0, 1}))
+    assert (standing.answers(0), standing.answers(1)) == (False, False)
+    standing = standing.after([[packet(5)], [packet(5)]])
+    assert standing == Standing((5, 5), frozenset())
