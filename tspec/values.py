@@ -51,3 +51,19 @@ class Location:
     """The qualified name of the function, such as `Trainer.fit`; `<module>` for the file's own code."""
     text: str = ""
     """The line, without its indentation; empty where the file cannot be read."""
+
+    @property
+    def words(self) -> str:
+        """`train.py:41 in train_epoch`; of a file's own code `train.py:41`."""
+        inside = "" if self.function == "<module>" else f" in {self.function}"
+        return f"{self.file}:{self.line}{inside}"
+
+    @property
+    def sentence(self) -> str:
+        """`at train.py:41 in train_epoch: opt.step()`."""
+        return f"at {self.words}: {self.text}" if self.text else f"at {self.words}"
+
+    @property
+    def is_in_a_file(self) -> bool:
+        """It is in no code that was made from a text, such as that of `python -c`."""
+        return not self.file.startswith("<")

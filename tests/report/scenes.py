@@ -6,6 +6,7 @@ from tspec.check.verdicts import Decided, Instance, Verdict, Verdicts
 from tspec.resolve.program import rules
 from tspec.resolve.program.types import BOOL, FLOAT, TENSOR, CallOf, Entity, ListOf
 from tspec.source import NOWHERE, Source, Span
+from tspec.values import Location
 
 VOCABULARY = rules.Vocabulary(
     entities=(),
@@ -112,11 +113,17 @@ def decided(
     verdict: Verdict = "violated",
     reason: str = "",
     values: dict[str, str] | None = None,
+    location: Location | None = None,
 ) -> list[Decided]:
     subjects = (subject,) if subject else ()
     return [
         Decided(
-            Instance(of.qualified, ranks, (step, 0), subjects), verdict, reason, values or {}, step
+            Instance(of.qualified, ranks, (step, 0), subjects),
+            verdict,
+            reason,
+            values or {},
+            step,
+            location,
         )
         for step in steps
     ]

@@ -32,6 +32,7 @@ from tspec.report.results import (
 )
 from tspec.resolve import load_text
 from tspec.source import Source, Span
+from tspec.values import Location
 
 CLEARED = rule("gradients_are_cleared", scenes.contains("optimizer.zero_grad"))
 SMALL = rule(
@@ -88,7 +89,20 @@ def a_strange_one() -> Results:
     )
 
 
-SCENES = {"run": a_run, "spec": a_spec, "strange": a_strange_one, "nothing": lambda: Results(())}
+AT = Location("jobs/train.py", 41, "train_epoch", "opt.step()")
+
+
+def a_script(at: Location = AT) -> Results:
+    return from_report(report(ALL, verdicts(decided(CLEARED, [2], location=at))), ALL)
+
+
+SCENES = {
+    "run": a_run,
+    "script": a_script,
+    "spec": a_spec,
+    "strange": a_strange_one,
+    "nothing": lambda: Results(()),
+}
 each_scene = pytest.mark.parametrize("scene", SCENES.values(), ids=list(SCENES))
 
 
@@ -130,6 +144,34 @@ def test_sarif_has_rules_regions_fingerprints_and_consequences() -> None:
     assert len(result["partialFingerprints"]["tspecFinding/v1"]) == 24
     [invocation] = run["invocations"]
     assert invocation["executionSuccessful"] is False
+
+
+def test_sarif_is_at_the_line_of_the_script_and_the_rule_is_related() -> None:
+    [result] = sarif_of(a_script())["results"]
+    assert result["locations"] == [
+        {
+            "physicalLocation": {
+                "artifactLocation": {"uri": "jobs/train.py"},
+                "region": {"startLine": 41, "snippet": {"text": "opt.step()"}},
+            },
+            "logicalLocations": [{"fullyQualifiedName": "train_epoch", "kind": "function"}],
+        }
+    ]
+    [rule_at] = result["relatedLocations"]
+    assert rule_at["message"]["text"] == "the rule checks.gradients_are_cleared"
+    assert rule_at["physicalLocation"]["artifactLocation"] == {"uri": "checks.tspec"}
+    assert rule_at["physicalLocation"]["region"]["startLine"] == 4
+    assert result["partialFingerprints"] == sarif_of(a_run())["results"][0]["partialFingerprints"]
+
+
+def test_code_in_no_file_leaves_a_finding_at_its_rule() -> None:
+    """As that of `python -c`."""
+    made = a_script(Location("<string>", 3, "<module>"))
+    [result] = sarif_of(made)["results"]
+    [place] = result["locations"]
+    assert place["physicalLocation"]["artifactLocation"] == {"uri": "checks.tspec"}
+    assert written(made, "github").startswith("::warning file=checks.tspec,line=4,")
+    assert "\n  at <string>:3\n" in written(made, "text")
 
 
 def test_sarif_of_two_commands_is_told_apart() -> None:
@@ -226,6 +268,26 @@ def test_github_shows_the_place_in_a_run() -> None:
     )
     assert lines[1].startswith("::error file=checks.tspec,")
     assert lines[-1] == "::error title=tspec failed::internal error at forward"
+
+
+def test_github_annotates_the_line_of_the_script() -> None:
+    [line] = written(a_script(), "github").splitlines()
+    assert line.startswith(
+        "::warning file=jobs/train.py,line=41,endLine=41,title=checks.gradients_are_cleared::"
+        "no call of `optimizer.zero_grad` in step 2%0Astep 2, rank 0%0A"
+        "at jobs/train.py:41 in train_epoch: opt.step()%0Athe rule: checks.tspec:4%0A"
+    )
+
+
+def test_text_junit_and_json_say_the_line_of_the_script() -> None:
+    at = "at jobs/train.py:41 in train_epoch: opt.step()"
+    assert f"\n  {at}\n" in written(a_script(), "text")
+    [suite] = junit_of(a_script())
+    [failure] = next(case for case in suite if case.name == "gradients_are_cleared").result
+    assert f"step 2, rank 0\n{at}\n" in failure.text
+    [found] = json.loads(written(a_script(), "json"))
+    assert found["location"] == asdict(AT)
+    assert json.loads(written(a_run(), "json"))[0]["location"] is None
 
 
 @each_scene

@@ -41,6 +41,7 @@ from tspec.source import Source, Span
 from tspec.trace.model import Ending
 from tspec.trace.show import StreamSummary, Summary
 from tspec.trace.show import text as trace_text
+from tspec.values import Location
 
 SCHEMA = schema()
 NOTHING = Program((), Vocabulary((), (), (), ()))
@@ -52,7 +53,7 @@ files = texts.filter(lambda text: not re.search("[\ud800-\udc7f\udd00-\udfff\0]"
 def finding(text, file):
     return Finding(
         text, file, 3, 1, 0, text, text, {text: text}, (0,), (text, text), 1, 1, 1, "warning",
-        "stop", file, text, text,
+        "stop", file, text, text, Location(file, 1, text, text),
     )  # fmt: skip
 
 
@@ -192,7 +193,8 @@ def test_the_summary_of_a_trace_shows_any_text(text, file):
 @given(texts)
 def test_a_job_tells_of_a_violation_on_one_line(text):
     declared = Declared(0, text, text, 1, text, False, "", ())
-    outcome = Outcome(0, (0,), (1,), (text,), "violated", text, 1, {text: text})
+    at = Location(text, 1, text, text)
+    outcome = Outcome(0, (0,), (1,), (text,), "violated", text, 1, {text: text}, at)
     with patch("sys.stderr", io.StringIO()) as stream:
         Findings().add(declared, outcome, 0)
     shown = stream.getvalue()

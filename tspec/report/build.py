@@ -69,5 +69,6 @@ def _finding(
         set_by=rule.set_by,
         explanation=" ".join(rule.doc.split()),
         look=wording.look(symptom, aspects(rule, vocabulary)),
+        location=symptom.first.location,
         consequences=consequences,
     )

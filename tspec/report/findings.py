@@ -8,6 +8,7 @@ from typing import Literal
 
 from tspec.config.model import FailOn
 from tspec.report.incomplete import Incomplete
+from tspec.values import Location
 
 Severity = Literal["error", "warning", "draft"]
 """`error`: the rule may stop, skip, raise or roll back; `draft`: nobody accepted the rule yet."""
@@ -44,6 +45,8 @@ class Finding:
     """What the rule's `///` says."""
     look: str = ""
     """What to look at next."""
+    location: Location | None = None
+    """The line of the script that the first violated instance points at; None where it is not known."""
     consequences: tuple[Finding, ...] = ()
     """What follows from the same cause, earliest first; they have no consequences of their own."""
 

@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ from tspec.resolve.program.rules import Program, Rule
 from tspec.resources import stable
 from tspec.source import NOWHERE, Source, Span
 from tspec.trace.model import Ending, ranks_in_words
+from tspec.values import Location
 
 State = Literal["passed", "failed", "skipped", "error"]
 """Of a case: `skipped` is vacuous, blind, absent, off or a recording that ends early; `error` is a fault
@@ -71,6 +72,14 @@ class Result:
     """What follows from the same cause."""
     text: str = ""
     """The finding as the terminal shows it; empty where a command prints findings itself."""
+    location: Location | None = None
+    """The line of the script that a finding about a run points at; `region` is then its rule's place."""
+
+    @property
+    def in_script(self) -> Location | None:
+        """The location, if it is in a file that can be shown."""
+        at = self.location
+        return at if at is not None and at.is_in_a_file else None
 
     @property
     def file(self) -> str:
@@ -178,7 +187,7 @@ def from_diagnostic(diagnostic: Diagnostic, properties: Mapping[str, Any] | None
 
 
 def from_finding(finding: Finding, program: Program) -> Result:
-    """A finding about a run, at the name of its rule."""
+    """A finding about a run, at the name of its rule, with its location in the script."""
     by_name = {rule.qualified: rule for rule in program.rules}
     return _from_finding(finding, by_name)
 
@@ -214,9 +223,11 @@ def _from_finding(finding: Finding, by_name: Mapping[str, Rule]) -> Result:
             "decided": finding.decided,
             "action": finding.action,
             "set_by": finding.set_by,
+            "location": None if finding.location is None else asdict(finding.location),
         },
         fingerprint=finding_fingerprint(finding),
         consequences=tuple(_from_finding(each, by_name) for each in finding.consequences),
+        location=finding.location,
     )
 
 

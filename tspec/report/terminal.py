@@ -160,6 +160,9 @@ def _print_finding(finding: Finding, rule: Rule | None, console: Console) -> Non
         for line in _excerpt(rule):
             console.print(line, no_wrap=True, overflow="ellipsis")
     _indented(_place(finding), console, style="bold")
+    if finding.location is not None:
+        said = _line(f"  {finding.location.sentence}", style="cyan")
+        console.print(said, no_wrap=True, overflow="ellipsis")
     _indented(finding.message, console)
     _indented(_how_often(finding), console)
     if finding.explanation:

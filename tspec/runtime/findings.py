@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from tspec.runtime.edges import Location
 from tspec.runtime.ledger import Declared, Outcome
 from tspec.runtime.say import say
 
@@ -117,4 +118,7 @@ def line_of(found: dict[str, Any]) -> str:
     values = ", ".join(f"{text} = {value}" for text, value in found["values"].items())
     said = values or " ".join(str(found["message"]).split())
     where = f"{found['file']}:{found['line']}"
-    return f"step {found['step']} rank {found['rank']}:{subject} {found['rule']} ({where}): {said}"
+    at = "" if found["location"] is None else f"; {Location(**found['location']).sentence}"
+    return (
+        f"step {found['step']} rank {found['rank']}:{subject} {found['rule']} ({where}): {said}{at}"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from tspec.check.verdicts import Decided, Verdict
@@ -64,6 +65,8 @@ def _counts(found: Why) -> str:
 def _fired(each: Look) -> Iterator[str]:
     reason = f" ({each.decided.reason})" if each.decided.reason else ""
     yield from _wrap(f"{where(each.decided)}{reason}", "  ")
+    if each.decided.location is not None:
+        yield from _wrap(each.decided.location.sentence, "      ")
     for name, value in each.values.items():
         yield from _wrap(f"{name} = {value}", "      ")
 
@@ -138,10 +141,11 @@ def as_plain(found: Why) -> dict[str, Any]:
 
 
 def _plain(each: Look) -> dict[str, Any]:
-    key = each.decided.instance
+    key, location = each.decided.instance, each.decided.location
     return {
         "step": each.decided.step, "ranks": list(key.ranks), "at": list(key.at),
         "subjects": list(key.subjects), "verdict": each.decided.verdict,
         "reason": each.decided.reason, "clause": each.clause, "condition": each.condition,
+        "location": None if location is None else asdict(location),
         "values": dict(each.values), "unmet": each.unmet, "distance": each.off,
     }  # fmt: skip

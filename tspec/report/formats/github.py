@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tspec.printable import visible
 from tspec.report.results import Result, Results, shown
+from tspec.values import Location
 
 LEVELS = {"error": "error", "warning": "warning", "draft": "notice"}
 
@@ -17,6 +18,17 @@ def write(results: Results) -> str:
 
 def command(result: Result) -> str:
     """One workflow command. Columns are given only for what lies on one line, as GitHub wants it."""
+    at = result.in_script
+    properties = _of_result(result) if at is None else _in_script(at)
+    properties["title"] = result.rule
+    said = ",".join(f"{key}={escaped_property(str(value))}" for key, value in properties.items())
+    rule = "" if at is None else f"the rule: {shown(result.file)}:{result.line}"
+    parts = (result.message, place(result), line_of_script(result), rule, result.help)
+    message = "\n".join(part for part in parts if part)
+    return f"::{LEVELS[result.severity]} {said}::{escaped(message)}"
+
+
+def _of_result(result: Result) -> dict[str, str | int]:
     properties: dict[str, str | int] = {"file": shown(result.file)}
     if result.line:
         properties["line"] = result.line
@@ -24,10 +36,11 @@ def command(result: Result) -> str:
         if result.column and result.end_line == result.line:
             properties["col"] = result.column
             properties["endColumn"] = result.end_column
-    properties["title"] = result.rule
-    said = ",".join(f"{key}={escaped_property(str(value))}" for key, value in properties.items())
-    message = "\n".join(part for part in (result.message, place(result), result.help) if part)
-    return f"::{LEVELS[result.severity]} {said}::{escaped(message)}"
+    return properties
+
+
+def _in_script(at: Location) -> dict[str, str | int]:
+    return {"file": shown(at.file), "line": at.line, "endLine": at.line}
 
 
 def place(result: Result) -> str:
@@ -37,6 +50,11 @@ def place(result: Result) -> str:
     subject = result.properties.get("subject")
     where = f"step {result.properties['step']}, rank {result.properties.get('rank', 0)}"
     return f"{where}: {subject}" if subject else where
+
+
+def line_of_script(result: Result) -> str:
+    """The line that a finding about a run points at, or nothing."""
+    return "" if result.location is None else result.location.sentence
 
 
 def escaped(text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from xml.etree import ElementTree
 
 from tspec.printable import lines
-from tspec.report.formats.github import place
+from tspec.report.formats.github import line_of_script, place
 from tspec.report.results import Case, Result, Results, State, case_of, shown
 from tspec.trace.model import ranks_in_words
 
@@ -101,7 +101,14 @@ def _body(result: Result) -> str:
     if result.text:
         return result.text
     where = f"{shown(result.file)}:{result.line}"
-    parts = (where, place(result), result.message, result.explanation, result.help)
+    parts = (
+        where,
+        place(result),
+        line_of_script(result),
+        result.message,
+        result.explanation,
+        result.help,
+    )
     return "\n".join(part for part in parts if part)
 
 

@@ -1,6 +1,7 @@
 """Results as SARIF 2.1.0 (OASIS), which code scanning services read.
 
-Rules carry their help: a code its page, a rule what its `///` says.
+Rules carry their help: a code its page, a rule what its `///` says. A finding about a run is at its line
+of the script, where that is known, and its rule is a related place.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from tspec import __version__
 from tspec.explain import codes, explain
 from tspec.printable import json_text
 from tspec.report.results import About, Region, Result, Results, is_code, shown
+from tspec.values import Location
 
 LEVELS = {"error": "error", "warning": "warning", "draft": "note"}
 
@@ -111,15 +113,17 @@ def _descriptor(about: About) -> dict[str, Any]:
 
 def _result(result: Result, index: dict[str, int]) -> dict[str, Any]:
     message = f"{result.message}\n{result.help}" if result.help else result.message
+    at = result.in_script
     found: dict[str, Any] = {
         "ruleId": result.rule,
         "ruleIndex": index[result.rule],
         "level": LEVELS[result.severity],
         "message": {"text": message},
-        "locations": [_location(result.region)],
+        "locations": [_location(result.region) if at is None else _in_script(at)],
         "partialFingerprints": {FINGERPRINT: result.fingerprint},
     }
-    related = [_location(each) for each in result.related]
+    related = [] if at is None else [_location(result.region, f"the rule {result.rule}")]
+    related += [_location(each) for each in result.related]
     related += [
         _location(each.region, f"what follows from it: {each.rule}: {each.message}")
         for each in result.consequences
@@ -129,6 +133,17 @@ def _result(result: Result, index: dict[str, int]) -> dict[str, Any]:
     if result.properties:
         found["properties"] = dict(result.properties)
     return found
+
+
+def _in_script(at: Location) -> dict[str, Any]:
+    """The line of the script that a finding points at."""
+    region: dict[str, Any] = {"startLine": at.line}
+    if at.text:
+        region["snippet"] = {"text": at.text}
+    return {
+        "physicalLocation": {"artifactLocation": {"uri": _uri(at.file)}, "region": region},
+        "logicalLocations": [{"fullyQualifiedName": at.function, "kind": "function"}],
+    }
 
 
 def _location(region: Region, message: str = "") -> dict[str, Any]:

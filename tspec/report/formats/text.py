@@ -19,6 +19,8 @@ def block(result: Result) -> str:
     if result.text:
         return result.text
     found = [line(result)]
+    if result.location is not None:
+        found.append(f"  {visible(result.location.sentence)}")
     found += [f"  {line(each)}" for each in result.consequences]
     if result.help:
         found.append(f"  = {visible(result.help)}")

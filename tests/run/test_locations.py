@@ -1,0 +1,127 @@
+"""Findings name the line of the script, alike while it runs and over its recording."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.run.jobs import done
+
+NETS = """\
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(2, 2)
+
+    def forward(self, x):
+        return torch.nn.functional.dropout(self.layer(x), 0.5)
+"""
+TRAIN = """\
+import torch
+
+from parts.nets import Net
+
+
+def train_epoch(net, optimizer):
+    for _ in range(3):
+        net(torch.ones(1, 2)).sum().backward()
+        optimizer.step(
+        )
+
+
+net = Net()
+train_epoch(net, torch.optim.SGD(net.parameters(), lr=0.1))
+"""
+RULES = """\
+edition 2026
+
+module checks
+
+use std.torch
+
+/// The place is the backward pass before which the call was to come.
+invariant gradients_are_cleared {
+  before backward
+  when step > 1
+  expect contains optimizer.zero_grad
+  else warn
+}
+
+/// The place is the update that ended the step.
+invariant steps_decay {
+  each step
+  expect contains scheduler.step
+  else warn
+}
+
+/// The place is the update that came too early.
+invariant clears_come_first {
+  each step
+  expect optimizer.zero_grad before optimizer.step
+  else warn
+}
+
+invariant nothing_is_dropped {
+  for c in calls(dropout)
+  expect not c.training
+  else warn
+}
+
+/// Looked back at, so that it is decided with what was read before.
+invariant weights_stay {
+  for p in parameters
+  after optimizer.step
+  when step > 1
+  expect norm(p.data) == previous(norm(p.data))
+  else warn
+}
+"""
+LINES = {
+    "checks.gradients_are_cleared": ("jobs/train.py", 8, "train_epoch"),
+    "checks.steps_decay": ("jobs/train.py", 9, "train_epoch"),
+    "checks.clears_come_first": ("jobs/train.py", 9, "train_epoch"),
+    "checks.nothing_is_dropped": ("jobs/parts/nets.py", 10, "Net.forward"),
+    "checks.weights_stay": ("jobs/train.py", 9, "train_epoch"),
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "jobs" / "parts").mkdir(parents=True)
+    (tmp_path / "jobs" / "parts" / "nets.py").write_text(NETS)
+    (tmp_path / "jobs" / "train.py").write_text(TRAIN)
+    (tmp_path / "checks.tspec").write_text(RULES)
+    (tmp_path / "tspec.toml").write_text("")
+    return tmp_path
+
+
+def located(text: str) -> dict[str, tuple[str, int, str]]:
+    found: list[dict[str, Any]] = json.loads(text)
+    every = [each for one in found for each in (one, *one["consequences"])]
+    return {
+        each["rule"]: tuple(each["location"][key] for key in ("file", "line", "function"))
+        for each in every
+    }
+
+
+JSON = ("--output-format", "json")
+
+
+def test_a_run_and_a_check_of_its_recording_name_the_same_lines(project: Path) -> None:
+    tspec = ("-m", "tspec")
+    ran = done(
+        project, *tspec, "run", "checks.tspec", *JSON, "--record", "a", "--", "jobs/train.py"
+    )
+    assert located(ran.stdout) == LINES, ran.stderr
+    assert "; at jobs/train.py:9 in train_epoch: optimizer.step(\n" in ran.stderr
+    checked = done(project, *tspec, "check", "checks.tspec", "--trace", "a", *JSON)
+    assert located(checked.stdout) == LINES, checked.stderr
+    rule = ("gradients_are_cleared", "--specs", "checks.tspec")
+    asked = done(project, *tspec, "why", *rule, "--trace", "a")
+    assert "      at jobs/train.py:8 in train_epoch: net(torch.ones(1," in asked.stdout
