@@ -70,7 +70,7 @@ contexts = st.builds(
 _fields = st.dictionaries(_NAME, values, max_size=4)
 _seq = st.integers(0, 2**50)
 _spans = st.sampled_from(["step", "microbatch", "epoch"])
-_locations = st.none() | st.builds(Location, _NAME, st.integers(1, 10**6), _NAME, _NAME)
+_locations = st.none() | st.builds(Location, _TEXT, st.integers(1, 10**6), _TEXT, _TEXT)
 records: st.SearchStrategy[Record] = st.one_of(
     st.builds(Begin, _seq, contexts, _seq, st.none() | _seq, _NAME, _NAME, _fields, _locations),
     st.builds(End, _seq, contexts, _seq, _fields, st.none() | _NAME),

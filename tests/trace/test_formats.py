@@ -48,9 +48,9 @@ def test_earlier_formats_are_read_to_the_bit(number: int, tmp_path: Path) -> Non
     assert rank.ending == Ending("finished", 3)
     assert bits(worker.records) == bits(tuple(batches(0)[0]))
     assert (worker.worker, worker.ending) == (0, Ending("stopped", 1))
-    [table, _] = open_tables(folder, ["step", "at_file"]).streams
-    assert table.rows.column_names == ["step", "at_file"]
-    assert table.rows["at_file"].null_count == len(table.rows)
+    [table, _] = open_tables(folder, ["step", "location"]).streams
+    assert table.rows.column_names == ["step", "location"]
+    assert table.rows["location"].null_count == len(table.rows)
 
 
 def test_format_1_that_is_torn_is_read_up_to_there(format_1: Path) -> None:
@@ -167,6 +167,8 @@ def test_a_valid_batch_of_a_foreign_schema_is_refused(tmp_path: Path) -> None:
         ({"step": None}, "`step` is missing in a row"),
         ({"subject": None}, "`subject` is missing in a row"),
         ({"place": 1}, "its first row is not the first of a record"),
+        ({"location": "["}, "a location is not readable: JSONDecodeError: "),
+        ({"location": '["a", "b"]'}, "a location is not readable: ValueError: it is no location"),
         ({"type": "json", "text": "{"}, "a value is not readable: JSONDecodeError: "),
         ({"type": "json", "text": "[" * 100_000}, "a value is not readable: RecursionError: "),
         ({"type": "json", "text": '{"missing": "lost"}'}, "a value is not readable: ValueError"),

@@ -40,18 +40,11 @@ HEAD = (
     ("gone", pa.bool_()),
     ("error", NAMES),
     ("time", pa.int64()),
+    ("location", NAMES),
 )
 """What a record says of itself; `time` is in ns since 1970, on the first record of a batch and on
-boundaries."""
-
-LOCATION = (
-    ("at_file", NAMES),
-    ("at_line", pa.int64()),
-    ("at_function", NAMES),
-    ("at_text", NAMES),
-)
-"""The line that made a call, or ended the span before a boundary, as in `tspec.values.Location`: of a
-begin, a boundary or a finish, all four or none."""
+boundaries. `location` is that of a begin, a boundary or a finish, as JSON (see `tspec.trace.values`): one
+column, since each costs bytes in each batch."""
 
 VALUE = (
     ("field", NAMES),
@@ -84,7 +77,7 @@ FEATURES = (
 )
 """The features of a tensor, named as in `tspec.trace.model.Tensor`."""
 
-COLUMNS = (*HEAD, *LOCATION, *VALUE, *FEATURES)
+COLUMNS = (*HEAD, *VALUE, *FEATURES)
 
 SCHEMA = pa.schema(
     [pa.field(name, kind) for name, kind in COLUMNS],

@@ -35,7 +35,7 @@ from tspec.trace.model import (
     Value,
 )
 from tspec.trace.rows import rows_of
-from tspec.trace.values import decode
+from tspec.trace.values import decode, decode_location
 
 _STREAM = re.compile(r"rank-(\d+)(?:\.worker-(\d+))?\.arrow")
 _MISSING = {reason.value: reason for reason in Missing}
@@ -163,9 +163,8 @@ def _record(columns: Mapping[str, list[Any]], row: int, end: int) -> Record:
 
 
 def _location(cell: Callable[[str], Any]) -> Location | None:
-    if cell("at_file") is None:
-        return None
-    return Location(cell("at_file"), cell("at_line"), cell("at_function"), cell("at_text"))
+    text = cell("location")
+    return None if text is None else decode_location(text)
 
 
 def _field(columns: Mapping[str, list[Any]], row: int) -> Value:

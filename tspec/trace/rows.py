@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from tspec.trace import batches, format_1
 from tspec.trace.batches import Batch, Layout
-from tspec.trace.columns import FEATURES, LOCATION, SCHEMA
+from tspec.trace.columns import FEATURES, SCHEMA
 from tspec.trace.errors import TraceError
 from tspec.trace.meta import refuse_newer
 from tspec.trace.model import Damage, Ending
 from tspec.trace.validate import fault_of
 
-_ADDED = frozenset(name for name, _ in (*FEATURES, *LOCATION))
+_ADDED = frozenset((*(name for name, _ in FEATURES), "location"))
 """Columns that recordings may lack which are older than they are."""
 _OF_ENDING = ("tag", "step")
 """The columns from which one tells how a recording ends."""

@@ -6,12 +6,13 @@ a file can be made by hand.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tspec.trace.columns import LOCATION
 from tspec.trace.model import Missing
-from tspec.trace.values import decode
+from tspec.trace.values import decode, decode_location
 
 _TAGS = ("begin", "end", "sample", "boundary", "finish")
 _PHASES = ("train", "eval")
@@ -70,9 +71,11 @@ def _fault_of_records(rows: pa.RecordBatch | pa.Table) -> str | None:
 
 
 def _fault_of_locations(rows: pa.RecordBatch | pa.Table) -> str | None:
-    lacking = [pc.is_null(rows.column(n)) for n, _ in LOCATION if n in rows.schema.names]
-    if any(not each.equals(lacking[0]) for each in lacking):
-        return "a location is incomplete"
+    if "location" not in rows.schema.names:
+        return None
+    for text in pc.unique(_plain(rows, "location")).to_pylist():
+        if text is not None and (why := _why_not(decode_location, text)) is not None:
+            return f"a location is not readable: {why}"
     return None
 
 
@@ -86,10 +89,17 @@ def _fault_of_values(rows: pa.RecordBatch | pa.Table) -> str | None:
         if pc.any(pc.and_(_among(kind, kinds), pc.is_null(column))).as_py():
             return "a field has no value"
     for encoded in pc.unique(text.filter(_among(kind, ("json",)))).to_pylist():
-        try:
-            decode(encoded)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            return f"a value is not readable: {type(error).__name__}: {error}"
+        if (why := _why_not(decode, encoded)) is not None:
+            return f"a value is not readable: {why}"
+    return None
+
+
+def _why_not(read: Callable[[str], object], text: str) -> str | None:
+    """Why a text cannot be read, or None."""
+    try:
+        read(text)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        return f"{type(error).__name__}: {error}"
     return None
 
 

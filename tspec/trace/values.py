@@ -13,9 +13,10 @@ import math
 import struct
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
-from tspec.trace.model import Missing, Ref, Tensor, Value
+from tspec.trace.model import Location, Missing, Ref, Tensor, Value
 
 _FEATURES = tuple(feature.name for feature in fields(Tensor))
 _SMALL = 2**63
@@ -29,6 +30,21 @@ def encode(value: Value) -> str:
 def decode(text: str) -> Value:
     """The value of which `encode` made the text, to the bit."""
     return _value(json.loads(text))
+
+
+@lru_cache(maxsize=4096)
+def encode_location(location: Location) -> str:
+    """A location as JSON text, `["train.py",41,"train_epoch","opt.step()"]`."""
+    return _dump([location.file, location.line, location.function, location.text])
+
+
+@lru_cache(maxsize=4096)
+def decode_location(text: str) -> Location:
+    """The location of which `encode_location` made the text. Raises ValueError for another text."""
+    match json.loads(text):
+        case [str() as file, int() as line, str() as function, str() as code]:
+            return Location(file, line, function, code)
+    raise ValueError("it is no location")
 
 
 def _dump(plain: Any) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from tspec.trace.batches import END, framed
-from tspec.trace.columns import COLUMNS, FEATURES, LOCATION, NAMES, SCHEMA, VALUE
+from tspec.trace.columns import COLUMNS, FEATURES, NAMES, SCHEMA, VALUE
 from tspec.trace.errors import TraceError
 from tspec.trace.model import (
     Begin,
@@ -35,12 +35,11 @@ from tspec.trace.model import (
     Tensor,
     Value,
 )
-from tspec.trace.values import encode
+from tspec.trace.values import encode, encode_location
 
 _FEATURE_NAMES = tuple(name for name, _ in FEATURES)
 _features = attrgetter(*_FEATURE_NAMES)
 _NO_FEATURES = (None,) * len(FEATURES)
-_NO_LOCATION = (None,) * len(LOCATION)
 _NO_VALUE = (None,) * len(VALUE) + _NO_FEATURES
 _INT64 = 2**63
 _STEP = [name for name, _ in COLUMNS].index("step")
@@ -309,7 +308,8 @@ def _rows(record: Record, number: int, stamped: bool, event: str | None) -> list
         case Finish():
             who = (None,) * 8
             tag = "finish"
-    head = (tag, *when, *who, stamp, *_location(record))
+    at = None if isinstance(record, End | Sample) else record.location
+    head = (tag, *when, *who, stamp, None if at is None else encode_location(at))
     if not fields:
         return [(number, 0, *head, *_NO_VALUE)]
     rows: list[_Row] = []
@@ -322,14 +322,6 @@ def _rows(record: Record, number: int, stamped: bool, event: str | None) -> list
         else:
             rows.append((number, len(rows), *head, name, None, *_cells(value)))
     return rows
-
-
-def _location(record: Record) -> _Row:
-    """The cells of `LOCATION`."""
-    at = None if isinstance(record, End | Sample) else record.location
-    if at is None:
-        return _NO_LOCATION
-    return (_text(at.file), at.line, _text(at.function), _text(at.text))
 
 
 def _is_flat(value: tuple[Value, ...]) -> bool:
@@ -379,5 +371,4 @@ def _is_unicode(text: str) -> bool:
 
 
 def _text(name: str) -> str:
-    """A name that Arrow can hold."""
     return name if _is_unicode(name) else name.encode("utf-8", "backslashreplace").decode()

@@ -26,16 +26,14 @@ RANK = 2**40
 _SMALL = 200_000
 """Rows of a trace."""
 
-LOCATION = ("at_file", "at_line", "at_function", "at_text")
-
 _OF_RECORDS = frozenset(
     {"rank", "g", "place", "tag", "seq", "step", "epoch", "microbatch", "phase", "what", "call",
-     "parent", "subject", "index", "gone", *LOCATION}
+     "parent", "subject", "index", "gone", "location"}
 )  # fmt: skip
 
 HEAD = (
     "record", "place", "tag", "seq", "step", "epoch", "microbatch", "phase", "what", "call", "parent",
-    "subject", "index", "gone", *LOCATION,
+    "subject", "index", "gone", "location",
 )  # fmt: skip
 VALUE = ("field", "item", "type", "bool", "int", "float", "text")
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from tspec.check.columnar.decide import Decisions
-from tspec.check.columnar.facts import LOCATION, Facts
+from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.shapes import ABSENT, NO_HISTORY, NOT_RECORDED, Many, One, Pairs, Shape
 from tspec.check.evidence import Read, show
 from tspec.trace.model import Location, Missing, Ref, Tensor
-from tspec.trace.values import decode
+from tspec.trace.values import decode, decode_location
 
 MOST = 1000
 """Violated instances of a rule of which the values are read; a finding shows the first."""
@@ -47,17 +47,13 @@ def shown(decisions: Decisions, facts: Facts) -> Mapping[Any, Mapping[str, str]]
 
 def locations(decisions: Decisions, facts: Facts) -> Mapping[Any, Location]:
     """For the first violated instances of a rule, by their `row`: the line that it points at."""
-    lines = facts.table(
-        f"SELECT g, {', '.join(LOCATION)} FROM raw WHERE place = 0 AND at_file IS NOT NULL"
-    )
-    if facts.is_empty(lines):
-        return {}
+    lines = facts.table("SELECT g, location FROM raw WHERE place = 0 AND location IS NOT NULL")
     rows = facts.ask(
-        f"""SELECT v.row, l.* EXCLUDE (g) FROM (
+        f"""SELECT v.row, l.location FROM (
               SELECT row, located FROM {decisions.table} WHERE verdict = 'violated'
               ORDER BY step, at0, at1 LIMIT {MOST}) v JOIN {lines} l ON l.g = v.located"""
     )
-    return {row: Location(*where) for row, *where in rows}
+    return {row: decode_location(text) for row, text in rows}
 
 
 def _of_instance(reads: list[Read], members: list[tuple[int, list[str]]]) -> dict[str, str]:
