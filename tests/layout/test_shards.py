@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tests.layout.cut import AXES, flat_over, layout_of, numpy_cut, placements
 from tspec.layout.indices import Indices, Run, all_of
 from tspec.layout.ranks import coordinates
-from tspec.layout.shards import Uneven, UnknownSize, shard, sizes_of
+from tspec.layout.shards import Uneven, shard
+from tspec.layout.sizes import UnknownSize, sizes_of
 from tspec.resolve.program.sharding import (
     Dimension,
     DimsDeclaration,

@@ -9,7 +9,8 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tspec.layout.shards import Sizes, Uneven, indices
+from tspec.layout.shards import Uneven, indices
+from tspec.layout.sizes import Sizes
 from tspec.logic import tiling as room
 from tspec.logic.coverage import covered
 from tspec.logic.tiling import tiling

@@ -14,6 +14,7 @@ from tspec.cli import (
     explain,
     fmt,
     infer,
+    layout,
     lint,
     mutate,
     packs,
@@ -50,6 +51,7 @@ app.command()(explain.explain)
 app.command()(lint.lint)
 app.command()(diff.diff)
 app.command()(packs.packs)
+app.add_typer(layout.app, name="layout")
 app.add_typer(trace.app, name="trace")
 
 

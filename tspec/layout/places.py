@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from tspec.layout.conditions import is_true
@@ -14,6 +13,7 @@ from tspec.resolve.program.sharding import (
     Shape,
     Stage,
     TensorKind,
+    fits,
 )
 
 CUT_AS: Mapping[TensorKind, TensorKind] = {
@@ -47,11 +47,6 @@ def placement_of(
                 ):
                     return place
     return None
-
-
-def fits(pattern: str, name: str) -> bool:
-    """Whether a name fits a pattern, in which `*` stands for any characters."""
-    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
 
 
 def tied_to(layout: LayoutDeclaration, name: str) -> Iterator[str]:

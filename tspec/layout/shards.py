@@ -10,6 +10,7 @@ from math import prod
 from tspec.layout.indices import Indices, all_of
 from tspec.layout.places import CUT_AS, placement_of, stages_of
 from tspec.layout.ranks import coordinates_of
+from tspec.layout.sizes import Sizes
 from tspec.resolve.program.sharding import (
     Dimension,
     Flat,
@@ -25,39 +26,8 @@ from tspec.resolve.program.sharding import (
 )
 
 
-class UnknownSize(Exception):
-    """A size that is not given, such as `seq`."""
-
-
 class Uneven(Exception):
     """A cut of which the pieces are of different sizes. Its numbers are in the message."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """The numbers for which a layout's names stand.
-
-    `sizes`: of dimensions, those of the input included. `axes`: of the mesh. `flags`: those that
-    are on.
-    """
-
-    sizes: Mapping[str, int]
-    axes: Mapping[str, int]
-    flags: frozenset[str] = frozenset()
-
-    @property
-    def known(self) -> dict[str, int]:
-        """What conditions read."""
-        return {**self.axes, **dict.fromkeys(self.flags, True)}
-
-    def of(self, term: Term) -> int:
-        """The number for which a name stands. Raises UnknownSize."""
-        if isinstance(term, int):
-            return term
-        found = self.sizes.get(term, self.axes.get(term))
-        if found is None:
-            raise UnknownSize(term)
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +71,6 @@ class Shard:
             yield from (None for _ in range(beyond, self.flat[1]))
 
 
-def sizes_of(
-    layout: LayoutDeclaration,
-    given: Mapping[str, int] | None = None,
-    flags: frozenset[str] = frozenset(),
-) -> Sizes:
-    """The layout's own numbers, and those given for the input (`seq`, `batch`)."""
-    own = dict(layout.dims.sizes) if layout.dims else {}
-    return Sizes({**own, **(given or {})}, layout.mesh.all_axes, flags)
-
-
 def shard(
     layout: LayoutDeclaration, kind: TensorKind, name: str, rank: int, sizes: Sizes
 ) -> Shard | None:
@@ -121,15 +81,18 @@ def shard(
     place = placement_of(layout, kind, name, sizes.known)
     if place is None:
         return None
+    stage = stage_on(layout, name, rank)
+    if layout.stages and stage is None:
+        return None
     where = coordinates_of(layout.mesh, rank)
-    stage = None
-    if layout.stages:
-        mine = [each for each in stages_of(layout, name) if each.number == where.get("pp", 0)]
-        if not mine:
-            return None
-        stage = mine[0]
     dimensions, flat = _held(layout, place, (kind, name), where, sizes)
     return Shard(kind, name, rank, dimensions, flat, place.partial, stage, place)
+
+
+def stage_on(layout: LayoutDeclaration, name: str, rank: int) -> Stage | None:
+    """The stage of a rank that has a tensor's module, or None if it has no such stage."""
+    at = coordinates_of(layout.mesh, rank).get("pp", 0)
+    return next((each for each in stages_of(layout, name) if each.number == at), None)
 
 
 def _held(

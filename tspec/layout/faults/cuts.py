@@ -7,10 +7,11 @@ from dataclasses import replace
 from math import prod
 
 from tspec.diagnostics import Diagnostic
-from tspec.layout.faults.words import at, free_sizes, index_text, shown
+from tspec.layout.faults.words import at, index_text, shown
 from tspec.layout.indices import Indices
 from tspec.layout.places import flattened_from
-from tspec.layout.shards import Uneven, shard, sizes_of
+from tspec.layout.shards import Uneven, shard
+from tspec.layout.sizes import free_sizes, sizes_of
 from tspec.resolve.program.sharding import (
     Dimension,
     Flat,
@@ -65,7 +66,7 @@ def _uneven_flats(layout: LayoutDeclaration, place: Placement) -> Iterator[Diagn
     for below in flattened_from(layout, place):
         name = below.pattern if below else ""
         alone = replace(layout, placements=(replace(place, when=None), *_unconditioned(below)))
-        sizes = sizes_of(layout, free_sizes(layout, below))
+        sizes = sizes_of(layout, free_sizes(layout))
         try:
             shard(replace(alone, stages=(), ties=()), place.kind, name, 0, sizes)
         except Uneven as uneven:

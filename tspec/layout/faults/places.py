@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tspec.diagnostics import Diagnostic
-from tspec.layout.faults.words import at, free_sizes, index_text, shown
+from tspec.layout.faults.words import at, index_text, shown
 from tspec.layout.indices import Indices
-from tspec.layout.places import CUT_AS, fits, modules, names_of, stages_of
-from tspec.layout.shards import shard, sizes_of
+from tspec.layout.places import CUT_AS, modules, names_of, stages_of
+from tspec.layout.shards import shard
+from tspec.layout.sizes import free_sizes, sizes_of
 from tspec.resolve.program.rules import Expr
 from tspec.resolve.program.sharding import LayoutDeclaration, Placement, Tie
 
@@ -35,7 +36,7 @@ def _without_place(layout: LayoutDeclaration) -> Iterator[Diagnostic]:
         found: list[Expr | None] = [
             each.when
             for each in layout.placements
-            if each.kind == place.kind and fits(each.pattern, place.pattern)
+            if each.kind == place.kind and each.fits(place.pattern)
         ]
         conditions = [each for each in found if each is not None]
         if len(conditions) < len(found):
@@ -63,14 +64,14 @@ def _tied_but_cut_differently(layout: LayoutDeclaration, tie: Tie) -> Iterator[D
     """Tied tensors are one: where both have a place, each rank holds the same of both."""
     names = (tie.left, tie.right)
     found = [
-        next((p for p in layout.placements if p.kind == "param" and fits(p.pattern, name)), None)
+        next((p for p in layout.placements if p.kind == "param" and p.fits(name)), None)
         for name in names
     ]
     one, other = found
     if one is None or other is None or one.shape == other.shape:
         return
     alone = replace(layout, stages=(), ties=())
-    sizes = sizes_of(layout, {**free_sizes(layout, one), **free_sizes(layout, other)})
+    sizes = sizes_of(layout, free_sizes(layout))
     flags = replace(sizes, flags=frozenset(layout.flags))
     for rank in range(layout.mesh.world):
         pieces = [shard(alone, "param", name, rank, flags) for name in names]

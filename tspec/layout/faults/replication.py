@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from itertools import product
 
 from tspec.diagnostics import Diagnostic
-from tspec.layout.faults.words import at, free_sizes, index_text, shown
+from tspec.layout.faults.words import at, index_text, shown
 from tspec.layout.places import flattened_from
 from tspec.layout.ranks import coordinates_of, rank_at
 from tspec.layout.replicas import Spread, spread
-from tspec.layout.shards import indices, sizes_of
+from tspec.layout.shards import indices
+from tspec.layout.sizes import free_sizes, sizes_of
 from tspec.resolve.program.sharding import Axes, LayoutDeclaration, Placement, Shape
 
 
@@ -78,6 +79,6 @@ def _first_index(layout: LayoutDeclaration, place: Placement, on: dict[str, int]
     """The first index that a rank would hold at a place on the axes."""
     if not isinstance(place.shape, Shape):
         return "0"
-    sizes = sizes_of(layout, free_sizes(layout, place))
+    sizes = sizes_of(layout, free_sizes(layout))
     where = {**dict.fromkeys(layout.mesh.all_axes, 0), **on}
     return index_text([next(iter(indices(d, where, sizes))) for d in place.shape.dimensions])

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import prod
+from collections.abc import Sequence
 
 from tspec.diagnostics import Diagnostic
 from tspec.resolve.program.sharding import (
-    Dimension,
     LayoutDeclaration,
     Placement,
-    Product,
-    Shape,
-    Sum,
 )
 
 
@@ -31,23 +26,3 @@ def shown(place: Placement) -> str:
 def index_text(index: Sequence[int]) -> str:
     """`7`, or `(7, 0)` in several dimensions."""
     return str(index[0]) if len(index) == 1 else f"({', '.join(map(str, index))})"
-
-
-def free_sizes(layout: LayoutDeclaration, place: Placement | None) -> dict[str, int]:
-    """Numbers for the sizes of a place that have none, which all axes divide."""
-    known = {*(dict(layout.dims.sizes) if layout.dims else {}), *layout.mesh.all_axes}
-    free = 2 * prod(layout.mesh.all_axes.values())
-    return {name: free for name in _names(place) if name not in known}
-
-
-def _names(place: Placement | None) -> Iterator[str]:
-    pending: list[Dimension] = []
-    if place is not None and isinstance(place.shape, Shape):
-        pending += place.shape.dimensions
-    while pending:
-        size = pending.pop().size
-        if isinstance(size, Product):
-            pending += size.dimensions
-        else:
-            terms = size.terms if isinstance(size, Sum) else (size,)
-            yield from (term for term in terms if isinstance(term, str))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
@@ -123,7 +124,7 @@ TensorKind = Literal[
 class Placement:
     """How the tensors of a kind are cut of which the canonical name matches a pattern.
 
-    `*` in the pattern stands for any characters. The ranks' tensors are summands over the axes of
+    What a pattern stands for, `fits` says. The ranks' tensors are summands over the axes of
     `partial`, and the same over those of `replicated`. `when` is over axes and flags, which it reads as names of the context.
     """
 
@@ -136,10 +137,26 @@ class Placement:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     pattern_span: Span = field(default=NOWHERE, compare=False, repr=False)
 
+    def fits(self, name: str) -> bool:
+        """Whether the placement is of tensors of a name."""
+        return fits(self.pattern, name)
+
     @property
     def cut_over(self) -> frozenset[str]:
         """The axes over which the tensors are cut or are summands."""
         return frozenset((*self.partial, *(split.axis for split in splits(self.shape))))
+
+
+def fits(pattern: str, name: str) -> bool:
+    """Whether a name fits a pattern.
+
+    `*` stands for one or more characters of one part of a dotted name; at the beginning of the
+    pattern for one or more parts.
+    """
+    first, *others = pattern.split("*")
+    star = ".+" if pattern.startswith("*") else "[^.]+"
+    rest = "[^.]+".join(map(re.escape, others))
+    return re.fullmatch(re.escape(first) + (star if others else "") + rest, name) is not None
 
 
 def splits(shape: Shape | Flat) -> Iterator[Split]:

@@ -31,6 +31,7 @@ from tspec.resolve.program.sharding import (
     TensorKind,
     Term,
     Tie,
+    fits,
 )
 from tspec.syntax import nodes
 
@@ -267,14 +268,9 @@ def _check_tied(node: nodes.Tied, places: list[nodes.Place], reporter: Reporter)
         reporter.report("TS0179", "a tensor is tied to itself", node)
     patterns = [each.pattern.value for each in places]
     names = (node.left.value, node.right.value)
-    if not any(_matches(pattern, name) for pattern in patterns for name in names):
+    if not any(fits(pattern, name) for pattern in patterns for name in names):
         hint = did_you_mean(names[0], patterns) or did_you_mean(names[1], patterns)
         reporter.report("TS0179", "neither of the two has a place", node, hint)
-
-
-def _matches(pattern: str, name: str) -> bool:
-    escaped = ".*".join(re.escape(part) for part in pattern.split("*"))
-    return re.fullmatch(escaped, name) is not None
 
 
 # --- stages -------------------------------------------------------------------------------------
