@@ -1,6 +1,7 @@
-"""From Lark's tree to the typed one: a function for each rule of the grammar, of the same name.
+"""From Lark's tree to the typed one: each rule of the grammar makes the node of its name.
 
-A function gets the span and the children; `[x]` in the grammar is None where it is absent.
+A node whose fields are the rule's children in order has no function of its own. The others have one,
+which gets the span and the children; `[x]` in the grammar is None where it is absent.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from lark import Token, Tree
+from lark.ast_utils import camel_to_snake
 
 from tspec.diagnostics import Diagnostic
 from tspec.source import Source, Span
@@ -100,8 +102,15 @@ def _named(node: Callable[..., Any]) -> Rule:
     return lambda self, span, c: node(c[0], _present(c[1:]), span=span)
 
 
-def _block(node: Callable[..., Any], block: str) -> Rule:
-    """A name, then clauses, of which order and number are checked."""
+def _rule_of(node: type[nodes.Node]) -> str:
+    """The rule of the grammar that has a node's name: `only_during` of `OnlyDuring`."""
+    name: str = camel_to_snake(node.__name__)  # type: ignore[no-untyped-call]
+    return name
+
+
+def _block(node: Callable[..., Any]) -> Rule:
+    """A name, then clauses, whose order and number are checked."""
+    block = _rule_of(cast("type[nodes.Node]", node))
 
     def rule(self: Builder, span: Span, c: Children) -> Any:
         clauses = _present(c[1:])
@@ -228,49 +237,51 @@ def _string(self: Builder, span: Span, c: Children) -> nodes.String:
     return nodes.String(value, span=span)
 
 
+def _by_name(make: Callable[[Any], Rule], *kinds: type[nodes.Node]) -> dict[str, Rule]:
+    return {_rule_of(kind): make(kind) for kind in kinds}
+
+
+BY_NAME: dict[str, Rule] = {
+    **_by_name(
+        _of, nodes.Module, nodes.RuleSetting, nodes.Let, nodes.Reject, nodes.ContextField, nodes.Field,
+        nodes.For, nodes.During, nodes.Each, nodes.Every, nodes.Once, nodes.When, nodes.Expect,
+        nodes.Contains, nodes.Response, nodes.Tied, nodes.UsesLayout, nodes.Setting, nodes.Sweep,
+        nodes.Require, nodes.EqualWhen, nodes.Cover, nodes.Run, nodes.Within, nodes.Localize,
+        nodes.Trace, nodes.Change, nodes.Violates, nodes.Passes, nodes.Implies, nodes.Not,
+        nodes.Negative, nodes.Attribute, nodes.Index, nodes.Argument,
+    ),
+    **_by_name(
+        _all, nodes.Context, nodes.Choice, nodes.Across, nodes.Ordered, nodes.Else, nodes.Inferred,
+        nodes.Shape, nodes.SizeSum, nodes.Product, nodes.Reference, nodes.Candidate, nodes.Compare,
+        nodes.Fix, nodes.Save, nodes.ExpectAll, nodes.List, nodes.Set, nodes.Dotted,
+    ),
+    **_by_name(_named, nodes.OnlyDuring, nodes.Entry, nodes.Regroup, nodes.Dims),
+    **_by_name(_block, nodes.Equivalence, nodes.Replay, nodes.Test),
+    **_by_name(_flattened, nodes.And, nodes.Or),
+}  # fmt: skip
+"""Rules whose children are the fields of the node of their name."""
+
 RULES: dict[str, Rule] = {
+    **BY_NAME,
     # items
     "edition": lambda self, span, c: nodes.Edition(_number(self, c[0]), span=span),
-    "module": _of(nodes.Module),
     "use": lambda self, span, c: nodes.Use(c[0], c[1], c[2], _present(c[3:]), span=span),
-    "rule_setting": _of(nodes.RuleSetting),
-    "let": _of(nodes.Let),
-    "reject": _of(nodes.Reject),
     # vocabulary
-    "context": _all(nodes.Context),
-    "context_field": _of(nodes.ContextField),
     "group": lambda self, span, c: nodes.Group(c[1], c[2] or (), c[0] is not None, span=span),
     "entity": lambda self, span, c: nodes.Entity(c[1], tuple(c[2:]), c[0] is not None, span=span),
     "event": lambda self, span, c: nodes.Event(c[1], c[2], c[3] or (), c[0] is not None, span=span),
     "callables": _tuple,
     "callable": _callable,
     "fields": _tuple,
-    "field": _of(nodes.Field),
     "named_type": lambda self, span, c: nodes.NamedType(
         c[0], c[1] or (), c[2] is not None, span=span
     ),
     "type_arguments": _tuple,
-    "choice": _all(nodes.Choice),
     # rules
     "invariant": _invariant,
-    "for": _of(nodes.For),
-    "across": _all(nodes.Across),
     "instant": lambda self, span, c: nodes.Instant(str(c[0]), c[1], c[2], span=span),  # type: ignore[arg-type]
-    "during": _of(nodes.During),
-    "each": _of(nodes.Each),
-    "every": _of(nodes.Every),
-    "once": _of(nodes.Once),
-    "when": _of(nodes.When),
-    "expect": _of(nodes.Expect),
-    "ordered": _all(nodes.Ordered),
-    "contains": _of(nodes.Contains),
-    "only_during": _named(nodes.OnlyDuring),
-    "else": _all(nodes.Else),
-    "response": _of(nodes.Response),
     "consecutive": lambda self, span, c: nodes.Consecutive(_number(self, c[0]), span=span),
     "frequent": lambda self, span, c: nodes.Frequent(_number(self, c[0]), c[1], span=span),
-    "inferred": _all(nodes.Inferred),
-    "entry": _named(nodes.Entry),
     # sharding
     "mesh": lambda self, span, c: nodes.Mesh(
         c[0],
@@ -278,8 +289,6 @@ RULES: dict[str, Rule] = {
         tuple(e for e in c[1:] if isinstance(e, nodes.Regroup)),
         span=span,
     ),
-    "regroup": _named(nodes.Regroup),
-    "dims": _named(nodes.Dims),
     "layout": lambda self, span, c: nodes.Layout(c[0], c[1], tuple(c[3:]), c[2] or (), span=span),
     "place": lambda self, span, c: nodes.Place(
         c[0], c[1], c[2], c[3] or (), c[4] or (), c[5], span=span
@@ -287,68 +296,32 @@ RULES: dict[str, Rule] = {
     "partial": _tuple,
     "replicated": _tuple,
     "flat": lambda self, span, c: nodes.Flat(tuple(c[1:]), c[0] or (), span=span),
-    "shape": _all(nodes.Shape),
     "dimension": lambda self, span, c: nodes.Dimension(c[0], c[1] or (), tuple(c[2:]), span=span),
-    "size_sum": _all(nodes.SizeSum),
     "size_name": lambda self, span, c: nodes.SizeName(c[0].text, span=span),
     "size_number": lambda self, span, c: nodes.SizeNumber(_number(self, c[0]), span=span),
-    "product": _all(nodes.Product),
     "padding": _tuple,
     "split": _split,
-    "tied": _of(nodes.Tied),
     "stage": _stage,
     # trials
-    "equivalence": _block(nodes.Equivalence, "equivalence"),
-    "uses_layout": _of(nodes.UsesLayout),
-    "reference": _all(nodes.Reference),
-    "candidate": _all(nodes.Candidate),
-    "setting": _of(nodes.Setting),
-    "sweep": _of(nodes.Sweep),
-    "require": _of(nodes.Require),
-    "equal_when": _of(nodes.EqualWhen),
-    "cover": _of(nodes.Cover),
-    "run": _of(nodes.Run),
-    "compare": _all(nodes.Compare),
-    "within": _of(nodes.Within),
-    "localize": _of(nodes.Localize),
-    "replay": _block(nodes.Replay, "replay"),
-    "fix": _all(nodes.Fix),
-    "save": _all(nodes.Save),
     "resume": lambda self, span, c: nodes.Resume(_number(self, c[0]), span=span),
-    "expect_all": _all(nodes.ExpectAll),
-    "test": _block(nodes.Test, "test"),
-    "trace": _of(nodes.Trace),
     "events": _events,
     "on_ranks": lambda self, span, c: _number(self, c[0]),
     "on_mesh": lambda self, span, c: c[0],
     "step_script": _step_script,
     "happening": lambda self, span, c: nodes.Happening(c[0], c[1] or (), span=span),
     "inside": _tuple,
-    "change": _of(nodes.Change),
     "rank_script": lambda self, span, c: nodes.RankScript(c[0], _present(c[1:]), span=span),
     "rank_list": lambda self, span, c: tuple(_number(self, token) for token in c),
-    "violates": _of(nodes.Violates),
     "at": _at,
     "on_rank": lambda self, span, c: _number(self, c[0]),
     "subject": lambda self, span, c: c[0],
-    "passes": _of(nodes.Passes),
     "all_others": lambda self, span, c: None,
     # expressions
-    "implies": _of(nodes.Implies),
-    "or": _flattened(nodes.Or),
-    "and": _flattened(nodes.And),
-    "not": _of(nodes.Not),
     "comparison": _comparison,
     "comparator": lambda self, span, c: " ".join(c),
     "arithmetic": _arithmetic,
-    "negative": _of(nodes.Negative),
-    "attribute": _of(nodes.Attribute),
     "call": lambda self, span, c: nodes.Call(c[0], c[1] or (), span=span),
-    "index": _of(nodes.Index),
-    "list": _all(nodes.List),
-    "set": _all(nodes.Set),
     "arguments": _tuple,
-    "argument": _of(nodes.Argument),
     "name": lambda self, span, c: nodes.Name(c[0].text, span=span),
     "integer": lambda self, span, c: nodes.Integer(_number(self, c[0]), span=span),
     "float": _float,
@@ -356,7 +329,6 @@ RULES: dict[str, Rule] = {
     "quantity": _quantity,
     "string": _string,
     "boolean": lambda self, span, c: nodes.Boolean(c[0] == "true", span=span),
-    "dotted": _all(nodes.Dotted),
     # words
     "word": _word,
     "kind": _word,
