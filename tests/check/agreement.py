@@ -31,26 +31,23 @@ def differences(rules: Sequence[Rule], trace: Trace, other: Executor) -> list[st
     return [
         f"{_shown(key)}: interpreter {ours.get(key, 'has none')}, other {theirs.get(key, 'has none')}"
         for key in sorted({*ours, *theirs})
-        if _compared(ours.get(key)) != _compared(theirs.get(key))
+        if ours.get(key) != theirs.get(key)
     ]
 
 
-Said = tuple[str, str, str]
-"""Verdict, reason, and the line that a violated instance points at."""
+Said = tuple[str, str, int, str]
+"""Verdict, reason, step, and the line that a violated instance points at."""
 
 
 def _by_instance(found: Verdicts) -> dict[Instance, Said]:
     return {
-        each.instance: (each.verdict, each.reason, _where(each.location)) for each in found.decided
+        each.instance: (each.verdict, each.reason, each.step, _where(each.location))
+        for each in found.decided
     }
 
 
 def _where(location: Location | None) -> str:
     return "" if location is None else f"{location.file}:{location.line}"
-
-
-def _compared(said: Said | None) -> tuple[str, str]:
-    return ("none", "") if said is None else (said[0], said[2])
 
 
 def _shown(key: Instance) -> str:

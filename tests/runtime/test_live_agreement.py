@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tspec.record.start import recorder_of
 from tspec.record.watch import watch_spec
 from tspec.resolve import load_text
 from tspec.resolve.program.rules import Program
+from tspec.runtime.ledger import Outcome
 from tspec.runtime.live import Job
 from tspec.targets.compile import compile_program
 from tspec.targets.load import module_of
@@ -43,37 +45,51 @@ def program(text: str) -> Program:
 
 
 Key = tuple[str, tuple[int, ...], tuple[int, int], tuple[str, ...]]
+Found = tuple[str, str, int]
+"""Verdict, reason, step."""
 
 
 def recorded_and_checked(
     folder: Path, text: str, train: Callable[[], object]
-) -> tuple[dict[Key, str], dict[Key, str], Sequence[str]]:
-    """The verdicts of the reference and of the hooks on what `train` does, and the hooks' faults."""
+) -> tuple[dict[Key, Found], dict[Key, Found], Sequence[str]]:
+    """What the reference and a job's checker decide of what `train` does, and the checker's faults.
+
+    They also count alike.
+    """
     rules = program(text)
     spec = watch_spec(rules.vocabulary)
     recorder = recorder_of(Destination(folder / "trace"), spec, "test")
-    checker = module_of(compile_program(rules)).hooks(logging=True)
+    seen: list[Outcome] = []
+    checker = module_of(compile_program(rules)).hooks(observer=seen.append)
     torch.manual_seed(0)
     with Job(spec, [recorder, checker]):
         train()
     recorder.close()
     found = interpret(rules.rules, read_trace(folder / "trace")).decided
     expected = {
-        (d.instance.rule, d.instance.ranks, d.instance.at, d.instance.subjects): d.verdict
+        (d.instance.rule, d.instance.ranks, d.instance.at, d.instance.subjects): (
+            d.verdict,
+            d.reason,
+            d.step,
+        )
         for d in found
     }
+    names = [rule.declared.name for rule in checker.rules]
     decided = {
-        (rule.declared.name, o.ranks, o.at, o.subjects): o.verdict
-        for rule in checker.rules
-        for o in rule.outcomes
+        (names[o.rule], o.ranks, o.at, o.subjects): (o.verdict, o.reason, o.step) for o in seen
     }
+    for rule in checker.rules:
+        counts = Counter(d.verdict for d in found if d.instance.rule == rule.declared.name)
+        assert +Counter(rule.counts) == counts, rule.declared.name
     return expected, decided, checker.faults
 
 
-def differences(expected: dict[Key, str], decided: dict[Key, str]) -> dict[Key, tuple[str, str]]:
+def differences(
+    expected: dict[Key, Found], decided: dict[Key, Found]
+) -> dict[Key, tuple[Found | None, Found | None]]:
     """Instances on which two executors differ, with the verdicts of both."""
     return {
-        key: (expected.get(key, "none"), decided.get(key, "none"))
+        key: (expected.get(key), decided.get(key))
         for key in {*expected, *decided}
         if expected.get(key) != decided.get(key)
     }
@@ -85,5 +101,5 @@ def test_hooks_in_a_job_decide_as_the_reference_over_its_recording(tmp_path: Pat
     )
     assert faults == []
     assert differences(expected, decided) == {}
-    assert {"holds", "violated", "idle"} <= set(decided.values())
+    assert {"holds", "violated", "idle"} <= {verdict for verdict, _, _ in decided.values()}
     assert len({key[0] for key in decided}) == len(RULES.strip().splitlines())

@@ -75,12 +75,14 @@ def packet(*values: Any) -> Packet:
         cut=True,
         no_group="no group tp",
         wanted=values,
+        kinds=("parameter", "module"),
+        choices=(("0.weight", None), ("",)),
     )
     return Packet(
         at=(4, 1),
         finished=False,
         entries=[entry],
-        born=[("parameter", "0.weight")],
+        born=[("parameter", "0.weight", 3, 1)],
         windows={2: [(3, values)]},
         places={1: [(3, 0)]},
         groups={2: {(1, 17): (0, 1)}},

@@ -1,26 +1,33 @@
-"""Generated hooks over a recorded trace: the code that runs in a job, driven by what a job left."""
+"""The checker of jobs over a recorded trace: the code that runs in a job, driven by what a job left.
+
+Each rank's checker takes the same paths as in a job, and an observer sees each of its decisions. Ranks are
+played one after another, so what each tells the others is looked at when all have ended.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tspec.check.verdicts import Decided, Instance, Verdicts
 from tspec.resolve.program.rules import Program, Rule, Vocabulary
-from tspec.runtime import edges
-from tspec.runtime.job import Hooks
-from tspec.runtime.meeting import Book, View, instances, others, settle
+from tspec.runtime import edges, wire
+from tspec.runtime.checker import Checker
+from tspec.runtime.exchange import Exchange, Round
+from tspec.runtime.gathering import Packet
+from tspec.runtime.ledger import VERDICTS, Outcome
+from tspec.runtime.pace import Pace
 from tspec.runtime.values import NOT_RECORDED
 from tspec.trace import model
-
-if TYPE_CHECKING:
-    from tspec.runtime.ledger import Outcome
 
 
 class StreamSource:
     """One rank's recording as a source: everything is answered as of the record that was reached."""
+
+    remembers = True
 
     def __init__(
         self, stream: model.Stream, world: int, last_groups: Mapping[tuple[int, str], Any]
@@ -31,6 +38,7 @@ class StreamSource:
         self.context = stream.records[0].context
         self.last = self.context
         self.location: model.Location | None = None
+        self.calls_return = _is_nested(stream)
         self._last_groups = last_groups
         self._columns: dict[tuple[str, str], dict[str, Any]] = {}
         self._firsts: dict[tuple[str, str], dict[str, Any]] = {}
@@ -108,7 +116,7 @@ class _Player:
     """Plays one stream to a sink."""
 
     source: StreamSource
-    sink: Hooks
+    sink: Checker
     calls: dict[int, edges.Call]
 
     def play(self, stream: model.Stream) -> None:
@@ -129,7 +137,7 @@ class _Player:
                 self._fire(record)
             before = now[-1].context
         if not isinstance(records[-1], model.Finish):
-            self.sink.cut(self.source)
+            self.sink.ends_early(self.source)
 
     def _fire(self, record: model.Record) -> None:
         sink, source = self.sink, self.source
@@ -165,40 +173,122 @@ class _Player:
         self.sink.end(call, self.source)
 
 
+class _Told(Exchange):
+    """What a rank tells the others, kept until all have ended."""
+
+    def __init__(self, others: bool) -> None:
+        super().__init__()
+        self._others = others
+        self.packets: list[Packet] = []
+        self.sent: list[bytes] = []
+
+    def ready(self) -> bool:
+        """Whether other ranks were recorded."""
+        return self._others
+
+    def give(self, thing: Packet) -> None:
+        """Keep something for the other ranks."""
+        self.packets.append(thing)
+        self.sent.append(wire.encode([thing]))
+
+
+class _Afterwards(Pace):
+    """Ranks that are played one after another: none waits for what others tell."""
+
+    def __init__(self, told: _Told) -> None:
+        super().__init__(told, needed=False, say=_unread)
+        self.told = told
+
+    def run_ends(self, thing: Packet, more: Packet) -> Iterator[Round]:
+        """Give something at the end."""
+        self.told.give(thing)
+        return iter(())
+
+
+@dataclass(slots=True)
+class _Rank:
+    """One rank's checker after it has played its stream."""
+
+    checker: Checker
+    source: StreamSource
+    told: _Told
+    seen: list[Outcome]
+    finished: bool
+
+
 def check(
     rules: Sequence[Rule], trace: model.Trace, vocabulary: Vocabulary | None = None
 ) -> Verdicts:
-    """The verdict of every instance of the rules in a trace, by generated hooks.
+    """The verdict of every instance of the rules in a trace, by the checker of jobs.
 
-    Raises CannotCompile for rules that have no code.
+    Raises CannotCompile for rules that have no code, RuntimeError where a hook fails, and AssertionError
+    where the checker counted other than it decided.
     """
-    program = Program(tuple(rules), vocabulary or Vocabulary((), (), (), ()))
-    sinks, views = _replay(program, trace)
+    # Drafts only warn: whatever a rule asks for, the recording is played to its end.
+    drafts = tuple(replace(rule, draft=True) for rule in rules)
+    program = Program(drafts, vocabulary or Vocabulary((), (), (), ()))
+    ranks = _play(program, trace)
+    seen = [outcome for rank in ranks for outcome in rank.seen]
     decided: list[Decided] = []
     for number, rule in enumerate(rules):
-        found = [outcome for sink in sinks.values() for outcome in sink.rules[number].outcomes]
-        found += _together(number, sinks, views)
-        decided += sorted((_decided(rule, one) for one in found), key=lambda one: one.instance)
+        found = [_decided(rule, one) for one in seen if one.rule == number]
+        _match([rank.checker.rules[number].counts for rank in ranks], found)
+        decided += sorted(found, key=lambda one: one.instance)
     names = {one.instance.rule for one in decided}
     without = tuple(rule.qualified for rule in rules if rule.qualified not in names)
     return Verdicts(tuple(decided), without)
 
 
-def _replay(program: Program, trace: model.Trace) -> tuple[dict[int, Hooks], dict[int, View]]:
+def _match(counts: Sequence[Mapping[str, int]], decided: Sequence[Decided]) -> None:
+    """What a job would say it counted is what it decided."""
+    told = Counter({verdict: sum(each[verdict] for each in counts) for verdict in VERDICTS})
+    assert +told == Counter(one.verdict for one in decided), (told, decided)
+
+
+def _play(program: Program, trace: model.Trace) -> list[_Rank]:
     from tspec.targets.load import load  # the code generator, which only this way of checking needs
 
     module = load(program)
-    sinks: dict[int, Hooks] = {}
-    views: dict[int, View] = {}
-    streams = [stream for stream in trace.streams if stream.worker is None and stream.records]
+    streams = sorted(
+        (stream for stream in trace.streams if stream.worker is None and stream.records),
+        key=lambda stream: stream.rank,
+    )
     groups = _last_groups(streams)
-    for stream in sorted(streams, key=lambda stream: stream.rank):
-        sink = Hooks(module, logging=True, collect=True, ends=_is_nested(stream))
+    ranks = []
+    for stream in streams:
         source = StreamSource(stream, trace.world, groups)
-        _Player(source, sink, {}).play(stream)
-        sinks[stream.rank] = sink
-        views[stream.rank] = _view(stream, source, sink)
-    return sinks, views
+        told, seen = _Told(len(streams) > 1), list[Outcome]()
+        checker = Checker(module, observer=seen.append, pace=_Afterwards(told))
+        checker.findings.tell = _unread
+        _Player(source, checker, {}).play(stream)
+        finished = any(isinstance(record, model.Finish) for record in stream.records)
+        ranks.append(_Rank(checker, source, told, seen, finished))
+    gone = [rank.source.rank for rank in ranks if not rank.finished]
+    for rank in ranks:
+        rank.checker.settle_rest(_rounds(ranks, trace.world, rank), gone, rank.source)
+        if rank.checker.faults:
+            raise RuntimeError("\n".join(rank.checker.faults))
+    return ranks
+
+
+def _rounds(ranks: Sequence[_Rank], world: int, own: _Rank) -> Iterator[Round]:
+    """The n-th thing that each rank told, together, as it comes to one of them: its own, and bytes of the others."""
+    sent = {rank.source.rank: rank.told.sent for rank in ranks}
+    for number in range(max(map(len, sent.values()), default=0)):
+        found = [
+            [
+                packet
+                for text in sent.get(rank, [])[number : number + 1]
+                for packet in wire.decode(text)
+            ]
+            for rank in range(world)
+        ]
+        found[own.source.rank] = own.told.packets[number : number + 1]
+        yield found
+
+
+def _unread(message: str) -> None:
+    """Nobody reads what the checker says: findings are seen, and faults are kept."""
 
 
 def _is_nested(stream: model.Stream) -> bool:
@@ -225,38 +315,6 @@ def _last_groups(streams: Sequence[model.Stream]) -> dict[tuple[int, str], Any]:
                 and "ranks" in record.fields
             ):
                 found[stream.rank, record.subject] = record.fields["ranks"]
-    return found
-
-
-def _view(stream: model.Stream, source: StreamSource, sink: Hooks) -> View:
-    return View(
-        source.units,
-        (
-            max(record.context.step for record in stream.records),
-            max(record.context.epoch for record in stream.records),
-        ),
-        any(isinstance(record, model.Finish) for record in stream.records),
-        {rule.declared.number: rule.windows for rule in sink.rules},
-        {rule.declared.number: rule.places for rule in sink.rules},
-    )
-
-
-def _together(number: int, sinks: Mapping[int, Hooks], views: Mapping[int, View]) -> list[Outcome]:
-    """The outcomes of a rule that looks across ranks, back in time, or once."""
-    entries = [entry for sink in sinks.values() for entry in sink.rules[number].entries]
-    if not entries:
-        return []
-    program = next(iter(sinks.values())).program
-    joint, book = program.joints[number], Book()
-    found = []
-    groups = {
-        key: ranks for sink in sinks.values() for key, ranks in sink.rules[number].groups.items()
-    }
-    for each in instances(joint.declared, entries, groups):
-        alone = each[0].no_group or not joint.declared.across
-        found.append(
-            settle(joint, each, others(joint.declared, each, views) if not alone else None, book)
-        )
     return found
 
 

@@ -15,10 +15,10 @@ from tspec.runtime.delivery import Delivery
 from tspec.runtime.edges import Call, Context, SkipCall, Source
 from tspec.runtime.exchange import Round
 from tspec.runtime.findings import Findings
-from tspec.runtime.instant import Instant
-from tspec.runtime.pace import SOON
+from tspec.runtime.instant import Instant, Structure
+from tspec.runtime.ledger import Outcome
+from tspec.runtime.pace import SOON, Pace
 from tspec.runtime.program import Program
-from tspec.runtime.say import say
 from tspec.runtime.summary import summary
 from tspec.runtime.together import Together, has_joined
 from tspec.runtime.windows import Window
@@ -35,6 +35,8 @@ class Checker(Together):
 
     `folder` takes a file of findings, written as they come, and one of counts. `nodes` names the folder where
     ranks are on several machines: then the first rank takes what was found on those that do not share it.
+    `observer` is notified of every decision and changes none; of what ranks decide together, on one of them.
+    `pace` says how ranks meet.
     """
 
     def __init__(
@@ -44,15 +46,16 @@ class Checker(Together):
         folder: Path | None = None,
         nodes: str = "",
         callback: Callable[[dict[str, Any]], None] | None = None,
-        logging: bool = False,
+        observer: Callable[[Outcome], None] | None = None,
+        pace: Pace | None = None,
     ) -> None:
         path = None if folder is None else folder / f"{os.getpid()}.jsonl"
-        super().__init__(program, Findings(path, callback), logging=logging)
+        super().__init__(program, Findings(path, callback), observer=observer, pace=pace)
         self.folder = folder
         self.delivery = Delivery(nodes)
         self.rank = 0
         self.faults: list[str] = []
-        self._structure_of: tuple[int, dict[tuple[str, str], Any]] = (0, {})
+        self._structure_of: tuple[int, Structure] = (0, {})
         self.silent = False
         self._source: Source | None = None
         self._over = False
@@ -70,6 +73,12 @@ class Checker(Together):
         return now
 
     # the sink, with faults kept inside
+
+    def start(self, source: Source) -> None:
+        """The run begins; a source that remembers is asked for the past itself."""
+        if getattr(source, "remembers", False):
+            self.memory = None
+        super().start(source)
 
     def begin(self, call: Call, source: Source) -> None:
         """A watched call begins; before an update the ranks agree whether it is skipped."""
@@ -150,6 +159,11 @@ class Checker(Together):
         self._guarded("finish", lambda: self._run_ends(source, at))
         self._over = True
 
+    def ends_early(self, source: Source) -> None:
+        """A recording ends before the run does: what is open is cut off, and the others are told the rest."""
+        self.cut(source)
+        self._step_opens(source, (self._last.step, self._last.epoch))
+
     def waits(self, source: Source) -> None:
         """The step is done here, and this rank is about to wait for another."""
         if not self.silent and self.meets and self.exchange.connected:
@@ -160,8 +174,13 @@ class Checker(Together):
         if worker is not None:
             self.silent = True
             return
-        nodes, callback = self.delivery.place, self.findings.callback
-        fork = Checker(self.program, folder=self.folder, nodes=nodes, callback=callback)
+        fork = Checker(
+            self.program,
+            folder=self.folder,
+            nodes=self.delivery.place,
+            callback=self.findings.callback,
+            observer=self.observer,
+        )
         self.__dict__.update(fork.__dict__)
         for rule in self.rules:
             rule.on_violation = self.found.append
@@ -185,7 +204,7 @@ class Checker(Together):
         told = [(rule.declared, rule.counts) for rule in self.rules]
         rank = f"rank {self.rank}: " if self.meets and self.exchange.connected else ""
         for line in summary(told, self.findings.counts):
-            say(f"{rank}{line}")
+            self.findings.tell(f"{rank}{line}")
 
     def hurry(self) -> None:
         """Wait for nothing any more: the process is to end."""
@@ -280,7 +299,7 @@ class Checker(Together):
         rule = self.rules[number]
         try:
             function(rule, window)
-            if not self.program.rules[number].across and rule.entries:
+            if not rule.declared.across and rule.entries:
                 self._settle_alone(number)
         except Exception as fault:
             rule.on = False
@@ -294,7 +313,7 @@ class Checker(Together):
     def _say(self, message: str) -> None:
         if message not in self.faults:
             self.faults.append(message)
-            say(message)
+            self.findings.tell(message)
 
 
 def _inside_update(call: Call) -> bool:

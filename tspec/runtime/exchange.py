@@ -217,6 +217,7 @@ class _Carrier(threading.Thread):
                 if found is None:
                     _never_freed(self._group)
                     return
+                found[self._link.rank] = given
                 self._standing = self._standing.after(found)
                 with self._changed:
                     self._over.append((len(given), found))

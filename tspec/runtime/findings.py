@@ -34,6 +34,8 @@ class Findings:
 
     path: Path | None = None
     callback: Callable[[dict[str, Any]], None] | None = None
+    tell: Callable[[str], None] = say
+    """Takes a line for a person."""
     counts: dict[int, int] = field(default_factory=dict)
     _file: TextIO | None = None
     _saved: float = 0.0
@@ -53,7 +55,7 @@ class Findings:
             return
         found = as_dict(declared, outcome, rank, count)
         if count == 1:
-            say(line_of(found))
+            self.tell(line_of(found))
         if self.callback is not None:
             self.callback(found)
         if self._file is not None:

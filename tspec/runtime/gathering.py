@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tspec.runtime.ledger import Declared, Outcome
-from tspec.runtime.meeting import Entry, Others, View, others
+from tspec.runtime.meeting import Choices, Entry, Others, View, others
+from tspec.runtime.memory import Birth
 from tspec.runtime.windows import At
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class Packet:
     """Step and epoch that it has reached."""
     finished: bool
     entries: list[Entry]
-    born: list[tuple[str, str]]
+    born: list[Birth]
     """Lasting subjects that are new on it."""
     windows: Mapping[int, Sequence[tuple[int, tuple[Any, ...]]]]
     places: Mapping[int, Sequence[At]]
@@ -47,9 +48,13 @@ class _Rank:
     reached: tuple[int, int] = (0, 0)
     finished: bool = False
     joined: bool = False
+    gone: bool = False
+    """It tells nothing any more, though its run has not ended."""
     windows: dict[int, list[tuple[int, tuple[Any, ...]]]] = field(default_factory=dict)
     places: dict[int, list[At]] = field(default_factory=dict)
     off: set[int] = field(default_factory=set)
+    choices: dict[int, Choices] = field(default_factory=dict)
+    """Rule -> the choices of the last window of which it told that it is idle."""
 
     def view(self) -> View:
         """The rank as decisions see it."""
@@ -80,8 +85,8 @@ class Gathering:
         """Add what the ranks told."""
         for rank, packet in packets.items():
             known = self._ranks.setdefault(rank, _Rank())
-            for subject in packet.born:
-                known.born.setdefault(subject, packet.at)
+            for kind, name, step, epoch in packet.born:
+                known.born[kind, name] = (step, epoch)
             known.reached, known.finished = packet.at, packet.finished
             known.joined = packet.joined
             known.off.update(packet.off)
@@ -92,6 +97,9 @@ class Gathering:
             for number, groups in packet.groups.items():
                 self.groups.setdefault(number, {}).update(groups)
             for entry in packet.entries:
+                if entry.kinds:
+                    entry.choices = entry.choices or known.choices[entry.rule]
+                    known.choices[entry.rule] = entry.choices
                 self.waiting.setdefault(entry.rule, []).append(entry)
             step, epoch = packet.closed
             self._epochs[step] = max(epoch, self._epochs.get(step, 0))
@@ -100,19 +108,28 @@ class Gathering:
             if packet.held:
                 self.held.setdefault(step, set()).update(packet.held)
 
+    def lose(self, ranks: Iterable[int]) -> None:
+        """These ranks are gone."""
+        for rank in ranks:
+            self._ranks.setdefault(rank, _Rank()).gone = True
+
     def alone(self, rank: int) -> None:
         """The other ranks are gone."""
-        self._ranks = {rank: self._ranks.get(rank, _Rank())}
+        self.lose([other for other in self._ranks if other != rank])
+
+    @property
+    def _alone(self) -> bool:
+        return sum(not known.gone for known in self._ranks.values()) < 2
 
     def due(self) -> Iterator[tuple[int, list[Entry]]]:
         """Rules with entries, taken out: all of what every rank has passed."""
-        views = [known.view() for known in self._ranks.values()]
+        views = [known.view() for known in self._ranks.values() if not known.gone]
         for number in sorted(self.waiting):
             declared = self.program.rules[number]
             passed: list[Entry] = []
             waiting: list[Entry] = []
             for entry in self.waiting[number]:
-                is_past = len(views) == 1 or all(v.is_past(declared, entry.at[0]) for v in views)
+                is_past = len(views) < 2 or all(v.is_past(declared, entry.at[0]) for v in views)
                 (passed if is_past else waiting).append(entry)
             self.waiting[number] = waiting
             if passed:
@@ -160,17 +177,16 @@ class Gathering:
         running = [
             known.reached[0]
             for known in self._ranks.values()
-            if not known.finished and not known.joined
+            if not (known.finished or known.joined or known.gone)
         ]
-        alone = len(self._ranks) == 1
         for step in sorted(self.failed.keys() | self.held.keys()):
-            if alone or not running or step < min(running):
+            if self._alone or not running or step < min(running):
                 failed, held = self.failed.pop(step, set()), self.held.pop(step, set())
                 yield (step, self._epochs.get(step, 0)), failed, held
 
     def _forget(self) -> None:
         """What is over is asked for no more."""
-        reached = [known.reached[0] - 1 for known in self._ranks.values()]
+        reached = [known.reached[0] - 1 for known in self._ranks.values() if not known.gone]
         oldest = min([*reached, *self.failed, *self.held], default=0)
         self._epochs = {step: epoch for step, epoch in self._epochs.items() if step >= oldest}
         for known in self._ranks.values():

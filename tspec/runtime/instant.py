@@ -34,7 +34,9 @@ STRUCTURE = frozenset(
         ("parameter", "names"),
     )
 )
-"""Fields that say how a model is built: in a job they are read once in a step."""
+"""Fields that say how a model is built: in a job they are read once in a step, and anew with new subjects."""
+Structure = dict[tuple[str, str], tuple[tuple[str, ...], Mapping[str, Any]]]
+"""Kind and field -> the subjects when it was read, and the column."""
 
 
 _READ = frozenset(
@@ -90,7 +92,7 @@ class Instant:
     def __init__(self, source: Source, context: Context, memory: Past | None = None) -> None:
         self.source = source
         self.memory = memory
-        self.structure: dict[tuple[str, str], Mapping[str, Any]] | None = None
+        self.structure: Structure | None = None
         """What was read in this step of how models are built; None where nothing may be held."""
         self.seq = source.seq
         self.context = context
@@ -146,12 +148,12 @@ class Instant:
         found = self._plain.get(key)
         if found is None:
             held = self.structure if key in STRUCTURE else None
-            found = None if held is None else held.get(key)
-            if found is None:
+            there, found = (None, None) if held is None else held.get(key, (None, None))
+            if found is None or there != self.subjects(key[0]):
                 raw = self.source.fields(*key)
                 found = {s: replaced(value, _unread) for s, value in raw.items()}
                 if held is not None:
-                    held[key] = found
+                    held[key] = (self.subjects(key[0]), found)
             self._plain[key] = found
         return found
 

@@ -8,8 +8,9 @@ from typing import Any, Literal
 from tspec.runtime.calls import Pattern, Watched, ancestors
 from tspec.runtime.edges import Call, Context, Source
 from tspec.runtime.instant import Instant
-from tspec.runtime.ledger import Declared
+from tspec.runtime.ledger import Declared, Outcome
 from tspec.runtime.log import Log
+from tspec.runtime.meeting import Choices
 from tspec.runtime.memory import Memory
 from tspec.runtime.program import Edge, Opening, Program
 from tspec.runtime.state import RuleState
@@ -26,14 +27,13 @@ class Hooks:
         self,
         program: Program,
         *,
-        logging: bool = False,
-        collect: bool = False,
-        ends: bool = True,
+        observer: Callable[[Outcome], None] | None = None,
     ) -> None:
         self.program = program
-        self.late = program.late if ends else {}
-        """Events whose calls are looked at only when they return: all of them must (`ends`)."""
-        self.rules = [RuleState(declared, logging=logging) for declared in program.rules]
+        self.late = program.late
+        """Events whose calls are looked at only when they return: all of them must."""
+        self.rules = [RuleState(declared, observer=observer) for declared in program.rules]
+        self.observer = observer
         self.log = Log(program.lasting)
         self._looked_up = {
             event: {name for number, _ in found for name in program.rules[number].counts}
@@ -42,9 +42,6 @@ class Hooks:
         """Event -> the events whose calls are looked up in the windows that its calls are."""
         self.memory: Memory | None = None
         self.spans: dict[str, Opening] = {}
-        self.logging = logging
-        self.collect = collect
-        """Keep what must be decided together; else it is decided as soon as it can be."""
         self._edges: dict[int, Edge] = {}
         """The calls that run."""
         self._places: dict[tuple[int, int, tuple[Any, ...]], list[int]] = {}
@@ -65,6 +62,8 @@ class Hooks:
     def start(self, source: Source) -> None:
         """The run begins; else the first edge is its beginning."""
         self._started = True
+        if not getattr(source, "calls_return", True):
+            self.late = {}
         self._step_opened = source.seq
         self._last = source.context
         self._open("run", 0, Edge(self.instant(source, source.context)), source.context)
@@ -118,7 +117,7 @@ class Hooks:
         for edge in self._edges.values():
             event = "" if edge.call is None else edge.call.event
             for number, pattern in self.program.calls.get(event, ()):
-                if self.looks(edge, number, pattern) and not self.opened(edge, number):
+                if not self.opened(edge, number) and self.looks(edge, number, pattern):
                     self.open_window(edge, number, pattern)
         for rule in self.rules:
             for window in list(rule.open.values()):
@@ -140,22 +139,21 @@ class Hooks:
         if hook is not None:
             hook(self, edge)
 
-    def opens(self, e: Edge, number: int) -> bool:
-        """Whether a window of a rule opens with the span."""
+    def open_span(self, e: Edge, number: int) -> Window | None:
+        """The window of a rule that opens with the span, if one does."""
         rule = self.rules[number]
         if e.next is None or not rule.on or (e.span == "step" and e.index < 1):
-            return False
-        return _due(rule.declared, e.next.context, (e.span, e.index))
-
-    def open_span(self, e: Edge, number: int) -> None:
-        """A window of a rule opens with the span."""
-        rule, opening = self.rules[number], self.spans[e.span]
+            return None
+        if not _due(rule.declared, e.next.context, (e.span, e.index)):
+            return None
+        opening = self.spans[e.span]
         window = Window(opening.was, self.log)
         window.at, window.index = opening.at, opening.unit
         if rule.declared.across:
             rule.places.append(opening.at)
         self.log.open(rule.declared.counts, window.begin)
         rule.open[-1] = window
+        return window
 
     def close_span(self, e: Edge, number: int) -> Window | None:
         """The window of a rule that closes with the span, if one was open."""
@@ -208,8 +206,6 @@ class Hooks:
 
     def _in_forward(self, call: Call, edge: Edge) -> None:
         """Within one forward pass of a model what is no tensor is read once."""
-        if self.collect:
-            return
         outer = call if call.event == "forward" else None
         inside = False
         for one in ancestors(call):
@@ -255,7 +251,7 @@ class Hooks:
             rule.windows.append((call.step, place.key))
         if rule.done and rule.declared.over is not None:
             over = rule.declared.over
-            if rule.is_done(e.now.subjects(over) if over else ()):
+            if rule.is_done(e.rank, e.now.subjects(over) if over else ()):
                 return False
         if rule.declared.every is None or _due(rule.declared, call.context, None):
             return True
@@ -270,9 +266,14 @@ class Hooks:
             return False
         return not axes or any(len(e.now.ranks(axis) or ()) > 1 for axis in axes)
 
-    def idle(self, number: int) -> None:
-        """A rule's condition is false whatever the state: its window is counted as one idle instance."""
-        self.rules[number].counts["idle"] += 1
+    def idle(
+        self, e: Edge, number: int, pattern: Pattern, choices: Choices, reason: str = ""
+    ) -> None:
+        """A window that has one instance is idle, whatever the state."""
+        rule = self.rules[number]
+        rule.counts["idle"] += 1
+        if rule.observer is not None:
+            rule.observe_idle(self._window(e, number, pattern), choices, reason)
 
     def before(self, e: Edge, number: int, pattern: Pattern) -> Window:
         """The instant before a call, at which a rule is looked at."""

@@ -113,7 +113,7 @@ def claimed(expect: Any) -> tuple[Verdict, str]:
         return "holds", ""
     if expect is False:
         return "violated", ""
-    if expect is IDLE:
+    if expect == IDLE:
         return "idle", ""
     return "unknown", reason_of(expect)
 
@@ -122,7 +122,7 @@ def reason_of(value: Any) -> str:
     """Why something is unknown, in words."""
     if isinstance(value, Missing):
         return value.value
-    return value if value is CUT_OFF else Missing.NOT_RECORDED.value
+    return CUT_OFF if value == CUT_OFF else Missing.NOT_RECORDED.value
 
 
 def shown(value: Any) -> str:

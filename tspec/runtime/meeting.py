@@ -5,23 +5,28 @@ Instances of one rank alone that look back, or that are taken once, are decided 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, NamedTuple
 
 from tspec.runtime.edges import Location
 from tspec.runtime.history import Past
-from tspec.runtime.ledger import Declared, Outcome, claimed, due, shown
+from tspec.runtime.ledger import Declared, Outcome, Verdict, claimed, due, shown
 from tspec.runtime.windows import At
 
 Ranks = tuple[int, ...]
+Subjects = tuple[str | None, ...]
+"""Names of the subjects of an instance; None for the window's own call, which is named by its place."""
+Choices = tuple[tuple[str | None, ...], ...]
+"""For each clause the names of its subjects: an instance has one of each."""
 
 
 class Choice(NamedTuple):
     """One choice of subjects and group, as generated code names it. The fields are those of `Entry`."""
 
     group: Ranks
-    subjects: tuple[str | None, ...]
+    subjects: Subjects
     no_group: str = ""
     lasting: tuple[tuple[str, str], ...] = ()
     passing: bool = False
@@ -36,8 +41,7 @@ class Entry:
     rank: int
     group: Ranks
     at: At
-    subjects: tuple[str | None, ...]
-    """None for the window's own call, which is named by its place."""
+    subjects: Subjects
     lasting: tuple[tuple[str, str], ...]
     """Those of the subjects that outlast a step, as kind and name."""
     passing: bool
@@ -55,6 +59,25 @@ class Entry:
     """What the window's filters ask for, for these subjects."""
     location: Location | None = None
     """The line that it points at; known on its own rank only."""
+    kinds: tuple[str, ...] = ()
+    """Of an idle window that is told as a whole: the kinds of the subjects in its choices."""
+    choices: Choices = ()
+    """Of such a window: its choices; none where they are those of the one before."""
+
+    def instances(self) -> list[Entry]:
+        """An idle window that is told as a whole, as an entry for each instance; else itself."""
+        if not self.kinds:
+            return [self]
+        return [
+            replace(
+                self,
+                subjects=subjects,
+                lasting=tuple(zip(self.kinds, named(subjects, self.at), strict=True)),
+                kinds=(),
+                choices=(),
+            )
+            for subjects in product(*self.choices)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +95,7 @@ class Joint:
 class Book:
     """The look-backs of one rule, for every rank of the group."""
 
-    pasts: dict[tuple[int, Ranks, tuple[str | None, ...]], Past] = field(default_factory=dict)
+    pasts: dict[tuple[int, Ranks, Subjects], Past] = field(default_factory=dict)
     ranks: dict[int, dict[int, Any]] = field(default_factory=dict)
     epochs: dict[int, int] = field(default_factory=dict)
     """The latest epoch of each rank."""
@@ -112,7 +135,7 @@ def settle(joint: Joint, entries: Sequence[Entry], others: Others | None, book: 
     indices = [have[rank].index if rank in have else None for rank in members]
     places = [head.group.index(rank) for rank in members]
 
-    names = tuple(name or "" for name in head.subjects)
+    names = named(head.subjects, head.at)
 
     def outcome(verdict: Any, reason: str = "", values: Mapping[str, str] | None = None) -> Outcome:
         at = have[min(have)].location if verdict == "violated" else None
@@ -143,35 +166,48 @@ def settle(joint: Joint, entries: Sequence[Entry], others: Others | None, book: 
     return outcome(verdict, reason, _evidence(joint, have) if verdict == "violated" else None)
 
 
-def settle_one(joint: Joint, entry: Entry, book: Book, counts: dict[str, int]) -> bool:
-    """Decide and count an instance of one rank alone; false if it is violated."""
+def settle_one(joint: Joint, entry: Entry, book: Book) -> tuple[Verdict, str]:
+    """The verdict on an instance of one rank alone, and why it is not known."""
     past = book.past(entry)
     whens, expects = joint.decide((entry.leaves,), (past,), (entry.index,), (0,))
-    verdict, _ = _due(joint.declared, entry, whens[0])
-    if verdict == "holds":
-        verdict, _ = claimed(expects[0])
-    counts[verdict] += 1
-    return bool(verdict != "violated")
+    verdict, reason = _due(joint.declared, entry, whens[0])
+    return claimed(expects[0]) if verdict == "holds" else (verdict, reason)
 
 
-def evidence(joint: Joint, entry: Entry) -> Outcome:
-    """The outcome of a violated instance of one rank alone."""
-    names = tuple(name or "" for name in entry.subjects)
-    values = _evidence(joint, {entry.rank: entry})
+def outcome_alone(joint: Joint, entry: Entry, verdict: Verdict, reason: str) -> Outcome:
+    """The outcome of an instance of one rank alone; with values if it is violated."""
+    values = _evidence(joint, {entry.rank: entry}) if verdict == "violated" else {}
+    names = named(entry.subjects, entry.at)
+    at = entry.location if verdict == "violated" else None
     return Outcome(
-        entry.rule,
-        entry.group,
-        entry.at,
-        names,
-        "violated",
-        "",
-        entry.step,
-        values,
-        entry.location,
+        entry.rule, entry.group, entry.at, names, verdict, reason, entry.step, values, at
     )
 
 
-def _due(declared: Declared, entry: Entry, when: Any) -> tuple[Any, str]:
+def named(subjects: Subjects, at: At) -> tuple[str, ...]:
+    """Names of subjects, the window's own call by its place."""
+    return tuple(f"#{at[1]}" if name is None else name for name in subjects)
+
+
+def split_idle(entries: Iterable[Entry]) -> tuple[list[Entry], list[Entry]]:
+    """Windows that are idle for the same choices on every member, an entry for each; all else by instance."""
+    found: dict[tuple[Ranks, At], list[Entry]] = {}
+    rest: list[Entry] = []
+    for entry in entries:
+        if entry.kinds:
+            found.setdefault((entry.group, entry.at), []).append(entry)
+        else:
+            rest.append(entry)
+    alike = []
+    for (group, _), told in found.items():
+        if len(told) == len(group) and all(one.choices == told[0].choices for one in told):
+            alike.append(told[0])
+        else:
+            rest += [one for entry in told for one in entry.instances()]
+    return alike, rest
+
+
+def _due(declared: Declared, entry: Entry, when: Any) -> tuple[Verdict, str]:
     return due(declared, entry.cut, False if entry.leaves is None else when)
 
 
@@ -291,15 +327,16 @@ def instances(
     """
     if declared.kind == "calls" and declared.across:
         number_calls(entries, groups)
-    found: dict[tuple[Ranks, At, tuple[str | None, ...]], dict[int, Entry]] = {}
+    found: dict[tuple[Ranks, At, Subjects], dict[int, Entry]] = {}
     for entry in sorted(entries, key=lambda entry: entry.call):
-        entry.subjects = tuple(
-            f"#{entry.at[1]}" if name is None else name for name in entry.subjects
-        )
+        entry.subjects = named(entry.subjects, entry.at)
         found.setdefault((entry.group, entry.at, entry.subjects), {})[entry.rank] = entry
     if declared.once:
-        first: dict[tuple[Ranks, tuple[str | None, ...]], At] = {}
+        first: dict[tuple[Ranks, Subjects], At] = {}
         for group, at, subjects in found:
             first[group, subjects] = min(at, first.get((group, subjects), at))
         found = {key: each for key, each in found.items() if first[key[0], key[2]] == key[1]}
-    return [list(found[key].values()) for key in sorted(found, key=lambda key: key[1])]
+    return [
+        sorted(found[key].values(), key=lambda entry: entry.rank)
+        for key in sorted(found, key=lambda key: key[1])
+    ]

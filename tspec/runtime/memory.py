@@ -8,6 +8,9 @@ from typing import Any
 from tspec.runtime.edges import Source
 from tspec.runtime.instant import PASSING, Instant, Want
 
+Birth = tuple[str, str, int, int]
+"""Kind and name of a subject, with the step and epoch in which it was first seen."""
+
 
 class Memory:
     """Remembers passing subjects while windows may hold them, and the first samples of fields.
@@ -21,8 +24,6 @@ class Memory:
         self.first_values: dict[tuple[str, str], dict[str, Any]] = {}
         self.kept: dict[tuple[str, str], dict[str, Any]] = {}
         self.births: dict[str, dict[str, int]] = {}
-        self.units: dict[tuple[str, str], tuple[int, int]] = {}
-        """(step, epoch) in which lasting subjects were first seen."""
 
     def look(self, now: Instant) -> None:
         """Take what came into being since the last look."""
@@ -52,17 +53,6 @@ class Memory:
                 kept = self.kept.setdefault((kind, name), {})
                 kept.update({subject: column[subject] for subject in new if subject in column})
 
-    def meet(self, source: Source, kinds: tuple[str, ...]) -> list[tuple[str, str]]:
-        """Lasting subjects that this rank has had since the last meeting."""
-        unit = (source.context.step, source.context.epoch)
-        new = []
-        for kind in kinds:
-            for name in source.subjects(kind):
-                if (kind, name) not in self.units:
-                    self.units[kind, name] = unit
-                    new.append((kind, name))
-        return new
-
     def forget(self, source: Source, before: int, opened: Mapping[str, int]) -> None:
         """Drop passing subjects that came before an instant and are gone.
 
@@ -90,3 +80,23 @@ class Memory:
     def first(self, kind: str, name: str) -> Mapping[str, Any]:
         """A field as it was when each subject was first seen."""
         return self.first_values.get((kind, name), {})
+
+
+class Births:
+    """The lasting subjects of some kinds that this rank has had, as other ranks are told of them."""
+
+    def __init__(self, kinds: tuple[str, ...]) -> None:
+        self._kinds = kinds
+        self._known: set[tuple[str, str]] = set()
+
+    def new(self, source: Source, closed: tuple[int, int]) -> list[Birth]:
+        """Those since the last time, with the step and epoch of each: what closes here, or as the source knows."""
+        units = getattr(source, "units", {})
+        found = []
+        for kind in self._kinds:
+            ever = getattr(source, "ever", source.subjects)
+            for name in ever(kind):
+                if (kind, name) not in self._known:
+                    self._known.add((kind, name))
+                    found.append((kind, name, *units.get((kind, name), closed)))
+        return found

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from tspec.runtime.ledger import (
     VERDICTS,
     Declared,
     Outcome,
+    Verdict,
     location_of,
     outcome_of,
     shown,
     step_of,
 )
-from tspec.runtime.meeting import Choice, Entry
-from tspec.runtime.windows import Window
+from tspec.runtime.meeting import Choice, Choices, Entry, Ranks, Subjects, named
+from tspec.runtime.windows import At, Window
 
 
 @dataclass(slots=True)
@@ -25,18 +28,22 @@ class RuleState:
 
     declared: Declared
     on: bool = True
-    logging: bool = False
-    outcomes: list[Outcome] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VERDICTS, 0))
     on_violation: Callable[[Outcome], None] | None = None
+    observer: Callable[[Outcome], None] | None = None
+    """Is notified of every decision, and changes none."""
     open: dict[int, Window] = field(default_factory=dict)
     """Call -> the window that is open with it; -1 for a span's."""
     entries: list[Entry] = field(default_factory=list)
     """Instances that wait to be decided with others."""
     windows: list[tuple[int, tuple[Any, ...]]] = field(default_factory=list)
     """(step, fields) of the calls that were windows on this rank, for rules that look across ranks."""
-    done: set[tuple[str | None, ...]] = field(default_factory=set)
-    """Of a rule that is looked at once: the subjects of which it has been."""
+    done: dict[Ranks, set[Subjects]] = field(default_factory=dict)
+    """Of a rule that is looked at once: the subjects of which it has been, in each group."""
+    there: set[tuple[At, Subjects]] = field(default_factory=set)
+    """Where windows were that a filter on results makes, with their subjects, in this step and the one before."""
+    passed: Choices = ()
+    """The choices of the last idle window that was told to other ranks."""
     groups: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     """(rank, call) -> its group, for calls that are windows of a rule across ranks."""
     places: list[tuple[int, int]] = field(default_factory=list)
@@ -44,22 +51,18 @@ class RuleState:
 
     def decide(self, w: Window, subjects: tuple[str, ...], when: Any, expect: Any) -> bool:
         """Count an instance of this rank alone; whether it is violated, so that values are looked for."""
-        if not (w.cut or self.logging):
-            if expect is True and when is True:
-                self.counts["holds"] += 1
-                return False
-            if when is False:
-                self.counts["idle"] += 1
-                return False
-        verdict, reason = outcome_of(self.declared, w.cut, when, expect)
-        if verdict == "violated":
-            return True
+        verdict: Verdict
+        if expect is True and when is True and not w.cut:
+            verdict, reason = "holds", ""
+        elif when is False and not w.cut:
+            verdict, reason = "idle", ""
+        else:
+            verdict, reason = outcome_of(self.declared, w.cut, when, expect)
+            if verdict == "violated":
+                return True
         self.counts[verdict] += 1
-        if self.logging:
-            number = self.declared.number
-            self.outcomes.append(
-                Outcome(number, (w.rank,), w.at, subjects, verdict, reason, step_of(w))
-            )
+        if self.observer is not None:
+            self._observe(w, subjects, verdict, reason)
         return False
 
     def violated(
@@ -71,16 +74,52 @@ class RuleState:
         self.enter(Outcome(number, (w.rank,), w.at, subjects, "violated", "", step_of(w), read, at))
 
     def enter(self, outcome: Outcome) -> None:
-        """Count an outcome; keep it if asked to, and hand on what is violated."""
+        """Count an outcome, and hand on what is violated."""
         self.counts[outcome.verdict] += 1
-        if self.logging:
-            self.outcomes.append(outcome)
+        if self.observer is not None:
+            self.observer(outcome)
         if outcome.verdict == "violated" and self.on_violation is not None:
             self.on_violation(outcome)
+
+    def idle(self, w: Window, choices: Choices, reason: str = "") -> None:
+        """Count an idle window: one instance for each choice of one subject from every clause."""
+        if self.declared.once:
+            group = (w.rank,)
+            new = [one for one in product(*choices) if self.is_new(group, named(one, w.at))]
+            self.counts["idle"] += len(new)
+            if self.observer is not None:
+                for subjects in new:
+                    self._observe(w, named(subjects, w.at), "idle", reason)
+            return
+        self.counts["idle"] += math.prod(map(len, choices))
+        if self.observer is not None:
+            self.observe_idle(w, choices, reason)
+
+    def observe_idle(self, w: Window, choices: Choices, reason: str) -> None:
+        """Notify the observer of a window of which all instances are idle."""
+        for subjects in product(*choices):
+            self._observe(w, named(subjects, w.at), "idle", reason)
+
+    def idle_together(self, window: Entry) -> None:
+        """Count a window that is idle on all ranks of a group."""
+        self.counts["idle"] += math.prod(map(len, window.choices))
+        if self.observer is not None:
+            for entry in window.instances():
+                names = named(entry.subjects, entry.at)
+                number, step = self.declared.number, entry.step
+                self.observer(Outcome(number, entry.group, entry.at, names, "idle", "", step))
+
+    def _observe(self, w: Window, subjects: tuple[str, ...], verdict: Verdict, reason: str) -> None:
+        assert self.observer is not None
+        number = self.declared.number
+        self.observer(Outcome(number, (w.rank,), w.at, subjects, verdict, reason, step_of(w)))
 
     def take(self, w: Window, choice: Choice, leaves: tuple[Any, ...] | None) -> None:
         """Keep what this rank read of an instance, to be decided with what others read, or read before."""
         call = -1 if w.call is None else w.call.id
+        late = w.pattern is not None and w.pattern.late
+        if late and not self.declared.across and not self._is_first_there(w, choice.subjects):
+            return
         self.entries.append(
             Entry(
                 rule=self.declared.number,
@@ -102,12 +141,53 @@ class RuleState:
             )
         )
 
-    def is_done(self, subjects: Sequence[str]) -> bool:
+    def pass_over(self, w: Window, group: Ranks, kinds: tuple[str, ...], choices: Choices) -> None:
+        """Keep an idle window for the other ranks of the group, as one entry.
+
+        `kinds` are those of the subjects. The others remember the choices until they change.
+        """
+        known = choices == self.passed
+        self.passed = choices
+        self.entries.append(
+            Entry(
+                rule=self.declared.number,
+                rank=w.rank,
+                group=group,
+                at=w.at,
+                subjects=(),
+                lasting=(),
+                passing=False,
+                leaves=None,
+                index=w.index,
+                step=step_of(w),
+                cut=w.cut,
+                location=location_of(self.declared, w),
+                kinds=kinds,
+                choices=() if known else choices,
+            )
+        )
+
+    def _is_first_there(self, w: Window, subjects: Subjects) -> bool:
+        """Of calls that enclose one another and match by their results, the inner one returned first and counts."""
+        step = w.at[0]
+        self.there = {one for one in self.there if one[0][0] >= step - 1}
+        first = (w.at, subjects) not in self.there
+        self.there.add((w.at, subjects))
+        return first
+
+    def is_new(self, group: Ranks, subjects: Subjects) -> bool:
+        """Of a rule that is looked at once, only the first window counts."""
+        done = self.done.setdefault(group, set())
+        new = subjects not in done
+        done.add(subjects)
+        return new
+
+    def is_done(self, rank: int, subjects: Sequence[str]) -> bool:
         """Whether a rule that is looked at once has been, for every subject that there is."""
-        over = self.declared.over
-        if over is None or not self.done:
+        over, done = self.declared.over, self.done.get((rank,))
+        if over is None or not done:
             return False
-        return all((name,) in self.done for name in subjects) if over else () in self.done
+        return all((name,) in done for name in subjects) if over else () in done
 
     def grouped(self, w: Window, group: tuple[int, ...]) -> None:
         """Remember the group of a call that is a window."""

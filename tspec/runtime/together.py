@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tspec.runtime.actions import Checks, RuleViolated, Stopped, strongest
 from tspec.runtime.edges import SkipCall, Source
@@ -11,11 +11,19 @@ from tspec.runtime.findings import Findings
 from tspec.runtime.gathering import Gathering, Packet
 from tspec.runtime.job import Hooks
 from tspec.runtime.ledger import Outcome
-from tspec.runtime.meeting import Book, Entry, evidence, instances, settle, settle_one
-from tspec.runtime.memory import Memory
+from tspec.runtime.meeting import (
+    Book,
+    Entry,
+    instances,
+    named,
+    outcome_alone,
+    settle,
+    settle_one,
+    split_idle,
+)
+from tspec.runtime.memory import Births, Memory
 from tspec.runtime.pace import Pace
 from tspec.runtime.program import Program
-from tspec.runtime.say import say
 from tspec.runtime.state import RuleState
 
 ENDING = ("stop", "rollback", "raise")
@@ -24,15 +32,21 @@ ENDING = ("stop", "rollback", "raise")
 class Together(Hooks):
     """Hooks whose instances are settled with those of other ranks, and with what was read before."""
 
-    def __init__(self, program: Program, findings: Findings, *, logging: bool) -> None:
-        super().__init__(program, logging=logging)
+    def __init__(
+        self,
+        program: Program,
+        findings: Findings,
+        *,
+        observer: Callable[[Outcome], None] | None,
+        pace: Pace | None,
+    ) -> None:
+        super().__init__(program, observer=observer)
         self.findings = findings
         self.memory = Memory(program.passing, program.firsts)
-        self.exchange = Exchange()
+        self.births = Births(program.kinds)
         self.gathering = Gathering(program)
         self.checks = [Checks(declared) for declared in program.rules]
         self.books: dict[int, Book] = {}
-        self.done: set[tuple[int, tuple[str | None, ...]]] = set()
         self.found: list[Outcome] = []
         """What was violated since the last check of actions."""
         self._noted: set[str] = set()
@@ -44,9 +58,9 @@ class Together(Hooks):
         self.meets = any(one.across for one in program.rules) or any(
             r.action != "warn" or r.conditional for r in responses
         )
-        self.pace = Pace(
-            self.exchange, any(r.action != "warn" for r in responses), self._tell_person
-        )
+        acts = any(r.action != "warn" for r in responses)
+        self.pace = pace or Pace(Exchange(), acts, self._tell_person)
+        self.exchange = self.pace.exchange
         for rule in self.rules:
             rule.on_violation = self.found.append
 
@@ -54,7 +68,7 @@ class Together(Hooks):
         """Something to know that is no fault of tspec's: once."""
         if message not in self._noted:
             self._noted.add(message)
-            say(message)
+            self.findings.tell(message)
 
     # deciding
 
@@ -63,32 +77,17 @@ class Together(Hooks):
         rule, joint = self.rules[number], self.program.joints[number]
         book = self.books.setdefault(number, Book())
         for entry in rule.entries:
-            entry.subjects = tuple(
-                f"#{entry.at[1]}" if name is None else name for name in entry.subjects
-            )
-            if not self._is_new(number, (entry,)):
+            entry.subjects = named(entry.subjects, entry.at)
+            if rule.declared.once and not rule.is_new(entry.group, entry.subjects):
                 continue
-            if rule.logging:
-                rule.enter(settle(joint, (entry,), None, book))
-            elif not settle_one(joint, entry, book, rule.counts):
-                rule.counts["violated"] -= 1
-                rule.enter(evidence(joint, entry))
+            verdict, reason = settle_one(joint, entry, book)
+            if verdict == "violated":
+                rule.enter(outcome_alone(joint, entry, verdict, reason))
+                continue
+            rule.counts[verdict] += 1
+            if rule.observer is not None:
+                rule.observer(outcome_alone(joint, entry, verdict, reason))
         rule.entries.clear()
-
-    def _is_new(self, number: int, entries: Sequence[Entry]) -> bool:
-        """Of `once`, only the first window counts."""
-        if not self.program.rules[number].once:
-            return True
-        entry = entries[0]
-        if not self.program.rules[number].across:
-            done = self.rules[number].done
-            new = entry.subjects not in done
-            done.add(entry.subjects)
-            return new
-        key = (number, (str(entry.group), *entry.subjects))
-        new = key not in self.done
-        self.done.add(key)
-        return new
 
     def _step_opens(self, source: Source, at: tuple[int, int]) -> None:
         """Put together what all ranks read, and decide and do what can be."""
@@ -142,13 +141,12 @@ class Together(Hooks):
 
     def _packet(self, source: Source, closed: tuple[int, int], ending: bool) -> Packet:
         across = [rule for rule in self.rules if rule.declared.across]
-        born = [] if self.memory is None else self.memory.meet(source, self.program.kinds)
         failed = {(outcome.step, outcome.rule) for outcome in self.found}
         packet = Packet(
             at=(source.context.step, source.context.epoch),
             finished=ending,
             entries=[entry for rule in across for entry in rule.entries],
-            born=born,
+            born=self.births.new(source, closed),
             windows={r.declared.number: r.windows[:] for r in across if r.windows},
             places={r.declared.number: r.places[:] for r in across if r.places},
             groups={r.declared.number: dict(r.groups) for r in across if r.groups},
@@ -174,17 +172,30 @@ class Together(Hooks):
 
     def _settle_together(self, number: int, entries: Sequence[Entry], rank: int) -> None:
         """Decide the instances of a rule on every rank alike; one rank tells of each."""
-        joint, book = self.program.joints[number], self.books.setdefault(number, Book())
+        rule, joint = self.rules[number], self.program.joints[number]
+        book = self.books.setdefault(number, Book())
         groups = self.gathering.groups.get(number, {})
+        idle, entries = split_idle(entries)
+        for window in idle:
+            if rank == window.group[0]:
+                rule.idle_together(window)
         for each in instances(joint.declared, entries, groups):
-            if not self._is_new(number, each):
+            first = each[0]
+            if rule.declared.once and not rule.is_new(first.group, first.subjects):
                 continue
-            alone = bool(each[0].no_group)
+            alone = bool(first.no_group)
             lacking = None if alone else self.gathering.others(joint.declared, each)
             outcome = settle(joint, each, lacking, book)
             self.gathering.note(outcome)
             if rank == min(entry.rank for entry in each):
-                self.rules[number].enter(outcome)
+                rule.enter(outcome)
+
+    def settle_rest(self, rounds: Iterable[Round], gone: Iterable[int], source: Source) -> None:
+        """All ranks have ended, some of them before their run did: decide what they told."""
+        for found in rounds:
+            self._take(dict(enumerate(found)), source, ending=True)
+        self.gathering.lose(gone)
+        self._take({}, source, ending=True)
 
     # acting
 
@@ -224,7 +235,7 @@ class Together(Hooks):
             raise RuleViolated(f"step {at[0]}: {where} is violated")
         if action == "rollback":
             self.stopped += ", which asks for a rollback: no good state is kept yet to go back to"
-        say(f"rank {source.rank}: {self.stopped}")
+        self.findings.tell(f"rank {source.rank}: {self.stopped}")
         raise Stopped
 
     def _would_be(self, failed: set[int], at: tuple[int, int]) -> dict[int, str]:

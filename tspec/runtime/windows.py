@@ -48,6 +48,7 @@ class Window:
         "index",
         "last",
         "log",
+        "lone",
         "now",
         "pattern",
         "places",
@@ -81,6 +82,8 @@ class Window:
         self.cut = False
         self.idle = False
         """The condition is known to be false, whatever the state."""
+        self.lone = False
+        """This rank has no group on which the rule looks: all instances are idle."""
 
     @property
     def rank(self) -> int:

@@ -60,7 +60,7 @@ def _packet_of(found: Sequence[Any]) -> Packet:
         at=tuple(at),
         finished=finished,
         entries=[_entry_of(one) for one in entries],
-        born=[(kind, name) for kind, name in born],
+        born=[(kind, name, step, epoch) for kind, name, step, epoch in born],
         windows={rule: [(s, _values_of(v)) for s, v in kept] for rule, kept in windows},
         places={rule: [(unit, place) for unit, place in kept] for rule, kept in places},
         groups={rule: {(r, c): tuple(g) for (r, c), g in kept} for rule, kept in groups},
@@ -91,12 +91,14 @@ def _entry(entry: Entry) -> list[Any]:
         entry.cut,
         entry.no_group,
         _values(entry.wanted),
+        entry.kinds,
+        entry.choices,
     ]
 
 
 def _entry_of(found: Sequence[Any]) -> Entry:
     rule, rank, group, at, subjects, lasting, passing, leaves, *rest = found
-    index, step, call, earlier, cut, no_group, wanted = rest
+    index, step, call, earlier, cut, no_group, wanted, kinds, choices = rest
     return Entry(
         rule,
         rank,
@@ -113,6 +115,8 @@ def _entry_of(found: Sequence[Any]) -> Entry:
         cut,
         no_group,
         _values_of(wanted),
+        kinds=tuple(kinds),
+        choices=tuple([tuple(names) for names in choices]),
     )
 
 

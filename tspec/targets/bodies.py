@@ -14,6 +14,7 @@ from tspec.resolve.program.queries import variables
 from tspec.resolve.program.text import text
 from tspec.resolve.program.types import PASSING, holds_tensors, plain
 from tspec.resolve.program.walk import expressions
+from tspec.targets.idle import choices, counted_at_hook, group_names, no_group, told_as_one
 from tspec.targets.joints import Joints, is_leaf
 from tspec.targets.literals import comment, identifier, literal
 from tspec.targets.scalars import Scalars, waits
@@ -59,25 +60,17 @@ def body(plan: Plan, rule: RulePlan) -> Body:
     """The functions of one rule. Raises NotCompiled for what has no code."""
     loops = any(not is_windows_call(one, rule.rule) for one in rule.rule.subjects)
     scalars = Scalars(plan, rule, hoisting=loops)
-    writer = _Writer(scalars)
-    early = _group_is_of_call(rule.rule)
-    if early is not None:
-        scalars.variables.update(dict.fromkeys(early, "w.call"))
-        _group(writer)
-        if early:
-            writer.put("rule.grouped(w, group)")
-    for place, clause in enumerate(rule.rule.subjects):
-        _loop(writer, clause, place)
-    _filter(writer)
-    if rule.rule.across and early is None:
-        _group(writer)
+    idle, whole = _idle(scalars), _Writer(scalars)
+    # What these choices read is read before, all else only in a window that is not idle.
+    first = len(scalars.columns), len(scalars.hoisted)
+    _choices(whole)
     joint = Joints(rule.number, rule.rule.window.every)
     if rule.alone:
-        _decide(writer)
+        _decide(whole)
         statements: tuple[str, ...] = ()
     else:
-        statements = tuple(_leaves(writer, joint))
-    head = tuple(INDENT + line for line in _head(scalars, counted=bool(early)))
+        statements = tuple(_leaves(whole, joint))
+    head = (*_head(scalars), *_columns(scalars, (0, 0), first), *idle)
     name = f"r{rule.number}_{identifier(rule.rule.qualified)}"
     expected = (
         set(expressions(rule.rule.expect.condition))
@@ -88,7 +81,62 @@ def body(plan: Plan, rule: RulePlan) -> Body:
         _spelled(frame, expr) if expr in expected and _reads(expr) else ""
         for frame, expr in joint.leaves
     )
-    return Body(name, (*head, *writer.lines), statements, read, tuple(joint.times))
+    head = (*head, *_beginnings(rule), *_columns(scalars, first))
+    lines = (*(INDENT + line for line in head), *whole.lines)
+    return Body(name, lines, statements, read, tuple(joint.times))
+
+
+def _choices(w: _Writer) -> None:
+    """Loops over all choices of subjects, and the group of each."""
+    rule = w.scalars.rule.rule
+    early = _group_is_of_call(rule)
+    if early is not None:
+        w.scalars.variables.update(dict.fromkeys(early, "w.call"))
+        _group(w)
+        if early:
+            w.put("rule.grouped(w, group)")
+    for place, clause in enumerate(rule.subjects):
+        _loop(w, clause, place)
+    _filter(w)
+    if rule.across and early is None:
+        _group(w)
+
+
+def _idle(scalars: Scalars) -> list[str]:
+    """What becomes of a window of which all instances are idle."""
+    one, rule = scalars.rule, scalars.rule.rule
+    found: list[str] = []
+    counted = counted_at_hook(one)
+    if rule.across and counted != "lone":
+        found += _idle_if("lone", scalars, f", {literal(no_group(rule))}")
+    if one.guard is None or counted == "idle":
+        return found
+    if one.alone:
+        return [*found, *_idle_if("idle", scalars, "")]
+    w = _Writer(scalars)
+    if kinds := told_as_one(one):
+        _group(w)
+        w.put(f"rule.pass_over(w, group, {literal(kinds)}, {choices(one)})")
+    else:
+        _choices(w)
+        w.put(f"rule.take(w, {_choice(w)}, None)")
+    return [*found, "if w.idle:", *w.lines, f"{INDENT}return"]
+
+
+def _idle_if(flag: str, scalars: Scalars, reason: str) -> Iterator[str]:
+    """Count the instances of an idle window of this rank alone."""
+    yield f"if w.{flag}:"
+    if chosen := choices(scalars.rule):
+        yield f"{INDENT}rule.idle(w, {chosen}{reason})"
+    else:
+        w = _Writer(scalars)
+        for place, clause in enumerate(scalars.rule.rule.subjects):
+            _loop(w, clause, place)
+        _filter(w)
+        names = "".join(f"({one},), " for one in w.subjects).rstrip()
+        w.put(f"rule.idle(w, ({names}){reason})")
+        yield from w.lines
+    yield f"{INDENT}return"
 
 
 def _reads(expr: r.Expr) -> bool:
@@ -103,24 +151,31 @@ def _spelled(frame: str, expr: r.Expr) -> str:
     return f"old({text(expr)})" if frame == "was" else text(expr)
 
 
-def _head(s: Scalars, counted: bool) -> Iterator[str]:
-    """What is read before the loops. The group of a `counted` call is needed also without subjects."""
+def _head(s: Scalars) -> Iterator[str]:
+    """What is read before the loops. The group of a call is needed also without subjects."""
     yield "now, end, was = w.now, w.end, w.was"
     kind = first_kind(s.rule)
-    if kind is not None and not counted:
+    if kind is not None and not _group_is_of_call(s.rule.rule):
         yield f"if not now.subjects({literal(kind)}):"
         yield f"{INDENT}return"
-    first = s.rule.reads.of("first")
+
+
+def _columns(
+    s: Scalars, start: tuple[int, int], stop: tuple[int | None, int | None] = (None, None)
+) -> Iterator[str]:
+    """Columns and values that are the same for all subjects, from one to another as they were asked for."""
+    for (frame, kind, name), variable in list(s.columns.items())[start[0] : stop[0]]:
+        yield f"{variable} = {frame}.column({literal(kind)}, {literal(name)})"
+    for variable, code in list(s.hoisted.values())[start[1] : stop[1]]:
+        yield f"{variable} = {code}"
+
+
+def _beginnings(rule: RulePlan) -> Iterator[str]:
+    """Say what is read of how subjects were first sampled."""
+    first = rule.reads.of("first")
     if first:
         yield f"end.begun.want({wants(first)})"
         yield f"was.begun.want({wants(first)})"
-    for (frame, kind, name), variable in s.columns.items():
-        column = f"{frame}.column({literal(kind)}, {literal(name)})"
-        idle = s.rule.guard is not None and frame != "now"
-        yield f"{variable} = {{}} if w.idle else {column}" if idle else f"{variable} = {column}"
-    for (frame, _), (variable, code) in s.hoisted.items():
-        idle = s.rule.guard is not None and frame != "now"
-        yield f"{variable} = None if w.idle else {code}" if idle else f"{variable} = {code}"
 
 
 def first_kind(one: RulePlan) -> str | None:
@@ -243,11 +298,7 @@ def _group(w: _Writer) -> None:
         f"{literal(one.name) if isinstance(one, r.Axis) else s.code(one.value, 'now')}, "
         for one in rule.across
     )
-    names = ", ".join(
-        one.name if isinstance(one, r.Axis) else str(getattr(one.value, "name", ""))
-        for one in rule.across
-    )
-    w.put(f"group, why = w.group(({clauses.rstrip()}), {literal(names)})")
+    w.put(f"group, why = w.group(({clauses.rstrip()}), {literal(group_names(rule))})")
 
 
 def _subject_names(w: _Writer, own: str) -> str:
@@ -263,9 +314,7 @@ def _decide(w: _Writer) -> None:
     if rule.when is not None:
         frame = "was" if rule.window.kind == "during" else "end"
         code = s.code(rule.when, frame)
-        w.put(
-            f"when = False if w.idle else {code}" if s.rule.guard is not None else f"when = {code}"
-        )
+        w.put(f"when = {code}")
         w.put("expect = False")
         w.put("if when is True:")
         w.depth += 1
@@ -368,24 +417,27 @@ def _leaves(w: _Writer, joint: Joints) -> Iterator[str]:
     codes = [_leaf(s, expr, frame) for frame, expr in joint.leaves]
     codes += [claim] if claim is not None else []
     leaves = "(" + "".join(f"{code}, " for code in codes).rstrip() + ")"
+    w.put(f"leaves = {leaves}")
+    w.put(f"rule.take(w, {_choice(w)}, leaves)")
+    yield from (INDENT + line for line in joint.statements)
+    yield f"{INDENT}return {whens}, {expects}"
+
+
+def _choice(w: _Writer) -> str:
+    """Python for one choice of subjects and group."""
+    s, rule = w.scalars, w.scalars.rule.rule
     event = rule.window.event
     wanted = "".join(f"{s.code(one.value, 'now')}, " for one in event.filters) if event else ""
     lasting = "".join(f"{one}, " for one in w.lasting).rstrip()
-    names = _subject_names(w, "None")
-    idle = "None if w.idle else " if s.rule.guard is not None else ""
-    w.put(f"leaves = {idle}{leaves}")
     said = {
         "group": "group" if rule.across else "(w.rank,)",
         "no_group": "why" if rule.across else "",
-        "subjects": names,
+        "subjects": _subject_names(w, "None"),
         "lasting": f"({lasting})" if lasting else "",
         "passing": "True" if w.passing else "",
         "wanted": f"({wanted.rstrip()})" if wanted else "",
     }
-    chosen = ", ".join(f"{name}={code}" for name, code in said.items() if code)
-    w.put(f"rule.take(w, Choice({chosen}), leaves)")
-    yield from (INDENT + line for line in joint.statements)
-    yield f"{INDENT}return {whens}, {expects}"
+    return f"Choice({', '.join(f'{name}={code}' for name, code in said.items() if code)})"
 
 
 def _leaf(s: Scalars, expr: r.Expr, frame: str) -> str:

@@ -13,6 +13,7 @@ from tspec.plan.reads import Column
 from tspec.resolve.program import rules as r
 from tspec.resolve.program.types import PASSING
 from tspec.targets.bodies import INDENT, comment_of, first_kind, wants
+from tspec.targets.idle import choices, counted_at_hook, no_group
 from tspec.targets.literals import comment, identifier, literal
 from tspec.targets.scalars import Scalars
 
@@ -112,50 +113,78 @@ def _looked_at(plan: Plan, one: RulePlan, method: str, now: str) -> Iterator[str
     number, pattern = one.number, _pattern(plan, one)
     kind = one.rule.window.kind
     opened = method == "close_window" and kind != "after" and needs_begin(one)
+    lone = "" if opened else _lone(one)
+    idle = "" if kind == "during" else _is_idle(plan, one)
     yield f"# {comment_of(one.rule)}"
     yield f"w{number} = None"
     yield f"if {f'job.opened(e, {number})' if opened else f'job.looks(e, {number}, {pattern})'}:"
     indent = INDENT
-    idle = _idle(plan, one, kind != "during")
-    if idle:
-        yield f"{INDENT}if not job.logging and ({idle}):"
-        yield f"{INDENT * 2}job.idle({number})"
+    if counted_at_hook(one):
+        reason = f", {literal(no_group(one.rule))}" if lone else ""
+        yield f"{INDENT}if {lone or idle}:"
+        yield f"{INDENT * 2}job.idle(e, {number}, {pattern}, {choices(one)}{reason})"
         yield f"{INDENT}else:"
         indent = INDENT * 2
+        lone, idle = "", idle if lone else ""
     yield f"{indent}w{number} = job.{method}(e, {number}, {pattern})"
-    columns = literal_wants(one.reads.of("now"))
-    if columns is not None:
-        yield from _want(one, now, columns, indent)
+    flags = [name for name, code in (("lone", lone), ("idle", idle)) if code]
+    for name, code in zip(flags, filter(None, (lone, idle)), strict=True):
+        yield f"{indent}w{number}.{name} = {code}"
+    if opened:
+        flags = _flags(one)
+    yield from _want(one, now, literal_wants(one.reads.of("now")), indent, f"w{number}", flags)
 
 
 def _opening(plan: Plan, one: RulePlan) -> Iterator[str]:
     """A window opens: what `old` and the condition of a `during` will ask for is read now."""
     number, pattern = one.number, _pattern(plan, one)
+    during = one.rule.window.kind == "during"
     yield f"# {comment_of(one.rule)}"
     yield f"if job.looks(e, {number}, {pattern}):"
-    indent = INDENT
-    idle = _idle(plan, one, one.rule.window.kind == "during")
-    if idle:
-        yield f"{INDENT}if not job.logging and ({idle}):"
-        yield f"{INDENT * 2}job.idle({number})"
-        yield f"{INDENT}else:"
-        indent = INDENT * 2
-    yield f"{indent}job.open_window(e, {number}, {pattern})"
+    idle = _is_idle(plan, one) if during else ""
+    reads = list(_reads_start(one, "e.now"))
+    said = [(name, code) for name, code in (("lone", _lone(one)), ("idle", idle)) if code]
+    window = f"o{number} = " if said else ""
+    yield f"{INDENT}{window}job.open_window(e, {number}, {pattern})"
+    for name, code in said:
+        yield f"{INDENT}o{number}.{name} = {code}"
+    yield from _unless(f"o{number}", [name for name, _ in said], reads, INDENT)
+
+
+def _reads_start(one: RulePlan, now: str) -> Iterator[str]:
+    """What is read where a window opens."""
     columns, kept = literal_wants(one.reads.of("was")), _kept(one)
     if columns:
-        yield f"{indent}e.now.want({columns})"
+        yield f"e.now.want({columns})"
     if kept:
-        yield f"{indent}e.now.keep({kept})"
+        yield f"{now}.keep({kept})"
 
 
-def _idle(plan: Plan, one: RulePlan, guarded: bool) -> str:
-    """Python for why a rule's window is idle whatever the state, or nothing."""
-    reasons = []
-    if one.rule.across:
-        reasons.append(f"not job.has_group(e, {one.number}, {_axes(one)})")
-    if guarded and one.guard is not None:
-        reasons.append(f"{_guard(plan, one)} is False")
-    return " or ".join(reasons)
+def _flags(one: RulePlan) -> list[str]:
+    """What a window of a rule may say of why it is idle."""
+    across = ["lone"] if one.rule.across else []
+    return [*across, "idle"] if one.guard is not None else across
+
+
+def _unless(window: str, flags: list[str], lines: list[str], indent: str) -> Iterator[str]:
+    """Lines that are left out in an idle window."""
+    if not lines:
+        return
+    if flags:
+        said = " or ".join(f"{window}.{name}" for name in flags)
+        yield f"{indent}if not ({said}):" if len(flags) > 1 else f"{indent}if not {said}:"
+        indent += INDENT
+    yield from (indent + line for line in lines)
+
+
+def _lone(one: RulePlan) -> str:
+    """Python for whether this rank has no group on which a rule looks; nothing if it looks at none."""
+    return f"not job.has_group(e, {one.number}, {_axes(one)})" if one.rule.across else ""
+
+
+def _is_idle(plan: Plan, one: RulePlan) -> str:
+    """Python for whether a rule's condition is false whatever the state; nothing if that is not known."""
+    return f"{_guard(plan, one)} is False" if one.guard is not None else ""
 
 
 def _axes(one: RulePlan) -> str:
@@ -169,32 +198,30 @@ def _due(plan: Plan, one: RulePlan, window: str, now: str) -> Iterator[str]:
     number = one.number
     yield f"# {comment_of(one.rule)}"
     yield f"w{number} = {window}"
-    idle = _idle(plan, one, False)
-    if idle:
-        yield f"if w{number} is not None and not job.logging and ({idle}):"
-        yield f"{INDENT}w{number} = job.idle({number})"
+    lone = "" if one.reads.reads_start else _lone(one)
+    lines = [
+        f"w{number}.{name} = {code}"
+        for name, code in (("lone", lone), ("idle", _is_idle(plan, one)))
+        if code
+    ]
     columns = literal_wants(one.reads.of("now"))
-    if one.guard is None and columns is None:
+    lines += _want(one, now, columns, "", f"w{number}", _flags(one))
+    if lines:
+        yield f"if w{number} is not None:"
+        yield from (INDENT + line for line in lines)
+
+
+def _want(
+    one: RulePlan, now: str, columns: str | None, indent: str, window: str, flags: list[str]
+) -> Iterator[str]:
+    """Say what a rule will read, if there is a subject for which it will, and the window is not idle."""
+    if columns is None:
         return
-    yield f"if w{number} is not None:"
-    indent = INDENT
-    if one.guard is not None:
-        yield f"{INDENT}w{number}.idle = {_guard(plan, one)} is False"
-        indent = INDENT * 2
-        if columns is not None:
-            yield f"{INDENT}if not w{number}.idle:"
-    if columns is not None:
-        yield from _want(one, now, columns, indent)
-
-
-def _want(one: RulePlan, now: str, columns: str, indent: str) -> Iterator[str]:
-    """Say what a rule will read, if there is a subject for which it will."""
     kind = first_kind(one)
-    if kind is None:
-        yield f"{indent}{now}.want({columns})"
-        return
-    yield f"{indent}if {now}.subjects({literal(kind)}):"
-    yield f"{indent}{INDENT}{now}.want({columns})"
+    lines = [f"{now}.want({columns})"]
+    if kind is not None:
+        lines = [f"if {now}.subjects({literal(kind)}):", INDENT + lines[0]]
+    yield from _unless(window, flags, lines, indent)
 
 
 def _guard(plan: Plan, one: RulePlan) -> str:
@@ -255,22 +282,23 @@ def _span(plan: Plan, names: dict[int, str], span: str) -> Hook:
     lines: list[str] = []
     for one in rules:
         lines += _due(plan, one, f"job.close_span(e, {one.number})", "e.now")
-    opened: list[str] = []
     for one in rules:
-        columns, kept = literal_wants(one.reads.of("was")), _kept(one)
-        idle = _idle(plan, one, False)
-        unless = f" and (job.logging or not ({idle}))" if idle else ""
-        lines.append(f"o{one.number} = job.opens(e, {one.number}){unless}")
-        if columns or kept:
-            lines.append(f"if o{one.number}:")
-        if columns:
-            lines.append(f"{INDENT}e.now.want({columns})")
-        if kept:
-            lines.append(f"{INDENT}e.next.keep({kept})")
-        opened += [f"if o{one.number}:", f"{INDENT}job.open_span(e, {one.number})"]
+        lone = _lone(one) if one.reads.reads_start else ""
+        flag = [f"o{one.number}.lone = {lone}"] if lone else []
+        reads = [
+            *flag,
+            *_unless(
+                f"o{one.number}", ["lone"] if lone else [], list(_reads_start(one, "e.next")), ""
+            ),
+        ]
+        window = f"o{one.number} = " if reads else ""
+        lines.append(f"{window}job.open_span(e, {one.number})")
+        if reads:
+            lines.append(f"if o{one.number} is not None:")
+            lines += [INDENT + line for line in reads]
     for one in rules:
         lines += _run(one, names)
-    lines += ["if e.next is None:", f"{INDENT}return", *opened]
+    lines += ["if e.next is None:", f"{INDENT}return"]
     lines.append("e.next.hold()")
     lines = list(_shared(plan, rules, lines))
     doc = "The run begins or ends." if span == "run" else f"A {span} ends, and the next one begins."

@@ -31,13 +31,20 @@ def r0_t_alike(rule, w):
     now, end, was = w.now, w.end, w.was
     if not now.subjects('parameter'):
         return
-    c0_parameter_grad = {} if w.idle else end.column('parameter', 'grad')
-    c1_parameter_data = {} if w.idle else end.column('parameter', 'data')
-    h0_step = None if w.idle else end.ambient('step')
-    h1_step_20 = None if w.idle else greater(h0_step, 20)
+    if w.lone:
+        rule.idle(w, (now.subjects('parameter'),), 'no group dp')
+        return
+    if w.idle:
+        group, why = w.group(('dp',), 'dp')
+        rule.pass_over(w, group, ('parameter',), (now.subjects('parameter'),))
+        return
+    c0_parameter_grad = end.column('parameter', 'grad')
+    c1_parameter_data = end.column('parameter', 'data')
+    h0_step = end.ambient('step')
+    h1_step_20 = greater(h0_step, 20)
     group, why = w.group(('dp',), 'dp')
     for n0_p in w.subjects('parameter'):
-        leaves = None if w.idle else (
+        leaves = (
             both(h1_step_20, present(c0_parameter_grad.get(n0_p, NOT_RECORDED))),
             feature(c1_parameter_data.get(n0_p, NOT_RECORDED), 'digest'),
             feature(c0_parameter_grad.get(n0_p, NOT_RECORDED), 'norm'),
@@ -85,9 +92,14 @@ def joint_r1_t_together(members, pasts, indices, places):
 def r2_t_sizes(rule, w):
     """expect c.output_split_sizes == transpose(c.input_split_sizes)"""
     now, end, was = w.now, w.end, w.was
+    if w.idle:
+        group, why = w.group((own(w.call, 'group'),), 'group')
+        rule.grouped(w, group)
+        rule.take(w, Choice(group=group, no_group=why, subjects=(None,)), None)
+        return
     group, why = w.group((own(w.call, 'group'),), 'group')
     rule.grouped(w, group)
-    leaves = None if w.idle else (
+    leaves = (
         both(present(own(w.call, 'input_split_sizes')), present(own(w.call, 'output_split_sizes'))),
         own(w.call, 'output_split_sizes'),
         own(w.call, 'input_split_sizes'),
@@ -134,15 +146,14 @@ def end_0_all_to_all(job, call, source):
     # across_ranks.tspec:21: t.sizes
     w2 = None
     if job.looks(e, 2, P2):
-        if not job.logging and (
-            not job.has_group(e, 2, ()) or both(
+        if not job.has_group(e, 2, ()):
+            job.idle(e, 2, P2, ((None,),), 'no group group')
+        else:
+            w2 = job.close_window(e, 2, P2)
+            w2.idle = both(
                 present(own(e.call, 'input_split_sizes')),
                 present(own(e.call, 'output_split_sizes')),
             ) is False
-        ):
-            job.idle(2)
-        else:
-            w2 = job.close_window(e, 2, P2)
     if w2 is not None:
         job.run(r2_t_sizes, 2, w2)
     job.leave(e)
@@ -156,8 +167,8 @@ def end_1_backward(job, call, source):
     # across_ranks.tspec:15: t.together
     w1 = None
     if job.looks(e, 1, P1):
-        if not job.logging and (not job.has_group(e, 1, ('world',))):
-            job.idle(1)
+        if not job.has_group(e, 1, ('world',)):
+            job.idle(e, 1, P1, ((None,),), 'no group world')
         else:
             w1 = job.close_window(e, 1, P1)
     if w1 is not None:
@@ -173,12 +184,10 @@ def end_2_optimizer_step(job, call, source):
     # across_ranks.tspec:7: t.alike
     w0 = None
     if job.looks(e, 0, P0):
-        if not job.logging and (
-            not job.has_group(e, 0, ('dp',)) or greater(e.now.ambient('step'), 20) is False
-        ):
-            job.idle(0)
-        else:
-            w0 = job.close_window(e, 0, P0)
+        w0 = job.close_window(e, 0, P0)
+        w0.lone = not job.has_group(e, 0, ('dp',))
+        w0.idle = greater(e.now.ambient('step'), 20) is False
+        if not (w0.lone or w0.idle):
             if e.now.subjects('parameter'):
                 e.now.want((('parameter', 'data', ('digest',)), ('parameter', 'grad', ('norm',))))
     if w0 is not None:

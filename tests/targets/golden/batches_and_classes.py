@@ -94,13 +94,11 @@ def at_step(job, e):
     w0 = job.close_span(e, 0)
     if w0 is not None:
         e.now.want((('batch', 'tensors', ()),))
-    o0 = job.opens(e, 0)
+    job.open_span(e, 0)
     if w0 is not None:
         job.run(r0_t_batches_have_tensors, 0, w0)
     if e.next is None:
         return
-    if o0:
-        job.open_span(e, 0)
     e.next.hold()
 
 

@@ -22,7 +22,7 @@ LOGGED = frozenset(())
 def r0_t_losses(rule, w):
     """expect finite(c.loss) and max(c.loss) < 1e3"""
     now, end, was = w.now, w.end, w.was
-    when = False if w.idle else equal(end.ambient('phase'), 'train')
+    when = equal(end.ambient('phase'), 'train')
     expect = False
     if when is True:
         v0_finite_c_loss = feature(own(w.call, 'loss'), 'finite')
@@ -58,8 +58,8 @@ def end_0_backward(job, call, source):
     # calls_fields_and_features.tspec:7: t.losses
     w0 = None
     if job.looks(e, 0, P0):
-        if not job.logging and (equal(e.now.ambient('phase'), 'train') is False):
-            job.idle(0)
+        if equal(e.now.ambient('phase'), 'train') is False:
+            job.idle(e, 0, P0, ((None,),))
         else:
             w0 = job.close_window(e, 0, P0)
     if w0 is not None:

@@ -24,17 +24,23 @@ def r0_t_moves(rule, w):
     if not now.subjects('parameter'):
         return
     c0_parameter_requires_grad = now.column('parameter', 'requires_grad')
-    c1_old_parameter_grad = {} if w.idle else was.column('parameter', 'grad')
-    c2_parameter_data = {} if w.idle else end.column('parameter', 'data')
-    c3_old_parameter_data = {} if w.idle else was.column('parameter', 'data')
-    h0_old_step = None if w.idle else was.ambient('step')
-    h1_old_step_10 = None if w.idle else greater(h0_old_step, 10)
-    h2_old_phase = None if w.idle else was.ambient('phase')
-    h3_old_phase_train = None if w.idle else equal(h2_old_phase, 'train')
+    if w.idle:
+        for n0_p in w.subjects('parameter'):
+            if c0_parameter_requires_grad.get(n0_p, NOT_RECORDED) is not True:
+                continue
+            rule.idle(w, ((n0_p,),))
+        return
+    c1_old_parameter_grad = was.column('parameter', 'grad')
+    c2_parameter_data = end.column('parameter', 'data')
+    c3_old_parameter_data = was.column('parameter', 'data')
+    h0_old_step = was.ambient('step')
+    h1_old_step_10 = greater(h0_old_step, 10)
+    h2_old_phase = was.ambient('phase')
+    h3_old_phase_train = equal(h2_old_phase, 'train')
     for n0_p in w.subjects('parameter'):
         if c0_parameter_requires_grad.get(n0_p, NOT_RECORDED) is not True:
             continue
-        when = False if w.idle else both(
+        when = both(
             h1_old_step_10,
             h3_old_phase_train,
             present(c1_old_parameter_grad.get(n0_p, NOT_RECORDED)),
@@ -67,10 +73,10 @@ def r0_t_moves(rule, w):
 def r1_t_rates(rule, w):
     """expect count(parameters.grad) > 0"""
     now, end, was = w.now, w.end, w.was
-    when = False if w.idle else both(
-        greater(was.ambient('step'), 10),
-        equal(was.ambient('phase'), 'train'),
-    )
+    if w.idle:
+        rule.idle(w, ())
+        return
+    when = both(greater(was.ambient('step'), 10), equal(was.ambient('phase'), 'train'))
     expect = False
     if when is True:
         v0_count_parameters_grad = fold_list(
@@ -90,18 +96,16 @@ def begin_0_optimizer_step(job, call, source):
     job.count(e, P0)
     # during_old_and_guard.tspec:7: t.moves
     if job.looks(e, 0, P0):
-        if not job.logging and (g0 is False):
-            job.idle(0)
-        else:
-            job.open_window(e, 0, P0)
+        o0 = job.open_window(e, 0, P0)
+        o0.idle = g0 is False
+        if not o0.idle:
             e.now.want((('parameter', 'data', ('digest',)), ('parameter', 'grad', ('norm',))))
             e.now.keep(('parameter',), ('phase', 'step'))
     # during_old_and_guard.tspec:15: t.rates
     if job.looks(e, 1, P0):
-        if not job.logging and (g0 is False):
-            job.idle(1)
-        else:
-            job.open_window(e, 1, P0)
+        o1 = job.open_window(e, 1, P0)
+        o1.idle = g0 is False
+        if not o1.idle:
             e.now.keep((), ('phase', 'step'))
     e.now.hold()
 
@@ -116,15 +120,20 @@ def end_0_optimizer_step(job, call, source):
     w0 = None
     if job.opened(e, 0):
         w0 = job.close_window(e, 0, P0)
-        if e.now.subjects('parameter'):
-            e.now.want(
-                (('parameter', 'data', ('digest', 'finite')), ('parameter', 'requires_grad', ()))
-            )
+        if not w0.idle:
+            if e.now.subjects('parameter'):
+                e.now.want(
+                    (
+                        ('parameter', 'data', ('digest', 'finite')),
+                        ('parameter', 'requires_grad', ()),
+                    )
+                )
     # during_old_and_guard.tspec:15: t.rates
     w1 = None
     if job.opened(e, 1):
         w1 = job.close_window(e, 1, P0)
-        e.now.want((('parameter', 'grad', ()),))
+        if not w1.idle:
+            e.now.want((('parameter', 'grad', ()),))
     if w0 is not None:
         job.run(r0_t_moves, 0, w0)
     if w1 is not None:

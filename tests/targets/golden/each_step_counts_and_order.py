@@ -34,7 +34,10 @@ def r0_t_order(rule, w):
 def r1_t_clears(rule, w):
     """expect contains optimizer.zero_grad"""
     now, end, was = w.now, w.end, w.was
-    when = False if w.idle else greater(end.ambient('step'), 1)
+    if w.idle:
+        rule.idle(w, ())
+        return
+    when = greater(end.ambient('step'), 1)
     expect = False
     if when is True:
         expect = contains(w, P0, ())
@@ -100,18 +103,14 @@ def at_step(job, e):
     w1 = job.close_span(e, 1)
     if w1 is not None:
         w1.idle = greater(e.now.ambient('step'), 1) is False
-    o0 = job.opens(e, 0)
-    o1 = job.opens(e, 1)
+    job.open_span(e, 0)
+    job.open_span(e, 1)
     if w0 is not None:
         job.run(r0_t_order, 0, w0)
     if w1 is not None:
         job.run(r1_t_clears, 1, w1)
     if e.next is None:
         return
-    if o0:
-        job.open_span(e, 0)
-    if o1:
-        job.open_span(e, 1)
     e.next.hold()
 
 
@@ -119,13 +118,11 @@ def at_microbatch(job, e):
     """A microbatch ends, and the next one begins."""
     # each_step_counts_and_order.tspec:11: t.accumulated
     w2 = job.close_span(e, 2)
-    o2 = job.opens(e, 2)
+    job.open_span(e, 2)
     if w2 is not None:
         job.run(r2_t_accumulated, 2, w2)
     if e.next is None:
         return
-    if o2:
-        job.open_span(e, 2)
     e.next.hold()
 
 

@@ -111,18 +111,14 @@ def at_step(job, e):
     if w1 is not None:
         if e.now.subjects('parameter'):
             e.now.want((('parameter', 'names', ()),))
-    o0 = job.opens(e, 0)
-    o1 = job.opens(e, 1)
+    job.open_span(e, 0)
+    job.open_span(e, 1)
     if w0 is not None:
         job.run(r0_t_falls, 0, w0)
     if w1 is not None:
         job.run(r1_t_named, 1, w1)
     if e.next is None:
         return
-    if o0:
-        job.open_span(e, 0)
-    if o1:
-        job.open_span(e, 1)
     e.next.hold()
 
 

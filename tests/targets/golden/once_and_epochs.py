@@ -147,13 +147,11 @@ def at_epoch(job, e):
     if w0 is not None:
         if e.now.subjects('loader'):
             e.now.want((('loader', 'shuffled', ()),))
-    o0 = job.opens(e, 0)
+    job.open_span(e, 0)
     if w0 is not None:
         job.run(r0_t_first_batches, 0, w0)
     if e.next is None:
         return
-    if o0:
-        job.open_span(e, 0)
     e.next.hold()
 
 
@@ -161,13 +159,11 @@ def at_run(job, e):
     """The run begins or ends."""
     # once_and_epochs.tspec:16: t.whole
     w2 = job.close_span(e, 2)
-    o2 = job.opens(e, 2)
+    job.open_span(e, 2)
     if w2 is not None:
         job.run(r2_t_whole, 2, w2)
     if e.next is None:
         return
-    if o2:
-        job.open_span(e, 2)
     e.next.hold()
 
 

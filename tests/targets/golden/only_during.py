@@ -129,16 +129,14 @@ def at_step(job, e):
     if w0 is not None:
         if e.now.subjects('parameter'):
             e.now.want((('parameter', 'data', ('digest',)),))
-    o0 = job.opens(e, 0)
-    if o0:
+    o0 = job.open_span(e, 0)
+    if o0 is not None:
         e.now.want((('parameter', 'data', ('digest',)),))
         e.next.keep(('parameter',), ())
     if w0 is not None:
         job.run(r0_t_weights, 0, w0)
     if e.next is None:
         return
-    if o0:
-        job.open_span(e, 0)
     e.next.hold()
 
 

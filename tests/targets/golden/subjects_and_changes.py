@@ -145,13 +145,11 @@ def at_step(job, e):
     """A step ends, and the next one begins."""
     # subjects_and_changes.tspec:15: t.lower
     w1 = job.close_span(e, 1)
-    o1 = job.opens(e, 1)
+    job.open_span(e, 1)
     if w1 is not None:
         job.run(r1_t_lower, 1, w1)
     if e.next is None:
         return
-    if o1:
-        job.open_span(e, 1)
     e.next.hold()
 
 

@@ -1,0 +1,80 @@
+"""Traces as jobs leave them: random ones change all that there is at every instant.
+
+- Within a forward pass what is no tensor stays as it is, and models are changed between steps: a job's checker
+  reads such state once in a pass, and once in a step (`tspec/runtime/instant.py`).
+- A call returns in the step in which it began, unless the recording ends there: ranks decide together when all have
+  passed that step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tspec.runtime.instant import STRUCTURE
+from tspec.trace.model import Begin, End, Record, Sample, Stream, Tensor, Trace
+
+
+def steady(trace: Trace) -> Trace:
+    """The same trace without what jobs do not do."""
+    return replace(
+        trace,
+        streams=tuple(
+            replace(stream, records=tuple(_stable(_returning(stream)))) for stream in trace.streams
+        ),
+    )
+
+
+def _returning(stream: Stream) -> Iterator[Record]:
+    """The records without calls that outlast their step."""
+    last = stream.records[-1].context.step
+    ends = {one.call: one.context.step for one in stream.records if isinstance(one, End)}
+    left: dict[int, int | None] = {}
+    for record in stream.records:
+        if isinstance(record, Begin):
+            parent = record.parent
+            while parent is not None and parent in left:
+                parent = left[parent]
+            if ends.get(record.call, last) != record.context.step:
+                left[record.call] = parent
+                continue
+            yield replace(record, parent=parent)
+        elif not (isinstance(record, End) and record.call in left):
+            yield record
+
+
+def _stable(records: Iterator[Record]) -> Iterator[Record]:
+    """The records without changes that jobs do not look for."""
+    forward: set[int] = set()
+    known: set[tuple[str, str]] = set()
+    for record in records:
+        if isinstance(record, Begin) and record.event == "forward":
+            forward.add(record.call)
+        elif isinstance(record, End):
+            forward.discard(record.call)
+        elif isinstance(record, Sample) and record.kind in ("parameter", "module"):
+            kept = _sampled(record, bool(forward), known)
+            if kept is not None:
+                yield kept
+            continue
+        yield record
+
+
+def _sampled(record: Sample, in_forward: bool, known: set[tuple[str, str]]) -> Sample | None:
+    subject = (record.kind, record.subject)
+    if in_forward:
+        if subject not in known or record.gone:
+            return None
+        fields = {n: v for n, v in record.fields.items() if isinstance(v, Tensor)}
+        return replace(record, fields=fields)
+    new = subject not in known
+    if record.gone:
+        known.discard(subject)
+    else:
+        known.add(subject)
+    fields = {
+        name: value
+        for name, value in record.fields.items()
+        if new or (record.kind, name) not in STRUCTURE
+    }
+    return replace(record, fields=fields)
