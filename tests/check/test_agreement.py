@@ -54,4 +54,4 @@ def elsewhere(rules: Sequence[Rule], trace: Trace) -> Verdicts:
 
 
 def test_another_line_is_reported() -> None:
-    assert "'violated', '', 'train.py:" in disagreement(RULES, TRACE, elsewhere)
+    assert "'violated', '', 3, 'train.py:" in disagreement(RULES, TRACE, elsewhere)
