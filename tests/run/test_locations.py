@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from tests.run.jobs import done
+from tspec.trace.model import Location
+from tspec.trace.read import read_trace
 
 NETS = """\
 import torch
@@ -125,3 +127,44 @@ def test_a_run_and_a_check_of_its_recording_name_the_same_lines(project: Path) -
     rule = ("gradients_are_cleared", "--specs", "checks.tspec")
     asked = done(project, *tspec, "why", *rule, "--trace", "a")
     assert "      at jobs/train.py:8 in train_epoch: net(torch.ones(1," in asked.stdout
+
+
+def test_files_are_named_from_the_project_on_wherever_the_command_is_typed(project: Path) -> None:
+    tspec = ("-m", "tspec")
+    here = project / "jobs"
+    ran = done(here, *tspec, "run", "../checks.tspec", *JSON, "--record", "a", "--", "train.py")
+    assert located(ran.stdout) == LINES, ran.stderr
+    recorded = done(here, *tspec, "record", "-o", "b", "--", "train.py")
+    assert recorded.returncode == 0, recorded.stderr
+    assert locations(here / "a") == locations(here / "b") != set()
+
+
+def locations(folder: Path) -> set[Location]:
+    records = read_trace(folder).streams[0].records
+    found = (getattr(record, "location", None) for record in records)
+    return {at for at in found if at is not None}
+
+
+def test_redacted_paths_are_not_stored(project: Path) -> None:
+    tspec, redact = ("-m", "tspec"), ("--redact", "paths")
+    ran = done(
+        project,
+        *tspec,
+        "run",
+        "checks.tspec",
+        *JSON,
+        *redact,
+        "--record",
+        "a",
+        "--",
+        "jobs/train.py",
+    )
+    assert {one["location"] for one in json.loads(ran.stdout)} == {None}, ran.stderr
+    assert "train.py" not in ran.stdout + ran.stderr
+    recorded = done(project, *tspec, "record", *redact, "-o", "b", "--", "jobs/train.py")
+    assert recorded.returncode == 0, recorded.stderr
+    for folder in (project / "a", project / "b"):
+        assert locations(folder) == set()
+        assert "command" not in read_trace(folder).meta
+        held = b"".join(path.read_bytes() for path in folder.iterdir())
+        assert not [name for name in (b"train.py", b"nets.py", b"train_epoch") if name in held]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,6 +46,22 @@ SizeOption = Annotated[
 ]
 
 
+class Redact(StrEnum):
+    """What is left out of what is stored."""
+
+    PATHS = "paths"
+
+
+RedactOption = Annotated[
+    Redact | None,
+    typer.Option(
+        "--redact",
+        help="Leave out of what is stored: `paths` are the files, lines and functions of the script, "
+        "and its command.",
+    ),
+]
+
+
 def destination(folder: Path, size: str | None, what: str, keep_going: bool) -> Destination | None:
     """Where to record `what`. Ends the command if SIZE is none, or nothing can be recorded into the folder.
 
@@ -74,22 +91,26 @@ def record(
     use: UseOption = None,
     max_trace_size: SizeOption = None,
     keep_going: KeepGoingOption = False,
+    redact: RedactOption = None,
 ) -> None:
     """Run a script as it is, and record what it does: ranks, steps, calls, state.
 
     The exit status is the script's own; 2 if nothing can be recorded into the folder, or a spec is wrong.
     """
     command = command_of(ctx)
+    from tspec.config.read import project_of
     from tspec.record import RecordingError, record_script
     from tspec.run.launch import launched
+    from tspec.runtime.sources import Sources
 
     to = destination(output, max_trace_size, name_of(command), keep_going)
     if to is None:
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, *command])
     folder = output.resolve()  # the script may go to another
+    sources = Sources(project_of(Path.cwd()), redact is Redact.PATHS)
     try:
-        status = record_script(to, command, use or ())
+        status = record_script(to, command, use or (), sources)
     except RecordingError as error:
         say(str(error), err=True)
         raise typer.Exit(FAULT) from None

@@ -21,7 +21,7 @@ from tspec.cli.output import (
     write,
 )
 from tspec.cli.project import Rules
-from tspec.cli.record import KeepGoingOption, SizeOption, destination
+from tspec.cli.record import KeepGoingOption, Redact, RedactOption, SizeOption, destination
 from tspec.cli.say import say, warn
 from tspec.cli.script import command_of, name_of
 from tspec.cli.specs import SpecsArgument, load
@@ -81,6 +81,7 @@ def run(  # noqa: PLR0913 (each is an option)
     record: RecordOption = None,
     max_trace_size: SizeOption = None,
     keep_going: KeepGoingOption = False,
+    redact: RedactOption = None,
 ) -> None:
     """Run a script, unedited, with rules checked in it, and report what violates them.
 
@@ -89,6 +90,7 @@ def run(  # noqa: PLR0913 (each is an option)
     """
     command = command_of(ctx)
     from tspec.run.start import running
+    from tspec.runtime.sources import Sources
 
     if record is None and max_trace_size is not None:
         raise typer.BadParameter(
@@ -106,8 +108,9 @@ def run(  # noqa: PLR0913 (each is an option)
         demands = replace(demands, fail_on=fail_on.value)
     if require_instances is not None:
         demands = replace(demands, require_instances=require_instances)
-    simple, root = simplified(program, known), output.project.root
-    with running(simple, command, known, to, root) as ran:
+    simple = simplified(program, known)
+    sources = Sources(output.project.root, redact is Redact.PATHS)
+    with running(simple, command, known, to, sources) as ran:
         code = ran.status
         if ran.tells:
             found = _found(ran, program, accepted_only)

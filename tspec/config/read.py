@@ -51,6 +51,11 @@ def find(folder: Path) -> tuple[Path, ...]:
     return ()
 
 
+def project_of(folder: Path) -> Path:
+    """The project's folder: the nearest that has a configuration, else `folder`."""
+    return next((file.parent for file in find(folder)), folder)
+
+
 def read(found: Sequence[Path]) -> Read:
     """Read the configurations that `find` gave. Never raises but OSError."""
     if not found:

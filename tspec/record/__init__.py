@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tspec.record.destination import Destination
+    from tspec.runtime.sources import Sources
 
 
 class RecordingError(Exception):
@@ -38,14 +39,22 @@ def record(
     return recording(Destination(Path(out), limit), _spec(specs))
 
 
-def record_script(to: Destination, command: Sequence[str], specs: Sequence[str | Path] = ()) -> int:
+def record_script(
+    to: Destination,
+    command: Sequence[str],
+    specs: Sequence[str | Path] = (),
+    sources: Sources | None = None,
+) -> int:
     """Run `script.py ARGS` or `-m module ARGS` as Python would, record it, return its exit status.
+
+    `sources` says how lines of the script are named; without it, from the working folder on.
 
     Raises OSError if there is no such script, RecordingError if a spec has errors.
     """
     from tspec.record.start import record_script as start
+    from tspec.runtime.sources import Sources
 
-    return start(to, command, _spec(specs))
+    return start(to, command, _spec(specs), sources or Sources(Path.cwd()))
 
 
 def _spec(specs: Sequence[str | Path]) -> Any:

@@ -21,17 +21,21 @@ from tspec.runtime.live import Job, WatchSpec
 from tspec.runtime.live.follow import Ending, children_start
 from tspec.runtime.live.script import run_script
 from tspec.runtime.live.watch import as_json, from_json
+from tspec.runtime.sources import Sources
 from tspec.targets.adapters import ADAPTERS
 
 
-def record_script(to: Destination, command: Sequence[str], spec: WatchSpec) -> int:
+def record_script(
+    to: Destination, command: Sequence[str], spec: WatchSpec, sources: Sources
+) -> int:
     """Run `script.py ARGS` or `-m module ARGS` and record it into a folder. Returns its own exit status.
 
     Raises OSError if there is no such script; TraceError if the folder holds a recording already.
     """
-    recorder = recorder_of(to, spec, " ".join(command))
-    job = Job(spec, [recorder], adapters=ADAPTERS)
-    with _followed(to, spec, " ".join(command)):
+    said = "" if sources.redacted else " ".join(command)
+    recorder = recorder_of(to, spec, said)
+    job = Job(spec, [recorder], sources, ADAPTERS)
+    with _followed(to, spec, said, sources):
         ending = Ending(job, recorder.close)
         ending.arm()
         try:
@@ -48,9 +52,10 @@ def recording(to: Destination, spec: WatchSpec) -> Iterator[Job]:
     if why is not None:
         raise RecordingError(f"{to.folder} cannot be recorded into: {why}")
     recorder = recorder_of(to, spec, " ".join(sys.argv))
-    with _followed(to, spec, " ".join(sys.argv)):
+    sources = Sources(Path.cwd())
+    with _followed(to, spec, " ".join(sys.argv), sources):
         try:
-            with Job(spec, [recorder], adapters=ADAPTERS) as job:
+            with Job(spec, [recorder], sources, ADAPTERS) as job:
                 yield job
         finally:
             recorder.close()
@@ -61,7 +66,7 @@ def join(argument: str) -> None:
     given = json.loads(Path(argument).read_text(encoding="utf-8"))
     spec = from_json(given["watch"])
     recorder = recorder_of(Destination.of_json(given["to"]), spec, given["command"])
-    job = Job(spec, [recorder], adapters=ADAPTERS)
+    job = Job(spec, [recorder], Sources.of_json(given["sources"]), ADAPTERS)
     job.__enter__()
     Ending(job, recorder.close).arm()
 
@@ -81,8 +86,13 @@ def begins_now() -> Iterator[None]:
 
 
 @contextmanager
-def _followed(to: Destination, spec: WatchSpec, command: str) -> Iterator[None]:
-    given = {"to": to.as_json(), "watch": as_json(spec), "command": command}
+def _followed(to: Destination, spec: WatchSpec, command: str, sources: Sources) -> Iterator[None]:
+    given = {
+        "to": to.as_json(),
+        "watch": as_json(spec),
+        "command": command,
+        "sources": sources.as_json(),
+    }
     with (
         argument_file(given) as path,
         begins_now(),
@@ -92,11 +102,11 @@ def _followed(to: Destination, spec: WatchSpec, command: str) -> Iterator[None]:
 
 
 def recorder_of(to: Destination, spec: WatchSpec, command: str) -> Recorder:
-    """The sink that records into a folder. `command` is what the folder says of itself."""
+    """The sink that records into a folder, which says of itself what `command` it is of, if any."""
     import torch
 
     meta = {
-        "command": command,
+        **({"command": command} if command else {}),
         "torch": torch.__version__,
         "python": platform.python_version(),
         "host": platform.system(),

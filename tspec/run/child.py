@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tspec.record.destination import Destination
 from tspec.run.supervise import follow_parent
 from tspec.runtime.live.watch import WatchSpec, as_json, from_json
+from tspec.runtime.sources import Sources
 
 if TYPE_CHECKING:
     from tspec.runtime.checker import Checker
@@ -39,6 +40,7 @@ class Given:
     folder: Path
     command: tuple[str, ...]
     """The script, or `-m` and a module, and its arguments."""
+    sources: Sources
     recorded: Recorded | None = None
     nodes: str = ""
     """Names the folder where ranks may be on several machines, so that the first knows who does not share it."""
@@ -49,6 +51,7 @@ class Given:
             "hooks": str(self.hooks),
             "folder": str(self.folder),
             "command": self.command,
+            "sources": self.sources.as_json(),
             "nodes": self.nodes,
         }
         if self.recorded is not None:
@@ -68,7 +71,8 @@ class Given:
             watch = from_json(recorded["watch"])
             recorded = Recorded(Destination.of_json(recorded["to"]), watch, recorded["command"])
         hooks, folder = Path(found["hooks"]), Path(found["folder"])
-        return Given(hooks, folder, tuple(found["command"]), recorded, found["nodes"])
+        sources = Sources.of_json(found["sources"])
+        return Given(hooks, folder, tuple(found["command"]), sources, recorded, found["nodes"])
 
 
 def checker_of(given: Given) -> tuple[Checker, WatchSpec]:
@@ -89,7 +93,7 @@ def followed(given: Given) -> tuple[Job, Callable[[], None]]:
     checker, watch = checker_of(given)
     recorded = given.recorded
     if recorded is None:
-        return Job(watch, [checker], adapters=ADAPTERS), lambda: _closed(checker)
+        return Job(watch, [checker], given.sources, ADAPTERS), lambda: _closed(checker)
     from tspec.record.joined import joined
     from tspec.record.start import recorder_of
 
@@ -100,7 +104,7 @@ def followed(given: Given) -> tuple[Job, Callable[[], None]]:
         recorder.close()
         _closed(checker)
 
-    return Job(watch, [recorder, checker], adapters=ADAPTERS), close
+    return Job(watch, [recorder, checker], given.sources, ADAPTERS), close
 
 
 def _closed(checker: Checker) -> None:

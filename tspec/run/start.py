@@ -19,6 +19,7 @@ from tspec.run.folder import JobFolder, joined, was_stopped
 from tspec.run.gathered import Gathered, gathered
 from tspec.run.launch import launched
 from tspec.run.supervise import supervised
+from tspec.runtime.sources import Sources
 from tspec.targets.compile import compile_program
 
 CHILD = f"""\
@@ -60,23 +61,24 @@ def running(
     command: Sequence[str],
     given: Mapping[str, object] | None = None,
     record: Destination | None = None,
-    root: Path | None = None,
+    sources: Sources | None = None,
 ) -> Iterator[Ran]:
     """Run `script.py ARGS` or `-m module ARGS` as Python would, with the rules of a program checked in it.
 
     What was found is to be reported within the block: then its files are removed. `record` is where
-    the run is recorded too. Findings name files relative to `root`, or to the working folder. Raises
+    the run is recorded too. `sources` says how files are named, else from the working folder on. Raises
     CannotCompile for rules without code, OSError if there is no folder of the user's own.
     """
-    launch = launched()
-    text = compile_program(program, target="torch", given=given, root=root)
+    launch, sources = launched(), sources or Sources(Path.cwd())
+    text = compile_program(program, target="torch", given=given, root=sources.root)
     with joined(launch) as folder, ExitStack() as stack:
         # Later attempts end for the same reason, and have found nothing.
         stopped = next((one for one in folder.earlier if was_stopped(one)), None)
         status = 1
         if stopped is None:
-            recorded = None if record is None else _recorded(record, program, tuple(command))
-            job = _written(text, folder, tuple(command), recorded)
+            said = "" if sources.redacted else " ".join(command)
+            recorded = None if record is None else _recorded(record, program, said)
+            job = _written(text, folder, tuple(command), sources, recorded)
             ended = stack.enter_context(supervised(("-c", CHILD, str(job))))
             status = ended if ended >= 0 else 128 - ended
         found = gathered(stopped or folder.path)
@@ -103,23 +105,27 @@ def _ran(status: int, found: Gathered, folder: JobFolder, stopped: Path | None) 
     return Ran(status, found.stopped, found.verdicts, found.counts, tells, again, left)
 
 
-def _recorded(to: Destination, program: Program, command: Sequence[str]) -> Recorded:
+def _recorded(to: Destination, program: Program, command: str) -> Recorded:
     """What is recorded beside the rules: all that every recording holds, and what these rules speak of."""
     from tspec.record.joined import joined
     from tspec.record.specs import vocabulary
     from tspec.record.watch import watch_spec
 
     own = watch_spec(program.vocabulary, families=())
-    return Recorded(to, joined(watch_spec(vocabulary(())), own), " ".join(command))
+    return Recorded(to, joined(watch_spec(vocabulary(())), own), command)
 
 
 def _written(
-    hooks: str, folder: JobFolder, command: tuple[str, ...], recorded: Recorded | None
+    hooks: str,
+    folder: JobFolder,
+    command: tuple[str, ...],
+    sources: Sources,
+    recorded: Recorded | None,
 ) -> Path:
     """What the script's process is to know, as a file; the hooks are one too, which tracebacks and debuggers show."""
     rank = folder.launch.rank
     code = folder.path / f"hooks-{rank}.py"
     code.write_text(hooks, encoding="utf-8")
     job = folder.path / f"job-{rank}.json"
-    Given(code, folder.path, command, recorded, folder.token).write(job)
+    Given(code, folder.path, command, sources, recorded, folder.token).write(job)
     return job

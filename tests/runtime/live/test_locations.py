@@ -11,6 +11,7 @@ import pytest
 from tspec.runtime.edges import Call, Location, Source
 from tspec.runtime.live import EventSpec, Job, WatchSpec
 from tspec.runtime.live.locations import MOST, Locations
+from tspec.runtime.sources import Sources
 
 SPEC = WatchSpec(
     (
@@ -78,9 +79,9 @@ def module(path: Path, text: str) -> Any:
     return made
 
 
-def trained(path: Path, text: str, locations: Locations, steps: int = 2) -> Seen:
+def trained(path: Path, text: str, sources: Sources, steps: int = 2) -> Seen:
     seen, script = Seen(), module(path, text)
-    with Job(SPEC, [seen], locations):
+    with Job(SPEC, [seen], sources):
         script.train(steps)
     return seen
 
@@ -90,7 +91,7 @@ def lines(seen: Seen, event: str) -> set[tuple[int, str, str]]:
 
 
 def test_a_call_is_at_the_line_that_made_it(tmp_path: Path) -> None:
-    seen = trained(tmp_path / "train.py", SCRIPT, Locations(tmp_path))
+    seen = trained(tmp_path / "train.py", SCRIPT, Sources(tmp_path))
     assert {at.file for _, at in seen.calls if at} == {"train.py"}
     assert all(at is not None for _, at in seen.calls)
     assert lines(seen, "backward") == {(20, "train", "net(x).sum().backward()")}
@@ -101,7 +102,7 @@ def test_a_call_is_at_the_line_that_made_it(tmp_path: Path) -> None:
 
 
 def test_a_span_ends_at_the_line_of_the_latest_update_or_backward_pass(tmp_path: Path) -> None:
-    seen = trained(tmp_path / "train.py", SCRIPT, Locations(tmp_path))
+    seen = trained(tmp_path / "train.py", SCRIPT, Sources(tmp_path))
     found = [(span, index, at and at.line) for span, index, at in seen.ends]
     assert found == [
         ("epoch", 1, None), ("step", 1, None), ("microbatch", 1, None), ("microbatch", 2, 20),
@@ -110,7 +111,7 @@ def test_a_span_ends_at_the_line_of_the_latest_update_or_backward_pass(tmp_path:
 
 
 def test_a_file_outside_of_the_project_has_its_whole_path(tmp_path: Path) -> None:
-    seen = trained(tmp_path / "train.py", SCRIPT, Locations(tmp_path / "project"))
+    seen = trained(tmp_path / "train.py", SCRIPT, Sources(tmp_path / "project"))
     assert {at.file for _, at in seen.calls if at} == {(tmp_path / "train.py").as_posix()}
 
 
@@ -118,7 +119,7 @@ def test_installed_packages_are_passed_over_for_the_code_that_called_them(tmp_pa
     package = module(tmp_path / "lib/site-packages/trainer.py", SCRIPT)
     script = module(tmp_path / "train.py", "def main(fit):\n    fit(1)\n")
     seen = Seen()
-    with Job(SPEC, [seen], Locations(tmp_path)):
+    with Job(SPEC, [seen], Sources(tmp_path)):
         script.main(package.train)
     assert lines(seen, "optimizer.step") == {(2, "main", "fit(1)")}
 
@@ -126,9 +127,8 @@ def test_installed_packages_are_passed_over_for_the_code_that_called_them(tmp_pa
 def test_where_all_code_is_installed_the_package_nearest_to_torch_is_named(tmp_path: Path) -> None:
     """As where a recipe is run from its package: the frames of this test stand for those of no one."""
     package = module(tmp_path / "lib/site-packages/trainer.py", SCRIPT)
-    found = Locations(tmp_path)
     seen = Seen()
-    with Job(SPEC, [seen], found):
+    with Job(SPEC, [seen], Sources(tmp_path)):
         installed = sys._getframe().f_code.co_filename
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("tspec.runtime.live.locations._PYTHON", (str(Path(installed).parent),))
@@ -137,18 +137,18 @@ def test_where_all_code_is_installed_the_package_nearest_to_torch_is_named(tmp_p
 
 
 def test_nothing_is_told_where_paths_are_redacted(tmp_path: Path) -> None:
-    seen = trained(tmp_path / "train.py", SCRIPT, Locations(tmp_path, redacted=True))
+    seen = trained(tmp_path / "train.py", SCRIPT, Sources(tmp_path, redacted=True))
     assert {at for _, at in seen.calls} == {None} == {at for _, _, at in seen.ends}
 
 
 def test_a_line_that_cannot_be_read_has_no_text(tmp_path: Path) -> None:
-    scope: dict[str, Any] = {"found": Locations(tmp_path)}
+    scope: dict[str, Any] = {"found": Locations(Sources(tmp_path))}
     exec(compile("\nat = found.here()", str(tmp_path / "gone.py"), "exec"), scope)
     assert scope["at"] == Location("gone.py", 2, "<module>", "")
 
 
 def test_what_is_known_of_code_is_bounded(tmp_path: Path) -> None:
-    found = Locations(tmp_path)
+    found = Locations(Sources(tmp_path))
     for number in range(MOST + 10):
         scope: dict[str, Any] = {"found": found}
         exec(compile(f"at = found.here()  # {number}", f"file-{number}.py", "exec"), scope)

@@ -26,6 +26,7 @@ from tspec.runtime.live.source import LiveSource
 from tspec.runtime.live.threads import Apart, Threads
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.live.watched import Arguments, Listener, Role, Watched
+from tspec.runtime.sources import Sources
 
 Listening = list[tuple[Role, Listener]]
 
@@ -47,11 +48,11 @@ class Job(LiveSource):
         self,
         spec: WatchSpec,
         sinks: Sequence[Sink],
-        locations: Locations | None = None,
+        sources: Sources | None = None,
         adapters: Sequence[Adapter] = (),
     ) -> None:
         super().__init__(spec)
-        self._locations = locations or Locations(Path.cwd())
+        self._locations = Locations(sources or Sources(Path.cwd()))
         self.sinks = tuple(sinks)
         self.adapters = tuple(adapters)
         self.active = False

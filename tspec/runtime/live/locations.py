@@ -10,15 +10,14 @@ import linecache
 import os
 import sys
 import sysconfig
-from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
 
 import torch
 
 from tspec.runtime.live.frames import is_ours
+from tspec.runtime.sources import Sources
 from tspec.values import Location
 
 MOST = 4096
@@ -37,30 +36,21 @@ class Owner(IntEnum):
 
 
 class Locations:
-    """Finds the line that runs. `root` is the project's folder; with `redacted` no line is told."""
+    """Finds the line that runs, and names it as `sources` says."""
 
-    def __init__(self, root: Path, redacted: bool = False) -> None:
-        self.root = Path(os.path.abspath(root))
-        self.redacted = redacted
+    def __init__(self, sources: Sources) -> None:
+        self._root = Path(os.path.abspath(sources.root))
+        self._redacted = sources.redacted
         self._owners: dict[int, tuple[CodeType, Owner]] = {}
         self._lines: dict[tuple[int, int], Location] = {}
         """(code, instruction) -> its line. The code lives as long as its owner is known."""
 
-    def as_json(self) -> dict[str, Any]:
-        """As the processes that a job starts are told of it."""
-        return {"root": str(self.root), "redacted": self.redacted}
-
-    @staticmethod
-    def of_json(said: Mapping[str, Any]) -> Locations:
-        """What `as_json` made."""
-        return Locations(Path(said["root"]), said["redacted"])
-
     def here(self) -> Location | None:
         """The nearest frame of the user's own code; of a package's or torch's, where there is none.
 
-        None where all frames are tspec's, as on a thread of the autograd engine.
+        None where all frames are tspec's, as on a thread of the autograd engine, or names are left out.
         """
-        if self.redacted:
+        if self._redacted:
             return None
         owners = self._owners
         frame: FrameType | None = sys._getframe(1)
@@ -104,7 +94,9 @@ class Locations:
         if file.startswith("<"):
             return file
         path = Path(os.path.abspath(file))
-        return (path.relative_to(self.root) if path.is_relative_to(self.root) else path).as_posix()
+        return (
+            path.relative_to(self._root) if path.is_relative_to(self._root) else path
+        ).as_posix()
 
 
 def _owner_of_file(file: str) -> Owner:
