@@ -108,6 +108,7 @@ def project(tmp_path: Path, mark: Path) -> Path:
         (folder / f"{name}.py").write_text(MARK.format(mark=str(mark)))
     (folder / "rules.tspec").write_text(RULES)
     (folder / "rules.test.tspec").write_text(TEST)
+    (folder / "cuts.tspec").write_text(LAYOUT)
     (folder / "tspec.toml").write_text('specs = ["rules.tspec"]\nbaseline = "baseline.json"\n')
     (folder / "baseline.json").write_text('{"version": 1, "findings": []}')
     record_loop(folder / "run", clears=False)
@@ -126,6 +127,20 @@ def tspec(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+LAYOUT = """edition 2026
+
+module cuts
+
+mesh cuts {
+  order: tp
+  tp: 2
+}
+
+layout cuts on cuts {
+  param "weight": [4 / tp]
+}
+"""
+
 READING = (
     ("fmt", "--check", "."),
     ("lint", "rules.tspec"),
@@ -139,6 +154,7 @@ READING = (
     ("compile", "rules.tspec", "--target", "torch", "-o", "hooks.py"),
     ("packs", "."),
     ("trace", "show", "run"),
+    ("layout", "show", "cuts.tspec"),
     ("infer", "run", "-o", "drafts.tspec"),
 )
 """Every command that runs no script."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tspec.diagnostics import Diagnostic
 from tspec.layout.faults.words import at, index_text, shown
 from tspec.layout.indices import Indices
-from tspec.layout.places import CUT_AS, modules, names_of, stages_of
+from tspec.layout.places import CUT_AS, flattened_from, modules, names_of, stages_of
 from tspec.layout.shards import shard
 from tspec.layout.sizes import free_sizes, sizes_of
 from tspec.resolve.program.rules import Expr
@@ -25,9 +25,14 @@ def faults(layout: LayoutDeclaration) -> Iterator[Diagnostic]:
 
 
 def _without_place(layout: LayoutDeclaration) -> Iterator[Diagnostic]:
-    """Settings with which no place says how a tensor is cut."""
+    """Settings with which no place says how a tensor is cut, and flat shards of no parameter."""
     from tspec.logic.coverage import covered
 
+    for place in layout.placements:
+        if not flattened_from(layout, place):
+            message = f"no place says how the parameters of {shown(place)} are cut"
+            hint = f'add `param "{place.pattern}"`: a flat shard is one of a rank\'s piece'
+            yield at(layout, place, "TS0202", message, hint)
     seen = set()
     for place in layout.placements:
         if place.kind in CUT_AS or (place.kind, place.pattern) in seen:
