@@ -1,4 +1,4 @@
-"""`--given tp=1`: what is known of a job before it runs."""
+"""`--given tp=1`: values that are known before a job runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How commands hand over what they found: to standard output in a format, and to a file in one."""
+"""Output of findings: a format on standard output, and one in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a project says for all commands, and how a command line says otherwise."""
+"""The project's configuration, and the options that override it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a command line says about single rules."""
+    """Settings of single rules on the command line."""
 
     rule: RuleOption = None
 

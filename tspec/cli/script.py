@@ -64,7 +64,7 @@ def name_of(command: Sequence[str]) -> str:
 
 
 def _is_importable(module: str) -> bool:
-    """Whether the outermost package of a module exists, here or among what is installed. Nothing is imported."""
+    """Whether the top-level package of a module exists, here or installed. Nothing is imported."""
     package = module.partition(".")[0]
     if not package:
         return False

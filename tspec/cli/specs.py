@@ -1,4 +1,4 @@
-"""The SPECS of a command: loaded, or complained about."""
+"""Loads the SPECS of a command."""
 
 from __future__ import annotations
 

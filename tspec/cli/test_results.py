@@ -1,4 +1,4 @@
-"""What tests came to, in the shape that all output formats write."""
+"""Results of tests, in the form that all output formats write."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What changed between two versions of a set of rules, and which way: `tspec diff`.
+"""Semantic differences between two versions of a set of rules: `tspec diff`.
 
-The relation of two versions of a rule is that of the situations which they call violated: proved
-by z3 over the language's own meaning, and shown by a situation that the interpreter decided.
+The relation of two versions of a rule compares the situations that violate them. z3 proves it over
+the language's own meaning; a situation that the interpreter decided shows it.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ ChangeKind = Literal[
     "removed", "loosened", "incomparable", "unknown", "tightened", "added", "renamed",
     "draft accepted", "equivalent", "changed",
 ]  # fmt: skip
-"""In the order in which a reviewer wants them. `changed`: of what is no rule."""
+"""In a reviewer's order. `changed` is for declarations other than rules."""
 
 KINDS: Sequence[str] = get_args(ChangeKind)
 
@@ -60,20 +60,20 @@ class Change:
     old: Written | None
     new: Written | None
     old_name: str = ""
-    """What it was called before, if it was called otherwise."""
+    """Its earlier name, if it was renamed."""
     parts: tuple[Part, ...] = ()
     witnesses: tuple[Witness, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def milder_action(self) -> bool:
-        """Whether what is done about a violation is less than it was."""
+        """Whether the rule takes milder actions than before."""
         return any(part.part == "action" and part.change == "milder" for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """All changes, worst first, and how many declarations say what they said."""
+    """All changes, worst first, and the number of declarations that did not change."""
 
     changes: tuple[Change, ...]
     hidden: int

@@ -15,7 +15,7 @@ from tspec.resolve.program.rules import Rule
 
 
 def compare(old: Side, new: Side) -> Changes:
-    """What changed from one side to the other, worst first; what says the same is counted."""
+    """The changes from one side to the other, worst first; unchanged declarations are counted."""
     found: list[Change] = []
     hidden = 0
     before, after = _once(old.program.rules), _once(new.program.rules)
@@ -47,7 +47,7 @@ def _once(rules: Sequence[Rule]) -> list[Rule]:
 def _of_pair(
     old: Rule, new: Rule, sides: tuple[Side, Side], changed: ChangedNames
 ) -> Change | None:
-    """How a rule changed; None where it says what it said, wherever it stands now."""
+    """The change of a rule; None if it means the same, wherever it stands now."""
     renamed = old.name != new.name
     declared = changed.used_by(new)
     same = same_body(old, new)

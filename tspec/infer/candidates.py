@@ -1,4 +1,4 @@
-"""Resolving many invariants at once: those that do not resolve are told apart from the others."""
+"""Resolves many invariants at once, and separates those with errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FILE = "candidates.tspec"
 
 
 class InferenceError(Exception):
-    """Drafts cannot be inferred from what was given; the text is for the user."""
+    """Drafts cannot be inferred from the arguments; the text is for the user."""
 
 
 def resolve_each(

@@ -21,7 +21,7 @@ class Draft:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What the rule says, for comparison and a stable order."""
+        """The rule's parts, for comparison and a stable order."""
         frame = self.claim.frame
         window = frame.window or ""
         return (frame.subjects, frame.across or "", window, self.when or "", self.claim.expect)

@@ -22,7 +22,7 @@ Candidate = tuple[Frame, str, str | None]
 
 
 def key_of(claim: Claim) -> Candidate:
-    """What tells the evidence of one claim from that of others."""
+    """The key of a claim's evidence."""
     return claim.frame, claim.expect, claim.guard
 
 
@@ -39,7 +39,7 @@ class Evidence:
     """Columns of claims and conditions, and which instances belong to which run."""
 
     columns: dict[Candidate, Column]
-    """Without those that do not type."""
+    """The claims that type."""
     runs: dict[Frame, tuple[int, ...]]
     """For each frame the set of instances of each run."""
     untyped: dict[Candidate, str]

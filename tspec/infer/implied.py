@@ -1,4 +1,4 @@
-"""Drafts that other drafts imply are dropped: asked of z3, which knows what the rules mean."""
+"""Drops drafts that other drafts imply, as z3 decides it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tspec.resolve.program.rules import Rule
 def remove_implied(
     drafts: Sequence[tuple[Draft, Rule]],
 ) -> tuple[tuple[Draft, ...], tuple[tuple[Draft, str], ...]]:
-    """The drafts that say something of their own, and the others with the name of one that says it."""
+    """The drafts that no other implies, and the others with the name of one that implies them."""
     from tspec.logic import removes_implied
 
     by_name = {rule.name: draft for draft, rule in drafts}

@@ -18,7 +18,7 @@ COLUMNS = ("tag", "what", "call", "parent", "subject", "index", "field", "type",
 
 
 def survey(runs: Sequence[Path], vocabulary: Vocabulary) -> Survey:
-    """What all of the runs hold. Raises TraceError for a folder that holds no trace."""
+    """The survey of all runs. Raises TraceError for a folder without a trace."""
     rows = _rows(runs)
     steps = _steps(rows)
     per_event = _events(rows, len(runs))

@@ -1,4 +1,4 @@
-"""What the recorded runs hold: the events, kinds, fields, classes and axes that claims can be about."""
+"""A survey of the recorded runs: events, kinds, fields, classes and axes for claims to be about."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class SeenKind:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """All that relations look at. Names are in the vocabulary's order, so that nothing depends on chance."""
+    """The input of relations. Names are in the vocabulary's order, so results are deterministic."""
 
     events: tuple[SeenEvent, ...]
     kinds: tuple[SeenKind, ...]

@@ -13,7 +13,7 @@ from tspec.resolve.program.rules import Rule
 def keep_typed(
     drafts: Sequence[Draft], uses: Sequence[str]
 ) -> tuple[tuple[tuple[Draft, Rule], ...], tuple[Dropped, ...]]:
-    """The drafts that type, each with its rule, and the others with what is wrong with them."""
+    """The drafts that type, each with its rule, and the others with their diagnostics."""
     names = name_all(drafts)
     by_name = {names[draft.key]: draft for draft in drafts}
     blocks = {name: block(name, draft, ("run",)) for name, draft in by_name.items()}

@@ -1,4 +1,4 @@
-"""Between which numbers a read always is, whatever the job does: norms are not negative, counts are whole."""
+"""Bounds of what a rule reads that hold in every job: norms are not negative, counts are whole."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Bounds:
 
 
 def bounds(expr: Expr) -> Bounds | None:
-    """What is known of a number before the run, or None."""
+    """The bounds of a number that are known before the run, or None."""
     match expr:
         case rules.Constant(value=bool()) | rules.Constant(value=str()):
             return None
@@ -67,9 +67,9 @@ Truth = Literal["always", "never", "but for nan"]
 
 
 def truth(compare: Compare) -> Truth | None:
-    """What a comparison comes to in every situation, or None where it may be either.
+    """The truth of a comparison if it is the same in every situation, or else None.
 
-    `but for nan`: it is true unless a value is no number.
+    `but for nan`: it is true unless an operand is NaN.
     """
     left, right = bounds(compare.left), bounds(compare.right)
     if left is None or right is None:

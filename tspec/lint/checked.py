@@ -1,4 +1,4 @@
-"""What lint rules look at: the files asked for by name, their rules, and all that was read with them."""
+"""The input of lint rules: the files asked for by name, their rules, and all files read with them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tspec.source import Source, Span
 
 
 class Checked:
-    """A loaded program without errors, and what is worked out of it once for all lint rules."""
+    """A loaded program without errors, with what several lint rules compute from it."""
 
     def __init__(self, loaded: Loaded, settings: Settings) -> None:
         assert loaded.program is not None
@@ -65,9 +65,10 @@ class Checked:
         return self._expressions[id(rule)]
 
     def written(self, rule: Rule) -> tuple[Expr, ...]:
-        """Those that somebody wrote as they stand there: not the parts of what a `let` holds.
+        """The expressions of a rule that are written in it, without parts of inlined `let`s.
 
-        All of an inlined `let` stands where its name does, so that of one place the largest counts.
+        All parts of an inlined `let` have the span of its name, so the largest of one span is
+        taken.
         """
         first: dict[Span, Expr] = {}
         for part in self.expressions(rule):
@@ -76,7 +77,7 @@ class Checked:
 
     @cached_property
     def proofs(self) -> Proofs:
-        """What z3 says of the rules; it is asked when the first lint rule wants to know."""
+        """Answers of z3 about the rules, computed when a lint rule first asks."""
         return Proofs(self.rules)
 
     @cached_property
@@ -86,9 +87,9 @@ class Checked:
 
     @cached_property
     def shared(self) -> frozenset[str]:
-        """Keys of the files that others build on: shipped ones, and those that another file uses.
+        """Keys of shared files: those that ship, and those that another file uses.
 
-        A file of tests alone builds on nothing.
+        A use in a file of tests alone does not count.
         """
         users = [file for file in self.all_files if not _only_tests(file)]
         used = {use.module.text for file in users for use in file.uses}

@@ -34,7 +34,7 @@ def joined(rule: Rule) -> Iterator[tuple[Expr, Expr]]:
 
 
 def left_out(rule: Rule, span: Span) -> tuple[Edit, ...]:
-    """Edits that leave out the part of a condition that stands there; none if that is not clear."""
+    """Edits that delete a part of a condition; none if it cannot be deleted by itself."""
     when, condition = rule.spans.when, rule.spans.condition
     if when and condition and bare(rule.source, condition) == bare(rule.source, span):
         return _deletion(rule.source, Span(_line_start(rule.source, when), when.end))
@@ -62,7 +62,7 @@ def _operand(source: Source, places: list[Span], span: Span) -> tuple[Edit, ...]
 
 
 def _deletion(source: Source, span: Span) -> tuple[Edit, ...]:
-    """No comment is lost without a word."""
+    """A deletion that would lose a comment is not made."""
     return () if "//" in source.slice(span) else (Edit(span, ""),)
 
 

@@ -1,7 +1,7 @@
-"""What a rule makes a job compute in one step, on average over a long run: memory read and collectives.
+"""The cost of a rule in one step, on average over a long run: memory reads and collectives.
 
-Passes are counted in the memory of all parameters, read once from end to end. What is read of
-activations depends on the model and is not counted.
+A pass is one read of the memory of all parameters. Reads of activations depend on the model and are
+not counted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tspec.plan.reads import Column, reads_of
 from tspec.resolve.program.rules import Rule
 
 BYTES = 4_000_000_000
-"""What a billion parameters in float32 take, by which a pass is shown to people."""
+"""The bytes of a billion float32 parameters, in which messages show a pass."""
 
 STEADY = range(10_001, 11_001)
 """Steps of a long run, over which conditions on the step are averaged."""
@@ -28,7 +28,7 @@ _COPIES = {"parameter": 1.0, "state": 2.0}
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one step costs. `reads` says of which columns which features are computed."""
+    """The cost of one step. `reads`: the features that are computed, by column."""
 
     passes: float
     collectives: float

@@ -1,4 +1,4 @@
-"""Putting edits into a text: none over another, so that each does what it was meant to."""
+"""Applies edits to a text. Edits that overlap are not applied together."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Edit:
 class Fix:
     """Edits of one file that remove a finding.
 
-    `safe`: every rule of the file means what it meant. `what` says in a few words what is done.
+    `safe`: no rule of the file changes its meaning. `what` says in a few words what the edits do.
     """
 
     what: str

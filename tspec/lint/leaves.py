@@ -19,7 +19,7 @@ _OPERATORS = (
 _LOOKED_INTO = frozenset(
     {"isinstance", *(row.name for row in FUNCTIONS.values() if row.bounds_a_number)}
 )
-"""Functions of which z3 knows how they go with their first argument."""
+"""Functions whose value z3 can relate to their first argument."""
 
 _FREE = (rules.Constant, rules.Variable, rules.WindowCall)
 
@@ -40,10 +40,10 @@ def leaves(expr: Expr) -> Iterator[Expr]:
 
 
 def entangled(rule: Rule) -> Rule:
-    """The rule without the parts of `when` that share no read with the rest of it.
+    """The rule without the parts of `when` that share no read with the rest.
 
-    Such a part follows from nothing and nothing follows from it: what is found about the rule
-    without it is so with it too. Rules that differ in such parts alone are one question.
+    Nothing follows from such a part, and it follows from nothing: a finding about the rule without
+    it is one about the rule. Rules that differ only in such parts are one question.
     """
     parts = conjuncts(rule.when)
     found = Counter(leaf for condition in conditions(rule) for leaf in leaves(condition))

@@ -1,6 +1,6 @@
-"""What z3 says of the rules of a program, asked once and kept for all lint rules.
+"""Answers of z3 about the rules of a program, asked once for all lint rules.
 
-What can be seen without a question is: of many rules, few are worth one.
+Most rules need no question: what can be decided by looking at the text is.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ NEAR = 50
 """Of very many rules of one shape each is compared with so many on either side, by its numbers."""
 
 Pair = tuple[Rule, Rule]
-"""A rule that says nothing of its own, and one that is violated wherever it is."""
+"""A rule that is implied, and the rule that is violated wherever it is."""
 
 
 _ANYTHING = Contains(EventPattern(("anything",)))
-"""A claim that says nothing about any condition."""
+"""A claim that implies nothing about conditions."""
 
 
 class Proofs:
@@ -56,7 +56,7 @@ class Proofs:
         return found
 
     def notes(self, rule: Rule, kind: str) -> tuple[Note, ...]:
-        """What was found about a rule: `never due`, `always met` or `dropped`."""
+        """Notes about a rule: `never due`, `always met` or `dropped`."""
         return tuple(note for note in self._notes.get(id(rule), ()) if note.kind == kind)
 
     def never(self, rule: Rule, condition: Expr) -> bool:
@@ -88,7 +88,7 @@ class Proofs:
 
     @cached_property
     def repeated(self) -> tuple[Pair, ...]:
-        """Rules that say what an earlier one says, whatever both do about it."""
+        """Rules that have the verdicts of an earlier one; their actions may differ."""
         first: dict[Key, Rule] = {}
         found: list[Pair] = []
         for rule in self._alive:
@@ -114,7 +114,7 @@ def _may_replace(strong: Rule, weak: Rule) -> bool:
 
 
 def _by_thresholds(found: Sequence[Rule]) -> Iterator[Pair]:
-    """Rules of one shape, of which one has stricter thresholds."""
+    """Rules of one shape, one with stricter thresholds than the other."""
     by_shape: dict[Key, list[Rule]] = {}
     for rule in found:
         by_shape.setdefault(shape_of(rule).key, []).append(rule)

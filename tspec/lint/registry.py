@@ -103,7 +103,7 @@ ALLOWANCES: tuple[tuple[str, str], ...] = (
     ("TS0491", "allowance-without-reason"),
     ("TS0492", "unknown-allowance"),
 )
-"""Codes and names of what is found about the comments that allow findings."""
+"""Codes and names of findings about the comments that allow findings."""
 
 
 def known() -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a rule does, as strong as it gets."""
+"""The strength of a rule's actions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What rules have in common whatever their variables and thresholds are, compared without z3.
+"""Shapes: rules compared without their variables and thresholds, and without z3.
 
-Of many rules most that are alike differ in a threshold. Those are ordered here by what their
-comparisons say; z3 is left to those of which the text differs.
+Most rules that are alike differ in a threshold only. Those are ordered here by their comparisons;
+z3 is asked about the others.
 """
 
 from __future__ import annotations

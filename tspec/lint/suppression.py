@@ -1,7 +1,7 @@
-"""`// tspec: allow TS0402 because …`: findings that somebody has looked at and wants to keep.
+"""`// tspec: allow TS0402 because …`: comments that suppress findings.
 
-Above a rule it is for the whole rule, above a clause or at the end of a line for what stands
-there. Without a reason it allows nothing.
+Above a rule it covers the rule, above a clause or at the end of a line what it is attached to.
+Without a reason it covers nothing.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Allowance:
     first: int
     last: int
     wrong: str = ""
-    """Why it is no allowance at all, if it is none."""
+    """Why the comment cannot be read as an allowance, or empty."""
 
     def covers(self, finding: Finding) -> bool:
-        """Whether a finding is one of those that it is for."""
+        """Whether it allows a finding."""
         found = finding.diagnostic
         if found.source.path != self.source.path or found.code not in dict(self.codes):
             return False
@@ -46,7 +46,7 @@ class Allowance:
 
 
 def sift(found: Iterable[Finding], checked: Checked) -> Iterator[Finding]:
-    """The findings that nobody allows, and what is wrong with allowances."""
+    """The findings that no comment allows, and findings about the comments."""
     settings = checked.settings
     read = [_read(comment, source) for source, comment in checked.comments]
     allowances = [each for each in read if each is not None]
@@ -96,7 +96,7 @@ def _about(
 
 
 def _without(each: Allowance, stale: list[str]) -> Fix:
-    """The comment without what it no longer allows; whole, if nothing is left."""
+    """Shorten a comment by the codes that it no longer needs to allow, or delete it."""
     left = [code for code, _ in each.codes if code not in stale]
     if left:
         text = f"// tspec: allow {', '.join(left)} because {each.reason}"

@@ -1,6 +1,6 @@
-"""What follows from what: the only room that asks z3.
+"""Implication, equivalence and simplification of rules: the only room that asks z3.
 
-Answers are proved or not given: what z3 cannot decide within its limit is left as it is.
+An answer is proved or not given. What z3 cannot decide within its limit is left as it is.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from tspec.resolve.program.rules import Expr
 
 
 def covered(conditions: Sequence[Expr]) -> Answered:
-    """Whether some condition is true whatever the flags, and with 1 or more ranks on each axis."""
+    """Whether some condition is true for all values of flags and all numbers of ranks."""
     asked = Questions({})
     met = [asked.encoder.encode(each).true for each in conditions]
     known = []

@@ -26,7 +26,7 @@ from tspec.resolve.program.types import plain
 from tspec.resolve.program.walk import expressions
 
 Leaf = tuple[Expr, bool]
-"""What is read, and whether at the start of the window."""
+"""An expression that is read, and whether at the start of the window."""
 
 ALWAYS = frozenset({"step", "epoch", "microbatch", "phase", "rank"})
 """Context that is known at every instant."""
@@ -34,7 +34,7 @@ ALWAYS = frozenset({"step", "epoch", "microbatch", "phase", "rank"})
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A value: `known` says that it is there, else `absent` tells absent from other reasons."""
+    """A value: `known` if it is present; else `absent` tells absent from other reasons."""
 
     known: z3.BoolRef
     absent: z3.BoolRef
@@ -65,7 +65,7 @@ class Encoder:
         self.given = dict(given or {})
         self.leaves: dict[Leaf, Encoded] = {}
         self.reckoned: dict[Leaf, Encoded] = {}
-        """Sums and products, of which z3 does not know the value either."""
+        """Sums and products whose value z3 does not know."""
         self._encoded: dict[Leaf, Encoded] = {}
         self._axioms: list[z3.BoolRef] = []
         self._yes = z3.BoolVal(True, self.context)
@@ -87,15 +87,15 @@ class Encoder:
 
     @property
     def axioms(self) -> Sequence[z3.BoolRef]:
-        """What is true of the unknowns in every job; more come with each condition."""
+        """Facts about the unknowns that hold in every job; each condition adds some."""
         return self._axioms
 
     def lemmas(self) -> Sequence[z3.BoolRef]:
-        """What is true of the sums, products and folds over time so far."""
+        """Facts about sums, products and folds over time."""
         return [*self.numbers.lemmas(), *self.over_time()]
 
     def over_time(self) -> Sequence[z3.BoolRef]:
-        """What is true of this encoder's own folds over time."""
+        """Facts about this encoder's own folds over time."""
         return list(longer_and_shorter(self.leaves, self.numbers))
 
     def encode(self, expr: Expr, start: bool = False) -> Encoded:
@@ -136,7 +136,7 @@ class Encoder:
         return self._leaf(expr, start)
 
     def _read_from(self, expr: Expr, start: bool, *bases: Expr) -> Encoded:
-        """A read that is missing for the same reason as what it is read from."""
+        """A read that is missing for the reason for which its base is."""
         leaf = self._leaf(expr, start)
         found = [self.encode(base, start) for base in bases]
         all_reached = True
@@ -264,7 +264,7 @@ class Encoder:
         return Encoded(known, absent, value)
 
     def _compared(self, expr: rules.Compare, left: Encoded, right: Encoded) -> z3.BoolRef | None:
-        """The truth of a comparison of known values; None where values are not looked into."""
+        """The truth of a comparison of known values; None for values that z3 treats as opaque."""
         kinds = (plain(expr.left.type), plain(expr.right.type))
         if all(kind in (types.INT, types.FLOAT) for kind in kinds):
             if _may_be_no_int(expr):
@@ -355,7 +355,7 @@ def _may_be_no_int(expr: Expr) -> bool:
 
 
 def _is_a_size(expr: Expr) -> bool:
-    """A norm and the like, at whatever moment: no negative number."""
+    """Whether it is a feature that is never negative, such as a norm, at any time."""
     if isinstance(expr, rules.Old | rules.Previous | rules.First):
         return _is_a_size(expr.value)
     if isinstance(expr, rules.Fold):

@@ -121,7 +121,7 @@ class Comparison:
         return self._asked.always(_violated_too(stronger, weaker, self._asked)).yes
 
     def _may_imply(self, stronger: Rule, weaker: Rule) -> bool:
-        """Whether z3 could say yes: what is to follow has to be read by the weaker rule."""
+        """Whether z3 could answer yes: the weaker rule must read what the stronger one reads."""
         known = self._reads_of(conditions(weaker))
         given = set(conjuncts(weaker.when))
         start = weaker.window.kind == "during"
@@ -174,7 +174,7 @@ def _buckets(found: Sequence[Rule]) -> dict[Any, list[int]]:
 
 
 def _frame(rule: Rule) -> tuple[tuple[For, ...], Any, Window]:
-    """What says which instances a rule has."""
+    """The parts of a rule that determine its instances."""
     return rule.subjects, rule.across, rule.window
 
 
@@ -205,7 +205,7 @@ def _in_time(part: object) -> bool:
 
 
 def _window_covers(stronger: Window, weaker: Window) -> bool:
-    """The same windows, or those that are left of them by thinning."""
+    """Whether windows are the same, or some of them by thinning."""
     if replace(stronger, every=None, once=False) != replace(weaker, every=None, once=False):
         return False
     if stronger.once:
@@ -253,7 +253,7 @@ def _plainly(stronger: Rule, weaker: Rule) -> bool:
 
 
 def claim_covers(strong: Claim, weak: Claim) -> bool:
-    """The stronger claim is broken wherever the weaker one is, by what is written."""
+    """Whether the stronger claim is broken wherever the weaker one is, by their form alone."""
     if isinstance(strong, Holds) and isinstance(weak, Holds):
         return set(conjuncts(weak.condition)) <= set(conjuncts(strong.condition))
     if isinstance(strong, Contains) and isinstance(weak, Contains):
@@ -262,7 +262,7 @@ def claim_covers(strong: Claim, weak: Claim) -> bool:
 
 
 def _events_cover(stronger: EventPattern, weaker: EventPattern) -> bool:
-    """Whoever finds the stronger pattern has found the weaker one."""
+    """Whether each call that matches the stronger pattern matches the weaker one."""
     return set(stronger.events) <= set(weaker.events) and set(weaker.filters) <= set(
         stronger.filters
     )

@@ -180,7 +180,7 @@ class Numbers:
         return found
 
     def range_of(self, bounds: str | None, known: z3.BoolRef, value: Any) -> list[z3.BoolRef]:
-        """What a feature with these `bounds` of its row can be at all."""
+        """Constrain an unknown to the `bounds` of its feature."""
         if bounds == "count":
             return [z3.Implies(known, value >= 0)]
         if bounds is None or value.sort() != self.sorts.float:

@@ -91,7 +91,7 @@ def _filters(collection: Expr) -> tuple[Filter, ...]:
 
 
 def subjects_chosen_by(rule: Rule, vocabulary: Vocabulary) -> Iterator[Expr]:
-    """What has to be known and true of the subjects."""
+    """Conditions on the subjects: their filters."""
     for clause in rule.subjects:
         of = plain(clause.collection.type)
         item = of.item if isinstance(of, types.ListOf | types.SetOf) else types.SCALAR
@@ -101,7 +101,7 @@ def subjects_chosen_by(rule: Rule, vocabulary: Vocabulary) -> Iterator[Expr]:
 
 
 def windows_chosen_by(rule: Rule, vocabulary: Vocabulary) -> Iterator[Expr]:
-    """What has to be known and true of the window."""
+    """Conditions on the window: thinning, and the filters of its event."""
     event = rule.window.event
     if event is not None and rule.window.kind != "calls":
         call = rules.WindowCall(CallOf(event.events[0]), NOWHERE)
@@ -113,7 +113,7 @@ def windows_chosen_by(rule: Rule, vocabulary: Vocabulary) -> Iterator[Expr]:
 
 
 def thinned_by(rule: Rule) -> Expr | None:
-    """What has to be true of the moment at which the window opens."""
+    """The condition of `every`, on the start of the window; None without one."""
     every = rule.window.every
     if every is None:
         return None

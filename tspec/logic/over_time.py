@@ -1,6 +1,6 @@
-"""What a fold over a longer time says of the same fold over a shorter one.
+"""Folds over a longer time constrain the same folds over a shorter one.
 
-The shorter span lies in the longer one, and is complete where that is.
+The shorter span is a part of the longer one, and complete where that is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ALL_OF_THEM = frozenset({"all", "same", "distinct"})
 def longer_and_shorter(
     leaves: Mapping[tuple[Expr, bool], Encoded], numbers: Numbers
 ) -> Iterator[z3.BoolRef]:
-    """For each two folds of one value over times of one unit: what follows."""
+    """The constraints between each two folds of one value over times of one unit."""
     spans: dict[tuple[object, ...], list[tuple[int, Encoded]]] = {}
     for (expr, start), leaf in leaves.items():
         if isinstance(expr, rules.Fold) and expr.over is not None:

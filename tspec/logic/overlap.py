@@ -42,7 +42,7 @@ def may_follow(part: Expr, rest: Sequence[Expr], given: Mapping[str, object]) ->
 
 
 def _bounded(read: Expr, given: Mapping[str, object]) -> bool:
-    """z3 is told something of its value."""
+    """Whether z3 has constraints on its value."""
     match read:
         case rules.Ambient(name=name):
             return name in ALWAYS or name in given

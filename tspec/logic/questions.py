@@ -21,7 +21,7 @@ Answer = Literal["yes", "no", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer. `witness` is a situation in which it is not so: what is read -> its value."""
+    """An answer. `witness`: a counterexample, as a value for each read."""
 
     answer: Answer
     witness: Mapping[str, str] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Answered:
 
 
 class Questions:
-    """Questions about conditions that share what they read."""
+    """Questions about conditions that share their reads."""
 
     def __init__(self, given: Mapping[str, bool | int | str], limit: int = LIMIT) -> None:
         self.encoder = Encoder(given)
@@ -42,7 +42,7 @@ class Questions:
         self._told = 0
 
     def always(self, claim: z3.BoolRef, witness: bool = False) -> Answered:
-        """Whether something is so in every situation; with `witness`, one in which it is not."""
+        """Whether a formula holds in every situation; with `witness`, a counterexample."""
         axioms = self.encoder.axioms
         solver = self._solver
         solver.set("rlimit", self.limit)

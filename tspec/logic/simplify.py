@@ -1,6 +1,6 @@
-"""Leaving out of a rule what the rest of it implies, without changing any verdict.
+"""Drops the parts of a rule that the rest implies; no verdict changes.
 
-z3 only answers whether a shorter form means the same: what is left is what somebody wrote.
+z3 only decides whether a shorter form is equivalent: the text that is left is the author's.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Simplified:
-    """A rule that means the same, and what was found. `idle`: with what is given it never fires."""
+    """An equivalent rule, and the notes. `idle`: with the given values it never fires."""
 
     rule: Rule
     notes: tuple[Note, ...] = ()
@@ -61,10 +61,10 @@ class Simplified:
 
 
 def simplify(rule: Rule, given: Given) -> Simplified:
-    """Drop what other parts of a rule imply.
+    """Drop the parts of a rule that other parts imply.
 
-    `given` fixes sizes of groups (`tp=1`) and context values (`cuda.available=false`).
-    Every verdict stays what it was in each job in which the given is so.
+    `given` fixes sizes of groups (`tp=1`) and context values (`cuda.available=false`). Every
+    verdict stays the same in each job that has these values.
     """
     alone = [
         axis.name for axis in rule.across if isinstance(axis, Axis) and given.get(axis.name) == 1
@@ -90,7 +90,7 @@ def simplify(rule: Rule, given: Given) -> Simplified:
 
 
 def _ambient(rule: Rule, given: Given) -> dict[str, bool | int | str]:
-    """What is given of context values, where it fits their type."""
+    """The given context values that have the right type."""
     found = {}
     for part in parts(rule):
         if isinstance(part, rules.Ambient) and part.name in given:
@@ -138,7 +138,7 @@ def show(value: bool | int | str) -> str:
 
 
 def _accepted(rule: Rule, given: Given, asked: Questions) -> Iterator[tuple[Rule, Expr]]:
-    """Each shorter form of a rule that decides everything alike, with what is left out."""
+    """Each equivalent shorter form of a rule, with the dropped part."""
     for when, dropped in _shorter(rule.when):
         if when is None and not isinstance(rule.expect, Holds | OnlyDuring):
             continue  # Without `when`, a window that is cut off would be decided early.

@@ -17,7 +17,7 @@ NEEDS_ALL = (
 
 
 def known_from(expr: Expr, window: Window) -> int | None:
-    """The first step in which an expression can be known; None where nothing is said of it."""
+    """The first step in which an expression can be known; None if there is no bound."""
     if window.kind != "each" or window.span != "step":
         return None
     stride = window.every.count if window.every is not None else 1

@@ -1,4 +1,4 @@
-"""A situation: what is read in one occurrence of a window, for one choice of subjects and group."""
+"""A situation: the values read in one occurrence of a window, for one choice of subjects and group."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tspec.trace.model import Missing
 
 Side = Literal["old", "new"]
 Known = bool | int | float | str | Thing | Missing | Something
-"""What a read is worth; Missing where it has no value."""
+"""The value of a read; Missing if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One read of a situation: `start` of the window or its end, which member, whose rule's.
+    """One read: at the `start` or end of the window, on which member, for which side's rule.
 
-    `side` is None where both rules read the same.
+    `side` is None if both rules read the same value.
     """
 
     expr: Expr
@@ -31,13 +31,13 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What is read in one occurrence. `claims`: what claims that are no conditions come to."""
+    """The values of one occurrence. `claims`: the truth of claims that are not conditions."""
 
     reads: Mapping[Read, Known]
     claims: Mapping[Claim, bool | None]
     members: int
     returns: tuple[bool, ...]
-    """For each member, whether the window has an end: a call that returns."""
+    """For each member, whether the window has an end, which a call has that returns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from tspec.logic.questions import LIMIT, Answer
 from tspec.resolve.program.sharding import Dimension, Product, Split, Sum, Term
 
 SMALL = 8
-"""Numbers of ranks of which a counterexample is looked for first: people check small ones by hand."""
+"""Numbers of ranks that are tried first for a counterexample, which people check by hand."""
 
 Holds = Callable[[z3.ArithRef], z3.BoolRef]
 
@@ -103,7 +103,7 @@ class _Dimension:
     # --- questions ------------------------------------------------------------------------------
 
     def _cuts(self, dimension: Dimension, size: z3.ArithRef) -> Iterator[Tiling]:
-        """One question after the other: each cut is of what the last one left."""
+        """Check the cuts in order: each divides the pieces that the one before left."""
         whole, factors = self._padded(dimension)
         for split in dimension.splits:
             ranks = self._term(split.axis)
@@ -186,7 +186,7 @@ class _Dimension:
         return z3.Int(f"index{next(self._numbers)}", self.context)
 
     def _ask(self, *wrong: z3.BoolRef) -> tuple[z3.CheckSatResult, z3.ModelRef | None]:
-        """Whether something wrong is possible, with what is known of the sizes."""
+        """Whether a counterexample is possible with the facts about the sizes."""
         solver = z3.Solver(ctx=self.context)
         solver.set("rlimit", LIMIT)
         solver.add(*self.facts, *wrong)

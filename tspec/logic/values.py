@@ -1,4 +1,4 @@
-"""What an unknown is worth in a model of z3, as a value of Python."""
+"""The value of an unknown in a model of z3, as a Python value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tspec.trace.model import Missing
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """A subject or call, of which only is known whether it is the same as another."""
+    """A subject or call; only its identity is known."""
 
     number: int
 

@@ -1,4 +1,4 @@
-"""The verdict of an instance in z3, from what `when` and `expect` come to."""
+"""The verdict of an instance in z3, from the truth of `when` and `expect`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def verdict(when: Encoded, expect: Encoded) -> Verdict:
 
 
 def claimed(claim: Claim, encoder: Encoder) -> Encoded | None:
-    """What `expect` comes to, if it is a condition."""
+    """The truth of `expect` if it is a condition."""
     return encoder.encode(claim.condition) if isinstance(claim, Holds) else None
 
 

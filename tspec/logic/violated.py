@@ -52,7 +52,7 @@ class Versions:
         self.claims: dict[tuple[int, Claim, Side | None], Encoded] = {}
         self.flags: dict[str, z3.BoolRef] = {}
         self.facts: list[z3.BoolRef] = []
-        """What is so in every job."""
+        """Facts that hold in every job."""
         self.violated: Mapping[Side, z3.BoolRef] = {
             "old": self._rule_violated("old"),
             "new": self._rule_violated("new"),

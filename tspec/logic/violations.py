@@ -85,7 +85,7 @@ class Pair:
         return self._ask([there, *self._left_out[side]])
 
     def _ask(self, claims: Sequence[z3.BoolRef]) -> Difference:
-        """The plainest situation of which the claims are so: few things missing, all in order."""
+        """Ask z3. The situation of a yes has few missing values if the claims permit it."""
         solver = self._solver
         solver.push()
         try:
@@ -128,7 +128,7 @@ class Pair:
         yield from self.versions.encoders.values()
 
     def _wishes(self) -> Iterator[z3.BoolRef]:
-        """What a situation is like if it can be: late enough, and the same on all members."""
+        """Preferences: few missing values, windows that end, equal values on all members, late steps."""
         if "lacking" in self.versions.flags:
             yield z3.Not(self.versions.flags["lacking"])
             yield z3.Not(self.versions.flags["unheard"])
@@ -183,7 +183,7 @@ class Pair:
         return sum(found)
 
     def learn(self, read: Read, operands: Sequence[tuple[Expr, Known]], result: Known) -> None:
-        """What a sum, product or function of these operands really is."""
+        """Set a sum, product or function of these operands to its true value."""
         encoder = self.versions.encoder(read.member, read.side or "old")
         for each in (encoder, self.versions.encoder(read.member, "new")):
             found = each.encode(read.expr, read.start)
@@ -193,7 +193,7 @@ class Pair:
                 self._facts.append(z3.Implies(z3.And(*given), said))
 
     def _is(self, encoded: Encoded, value: Known) -> z3.BoolRef | None:
-        """That it is known and has this value; None where z3 does not look into it."""
+        """The formula that a read is known and has this value; None for opaque values."""
         sorts, sort = self.versions.base.sorts, encoded.value.sort()
         constant: Any = None
         if sort == sorts.bool and isinstance(value, bool):
@@ -212,7 +212,7 @@ class Pair:
         return not self.exact and self.versions.base.numbers.left_open
 
     def rule_out(self, situation: Situation, side: Side) -> bool:
-        """Ask for another situation than this one, of which no job was found; False if there is no other."""
+        """Exclude a situation for which no job was found. False if there is no other."""
         same = []
         for read, value in situation.reads.items():
             leaf = self.versions.encoder(read.member, read.side or "old").leaves.get(

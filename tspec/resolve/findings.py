@@ -1,4 +1,4 @@
-"""What one load has to say: an owner for the findings of all of its files."""
+"""The diagnostics of one load, over all of its files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tspec.source import Source, Span
 
 
 class Findings:
-    """Collects diagnostics; one object for each load, which ends with it."""
+    """Collects diagnostics. Each load has its own."""
 
     def __init__(self) -> None:
         self._found: list[Diagnostic] = []
@@ -24,12 +24,12 @@ class Findings:
         related: tuple[Related, ...] = (),
         severity: Severity = "error",
     ) -> None:
-        """Note one finding at a place of a file."""
+        """Add a diagnostic at a place of a file."""
         source, span = place
         self._found.append(Diagnostic(code, message, span, source, related, hint, severity))
 
     def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
-        """Note what another room found, such as the parser."""
+        """Add diagnostics of another room, such as the parser's."""
         self._found.extend(diagnostics)
 
     @property
@@ -38,9 +38,9 @@ class Findings:
         return any(found.severity == "error" for found in self._found)
 
     def all(self) -> tuple[Diagnostic, ...]:
-        """By file and place, each once."""
+        """The diagnostics by file and place, without duplicates."""
         return in_order(self._found)
 
     def unordered(self) -> tuple[Diagnostic, ...]:
-        """As they were found."""
+        """The diagnostics in the order in which they were added."""
         return tuple(self._found)

@@ -1,4 +1,4 @@
-"""Loading specs: from paths to a program of typed rules, or to all that is wrong with them."""
+"""Loads specs: from paths to a program of typed rules, or to diagnostics."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from tspec.syntax import nodes
 UNKNOWN_NAMES = frozenset(
     {"TS0106", "TS0110", "TS0120", "TS0121", "TS0122", "TS0123", "TS0124", "TS0125", "TS0190"}
 )
-"""Codes of what may be unknown only because a module is missing."""
+"""Codes of unknown names, which may be due to a missing module."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What came of loading. `program` is None if any diagnostic is an error."""
+    """The result of loading. `program` is None if a diagnostic is an error."""
 
     program: rules.Program | None
     diagnostics: tuple[Diagnostic, ...]
     units: tuple[Unit, ...] = ()
-    """All files that were read, those that others only use included."""
+    """All files that were read, including those that are only used."""
 
 
 def load(
@@ -118,7 +118,7 @@ def _resolve(
 def _without_consequences(
     found: tuple[Diagnostic, ...], units: tuple[Unit, ...]
 ) -> tuple[Diagnostic, ...]:
-    """Where a used module is missing, nothing is said of the names that it may well declare."""
+    """Drop reports of unknown names in files that use a missing module."""
     names = {unit.name for unit in units}
     lacking = {
         unit.source.path
@@ -131,7 +131,7 @@ def _without_consequences(
 
 
 def _with_broken(units: tuple[Unit, ...]) -> tuple[Unit, ...]:
-    """What could not be read in one file is not called unknown in another."""
+    """Declarations with syntax errors in one file are not reported as unknown in another."""
     broken = frozenset().union(*(unit.broken for unit in units))
     return tuple(replace(unit, broken=broken) for unit in units)
 
@@ -147,7 +147,7 @@ def _rules(scope: Scope, findings: Findings) -> list[rules.Rule]:
 
 
 def _check_lets(scope: Scope, findings: Findings) -> None:
-    """A wrong `let` is an error where it stands, used or not."""
+    """Check the value of each `let`, used or not."""
     env = Environment(scope, findings, lower, "let", {}, across=True)
     for node in scope.unit.file.declarations:
         if isinstance(node, nodes.Let) and (scope.unit.key, node.name.text) not in scope.refused:
@@ -158,7 +158,7 @@ def _check_lets(scope: Scope, findings: Findings) -> None:
 
 
 def _refuse_doubles(scopes_: list[Scope], findings: Findings) -> None:
-    """Two rules of one module and name, also in two files."""
+    """Report two rules of one module and name, in one file or two."""
     seen: dict[tuple[str, str], tuple[Source, Span]] = {}
     for scope in scopes_:
         for node in scope.unit.file.declarations:

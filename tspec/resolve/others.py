@@ -23,7 +23,7 @@ from tspec.syntax import nodes
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """What the files asked for declare besides vocabulary and rules."""
+    """The declarations of the files asked for, other than vocabulary and rules."""
 
     meshes: tuple[MeshDeclaration, ...]
     dims: tuple[DimsDeclaration, ...]
@@ -102,7 +102,7 @@ def _rules_seen(scope: Scope, scopes: Sequence[Scope]) -> Mapping[str, str]:
 
 
 def _refuse_doubles(scopes: Sequence[Scope], findings: Findings) -> None:
-    """Two of one kind and name, which nobody could tell apart."""
+    """Report two declarations of one kind and name."""
     kinds = (nodes.Mesh, nodes.Dims, nodes.Layout, nodes.Equivalence, nodes.Replay)
     seen: dict[tuple[str, str, str], tuple[Source, Span]] = {}
     for scope in scopes:

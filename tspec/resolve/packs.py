@@ -1,4 +1,4 @@
-"""What can be used: modules with rules, and packs of such modules, with their versions."""
+"""Packs: modules with rules, or files that bring such modules, with their versions."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Pack:
 
 
 def packs(paths: Sequence[Path] = ()) -> tuple[Pack, ...]:
-    """The packs among some files and folders, by name; without any those that ship with tspec.
+    """The packs among some files and folders, by name; without paths, those that ship with tspec.
 
-    What cannot be read is left out: whoever uses it is told why.
+    Files with errors are left out: whoever uses them gets the errors.
     """
     reader = Reader(None, Findings())
     units = reader.read(list(paths) or [shipped("specs"), shipped("stdlib")])

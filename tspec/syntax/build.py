@@ -22,7 +22,7 @@ from tspec.syntax.strings import unquote
 from tspec.syntax.units import SINGULARS
 
 DEEPEST = 100
-"""So many levels of a tree are read: whoever walks it may do so by recursion."""
+"""The deepest tree that is read. Trees are walked by recursion."""
 
 LONGEST_INTEGER = 18
 """Digits that surely fit into 64 bits."""

@@ -1,4 +1,4 @@
-"""In which order the clauses of a block stand, how often, and which must not be missing."""
+"""The order of the clauses of a block, how often each may occur, and which are required."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tspec.syntax import nodes
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One place in a block: what stands there, and how people call it."""
+    """A slot of a block: the kinds of clauses in it, and its name in messages."""
 
     kinds: tuple[type[nodes.Node], ...]
     name: str
@@ -79,7 +79,7 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
 def check(
     block: str, name: nodes.Node, clauses: Sequence[nodes.Node], source: Source
 ) -> Iterator[Diagnostic]:
-    """What is wrong with the clauses of a block, which stand as they were written."""
+    """Errors in the order and number of a block's clauses."""
     order = ORDERS[block]
     last: tuple[int, nodes.Node] | None = None
     seen: dict[int, nodes.Node] = {}

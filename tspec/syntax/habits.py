@@ -1,4 +1,4 @@
-"""What people bring along from other languages, and what to write instead."""
+"""Words of other languages, and what to write instead."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DECLARATIONS = {
     "assert": "write an `invariant` with `expect`",
     "/": "comments begin with `//`, on each line",
 }
-"""By the word with which somebody begins a declaration."""
+"""By the first word of the declaration."""
 
 SIGNS = {
     "'": 'texts stand between double quotes: `"..."`',

@@ -21,7 +21,7 @@ def arrange(items: Sequence[nodes.Node]) -> nodes.File:
 
 
 def check(items: Sequence[nodes.Node], source: Source, whole: bool) -> Iterator[Diagnostic]:
-    """What is wrong with the order of items. `whole`: no item is missing because of an error."""
+    """Errors in the order of items. `whole`: no item is missing because of an error."""
     yield from _edition(items, source, whole)
     rank = 0
     highest: nodes.Node | None = None

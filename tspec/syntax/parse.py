@@ -19,10 +19,10 @@ from tspec.syntax.unexpected import ITEM_WORDS, Misfit, explain
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What was read of a file.
+    """The result of parsing a file.
 
-    `file` holds all items without syntax errors. `broken` are the names of the declarations that
-    are missing from it, so that nobody calls them unknown.
+    `file` holds all items without syntax errors. `broken` are the names of declarations that are
+    missing from it; nothing reports them as unknown.
     """
 
     file: nodes.File

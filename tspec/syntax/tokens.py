@@ -1,4 +1,4 @@
-"""From characters to tokens: what the parser reads, and the comments beside it."""
+"""The lexer: tokens for the parser, and the comments beside them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes of what is tried out: `equivalence`, `replay` and `test`."""
+"""Nodes of trials: `equivalence`, `replay` and `test`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What was ever seen of a rule: its verdicts, and each condition of it true and false.
+"""Coverage of rules: verdicts that occurred, and truth values of each condition.
 
-A condition's truth is itself a verdict: that of the rule with the condition alone in place of its
-`when`, or of its `expect`. So what counts conditions is what decides rules, whichever executor it is.
+The truth of a condition is the verdict of the rule with this condition alone as its `when` or
+`expect`. So every executor that decides rules can count conditions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What was never seen of a rule, with the code that explains the word, and where it stands."""
+    """A verdict or truth value that never occurred, with the code that explains it and its place."""
 
     code: str
     message: str
@@ -63,14 +63,14 @@ class Covered:
 
     @property
     def points(self) -> tuple[bool, ...]:
-        """What there is to be seen, and if it was: a decision, both verdicts, each condition both ways."""
+        """Whether each item is covered: holds, violated, and both truth values of each condition."""
         holds, violated = self.verdicts["holds"], self.verdicts["violated"]
         both = [bool(side) for seen in self.conditions for side in (seen.true, seen.false)]
         return (bool(holds), bool(violated), *both)
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
-        """What was never seen, the gravest first. Of a rule that was never due only that is said."""
+        """The gaps of a rule, most serious first. A rule that was never due has no other gap."""
         rule = self.rule
         holds, violated, idle, unknown = (self.verdicts[each] for each in _VERDICTS)
         if not (holds or violated or unknown):
@@ -102,7 +102,7 @@ class Coverage:
 
     @property
     def percent(self) -> float:
-        """How much of what there is to be seen was seen."""
+        """The share of covered items, in percent; 100 without items."""
         points = [point for each in self.rules for point in each.points]
         return 100 * sum(points) / len(points) if points else 100.0
 
@@ -124,7 +124,7 @@ class Counts:
 
 
 def conditions(rule: Rule) -> tuple[Condition, ...]:
-    """The conditions of `when`, and those of an `expect` that is made of several."""
+    """The conditions of `when`, and of an `expect` that has several."""
     due = leaves(rule.when)
     found = [("when", each) for each in due]
     if isinstance(rule.expect, Holds):
@@ -167,7 +167,7 @@ def count_tests(runs: Iterable[TestRun], wanted: Sequence[Rule], counts: Counts)
 
 
 def count_recording(folder: Path, wanted: Sequence[Rule], counts: Counts) -> None:
-    """Count what a recording decides, by the columnar checker. Raises TraceError."""
+    """Count the verdicts on a recording, by the columnar checker. Raises TraceError."""
     from tspec.check.columnar import check
 
     alone = [each.alone for rule in wanted for each in conditions(rule)]
@@ -179,7 +179,7 @@ def count_recording(folder: Path, wanted: Sequence[Rule], counts: Counts) -> Non
 
 
 def coverage(wanted: Sequence[Rule], counts: Counts) -> Coverage:
-    """What the counts say of each rule."""
+    """The coverage of each rule from the counts."""
     return Coverage(tuple(_covered(rule, counts) for rule in wanted))
 
 

@@ -31,10 +31,10 @@ def disagreements(
 def _columnar(
     runs: Sequence[TestRun], known: Mapping[str, Rule]
 ) -> Iterator[tuple[TestRun, Iterable[Decided]]]:
-    """What the columnar checker decides of each test.
+    """The verdicts of the columnar checker for each test.
 
-    A query costs much the same for one rank as for fifty. So tests of one rank, of rules that look at no
-    other, are ranks of one trace.
+    A query costs nearly the same for one rank as for fifty. So tests with one rank, and with rules
+    that do not read the rank, become ranks of one trace.
     """
     from tspec.check.columnar import check
 
@@ -60,7 +60,7 @@ def _columnar(
 
 
 def _is_alone(test_run: TestRun, known: Mapping[str, Rule]) -> bool:
-    """One rank, and rules of which no verdict depends on which rank it is."""
+    """Whether a test has one rank, and no verdict depends on the number of that rank."""
     events = test_run.test.events
     if not isinstance(events, Script) or events.ranks != 1:
         return False

@@ -1,4 +1,4 @@
-"""What a test expected and did not find, each with the place, the numbers and what to do next."""
+"""Compares a test's outcomes with the verdicts: each difference with place, numbers and a hint."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOWN = 3
 
 
 def judge(test_run: TestRun, known: Mapping[str, Rule]) -> tuple[Diagnostic, ...]:
-    """What is wrong with a test's outcomes; nothing if it passes."""
+    """The differences between a test's outcomes and the verdicts; none if it passes."""
     if test_run.problem is not None:
         return (test_run.problem,)
     found: list[Diagnostic] = []
@@ -33,7 +33,7 @@ def judge(test_run: TestRun, known: Mapping[str, Rule]) -> tuple[Diagnostic, ...
 
 
 def fails(test_run: TestRun, rule: Rule) -> bool:
-    """Whether a test fails because of one of its rules, as quickly as it can be said."""
+    """Whether a test fails because of one of its rules; quicker than `judge`."""
     found = [each for _, each in test_run.decisions[rule.qualified]]
     violated = [each for each in found if each.verdict == "violated"]
     held = [each for each in found if each.verdict == "holds"]
@@ -99,7 +99,7 @@ def _place(outcome: Outcome) -> str:
 
 
 def _nearest(test_run: TestRun, rule: Rule, outcome: Outcome, held: set[int]) -> str:
-    """What came of it instead, at this place or where it comes nearest."""
+    """The verdict at the place of an expected violation, or the nearest one elsewhere."""
     found = test_run.decisions[rule.qualified]
     if not found:
         return f"it has no instance: {_without(rule)}"

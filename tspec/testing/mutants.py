@@ -1,4 +1,4 @@
-"""Small changes of a rule, each of which a test of the rule should notice.
+"""Mutants: small changes of a rule that a test of the rule should notice.
 
 A change is a function from a part of a rule to other parts; `CHANGES` orders them.
 """
@@ -80,7 +80,7 @@ def _joined(junction: rules.And | rules.Or, without: int) -> Expr:
 
 
 def _changed(expr: Expr) -> Iterator[tuple[Expr, Expr, Expr, str]]:
-    """Each changed part of an expression: the part, what it becomes, the whole with it, the kind."""
+    """Each changed part of an expression: the part, its replacement, the new whole, and the kind."""
     for kind, change in CHANGES.items():
         for old, new, whole in _everywhere(expr, change):
             yield old, new, whole, kind
@@ -90,9 +90,9 @@ Change = Callable[[Expr], Iterator[Expr]]
 
 
 def _everywhere(expr: Expr, change: Change) -> Iterator[tuple[Expr, Expr, Expr]]:
-    """Each part that can be changed, what it becomes, and the whole expression with it.
+    """Each part that can be changed, its replacement, and the whole expression with it.
 
-    Of a number of the rule's own, the part is what it is compared or reckoned with.
+    For a number that the rule writes, the part is the comparison or sum that it is an operand of.
     """
     for new in change(expr):
         yield expr, new, new
@@ -124,7 +124,7 @@ def _with(expr: Expr, place: int, part: Expr) -> Expr:
 
 
 def _negated(expr: Expr) -> Iterator[Expr]:
-    """A condition that is no junction of others, the other way round."""
+    """Negate a condition that is not made of others."""
     if _is_finite(expr):
         yield rules.Not(types.BOOL, expr.span, expr)
     elif isinstance(expr, rules.Not):
@@ -141,13 +141,13 @@ _BOUNDS: Mapping[str, Any] = {
 
 
 def _compared(expr: Expr) -> Iterator[Expr]:
-    """A bound that belongs to it or not."""
+    """Include or exclude a bound: `<` and `<=`, `>` and `>=`."""
     if isinstance(expr, rules.Compare) and expr.op not in ("==", "!=") and not _is_finite(expr):
         yield replace(expr, op=_BOUNDS[expr.op])
 
 
 def _dropped(expr: Expr) -> Iterator[Expr]:
-    """One part fewer of an `or`, or of an `and` inside of it."""
+    """Drop one operand of an `or`, or of an `and` inside of it."""
     if isinstance(expr, rules.Or | rules.And):
         for place in range(len(expr.items)):
             yield _joined(expr, place)
@@ -161,7 +161,7 @@ def _junction(expr: Expr) -> Iterator[Expr]:
 
 
 def _threshold(expr: Expr) -> Iterator[Expr]:
-    """A number of the rule's own, one more or less, or twice and half."""
+    """Change a number that the rule writes: plus and minus one, or twice and half."""
     if not isinstance(expr, rules.Constant) or isinstance(expr.value, bool):
         return
     if isinstance(expr.value, int):

@@ -1,7 +1,7 @@
-"""Which changes of rules no test notices.
+"""Mutation testing of rules: changes that no test notices.
 
-A mutant is noticed if one test fails with it that passes with the rule. What no test notices may also
-say the same as the rule: that is asked of z3, and such mutants, if it is proved, do not count.
+A mutant is noticed if a test that passes with the rule fails with the mutant. A mutant that z3
+proves equivalent to its rule does not count.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tspec.testing.run import TestRun, rules_of, run
 
 @dataclass(frozen=True, slots=True)
 class Mutated:
-    """One rule: how many mutants it has, which no test notices, and how many say what it says."""
+    """The mutants of one rule: their number, those that no test notices, and the equivalent ones."""
 
     rule: Rule
     mutants: int

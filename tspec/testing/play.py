@@ -1,7 +1,7 @@
-"""A script as a trace: each rank does what it is told, and leaves what a recorder would.
+"""Plays a script: the trace that a recorder would leave of such a job.
 
-An edge of a call and a boundary is an instant of its own, and so is each run of states between two
-of them. What a script says for all ranks is alike on all of them, contents of tensors included.
+Each edge of a call and each boundary is an instant, and so is each run of state changes between two
+of them. A statement for all ranks gives all of them the same values and contents of tensors.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from tspec.trace.model import (
 
 
 class CannotPlay(Exception):
-    """A statement that sets something of what is not there; `span` is where it stands."""
+    """A statement sets a part of a subject or tensor that does not exist. `span` is its place."""
 
     def __init__(self, message: str, span: Span) -> None:
         super().__init__(message)
@@ -51,7 +51,7 @@ class CannotPlay(Exception):
 
 
 def play(script: Script, vocabulary: Vocabulary) -> Trace:
-    """The trace that a job leaves which does what a script says. Raises CannotPlay."""
+    """The trace of a scripted job. Raises CannotPlay."""
     streams = tuple(_Rank(rank, script, vocabulary).play(script) for rank in range(script.ranks))
     return Trace(streams, script.ranks)
 
@@ -71,7 +71,7 @@ class _Rank:
         self.objects = 0
         self.state: dict[Named, dict[str, Any]] = {}
         self.tensors: dict[tuple[Named, str], dict[str, Any]] = {}
-        """What was said of each tensor that a field holds, and its object."""
+        """The features of the tensor in each field, and its object."""
         for axis, peers in script.axes.items():
             self.sample("group", axis, {"ranks": peers[rank]})
         if script.ranks > 1:
@@ -126,7 +126,7 @@ class _Rank:
         self.boundary("microbatch", 1)
 
     def perform(self, statements: Iterable[Statement]) -> None:
-        """What a block says, as far as it is for this rank."""
+        """Perform the statements of a block that are for this rank."""
         for each in statements:
             match each:
                 case scripts.OnRanks(ranks=ranks, inside=inside):
@@ -273,7 +273,7 @@ class _Rank:
     def fields(
         self, call: CallStatement, declared: EventDeclaration, path: str
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What is known when the call begins, and what when it returns."""
+        """The fields that are known at a call's begin, and those known at its end."""
         said = dict(call.said)
         begin: dict[str, Any] = {}
         end: dict[str, Any] = {}
@@ -286,7 +286,7 @@ class _Rank:
         return begin, end
 
     def default(self, field: FieldDeclaration, call: CallStatement, path: str) -> dict[str, Any]:
-        """A field that is not said: absent if it may be, the only subject of its kind, a new tensor."""
+        """The value of an unset field: absent if optional, the only subject of its kind, or a new tensor."""
         if isinstance(field.type, Optional):
             return {field.name: Missing.ABSENT}
         if isinstance(field.type, Entity):

@@ -44,7 +44,7 @@ def rules_of(program: Program) -> dict[str, Rule]:
 
 
 def decided_by(test: TestDeclaration, known: Mapping[str, Rule]) -> list[Rule]:
-    """The rules that a test decides: those that it names, and with `passes all others` all it sees."""
+    """The rules that a test names, and with `passes all others` all that it may name."""
     names = [*test.rules]
     if any(outcome.rule is None for outcome in test.outcomes):
         names += test.seen

@@ -13,7 +13,7 @@ from tspec.testing.run import TestRun, rules_of, run
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A test that ran, and what it expected and did not find."""
+    """A test that ran, and its failures."""
 
     test_run: TestRun
     failures: tuple[Diagnostic, ...]
@@ -21,7 +21,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """All tests that ran. `faults` are tspec's own: where two executors decide differently."""
+    """All tests that ran. `faults`: instances that two executors decide differently."""
 
     tests: tuple[Judged, ...]
     faults: tuple[str, ...] = ()

@@ -1,7 +1,8 @@
-"""A tensor as a script says it: by the features that matter, the others those of an ordinary one.
+"""A tensor from the features that a script sets; the others have default values.
 
-An ordinary tensor has 10,000 numbers of float32 on the CPU, all finite, none zero, of norm 1. What
-follows from what is said is so: a norm that is NaN makes it not finite, one of zero makes it all zeros.
+By default a tensor is float32 on the CPU with 10,000 elements, all finite, none zero, of norm 1.
+Features that follow from those that are set agree with them: a norm of NaN makes it not finite, one
+of zero makes all elements zero.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from tspec.builtin.features import FEATURES
 from tspec.trace.model import Tensor
 
 NUMEL = 10_000
-"""Enough for a fraction of zeros to be said to a hundredth of a percent."""
+"""Enough elements for a fraction of zeros in hundredths of a percent."""
 
 
 def digest_of(*where: object) -> int:
-    """Contents that are new: a digest made of where and when they were said."""
+    """The digest of new contents, made from the place in the script and the step."""
     return int.from_bytes(blake2b(repr(where).encode(), digest_size=8).digest(), "big", signed=True)
 
 

@@ -1,4 +1,4 @@
-"""Why a rule fired, or why not, over a recording: counts, what fired, and what came nearest to it."""
+"""Why a rule fired in a recording, or not: counts, instances that fired, the nearest others."""
 
 from __future__ import annotations
 
@@ -52,10 +52,11 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The answer. `asked` are the instances at the place asked for, `total` all of the rule.
+    """The answer of `tspec why`.
 
-    `fired` come in order, `nearest` with the nearest first; `stopped` are the conditions that stopped
-    the others, the commonest first. `missing` says what the recording has not, if there is no instance.
+    `asked` is the number of instances selected, `total` of all instances of the rule. `fired` are
+    in order, `nearest` with the nearest first. `stopped` are the conditions that stopped the
+    others, most frequent first. `missing`: what the recording lacks if there is no instance.
     """
 
     rule: Rule
@@ -66,7 +67,7 @@ class Why:
     stopped: tuple[Stopped, ...]
     missing: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
-    """The ranks of which only a beginning could be read, and why."""
+    """The ranks whose recording ends early, and why."""
 
 
 def why(rule: Rule, folder: Path, where: Where, shown: int = 3) -> Why:
@@ -108,7 +109,7 @@ def _stopped(looks: Sequence[Look]) -> Iterator[Stopped]:
 
 
 def _missing(rule: Rule, trace: Trace) -> Iterator[str]:
-    """What a rule without instances speaks of and the recording does not have."""
+    """The events and subjects that a rule without instances needs and the recording lacks."""
     from tspec.trace.model import Begin, Sample
 
     records = [record for stream in trace.streams for record in stream.records]

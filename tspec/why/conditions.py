@@ -21,7 +21,7 @@ UNKNOWN = 2.0
 
 
 def leaves(expr: Expr | None) -> tuple[Expr, ...]:
-    """The conditions of which a condition is made by `and`, `or`, `not` and `implies`."""
+    """The atomic conditions of a condition, below `and`, `or`, `not` and `implies`."""
     match expr:
         case None:
             return ()
@@ -35,7 +35,7 @@ def leaves(expr: Expr | None) -> tuple[Expr, ...]:
 
 
 def span_of(expr: Expr, rule: rules.Rule) -> Span:
-    """Where a part of a rule stands in its file; of what an inlined `let` says, where the rule does."""
+    """The span of a part of a rule; of a part of an inlined `let`, the span of the rule's name."""
     span, whole = expr.span, rule.spans.whole
     return span if whole.start <= span.start and span.end <= whole.end else rule.span
 

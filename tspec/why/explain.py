@@ -1,4 +1,4 @@
-"""What a rule says, what it costs, where it hooks in, and the code that it becomes."""
+"""Explains a rule: in words, its cost, its hook points, and its generated code."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Explained:
 
 
 def explain(rule: Rule, program: Program, recording: Path | None = None) -> Explained:
-    """Explain a rule; the sizes of what it reads are those of a recording. Raises TraceError."""
+    """Explain a rule, with sizes from a recording. Raises TraceError."""
     alone = replace(program, rules=(rule,))
     trace = part_for(rule, recording) if recording is not None else None
     cost, look = cost_of(rule), of_one_look(rule)

@@ -48,7 +48,7 @@ class Look:
 
     @property
     def stopped_it(self) -> str:
-        """What is the matter with the condition of an idle or unknown instance."""
+        """Why the condition of an idle or unknown instance is not true."""
         return stopped_it(self.clause, self.decided.verdict, self.decided.reason)
 
     def read(self, before: str) -> str:
@@ -85,7 +85,7 @@ def look(rule: Rule, instance: Grouped, decided: Decided, values: bool = True) -
 
 
 def _stopped(decided: Decided, off: Sequence[Expr], frame: Frame, values: bool) -> Look:
-    """The first part of `when` that is not true; if unknown, the one because of which it is."""
+    """The first part of `when` that is not true; if unknown, the part that makes it unknown."""
     known = [part for part in off if not isinstance(holds(part, frame), Missing)]
     first = known[0] if known and decided.verdict == "idle" else off[0]
     part = stopping(first, frame, True)

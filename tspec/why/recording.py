@@ -1,4 +1,4 @@
-"""The part of a recording that a rule reads: all that decides it, and little else."""
+"""Selects the part of a recording that a rule reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def part_for(rule: Rule, folder: Path) -> Trace:
 
 
 def events_of(rule: Rule) -> set[str]:
-    """The events of which calls are read."""
+    """The events whose calls are read."""
     return {
         event
         for part in parts(rule)

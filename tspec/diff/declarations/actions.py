@@ -1,4 +1,4 @@
-"""Which of two lists of actions does more about a violation: kept apart from what is one."""
+"""Which of two lists of actions is stricter. Actions are no part of the relation of two rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Strictness = Literal["same", "stricter", "milder", "changed"]
 
 
 def compare(old: tuple[Response, ...], new: tuple[Response, ...]) -> Strictness:
-    """`stricter`: whatever was done is done at least as strongly and as early, and more besides."""
+    """`stricter`: every old action is still taken, at least as strongly and as early."""
     if old == new:
         return "same"
     no_less = all(any(_covers(after, before) for after in new) for before in old)

@@ -1,4 +1,4 @@
-"""Layouts, meshes, sizes and trials: what was added, removed or changed, and which tensors are cut differently."""
+"""Changes of layouts, meshes, sizes and trials, and of the tensors that are cut differently."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tspec.source import Span
 What = Literal["layout", "mesh", "dims", "equivalence", "replay", "test"]
 OTHERS: Mapping[str, What] = {what: what for what in get_args(What)}
 Key = tuple[What, str, str]
-"""What it is, its module, its name."""
+"""Kind, module and name."""
 Found = tuple[Unit, Span]
 """The file in which it is declared, and where."""
 
 
 def other_changes(old: Side, new: Side) -> tuple[list[Change], int]:
-    """The changes of all that is no rule, and how many declarations say what they said."""
+    """The changes of declarations other than rules, and the number of those that did not change."""
     before, after = dict(_declared(old)), dict(_declared(new))
     _match_moved(before, after)
     changes: list[Change] = []
@@ -52,7 +52,7 @@ def _declared(side: Side) -> Iterator[tuple[Key, Found]]:
 
 
 def _match_moved(before: dict[Key, Found], after: dict[Key, Found]) -> None:
-    """What stands in another module now is found by its name, if only one is called so."""
+    """Pair declarations that moved to another module, if the name is unique."""
     lost, come = before.keys() - after.keys(), after.keys() - before.keys()
     for old in sorted(lost):
         alike = [new for new in come if (new[0], new[2]) == (old[0], old[2])]

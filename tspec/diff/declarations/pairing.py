@@ -1,4 +1,4 @@
-"""Which rule of the new side is which of the old side: by name, by what it says, by likeness."""
+"""Pairs the rules of the two sides: by name, by meaning, by similarity of text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Rules that belong together, and those that are on one side only."""
+    """Pairs of rules, and rules that are on one side only."""
 
     pairs: tuple[tuple[Rule, Rule], ...]
     removed: tuple[Rule, ...]
@@ -25,7 +25,7 @@ class Paired:
 
 
 def body(rule: Rule) -> Hashable:
-    """What a rule says, whatever it and its variables are called."""
+    """The body of a rule, with its name and variables normalised."""
     if not rule.subjects:
         return (rule.subjects, rule.across, rule.window, rule.when, rule.expect)
     like = with_names(rule, [f"v{place}" for place in range(len(rule.subjects))])
@@ -33,7 +33,7 @@ def body(rule: Rule) -> Hashable:
 
 
 def same_body(old: Rule, new: Rule) -> bool:
-    """Whether both say the same in the same words, whatever they and their variables are called."""
+    """Whether two bodies are equal, apart from the names of rules and variables."""
     names = [[each.variable for each in rule.subjects] for rule in (old, new)]
     if names[0] == names[1]:
         return (old.subjects, old.across, old.window, old.when, old.expect) == (
@@ -74,7 +74,7 @@ def _without(
 
 
 def _by_key(left: list[Rule], right: list[Rule], key: object) -> list[tuple[Rule, Rule]]:
-    """Those of one key, where only one on each side has it."""
+    """Pairs of rules with one key, if each side has only one."""
     assert callable(key)
     sides: list[dict[Hashable, list[Rule]]] = []
     for rules in (left, right):

@@ -22,7 +22,7 @@ ALWAYS_BROKEN = Holds(rules.Constant(types.BOOL, NOWHERE, False))
 
 @dataclass(frozen=True, slots=True)
 class _Aspect:
-    """A part that changed. `alone`: two rules that differ in it only; None where none are comparable."""
+    """A part that changed. `alone`: two rules that differ in it only; None if not comparable."""
 
     part: PartName
     old: str
@@ -33,9 +33,10 @@ class _Aspect:
 def changed_parts(
     old: Rule, new: Rule, vocabulary: Vocabulary, relation: Relation
 ) -> Iterator[Part]:
-    """Each part that changed. One of several is judged alone, as if the others were not there.
+    """Each part that changed.
 
-    `relation` is that of the rules: where one part made it, it is that part's.
+    Each of several is compared as if the others were unchanged. A single one has `relation`, the
+    relation of the rules.
     """
     like = renamed(new, old)
     aspects = [*_occurrences(old, new, like), *_conditions(old, new, like)]
@@ -103,7 +104,7 @@ def _of_calls(old: Rule, like: Rule) -> Window:
 
 
 def _unthinned(window: Window) -> tuple[object, ...]:
-    """What a window is of, whatever filters its call has."""
+    """The kind, span and events of a window, without filters."""
     events = window.event.events if window.event is not None else ()
     return (window.kind, window.span, events)
 

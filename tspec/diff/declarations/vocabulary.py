@@ -1,4 +1,4 @@
-"""Which names of a rule stand for something else on the other side: events, fields, context, groups."""
+"""Names that the two sides declare differently: events, fields, context, groups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ChangedNames:
     names: frozenset[Name]
 
     def used_by(self, rule: Rule) -> tuple[str, ...]:
-        """Those of them that a rule reads, as it writes them."""
+        """The names among them that a rule reads, as written."""
         if not self.names:
             return ()
         found = dict.fromkeys(name for name in _names(rule) if name in self.names)

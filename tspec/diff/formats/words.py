@@ -1,4 +1,4 @@
-"""How changes are said, in the terminal and on a pull request."""
+"""Changes in words, for the terminal and a pull request."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def _action(change: Change) -> str:
 
 
 def title(change: Change) -> str:
-    """What changed: the name, of what is no rule with the word for it."""
+    """The name of the declaration, with its kind unless it is a rule."""
     name = change.name if change.what == "rule" else f"{change.what} {change.name}"
     return f"{name} (was {change.old_name})" if change.old_name else name
 
 
 def meaning(change: Change) -> str:
-    """What the kind of change means, in one sentence."""
+    """The meaning of a change in one sentence."""
     said = _of_kind(change)
     done = _action(change)
     if not done:

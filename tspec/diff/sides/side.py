@@ -42,7 +42,7 @@ class Side:
 
 
 class Unreadable(Exception):
-    """A side that does not load: all that is wrong with it, as it is to be printed."""
+    """A side has errors; `rendered` are its diagnostics as text."""
 
     def __init__(self, side: Side, diagnostics: tuple[Diagnostic, ...]) -> None:
         super().__init__(side.name)

@@ -55,7 +55,7 @@ def plain_situations(pair: Pair, situation: Situation) -> Iterator[Situation]:
 
 
 def is_odd(value: Known) -> bool:
-    """A number that nobody would have chosen."""
+    """Whether a number has many digits."""
     return isinstance(value, float) and math.isfinite(value) and len(repr(value)) > 6
 
 

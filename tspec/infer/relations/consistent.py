@@ -8,7 +8,7 @@ from tspec.infer.survey import SeenKind, Survey
 from tspec.resolve.program.types import BOOL, FLOAT, INT, TENSOR
 
 PACE = ("fetch", "backward", "optimizer.step", "scheduler.step", "collective")
-"""Events of which ranks that work together make equally many."""
+"""Events that cooperating ranks call equally often."""
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:

@@ -11,7 +11,7 @@ from tspec.resolve.program.queries import of_each_member
 from tspec.resolve.program.rules import Ambient, Axis, Rule
 
 _OWN_DATA = frozenset({"dp", "world"})
-"""Groups of which each rank reads data of its own, and so has a loss of its own."""
+"""Groups whose ranks read different data, and so have different losses."""
 
 _LOCAL = frozenset({"loss"})
 

@@ -72,7 +72,7 @@ def common(one: str, other: str) -> str | None:
 
     @cache
     def fit(i: int, j: int) -> str | None:
-        """A name that fits what is left of both."""
+        """A name that fits the rest of both patterns."""
         if i == len(left) and j == len(right):
             return ""
         a = left[i] if i < len(left) else None

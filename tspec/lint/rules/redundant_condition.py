@@ -29,9 +29,9 @@ def check(checked: Checked) -> Iterator[Found]:
 
 
 def _part(written: tuple[Expr, ...], shown: str) -> Expr | None:
-    """The last part of the rule's conditions with that text, which is the one that was left out.
+    """The last part of the rule's conditions with that text, which is the one that was dropped.
 
-    A part of what a `let` holds is not written in the rule: others may need it.
+    A part of an inlined `let` is not written in the rule, and other rules may need it.
     """
     found = [part for part in written if text(part) == shown]
     return found[-1] if found else None

@@ -1,4 +1,4 @@
-"""What stands between the parentheses of a function: how many values, and which names."""
+"""The arguments of a function: their number and their names."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tspec.syntax import nodes
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Values by place, and values by name."""
+    """Positional arguments and named arguments."""
 
     values: tuple[nodes.Expr, ...]
     named: Mapping[str, nodes.Expr]
 
 
 def take(node: nodes.Call, env: Environment, count: int, names: tuple[str, ...] = ()) -> Arguments:
-    """The arguments of a function that takes so many values, and these names. Raises Refused."""
+    """The arguments of a function that takes this many values and these names. Raises Refused."""
     function = nodes.dotted_text(node.function) or ""
     values = []
     named: dict[str, nodes.Expr] = {}
@@ -46,7 +46,7 @@ def take(node: nodes.Call, env: Environment, count: int, names: tuple[str, ...] 
 
 
 def duration(node: nodes.Expr, env: Environment, word: str) -> rules.Duration:
-    """`20 steps` as a number of a unit that the run counts. Raises Refused."""
+    """`20 steps` as a duration in a unit that a run counts. Raises Refused."""
     if not isinstance(node, nodes.Quantity):
         hint = f"write `{word} 20 steps`"
         env.refuse(

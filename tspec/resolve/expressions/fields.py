@@ -1,4 +1,4 @@
-"""What stands after a dot: fields of subjects and calls, and the features of a tensor."""
+"""Attributes: fields of subjects and calls, and features of tensors."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _one(of: Type, name: str, span: Span, env: Environment) -> Type:
 
 
 def _check_instant(base: rules.Expr, name: str, span: Span, env: Environment) -> None:
-    """What a call returns is not known before it has returned."""
+    """Refuse to read a call's result before the call has returned."""
     if not isinstance(base, rules.WindowCall) or env.window is None:
         return
     assert isinstance(base.type, CallOf)

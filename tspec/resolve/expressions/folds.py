@@ -39,7 +39,7 @@ def fold(node: nodes.Call, name: str, env: Environment) -> rules.Expr:
 
 
 def _argument(arguments: Arguments, env: Environment) -> tuple[rules.Expr, Type]:
-    """What is folded, and its type. Under `across` it is read on each rank."""
+    """The argument of a fold and its type. Under `across` it is read on each rank."""
     value = env.lower(arguments.values[0])
     of = env.there(value)
     single = item_of(of) is None or of == types.SHAPE or isinstance(value, rules.ListDisplay)
@@ -50,9 +50,10 @@ def _argument(arguments: Arguments, env: Environment) -> tuple[rules.Expr, Type]
 
 
 def _is_list(name: str, value: rules.Expr, of: Type, env: Environment) -> bool:
-    """Whether it is the value's own elements that are folded, and not the values of the ranks.
+    """Whether a fold is over the elements of its argument, and not over the values of the ranks.
 
-    Under `across` a written list and a shape are one value of each rank where values are compared.
+    Under `across`, a list display and a shape are one value of each rank for folds that compare
+    values.
     """
     if item_of(of) is None:
         return False
@@ -114,7 +115,7 @@ def _result(name: str, of: Type) -> Type:
 def _refuse_single(
     node: nodes.Call, name: str, of: Type, arguments: Arguments, env: Environment
 ) -> NoReturn:
-    """One value and nothing to fold it with: no list, no group, no time."""
+    """Refuse to fold one value: there is no list, no group and no `over`."""
     if isinstance(of, ListOf | SetOf):
         raise AssertionError(of)
     shown = env.scope.source.slice(arguments.values[0].span)

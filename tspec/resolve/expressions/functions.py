@@ -1,4 +1,4 @@
-"""What stands before parentheses: functions, and filters of collections."""
+"""Calls of functions, and filters of collections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TYPES: Mapping[str, tuple[str, tuple[Type, ...]]] = {
     "text": ("text", (types.STRING, types.SCALAR)),
     "dtype": ("a dtype", (types.DTYPE,)),
 }
-"""How an argument of a kind is called, and its types."""
+"""The word of messages for a kind of argument, and the types that it may have."""
 
 
 def lower_call(node: nodes.Call, env: Environment) -> rules.Expr:
@@ -76,7 +76,7 @@ def _restrict(node: nodes.Call, env: Environment) -> rules.Expr:
 
 
 def _function(node: nodes.Call, name: str, env: Environment) -> rules.Expr:
-    """A function whose row says what it takes. Raises Refused."""
+    """A function whose arguments are described by its row in the table. Raises Refused."""
     function = FUNCTIONS[name]
     arguments = take(node, env, len(function.takes))
     found = env.lower_all(arguments.values, types.DTYPE if "dtype" in function.takes else None)

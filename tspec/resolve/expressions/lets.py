@@ -1,7 +1,7 @@
-"""Which `let`s have no usable value: those made of themselves, and those made of too many others.
+"""Refuses `let`s that name themselves, or whose value with all `let`s in it is too large.
 
-The value of a `let` stands wherever its name does, so a chain of `let`s is as deep, and a `let` that
-names another one twice as large, as what it stands for.
+A `let` is inlined where it is named. A chain of `let`s makes a deep value; a `let` that names
+another one twice doubles it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from tspec.source import Span
 from tspec.syntax import nodes
 
 DEEPEST = 50
-"""Levels of a value that names other `let`s, with theirs. All that walks it does so by recursion."""
+"""Most levels of a value with its `let`s inlined. Values are walked by recursion."""
 
 LARGEST = 10_000
-"""Names, numbers and operators of a value that names other `let`s, with theirs."""
+"""Most names, numbers and operators of a value with its `let`s inlined."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A name of a `let` in the value of another one, and how deep it stands there."""
+    """A use of a `let` in the value of another one, and its depth there."""
 
     binding: LetBinding
     span: Span
@@ -34,7 +34,7 @@ class _Use:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """The value of a `let` as it is written."""
+    """The size of a `let`'s value as written, and the `let`s that it names."""
 
     binding: LetBinding
     uses: tuple[_Use, ...]
@@ -44,14 +44,14 @@ class _Value:
 
 @dataclass(frozen=True, slots=True)
 class _Extent:
-    """The value of a `let` with those of the `let`s that it names."""
+    """The size of a `let`'s value with its `let`s inlined."""
 
     levels: int
     size: int
 
 
 def refused_lets(scopes: Mapping[str, Scope], findings: Findings) -> frozenset[LetKey]:
-    """The `let`s that no expression can use, after why was reported."""
+    """The `let`s that no expression may use. The reason is reported."""
     values = {
         binding.key: _value(binding, scope)
         for scope in scopes.values()

@@ -13,9 +13,9 @@ from tspec.syntax import nodes
 
 
 def lower(node: nodes.Expr, env: Environment, want: Type | None = None) -> rules.Expr:
-    """The typed form of an expression; `want` is the type of what it is compared with.
+    """Type an expression; `want` is the type of the value that it is compared with.
 
-    Raises Refused where it has none; why was reported.
+    Raises Refused if it has no type; the reason is reported.
     """
     match node:
         case nodes.Name():
@@ -67,7 +67,7 @@ def _literal(node: nodes.Expr, env: Environment, want: Type | None) -> rules.Exp
 def _display(
     node: nodes.Expr, items: tuple[nodes.Expr, ...], env: Environment, want: Type | None
 ) -> rules.Expr:
-    """`[a, b]`: of one type where all are, else of values told apart by the recording only."""
+    """`[a, b]`: a list of their common type, or else of scalars."""
     inner = item_of(want) if want else None
     values = env.lower_all(items, inner)
     kinds = [env.there(value) for value in values]

@@ -1,4 +1,4 @@
-"""Values at other moments: `old`, `previous`, `first`, `changed`, `change`; and whether one is there."""
+"""Values at other times (`old`, `previous`, `first`, `changed`, `change`), and `present`."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def moment(node: nodes.Call, name: str, env: Environment) -> rules.Expr:
 
 
 def changed(value: rules.Expr, node: nodes.Expr) -> rules.Expr:
-    """Whether a value differs from what it was as the window opened.
+    """Whether a value differs between the start and the end of the window.
 
-    Absent at both ends is no change; absent at one is.
+    Absent at both is no change; absent at one is a change.
     """
     span = node.span
     now = digest_of(value)
@@ -54,7 +54,7 @@ def changed(value: rules.Expr, node: nodes.Expr) -> rules.Expr:
 
 
 def _need_window(node: nodes.Call, name: str, env: Environment) -> None:
-    """A window has a start and an end; an instant has not."""
+    """Refuse what compares the edges of a window at an instant, which has none."""
     if env.clause in ("for", "across", "window"):
         env.refuse("TS0150", f"`{name}` belongs in `when` or `expect`", node)
     window = env.window

@@ -1,4 +1,4 @@
-"""Operators: what may be compared, reckoned and joined, and what each proves to be present."""
+"""Operators: the types of their operands, and the optional values that they guard."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Equality = Literal["==", "!="]
 
 
 def condition(node: nodes.Expr, env: Environment) -> rules.Expr:
-    """An expression that has to be true or false. Raises Refused."""
+    """Type an expression that must be a bool. Raises Refused."""
     found = env.lower(node)
     of = env.there(found)
     if of == types.SCALAR:
@@ -44,7 +44,7 @@ def condition(node: nodes.Expr, env: Environment) -> rules.Expr:
 
 
 def lower_logic(node: nodes.Expr, env: Environment) -> rules.Expr:
-    """`not`, `and`, `or`, `implies`: what stands to the left guards what stands to the right."""
+    """`not`, `and`, `or`, `implies`. The left operand guards optional values in the right one."""
     match node:
         case nodes.Not(value=value):
             return rules.Not(types.BOOL, node.span, condition(value, env))
@@ -80,7 +80,7 @@ def _guarded(
 
 
 def lower_arithmetic(node: nodes.Expr, env: Environment) -> rules.Expr:
-    """`a + b`, `-a`: ints stay ints but under `/`."""
+    """`a + b`, `-a`: an int if all operands are ints and the operator is not `/`."""
     if isinstance(node, nodes.Negative):
         value = env.lower(node.value)
         of = _number(value, node.value, env, "-")
@@ -151,7 +151,7 @@ def _link(
 
 
 def _both(left: nodes.Expr, right: nodes.Expr, env: Environment) -> tuple[rules.Expr, rules.Expr]:
-    """Both sides; a bare word or text on one side is read as a value of the other's type."""
+    """Type both sides; a bare word or text on one side is read as a value of the other's type."""
     if is_bare(left, env) or isinstance(left, nodes.String | nodes.List):
         second = env.lower(right)
         return env.lower(left, second.type), second
@@ -184,7 +184,7 @@ def _equal(
 
 
 def _quoted_word(kinds: tuple[Type, Type], left: rules.Expr, right: rules.Expr) -> str | None:
-    """What to say of a text that stands where a bare word belongs."""
+    """The hint for a quoted text where a bare word belongs."""
     words = words_of(kinds[0]) | words_of(kinds[1])
     constant = left if isinstance(left, rules.Constant) else right
     if types.STRING not in kinds or not isinstance(constant, rules.Constant):
@@ -201,7 +201,7 @@ def equality(operator: Equality, left: rules.Expr, right: rules.Expr) -> rules.C
 
 
 def digest_of(value: rules.Expr) -> rules.Expr:
-    """A tensor's digest where it is compared as a value; all else as it is."""
+    """A tensor's digest if the value is a tensor, or else the value itself."""
     if plain(value.type) != types.TENSOR:
         return value
     if isinstance(value, rules.Old | rules.Previous | rules.First):

@@ -1,4 +1,4 @@
-"""Conditions over settings: names are settings and nothing else, and the one type checker types them."""
+"""Conditions over settings: all names are settings. The type checker of rules types them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def is_word(node: nodes.Expr, settings: Mapping[str, Type]) -> bool:
 
 
 def strays(node: nodes.Expr) -> Iterator[nodes.Expr]:
-    """What a condition over settings cannot hold, such as calls."""
+    """Parts that a condition over settings cannot have, such as calls."""
     if isinstance(node, _OPERATORS):
         for child in node.children():
             if isinstance(child, nodes.Expr):
@@ -56,7 +56,7 @@ def strays(node: nodes.Expr) -> Iterator[nodes.Expr]:
 def typed_condition(
     node: nodes.Expr, settings: Mapping[str, Type], reporter: Reporter
 ) -> rules.Expr | None:
-    """The condition over these settings, or None where it has no type, which is reported."""
+    """Type a condition over these settings. None if it has an error, which is reported."""
     try:
         return condition(node, _place(settings, reporter.scope, reporter.findings))
     except Refused:
@@ -67,7 +67,7 @@ def typed_condition(
 def constant(
     node: nodes.Expr, settings: Mapping[str, Type], scope: Scope, want: Type | None
 ) -> rules.Constant | None:
-    """The value that stands there, read as one of a type; None where it is none. Nothing is reported."""
+    """The constant of a type that an expression is, or None. Nothing is reported."""
     try:
         found = _place(settings, scope, Findings()).lower(node, want)
     except Refused:

@@ -30,7 +30,7 @@ class Path:
         return ".".join(self.words[:count])
 
     def span(self, count: int | None = None) -> Span:
-        """Where the first words stand."""
+        """The span of the first words."""
         return self.spans[0].to(self.spans[: count or len(self.spans)][-1])
 
 
@@ -66,7 +66,7 @@ def is_bare(node: nodes.Expr, env: Environment) -> bool:
 
 
 def _head(path: Path, env: Environment, want: Type | None) -> tuple[rules.Expr, int]:
-    """What the longest named beginning of a path means, and how many words it takes."""
+    """What the longest prefix of a path that is a name means, and the number of its words."""
     scope = env.scope
     first = path.words[0]
     if first in env.unknown or path.text() in scope.unit.broken or first in scope.unit.broken:
@@ -130,7 +130,7 @@ def _through_alias(path: Path, env: Environment, want: Type | None) -> rules.Exp
 
 
 def class_constant(path: Path, env: Environment) -> rules.Constant:
-    """A class by its dotted path. Those of torch have to exist; others are taken as spelt."""
+    """A class by its dotted path. Those of torch must exist; others are taken as written."""
     text = path.text()
     if text.startswith("torch.") and not torch_names.is_class(text):
         known = torch_names.is_callable(text)
@@ -150,7 +150,7 @@ def class_constant(path: Path, env: Environment) -> rules.Constant:
 
 
 def inline(binding: LetBinding, env: Environment, span: Span, want: Type | None) -> rules.Expr:
-    """The value of a `let`, as if it stood where its name stands. Raises Refused."""
+    """The value of a `let`, inlined at its name. Raises Refused."""
     if binding.key in env.scope.refused:
         raise Refused
     scope = env.scope.home(binding.unit)
@@ -165,9 +165,10 @@ def inline(binding: LetBinding, env: Environment, span: Span, want: Type | None)
 
 
 def _refuse_let(binding: LetBinding, env: Environment, span: Span, unheard: Findings) -> None:
-    """Reports where a `let` is used what is wrong with its value there.
+    """Report the error of a `let`'s value at a place where the `let` is used.
 
-    Nothing was heard if the value names what could not be read: that was reported.
+    Nothing is reported if the value names a declaration that could not be read; that was reported
+    before.
     """
     if not unheard.unordered():
         return
@@ -178,7 +179,7 @@ def _refuse_let(binding: LetBinding, env: Environment, span: Span, unheard: Find
 
 
 def respan(value: rules.Expr, span: Span) -> rules.Expr:
-    """A typed expression as if all of it stood at one place: that of the let's name."""
+    """A typed expression in which every part has one span: that of the `let`'s name."""
     return replace(value, **_moved_fields(value, span), span=span)
 
 

@@ -1,4 +1,4 @@
-"""Which optional values a condition proves to be present, flow by flow."""
+"""Flow analysis: which optional values a condition proves to be present."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NONE: frozenset[rules.Expr] = frozenset()
 
 
 def facts(condition: rules.Expr, truth: bool) -> frozenset[rules.Expr]:
-    """What is present where the condition is known to be true, or to be false."""
+    """The values that are present if a condition is known to be true, or known to be false."""
     match condition:
         case rules.Present(value=value) if truth:
             return frozenset({value})
@@ -29,7 +29,7 @@ def facts(condition: rules.Expr, truth: bool) -> frozenset[rules.Expr]:
 
 
 def _entry(item: rules.Expr, collection: rules.Expr) -> frozenset[rules.Expr]:
-    """A key that a map holds has a value there."""
+    """If a map holds a key, it has a value for the key."""
     of = plain(collection.type)
     if not isinstance(of, MapOf):
         return NONE
@@ -37,10 +37,10 @@ def _entry(item: rules.Expr, collection: rules.Expr) -> frozenset[rules.Expr]:
 
 
 def is_known(value: rules.Expr, known: frozenset[rules.Expr]) -> bool:
-    """Whether a value was proved to be present, at this moment or at another one.
+    """Whether a value was proved to be present, now or at another time.
 
-    `old(p.grad)` is let pass where `p.grad` is: a gradient that comes or goes within the window
-    makes the verdict unknown, and says why.
+    `old(p.grad)` is accepted where `p.grad` is: if the gradient appears or disappears within the
+    window, the verdict is unknown with that reason.
     """
     if value in known:
         return True

@@ -25,13 +25,13 @@ RESULTS: Mapping[str, Type] = {
 """What each feature that is read as a function gives."""
 
 TENSOR_FUNCTIONS = (*(name for name in FUNCTIONS if name not in FOLDS), "cast")
-"""Those that are features only; `min`, `max`, `sum`, `mean` and `std` are folds as well."""
+"""Functions that are features only; `min`, `max`, `sum`, `mean` and `std` are also folds."""
 
 _LARGEST = sys.float_info.max
 
 
 def is_tensor(of: Type) -> bool:
-    """Whether features are read from it: a tensor, tensors as one, or what a window changed."""
+    """Whether a type has features: a tensor, a list of tensors, or a change of one."""
     return types.TENSOR in (of, item_of(of)) or of == types.CHANGE
 
 
@@ -92,7 +92,7 @@ def _cast(node: nodes.Call, env: Environment) -> rules.Expr:
 
 
 def _finite_number(value: rules.Expr, node: nodes.Call) -> rules.Expr:
-    """Neither infinite nor NaN: no larger than the largest float64, which NaN is not either."""
+    """`isfinite` of a number: its magnitude is at most the largest float64, which is false of NaN."""
     size = rules.Function(types.FLOAT, node.span, "abs", (value,))
     largest = rules.Constant(types.FLOAT, node.span, _LARGEST)
     return rules.Compare(types.BOOL, node.span, "<=", size, largest)

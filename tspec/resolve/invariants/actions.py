@@ -1,4 +1,4 @@
-"""What a rule does where it is broken: which actions can still be taken at its instant, and when."""
+"""The actions of `else`: which can be taken at the rule's window, and when they are due."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tspec.resolve.program import rules
 from tspec.syntax import nodes
 
 WARN = (rules.Response("warn"),)
-"""What a rule without `else` does."""
+"""The action of a rule without `else`."""
 
 
 def lower_responses(node: nodes.Invariant, env: Environment) -> tuple[rules.Response, ...] | None:
-    """The actions of `else`, or None where one is wrong. A draft only warns, whatever it says."""
+    """The actions of `else`. None if one has an error. A draft only warns."""
     if node.otherwise is None:
         return WARN
     found = []
@@ -69,9 +69,9 @@ def _check_possible(
 
 
 def impossible(action: rules.ActionName, window: rules.Window) -> tuple[str, str] | None:
-    """Why an action cannot be taken any more, with what to write instead; None where it can.
+    """Why an action cannot be taken at the end of a window, with a hint; None if it can.
 
-    `skip` needs an instant before the update; nothing can be stopped that has ended.
+    `skip` must come before the update of the step; `stop` and `rollback` before the end of the run.
     """
     late = _after_the_update(window) if action == "skip" else None
     if late:
@@ -85,7 +85,7 @@ def impossible(action: rules.ActionName, window: rules.Window) -> tuple[str, str
 
 
 def _after_the_update(window: rules.Window) -> str | None:
-    """Why the window ends after the step's update, or None if it may end before."""
+    """Why a window ends after the update of its step; None if it may end before."""
     if window.kind == "each":
         return None if window.span == "microbatch" else f"a {window.span} ends after its update"
     event = window.event

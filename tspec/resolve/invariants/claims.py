@@ -1,4 +1,4 @@
-"""What a rule expects: a condition, or what happens within its window and in which order."""
+"""The claim of a rule: a condition, or the calls in its window and their order."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from tspec.syntax import nodes
 
 
 def lower_invariant(node: nodes.Invariant, scope: Scope, findings: Findings) -> rules.Rule | None:
-    """The rule, or None where something is wrong with it, all of which is reported."""
+    """Type an invariant. None if it has errors, all of which are reported."""
     env = Environment(scope, findings, lower, "for", {})
     whole = True
     try:
@@ -166,7 +166,7 @@ def _collection(clause: nodes.For, env: Environment) -> tuple[rules.Expr, Type]:
 
 
 def _window_of(node: nodes.Invariant, env: Environment) -> rules.Window | None:
-    """The window that is written, its event without filters for now; None where none is."""
+    """The window as written, with the event's filters left out for now. None if there is none."""
     env = replace(env, clause="window")
     match node.window:
         case nodes.Instant(edge=edge, event=event, thinning=thinning):
@@ -229,7 +229,7 @@ def _plural(unit: str) -> str:
 def _window_of_calls(
     node: nodes.Invariant, subjects: tuple[rules.For, ...], env: Environment
 ) -> rules.Window:
-    """Without a window, the one `for c in calls(E)` is it."""
+    """Without a window clause, the calls of the one `for c in calls(E)` are the windows."""
     many = [each for each in subjects if isinstance(each.collection, rules.Calls)]
     if len(many) == 1:
         collection = many[0].collection

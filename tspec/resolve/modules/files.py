@@ -1,4 +1,4 @@
-"""Which files a spec is made of: those asked for, and the modules that they use."""
+"""The files of a program: those asked for, and the modules that they use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHIPPED: tuple[Folder, ...] = ("stdlib", "specs")
 _MOST_FOLDERS = 5000
 """A file outside of any project may lie in a home folder, which is not searched to its end."""
 TESTS = ".test.tspec"
-"""What the names of files end with that hold the tests of the rules beside them."""
+"""The ending of files that hold tests of the rules beside them."""
 _MARKS_OF_A_PROJECT = ("pyproject.toml", "tspec.toml", ".git")
 
 
@@ -35,18 +35,18 @@ class Unit:
     source: Source
     file: nodes.File
     name: str
-    """What its `module` line says, or nothing."""
+    """The name in its `module` line, or empty."""
     asked: bool
     key: str
     """Tells files apart that have no module line."""
     broken: frozenset[str] = frozenset()
-    """Names of declarations that could not be read, in it or in what it uses."""
+    """Names of declarations with syntax errors, in it and in the files that it uses."""
     given: bool = False
     """It was named itself, or lies in a folder that was: no pack or `use` brought it."""
 
 
 def is_pack(file: nodes.File) -> bool:
-    """Whether a file has no rule of its own: it stands for those of the modules that it uses."""
+    """Whether a file has no rule of its own: it stands for the rules of the modules that it uses."""
     own = any(isinstance(each, nodes.Invariant) for each in file.declarations)
     return bool(file.uses) and not own
 
@@ -79,7 +79,7 @@ class Reader:
         return self._follow()
 
     def read_text(self, source: Source) -> tuple[Unit, ...]:
-        """The units of a text that stands in no file, and those that it uses."""
+        """The unit of a text without a file, and those that it uses."""
         self._add(source, str(Path(source.path).absolute()), asked=True)
         return self._follow()
 
@@ -96,9 +96,9 @@ class Reader:
         return units
 
     def _open_packs(self) -> None:
-        """Who asks for a pack asks for the rules of the modules that it uses.
+        """Asking for a pack asks for the rules of the modules that it uses.
 
-        So does, for one module, who says in its `use` line what the rules are to do.
+        A `use` line with settings asks for the rules of its module.
         """
         pending = [unit for unit in self._units.values() if unit.asked]
         while pending:
@@ -153,7 +153,7 @@ class Reader:
         return []
 
     def _below(self, folder: Path) -> list[Path]:
-        """The spec files of a folder; those that hold tests beside rules only if tests are wanted."""
+        """The spec files of a folder. Files of tests are left out unless tests are wanted."""
         found = sorted(folder.rglob("*.tspec"))
         return [path for path in found if self._tests or not path.name.endswith(TESTS)]
 
@@ -288,7 +288,7 @@ def _packs() -> list[str]:
 
 
 def users_last(units: tuple[Unit, ...]) -> tuple[Unit, ...]:
-    """The same units, each behind those that it uses: of two declarations the user's is the second."""
+    """The units in topological order: each after those that it uses."""
     by_name = {unit.name: unit for unit in units if unit.name}
     found: dict[str, Unit] = {}
     open_keys: set[str] = set()

@@ -1,6 +1,6 @@
-"""Versions of modules: what they may look like, and whether a used module is as new as is asked for.
+"""Versions of modules: their form, and whether a used module is new enough.
 
-A module that ships with tspec and says none is of tspec's own version.
+A module that ships with tspec has tspec's version unless its `module` line has one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){0,2}")
 
 
 def check_versions(units: Sequence[Unit], findings: Findings) -> dict[str, str]:
-    """The versions of the modules that have one; what is wrong with one, or too old, is reported."""
+    """The versions of the modules that have one. Malformed and too old versions are reported."""
     by_name = {unit.name: unit for unit in units if unit.name}
     found = {name: version for name, unit in by_name.items() if (version := version_of(unit))}
     for unit in units:
@@ -59,7 +59,7 @@ def _check_form(node: nodes.String, unit: Unit, findings: Findings) -> bool:
 
 
 def _check_enough(unit: Unit, wanted: nodes.String, used: Unit, findings: Findings) -> None:
-    """A module is new enough if it is no older, and its first number is the one asked for."""
+    """Report a used module that is older than asked for, or whose major version differs."""
     module = used.file.module
     assert module is not None
     place = (unit.source, wanted.span)
@@ -78,6 +78,6 @@ def _check_enough(unit: Unit, wanted: nodes.String, used: Unit, findings: Findin
 
 
 def fits(version: str, wanted: str) -> bool:
-    """Whether a version is the one asked for, or a later one with the same first number."""
+    """Whether a version is the one asked for, or later with the same major version."""
     has, needs = numbers(version), numbers(wanted)
     return has[0] == needs[0] and has >= needs

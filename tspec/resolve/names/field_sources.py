@@ -1,4 +1,4 @@
-"""What a field is computed from: checked against the parameters of its callables, and without syntax."""
+"""The source of a field: its names are checked, and it becomes a tree of literals."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SOURCE_FUNCTIONS = frozenset(
 
 
 class _Unsupported(Exception):
-    """A part of which no field can be computed. Holds its message, place and hint."""
+    """A field cannot be computed from this part."""
 
     def __init__(self, message: str, span: Span, hint: str | None = None) -> None:
         super().__init__(message)
@@ -60,7 +60,7 @@ class _Unsupported(Exception):
 
 
 def lower_source(node: nodes.Expr, source: Source, findings: Findings) -> FieldSource | None:
-    """An expression as a tree of literals. None where it has no value in a job, which is reported."""
+    """Lower an expression to a tree of literals. None if no job can compute it, which is reported."""
     try:
         return _tree(node)
     except _Unsupported as problem:
@@ -111,9 +111,9 @@ def _call(node: nodes.Call) -> FieldSource:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The callables of an event: what a field's source may name, and where to report what it may not.
+    """The callables of an event, whose parameters the source of a field may name.
 
-    `axes` are the names of the groups of ranks: `group: group = ep`.
+    `axes` are the names of groups of ranks: `group: group = ep`.
     """
 
     callables: tuple[str, ...]
@@ -150,7 +150,10 @@ def _check_names(value: nodes.Expr, names: set[str] | None, calls: Calls) -> Non
 
 
 def _names_of(callables: tuple[str, ...]) -> set[str] | None:
-    """The parameters that some of the callables have, or None where one of them is not known."""
+    """The names that a source may read: parameters of the callables, and those known of every call.
+
+    None if the parameters of a callable are not known.
+    """
     names = set(OF_EVERY_CALL)
     for path in callables:
         if (

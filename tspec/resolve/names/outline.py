@@ -1,4 +1,4 @@
-"""The outline of a file: what it uses, declares and names, with places, for tools that read files as written."""
+"""The outline of a file as written: its uses, declarations, names, comments and canonical text."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Declared:
 
     kind: Kind
     name: Name
-    """What it is called; of a test its title, of `context` the keyword."""
+    """Its name; the title of a test, the keyword of `context`."""
     span: Span
     documentation: Documentation | None
     declares: frozenset[str]
@@ -71,7 +71,7 @@ class Declared:
     """Numbers with a decimal point or a percent sign."""
     draft: bool
     extends: bool
-    """It adds to what is declared elsewhere."""
+    """Whether it extends a declaration."""
     because: str
     """Of `reject`: the reason."""
 
@@ -238,7 +238,7 @@ def canonical_text(unit: Unit, span: Span) -> str:
 
 
 def canonical_lines(unit: Unit, span: Span) -> dict[str, tuple[str, Span]]:
-    """The entries of a mesh or of sizes, or the clauses of a layout, each on one line, by what they are about."""
+    """The canonical text of each entry of a mesh or `dims`, or clause of a layout, by its key."""
     node = _at(unit, span)
     match node:
         case nodes.Mesh(entries=entries, regroups=regroups):

@@ -1,4 +1,4 @@
-"""What a name in a file may mean: its own lets, those of the modules it uses, and the vocabulary."""
+"""The names that a file sees: its `let`s, those of the modules it uses, and the vocabulary."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class LetBinding:
 class Scope:
     """The names that one file sees.
 
-    The vocabulary of a file is what it declares and what the modules that it uses declare, over
-    as many files as there are in between; extensions are in force everywhere. Lets are those of
-    the file and of the modules that it uses itself.
+    Its vocabulary is declared in the file and in the modules that it uses, directly or through
+    others; extensions apply everywhere. Its `let`s are its own and those of the modules that it
+    uses directly.
     """
 
     unit: Unit

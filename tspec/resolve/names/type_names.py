@@ -53,7 +53,7 @@ _GENERIC = {"list": 1, "set": 1, "map": 2}
 def resolve_type(
     node: nodes.Type, entities: Collection[str], source: Source, findings: Findings
 ) -> types.Type | None:
-    """The type that a text names, or None where it names none, which is then reported."""
+    """The type that a written type names. None if there is none, which is reported."""
     if isinstance(node, nodes.Choice):
         names = tuple(word.text for word in node.names)
         if len(set(names)) < len(names):

@@ -1,4 +1,4 @@
-"""All that rules may name, gathered from every file, with each `extend` merged."""
+"""Gathers the vocabulary from all files, with each `extend` merged."""
 
 from __future__ import annotations
 

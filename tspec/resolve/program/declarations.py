@@ -32,9 +32,9 @@ class FieldDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class EventVariant:
-    """How the fields are computed where one of these callables is called, as an `extend` says.
+    """Sources of fields for some of an event's callables, from an `extend`.
 
-    Fields that it does not name are as in the declaration that it extends.
+    Fields that it does not name are computed as in the event's declaration.
     """
 
     callables: tuple[str, ...]
@@ -43,9 +43,9 @@ class EventVariant:
 
 @dataclass(frozen=True, slots=True)
 class EventDeclaration:
-    """A point of the program, tied to callables by dotted path.
+    """A point of a training job: calls of some callables.
 
-    `callables` are all of them, those of every `extend` included.
+    `callables` are dotted paths, including those of every `extend`.
     """
 
     name: str
@@ -105,7 +105,7 @@ class AmbientDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """All that rules may name, with every `extend` merged."""
+    """The vocabulary of rules, with every `extend` merged."""
 
     entities: tuple[EntityDeclaration, ...]
     events: tuple[EventDeclaration, ...]
@@ -148,10 +148,10 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class TestDeclaration:
-    """What must be violated where in a recorded or scripted trace.
+    """A test: the violations that a recorded or scripted trace must have.
 
-    `rules` are the qualified names of the rules that it names, in their order; `seen` of all that it
-    may name, which are `all others`.
+    `rules` are the qualified names of the rules that it names, in order; `seen` are those of all
+    rules that it may name (`all others`).
     """
 
     __test__ = False  # pytest: this is no test class

@@ -52,9 +52,9 @@ def variables(expr: r.Expr) -> Iterator[r.Variable]:
 
 
 def of_each_member(part: Part) -> Iterator[r.Ambient]:
-    """Names of the context that each member of a group reads for itself.
+    """Names of the context that each rank of a group reads.
 
-    A fold over the group has one value for all members: what is below it is left out.
+    Operands of a fold over the group are left out: the fold has one value for all ranks.
     """
     if isinstance(part, r.Ambient):
         yield part
@@ -86,7 +86,7 @@ _MOVING = (
     r.Ambient, r.WindowCall, r.LastCall, r.Subjects, r.Calls, r.Old, r.Previous, r.First,
     r.Transpose, r.Change,
 )  # fmt: skip
-"""What changes its value while its subjects stay what they are."""
+"""Expressions whose value may change while their subjects stay the same."""
 
 
 def looks_back(expr: r.Expr) -> bool:

@@ -143,7 +143,7 @@ class Cast(_Typed):
 
 @dataclass(frozen=True, slots=True)
 class Change(_Typed):
-    """`change(x)`: what the window did to x (end minus start), read through features only."""
+    """`change(x)`: x at the end of the window minus x at its start; read through features only."""
 
     tensor: Expr
 
@@ -188,9 +188,9 @@ class Present(_Typed):
 class Fold(_Typed):
     """A fold of many values to one.
 
-    `name` is one of `tspec.builtin.folds`. `scope` says which many: `list` folds the list that `value` is; `group` folds one value from
-    each member of the `across` group; `time` folds `value` at this and the earlier instances of
-    the same subjects and group within the last `over`.
+    `name` is one of `tspec.builtin.folds`. `scope`: `list` folds the elements of `value`; `group`
+    folds the values that the ranks of the `across` group have for `value`; `time` folds `value` at
+    this and the earlier instances of the same subjects and group within the last `over`.
     """
 
     name: str
@@ -445,7 +445,7 @@ class Rule:
     responses: tuple[Response, ...]
     spans: ClauseSpans = field(default=ClauseSpans(), compare=False, repr=False)
     set_by: str = field(default="", compare=False)
-    """Who set another action than its `else` says, or switched it off: `tspec.toml:7`."""
+    """The setting that changed the action or switched the rule off: `tspec.toml:7`."""
 
     @property
     def qualified(self) -> str:
@@ -455,10 +455,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a set of spec files says: rules in source order, and the vocabulary in force.
+    """A program: rules in source order, and the vocabulary.
 
-    `rules` are those of the files asked for; of modules that are only `use`d, the vocabulary and
-    `let`s count and the rules do not, unless the file asked for is a pack that names them.
+    `rules` are those of the files asked for. Modules that are only `use`d give vocabulary and
+    `let`s, and no rules, unless a pack that is asked for names them.
     """
 
     rules: tuple[Rule, ...]
@@ -472,6 +472,6 @@ class Program:
     used: tuple[Rule, ...] = field(default=(), repr=False)
     """Rules of modules that are only used, which tests may name."""
     off: tuple[Rule, ...] = ()
-    """Rules that would be among `rules`, and are switched off, as `Rule.set_by` says."""
+    """Rules that a setting switched off; `Rule.set_by` names it."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Of the modules that say one (`module a.b version "1.2"`), by their names."""

@@ -1,4 +1,4 @@
-"""What a mesh, sizes and a layout say, without the text in which they say it."""
+"""Meshes, `dims` and layouts as values without syntax."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One dimension made of several, of which the last changes fastest."""
+    """One dimension made of several; the last one changes fastest."""
 
     dimensions: tuple[Dimension, ...]
 
@@ -99,7 +99,7 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A tensor of some dimensions, each of which may be cut."""
+    """A tensor of some dimensions, each of which may be sharded."""
 
     dimensions: tuple[Dimension, ...]
 

@@ -23,10 +23,10 @@ class ClauseSpans:
     """`every ...` or `once` in the window."""
     when: Span | None = None
     condition: Span | None = None
-    """What stands after `when`."""
+    """The condition of `when`."""
     expect: Span | None = None
     claim: Span | None = None
-    """What stands after `expect`."""
+    """The claim of `expect`."""
     otherwise: Span | None = None
     """`else` with its actions."""
     responses: tuple[Span, ...] = ()

@@ -60,7 +60,7 @@ def pattern_text(event: rules.EventPattern) -> str:
 
 
 def claim_text(claim: rules.Claim) -> str:
-    """What a rule expects, as the language writes it after `expect`."""
+    """A claim as the language writes it after `expect`."""
     match claim:
         case rules.Holds(condition):
             return text(condition)

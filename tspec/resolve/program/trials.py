@@ -1,4 +1,4 @@
-"""What an equivalence and a replay say, without the text in which they say it."""
+"""Equivalences and replays as values without syntax."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Weights and batches are generated; of how many models, where that is said."""
+    """Weights and batches are generated, for `models` models if given."""
 
     seed: int | None = None
     models: int | None = None
@@ -105,11 +105,10 @@ Tolerance = Number | Ulp | Relative | Absolute | Noise | Combined
 
 @dataclass(frozen=True, slots=True)
 class EquivalenceDeclaration:
-    """Ways to run a training step that have to agree.
+    """Runs of a training step that must agree.
 
-    `reference` and `candidate` are None where the ways come from sweeps alone. Conditions read
-    settings as names of the context; those of `equal_when` are of a pair of settings, and read
-    `reference.NAME` and `candidate.NAME`.
+    `reference` and `candidate` are None if all runs come from sweeps. Conditions read settings as
+    names of the context; those of `equal_when` read `reference.NAME` and `candidate.NAME`.
     """
 
     name: str

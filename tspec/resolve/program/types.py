@@ -22,9 +22,11 @@ Simple = Literal[
     "group",
     "change",
 ]
-"""`scalar` is a bool, int, float or string of which only the recording knows which.
+"""A type with a name.
 
-`change` is the difference that a window made to a tensor, read only through features."""
+`scalar` is a bool, int, float or string; only the recording knows which. `change` is the difference
+of a tensor between the edges of a window, read only through features.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ def plain(of: Type) -> Type:
 
 
 def item_of(of: Type) -> Type | None:
-    """What a collection holds, or None for what is no collection. A shape holds ints."""
+    """The type of a collection's elements; None for other types. A shape holds ints."""
     of = plain(of)
     if isinstance(of, ListOf | SetOf):
         return of.item

@@ -1,4 +1,4 @@
-"""What happens in a script: calls, states from here on, and what is so on some ranks only."""
+"""The statements of a script: calls, state changes, and blocks for some ranks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ScriptContext:
 def statements(
     given: Sequence[Happening], context: ScriptContext, on_ranks: bool = False
 ) -> tuple[Statement, ...]:
-    """The statements of a block. What is wrong with them is reported."""
+    """Type the statements of a block. Errors are reported."""
     found: list[Statement] = []
     for each in given:
         try:
@@ -159,7 +159,7 @@ def _change(node: nodes.Change, env: Environment, of: Named | None) -> Set | Set
 
 
 def _target(node: nodes.Expr, env: Environment, of: Named | None) -> tuple[Target, Type]:
-    """What is set, and its type. Raises Refused."""
+    """The target of an assignment and its type. Raises Refused."""
     match node:
         case nodes.Name(text=name) if of is not None:
             return _field(Target(of), Entity(of.kind), name, node.span, env)

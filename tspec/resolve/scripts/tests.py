@@ -32,7 +32,7 @@ def lower_test(
     scope: Scope,
     findings: Findings,
 ) -> TestDeclaration | None:
-    """The test, or None where something is wrong, which is reported.
+    """Type a test. None if it has errors, which are reported.
 
     `known` are the visible rules, qualified by name, and the meshes.
     """
@@ -163,7 +163,7 @@ def _steps(given: Sequence[nodes.StepScript], test: _Test) -> tuple[Steps, ...]:
 
 
 def _axes(mesh: MeshDeclaration | None, ranks: int) -> Mapping[str, tuple[tuple[int, ...], ...]]:
-    """Each rank's peers on each axis: those of the mesh, or as under DDP, all ranks read different data."""
+    """The peers of each rank on each axis of the mesh. Without a mesh all ranks are on `dp`."""
     world = tuple(range(ranks))
     if mesh is None:
         return {"dp": (world,) * ranks} if ranks > 1 else {}

@@ -1,4 +1,4 @@
-"""Values as a script says them: numbers, words, subjects, lists, and tensors by their features."""
+"""Values in scripts: numbers, words, subjects, lists, and tensors by their features."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tspec.resolve.program.types import Entity, MapOf, Optional, SetOf, Type, it
 from tspec.syntax import nodes
 
 TENSOR_FEATURES: Mapping[str, Type] = {**FEATURES, **RESULTS}
-"""All that can be said of a tensor."""
+"""The features of a tensor that a script can set, and their types."""
 
 
 def script_value(node: nodes.Expr, of: Type, env: Environment) -> ScriptValue:
@@ -146,7 +146,7 @@ def _subject(node: nodes.Expr, kind: Entity, env: Environment) -> ScriptValue:
 
 
 def subject(node: nodes.Expr) -> Named | None:
-    """`parameter("head.weight")`, whatever the kind; None for all else."""
+    """`parameter("head.weight")`, of any kind; None for other expressions."""
     match node:
         case nodes.Call(
             function=nodes.Name(text=kind),

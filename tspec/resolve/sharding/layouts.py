@@ -63,9 +63,9 @@ def lower_layout(
     scope: Scope,
     findings: Findings,
 ) -> LayoutDeclaration | None:
-    """The layout on a declared mesh, or None where something is wrong, which is reported.
+    """Type a layout. None if it has errors, which are reported.
 
-    Its sizes are those of the `dims` of the layout's name, or else of the mesh's.
+    Its sizes are in the `dims` of the layout's name, or else of the mesh's.
     """
     meshes, all_dims = known
     reporter = Reporter(scope, findings)

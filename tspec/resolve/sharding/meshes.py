@@ -16,7 +16,7 @@ from tspec.syntax import nodes
 
 
 def lower_mesh(node: nodes.Mesh, scope: Scope, findings: Findings) -> MeshDeclaration | None:
-    """The mesh, or None where something is wrong with it, which is reported."""
+    """Type a mesh. None if it has errors, which are reported."""
     reporter = Reporter(scope, findings)
     axes = _axes(node.name, node.entries, reporter)
     regroups: dict[str, Axes] = {}
@@ -106,7 +106,7 @@ def _entries(entries: Sequence[nodes.Entry], reporter: Reporter) -> dict[str, no
 
 
 def lower_dims(node: nodes.Dims, scope: Scope, findings: Findings) -> DimsDeclaration | None:
-    """The sizes, worked out, or None where something is wrong, which is reported."""
+    """Evaluate the sizes of `dims`. None if there are errors, which are reported."""
     reporter = Reporter(scope, findings)
     entries = _entries(node.entries, reporter)
     sizes: dict[str, Fraction] = {}

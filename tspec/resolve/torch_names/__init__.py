@@ -54,7 +54,7 @@ def is_method(path: str) -> bool:
 
 
 def parameters(path: str) -> list[str] | None:
-    """The callable's parameters, `self` left out and `*args` with stars; None if nobody knows."""
+    """The callable's parameters without `self`, `*args` with stars; None if they are not known."""
     names = _names()
     if path in names["functions"]:
         return names["functions"][path]

@@ -1,7 +1,7 @@
-"""Writes `torch.json`, the names of torch that specs are checked against; run by hand at an upgrade.
+"""Writes `torch.json`, the names of torch that specs are checked against; run by hand.
 
-`python -m tspec.resolve.torch_names.generate` imports torch and looks at what is there: spelling
-alone does not tell a module from a function of the same name. Checking never imports torch.
+`python -m tspec.resolve.torch_names.generate` imports torch and inspects it: the spelling of a name
+does not distinguish a module from a function. Checking never imports torch.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _class(cls: type) -> dict[str, object]:
 
 
 def _parameters(value: object) -> list[str] | None:
-    """Names of the parameters, `*args` and `**kwargs` with their stars; None where nobody knows."""
+    """Names of the parameters, `*args` and `**kwargs` with their stars; None if they are not known."""
     if isinstance(value, (classmethod, staticmethod)):
         value = value.__func__
     try:

@@ -1,4 +1,4 @@
-"""`equivalence`: which settings there are, what is compared, and within which tolerance."""
+"""`equivalence`: the settings of both sides, the compared tensors, and the tolerance."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SETTINGS: Mapping[str, Type] = {
     "deterministic": types.BOOL,
     "checkpointing": types.BOOL,
 }
-"""Settings that every model has; others are axes of the layout's mesh, its flags, and what is swept."""
+"""Settings that every model has. Others are axes of the layout's mesh, its flags, and swept names."""
 
 COMPARED = (
     "inputs", "outputs", "output_grads", "input_grads", "param_grads", "params", "buffers",
@@ -92,9 +92,9 @@ def lower_equivalence(
     scope: Scope,
     findings: Findings,
 ) -> EquivalenceDeclaration | None:
-    """The equivalence, or None where something is wrong, which is reported.
+    """Type an equivalence. None if it has errors, which are reported.
 
-    `layouts` has None for a layout that is itself wrong.
+    `layouts` has None for a layout with errors.
     """
     reporter = Reporter(scope, findings)
     trial = _Trial(node, _layout(node, layouts, reporter), reporter)
@@ -246,7 +246,7 @@ def _condition(node: nodes.Expr, trial: _Trial) -> Expr | None:
 
 
 def _condition_of_pairs(node: nodes.Expr, trial: _Trial) -> Expr | None:
-    """A condition over the settings of the reference and those of the candidate."""
+    """A condition over the settings of the reference and the candidate."""
     known = trial.of_pairs
     unknown = [each for each in _names(node, trial) if nodes.dotted_text(each) not in known]
     for each in unknown:

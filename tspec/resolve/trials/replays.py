@@ -1,4 +1,4 @@
-"""`replay`: what is fixed, what is saved, how long is run, and what must be the same then."""
+"""`replay`: fixed and saved state, the length of the run, and claims about the resumed run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMPARED = (
 
 
 def lower_replay(node: nodes.Replay, scope: Scope, findings: Findings) -> ReplayDeclaration | None:
-    """The replay, or None where something is wrong, which is reported."""
+    """Type a replay. None if it has errors, which are reported."""
     reporter = Reporter(scope, findings)
     fix: list[str] = []
     save: list[str] = []

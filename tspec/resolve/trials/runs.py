@@ -25,7 +25,7 @@ def lower_length(node: nodes.Quantity, reporter: Reporter) -> Length | None:
 def check_words(
     words: Sequence[nodes.Word], known: Sequence[str], what: str, reporter: Reporter
 ) -> None:
-    """Report words that are none of those known, and those that stand twice."""
+    """Report unknown words, and words that occur twice."""
     seen: set[str] = set()
     for word in words:
         if word.text not in known:

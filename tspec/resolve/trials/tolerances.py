@@ -30,7 +30,7 @@ _TOLERANCES: Mapping[str, tuple[int, tuple[str, ...]]] = {
 
 
 def lower_tolerance(node: nodes.Expr, reporter: Reporter) -> Tolerance | None:
-    """The tolerance, or None where it is none, which is reported."""
+    """Type a tolerance. None if it has errors, which are reported."""
     match node:
         case nodes.Integer() | nodes.Float() | nodes.Percentage():
             return Number(float(node.value))
