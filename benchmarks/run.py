@@ -18,6 +18,7 @@ BENCHMARKS = {
     "checking": "checking a million events offline",
     "testing": "testing rules, changing them, asking why",
     "folding": "folds over an epoch at its begin and its end",
+    "layouts": "proofs for the shipped Megatron layouts",
     "jobs": "recording and running beside the plain run",
     "against_traincheck": "against TrainCheck 0.2.0 on one script",
 }

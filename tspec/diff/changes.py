@@ -18,7 +18,7 @@ KINDS: Sequence[str] = get_args(ChangeKind)
 
 PartName = Literal[
     "subjects", "group", "window", "thinning", "when", "expect", "action", "draft", "vocabulary",
-    "place", "mesh", "sizes",
+    "place", "replicas", "mesh", "sizes",
 ]  # fmt: skip
 
 

@@ -93,6 +93,12 @@ def _of_layout(name: str, pair: tuple[Found, Found], sides: tuple[Side, Side]) -
     old, new = (_layout(side, name, unit) for side, (unit, _) in zip(sides, pair, strict=True))
     if old.mesh.name != new.mesh.name:
         yield Part("mesh", "changed", f"on {old.mesh.name}", f"on {new.mesh.name}")
+    if old.replicated != new.replicated:
+        said = [
+            f"replicated {', '.join(each.replicated)}" if each.replicated else ""
+            for each in (old, new)
+        ]
+        yield Part("replicas", "changed", *said)
     sizes = (old.mesh.all_axes, new.mesh.all_axes)
     for about in dict.fromkeys([*before, *after]):
         first, second = (lines[about][0] if about in lines else "" for lines in (before, after))
