@@ -185,8 +185,8 @@ def forward_step(layout: Layout, iterator: Iterator[Any], model: Any) -> tuple[A
     return model(**next(iterator)), partial(loss_of, layout)
 
 
-def train(layout: Layout) -> list[dict[str, float | None]]:
-    """Make the steps of a layout; loss and gradient norm of each, the same on all ranks."""
+def set_up(layout: Layout) -> None:
+    """Build the groups and the random streams of a layout; the process group is there."""
     parallel_state.initialize_model_parallel(
         layout.tp,
         layout.pp,
@@ -195,6 +195,11 @@ def train(layout: Layout) -> list[dict[str, float | None]]:
         expert_tensor_parallel_size=layout.etp,
     )
     tensor_parallel.model_parallel_cuda_manual_seed(1234)
+
+
+def train(layout: Layout) -> list[dict[str, float | None]]:
+    """Make the steps of a layout; loss and gradient norm of each, the same on all ranks."""
+    set_up(layout)
     config = config_of(layout)
     chunks = chunks_of(config, layout)
     optimizer, schedule = optimizer_of(config, chunks, layout)

@@ -107,6 +107,19 @@ def test_it_imports_the_runtime_only() -> None:
     assert imported == ["tspec.runtime.prelude"]
 
 
+def test_a_target_differs_in_how_hooks_are_attached_only() -> None:
+    torch, megatron = (compile_program(program(TWO), target=t) for t in ("torch", "megatron"))
+    added = "\nfrom tspec.targets.megatron.attachment import Attachment\n"
+    shared = megatron.replace(added, "", 1).partition("\nATTACHMENT = ")[0].rstrip()
+    assert torch.startswith(shared)
+    assert torch[len(shared) :].split() == torch[torch.index("def install(") :].split()
+    module = module_of(megatron)
+    for call in (module.step_begin, module.gradients_ready, module.stepped):
+        with pytest.raises(RuntimeError, match=r"not attached: call attach\(\) first"):
+            call(1)
+    module.close()
+
+
 def test_each_rule_says_where_it_stands() -> None:
     text = compile_program(program(TWO))
     line = HEAD.count("\n") + 3

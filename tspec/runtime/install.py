@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -9,31 +10,41 @@ from tspec.runtime.checker import Checker
 
 if TYPE_CHECKING:
     from tspec.runtime.live import Job, WatchSpec
+    from tspec.runtime.live.adapter import Adapter
     from tspec.runtime.program import Program
 
 
 class Installed:
     """Checks a program's rules in this process, from `__enter__` to `__exit__`.
 
+    `adapters` are those of the target's framework.
     `options` are those of `Checker`: `folder` for findings in files, `callback` for each as a dict.
     Installations nest and end in any order; after the last, torch is as it was before the first.
     When it ends, it says on standard error which rules were violated and how many instances were decided.
     Raises RuntimeError if it is entered twice.
     """
 
-    def __init__(self, program: Program, watch: WatchSpec, **options: Any) -> None:
+    def __init__(
+        self,
+        program: Program,
+        watch: WatchSpec,
+        adapters: Sequence[Adapter] = (),
+        **options: Any,
+    ) -> None:
         self.checker = Checker(program, **options)
+        self.job: Job | None = None
+        """The job that is followed, from `__enter__` on."""
         self._watch = watch
-        self._job: Job | None = None
+        self._adapters = adapters
 
     def __enter__(self) -> Checker:
         from tspec.runtime.live import Job
 
-        if self._job is not None:
+        if self.job is not None:
             raise RuntimeError("these hooks are installed already: call install() again")
-        self._job = Job(self._watch, [self.checker])
+        self.job = Job(self._watch, [self.checker], adapters=self._adapters)
         try:
-            self._job.__enter__()
+            self.job.__enter__()
         except BaseException:
             self.checker.close()
             raise
@@ -45,9 +56,9 @@ class Installed:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._job is not None:
+        if self.job is not None:
             try:
-                self._job.__exit__(kind, error, trace)
+                self.job.__exit__(kind, error, trace)
             finally:
                 self.checker.close()
                 self.checker.summarize()

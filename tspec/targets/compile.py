@@ -25,7 +25,8 @@ from tspec.targets.watched import watched
 if TYPE_CHECKING:
     import jinja2
 
-TARGETS = ("torch",)
+TARGETS = ("torch", "megatron")
+"""Each is a folder here, with its template and what runs in its jobs."""
 
 
 class CannotCompile(Exception):
@@ -57,7 +58,7 @@ def compile_program(
             refused.append(f"{comment_of(one.rule)} cannot be compiled: {why}")
     if refused:
         raise CannotCompile("\n".join(refused))
-    return _render(program, plan, bodies)
+    return _render(target, program, plan, bodies)
 
 
 def _placed(program: r.Program, root: Path) -> r.Program:
@@ -71,10 +72,10 @@ def _placed(program: r.Program, root: Path) -> r.Program:
     )
 
 
-def _render(program: r.Program, plan: Plan, bodies: Mapping[int, Body]) -> str:
+def _render(target: str, program: r.Program, plan: Plan, bodies: Mapping[int, Body]) -> str:
     points = hooks(plan, {number: one.name for number, one in bodies.items()})
     sources = sorted({one.rule.source.path for one in plan.rules})
-    text = _template().render(
+    text = _template(target).render(
         files=[comment(source) for source in sources] or ["no rules"],
         patterns=[
             {
@@ -146,11 +147,17 @@ def _expectation(rule: r.Rule) -> str:
 
 
 @cache
-def _template() -> jinja2.Template:
+def _template(target: str) -> jinja2.Template:
+    """The template of a target, which fills the blocks of the shared one."""
     import jinja2  # late: `tspec fmt` does without it
 
-    text = files("tspec.targets").joinpath("templates/hooks.py.j2").read_text(encoding="utf-8")
+    def read(name: str) -> str:
+        return files("tspec.targets").joinpath(name).read_text(encoding="utf-8")
+
     environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False
+        loader=jinja2.FunctionLoader(read),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
     )
-    return environment.from_string(text)
+    return environment.get_template(f"{target}/hooks.py.j2")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tspec.runtime.live.steps import Microbatch, Scheduled, Stepped
 from tspec.runtime.live.watched import Listener, Role
+from tspec.targets.megatron.configuration import know
 
 if TYPE_CHECKING:
     from tspec.runtime.live.job import Job
@@ -104,19 +105,21 @@ class Schedule:
             self._job.do(Microbatch(number))
 
 
-def _single(output: Any) -> Any:
-    """Outputs are lists of one tensor, or the tensor."""
-    return output[0] if isinstance(output, list) and output else output
+def _single(given: Any) -> Any:
+    """The first of a list, or what is no list: chunks and outputs are given in both ways."""
+    return given[0] if isinstance(given, list) and given else given
 
 
 class Loops(Listener):
     """Follows the schedules."""
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, job: Job, schedule: Schedule) -> None:
+        self._job = job
         self._schedule = schedule
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """A schedule begins."""
+        """A schedule begins. All of its arguments are named."""
+        know(self._job, getattr(_single(kwargs.get("model")), "config", None))
         self._schedule.begins(not kwargs.get("forward_only", False))
 
     def after(
@@ -171,7 +174,7 @@ def install(job: Job) -> None:
     """Follow a job's schedules and optimizers."""
     schedule = Schedule(job)
     for path in LOOPS:
-        job.functions.watch_path(Role("schedule", Loops(schedule), path=path))
+        job.functions.watch_path(Role("schedule", Loops(job, schedule), path=path))
     forward, backward = Forwards(schedule), Backwards(schedule)
     job.functions.watch_path(Role("forward step", forward, path=f"{SCHEDULES}.forward_step"))
     job.functions.watch_path(Role("backward step", backward, path=f"{SCHEDULES}.backward_step"))

@@ -1,0 +1,69 @@
+"""`tspec compile --target megatron`: hooks in a loop of the user's own, and found at Megatron's schedules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.megatron.jobs import TRAIN, done
+
+HERE = Path(__file__).parent
+RULES = "tests/megatron/whole_steps.tspec"
+PARAMETERS = 52
+"""Of the whole model."""
+
+
+def compiled(folder: Path, specs: str) -> str:
+    """Hooks of a spec for Megatron."""
+    hooks = str(folder / "hooks.py")
+    ended = done("-m", "tspec", "compile", specs, "--target", "megatron", "-o", hooks)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return hooks
+
+
+@pytest.mark.gloo
+def test_hooks_are_called_in_a_loop_of_ones_own(tmp_path: Path) -> None:
+    """The steps are those that the loop numbers, from 11; rules on `finalize_model_grads` hear of it."""
+    ended = done("tests/megatron/own_loop.py", compiled(tmp_path, RULES), "steps=3")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "step 12 rank 0: whole_steps.no_step_is_the_twelfth" in ended.stderr
+    decided = 3 * (PARAMETERS + 3)
+    assert f"1 violated, 3 held. {decided} instances, {decided} decided" in ended.stderr
+
+
+def on_two_ranks(hooks: str, layout: str) -> tuple[int, str]:
+    """The loop under torchrun: its status, and what it says on standard error."""
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+    ended = done(*launcher, "tests/megatron/own_loop.py", hooks, layout)
+    assert "internal error" not in ended.stderr
+    return ended.returncode, ended.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize("layout", ["tp=2,steps=3", "dp=2,bf16,steps=3"])
+def test_the_megatron_pack_is_silent_in_a_sound_loop(layout: str, tmp_path: Path) -> None:
+    status, said = on_two_ranks(compiled(tmp_path, "specs/megatron"), layout)
+    assert status == 0, said
+    assert "16 rules: 0 violated" in said
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_a_loop_that_does_not_sum_norms_gradients_over_tp_is_stopped(tmp_path: Path) -> None:
+    """Under sequence parallelism `finish_grad_sync` is not all that `finalize_model_grads` does."""
+    status, said = on_two_ranks(compiled(tmp_path, "specs/megatron"), "tp=2,sp,steps=3")
+    assert status == 1
+    found = "decoder.layers.0.input_layernorm.weight std.megatron.sequence_parallel_gradients_agree"
+    assert f"step 11 rank 0: {found}" in said
+    assert "rank 1: stopped in step 11" in said
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_run_finds_the_same_at_the_schedules() -> None:
+    ended = done("-m", "tspec", "run", RULES, "--", TRAIN, "bf16,steps=13")
+    decided = 13 * (PARAMETERS + 3)
+    assert "step 12" in ended.stdout
+    assert "1 violated, 3 held" in ended.stdout and f"{decided:,} decided" in ended.stdout
