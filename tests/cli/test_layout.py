@@ -166,6 +166,19 @@ def test_a_picture_of_all_ranks(spec: str, tmp_path: Path) -> None:
     ]
 
 
+def test_a_picture_shows_the_dimensions_that_are_cut(tmp_path: Path) -> None:
+    """Of logits the third dimension is cut and the second is not: no piece covers another."""
+    place = 'output "logits": [seq / cp, batch, vocab padded to 4 * tp / tp]'
+    text = SPEC.replace('output "layers.*": [seq / zigzag(cp), hidden] replicated tp', place)
+    (tmp_path / "a.tspec").write_text(text.replace('"head"', '"head", "logits"', 1))
+    given = ("--given", "seq=16", "--given", "batch=3")
+    page = tspec("show", str(tmp_path / "a.tspec"), *given, "--format", "html").stdout
+    assert "16 × 3 × 10, drawn are dimensions 0 and 2" in page
+    picture = page.split("output logits</h2>")[1].split("</svg>")[0]
+    boxes = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)"', picture)
+    assert len(set(boxes)) == len(boxes) == 4
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -42,11 +42,17 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One tensor, or several that are cut alike, and its pieces. `size` is in dimensions of the text."""
+    """One tensor, or several that are cut alike, and its pieces.
+
+    `drawn` are the dimensions from top to bottom and from left to right, if there are others. `lost`
+    are those in which pieces differ too, so that one may cover another.
+    """
 
     kind: str
     names: str
     size: str
+    drawn: tuple[int, ...]
+    lost: tuple[int, ...]
     partial: str
     pieces: tuple[Piece, ...]
 
@@ -71,31 +77,43 @@ def _picture(held: list[tuple[int, Row]], chosen: int) -> Picture:
         pieces.setdefault(key, []).append((rank, row.shard))
     first = held[0][1]
     assert first.shard is not None
+    axes, lost = _axes([each[0][1] for each in pieces.values()])
     drawn = tuple(
-        _piece([rank for rank, _ in each], each[0][1], 360 * number // len(pieces), chosen)
+        _piece([rank for rank, _ in each], each[0][1], axes, 360 * number // len(pieces), chosen)
         for number, each in enumerate(pieces.values())
     )
     size = " × ".join(map(str, first.shard.full)) or "one number"
     partial = ", ".join(first.shard.partial)
-    return Picture(first.place.kind, names_text(first.names), size, partial, drawn)
+    shown = axes if len(first.shard.dimensions) > len(axes) else ()
+    names = names_text(first.names)
+    return Picture(first.place.kind, names, size, shown, lost, partial, drawn)
 
 
-def _piece(ranks: list[int], shard: Shard, hue: int, chosen: int) -> Piece:
+def _axes(shards: list[Shard]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The dimensions to draw, at most two, and those in which pieces differ and that are not drawn.
+
+    Dimensions in which pieces differ come first. Of flat shards the first dimension is drawn.
+    """
+    number = len(shards[0].dimensions)
+    cut = [i for i in range(number) if len({shard.dimensions[i].runs for shard in shards}) > 1]
+    if shards[0].flat is not None:
+        cut = [0, *(i for i in cut if i)] if number else []
+    others = [i for i in range(number) if i not in cut]
+    return tuple(sorted([*cut, *others][:2])), tuple(cut[2:])
+
+
+def _piece(ranks: list[int], shard: Shard, axes: tuple[int, ...], hue: int, chosen: int) -> Piece:
     indices = "; ".join(map(indices_text, shard.dimensions))
     if shard.flat is not None:
         indices += f"; flattened {shard.flat[0]}..{shard.flat[1] - 1}"
-    boxes = tuple(islice(_boxes(shard, numbers_text(ranks)), MOST))
+    boxes = tuple(islice(_boxes(shard, axes, numbers_text(ranks)), MOST))
     return Piece(ranks_text(ranks), indices, hue, chosen in ranks, boxes)
 
 
-def _boxes(shard: Shard, label: str) -> Iterator[Box]:
-    """The blocks of the first two dimensions, the second from left to right.
-
-    A tensor of one dimension is drawn from left to right. Of a flat shard whole rows are drawn.
-    """
-    down, across = (*shard.dimensions, None, None)[:2]
-    if across is None:
-        down, across = None, down
+def _boxes(shard: Shard, axes: tuple[int, ...], label: str) -> Iterator[Box]:
+    """The blocks of two dimensions, or of one from left to right. Of a flat shard whole rows."""
+    across = shard.dimensions[axes[-1]] if axes else None
+    down = shard.dimensions[axes[0]] if len(axes) > 1 else None
     if shard.flat is not None and across is not None:
         columns = prod(map(len, shard.dimensions[1:]))
         first, last = shard.flat
