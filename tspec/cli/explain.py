@@ -26,7 +26,7 @@ def explain(
         Path | None,
         typer.Option(
             "--trace", metavar="DIR", exists=True, file_okay=False,
-            help="A recording, of which the sizes of what a rule reads are.",
+            help="A recording that gives the sizes of what a rule reads.",
         ),
     ] = None,
     output_format: Annotated[

@@ -80,7 +80,7 @@ def _about(
             hint = did_you_mean(code, known) or "`tspec explain` knows what can be allowed"
             yield _finding(UNKNOWN, f"no finding of lint has the code `{code}`", each, span, hint)
     if not each.reason:
-        message = "it is not said why this is allowed, so it is not"
+        message = "this has no reason, so it allows nothing"
         yield _finding(REASONLESS, message, each, each.span, "go on with `because …`")
         return
     stale = [
@@ -137,7 +137,7 @@ def _read(comment: Comment, source: Source) -> Allowance | None:
     span = Span(comment.span.start, comment.span.start + len(comment.text))
     allowed = _ALLOW.match(match[1])
     if allowed is None or not allowed["codes"]:
-        wrong = f"`{match[1]}` is nothing that tspec is told in a comment"
+        wrong = f"`{match[1]}` is no instruction for tspec"
         return Allowance(source, span, (), "", first, last, wrong)
     begin = span.start + match.start(1) + allowed.start("codes")
     codes = tuple(

@@ -131,7 +131,7 @@ def _unknown(test_run: TestRun, rule: Rule, outcome: Outcome) -> Iterator[Diagno
         message = f"`{rule.name}` passes only because it has no instance"
         hint = _without(rule)
     else:
-        message = f"`{rule.name}` passes only because nothing of it is known"
+        message = f"`{rule.name}` passes only because every verdict is unknown"
         grouped, each = found[-1]
         hint = f"{where(each)} {look(rule, grouped, each).said()}"
     yield Diagnostic("TS0602", message, outcome.span, test_run.test.source, hint=hint)

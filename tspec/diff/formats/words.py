@@ -57,14 +57,14 @@ def _of_kind(change: Change) -> str:
     }:
         return "the same is violated"
     return {
-        "removed": "is no longer asked for",
+        "removed": "was removed",
         "loosened": "some of what was violated no longer is",
         "incomparable": "some of what was violated no longer is, and something else now is",
         "unknown": "it could not be decided which way this goes",
         "tightened": "all that was violated still is, and more",
         "added": "is new",
-        "renamed": "says what it said under another name",
+        "renamed": "has another name and means the same",
         "draft accepted": "was a draft and counts now",
-        "equivalent": "is written otherwise and says the same",
-        "changed": "is written otherwise",
+        "equivalent": "is written differently and means the same",
+        "changed": "is written differently",
     }[change.change]

@@ -24,7 +24,7 @@ def check(checked: Checked) -> Iterator[Found]:
             "a condition of `expect` counts as met where `implies` does not apply",
             claim.span,
             f"write `when {rule.source.slice(claim.left.span)}`: then the rule is idle there, and a rule "
-            "that is always idle is told",
+            "that is always idle is reported",
             _fix(rule, claim),
         )
 

@@ -75,7 +75,7 @@ def _word(node: nodes.Expr, words: tuple[str, ...], env: Environment) -> str:
         return node.text
     text = env.scope.source.slice(node.span)
     hint = did_you_mean(text, words) or f"it is {' or '.join(f'`{word}`' for word in words)}"
-    env.refuse("TS0135", f"`{text}` is nothing that a tensor has", node, hint)
+    env.refuse("TS0135", f"`{text}` is no part of a tensor", node, hint)
 
 
 def _cast(node: nodes.Call, env: Environment) -> rules.Expr:

@@ -77,7 +77,7 @@ def _only_during(
         or not isinstance(variable.type, CallOf)
     ):
         hint = "write `changed(x) only during ...`, or name a variable of `for c in calls(...)`"
-        env.refuse("TS0158", "`only during` is said of a change or of a call", subject, hint)
+        env.refuse("TS0158", "`only during` takes a change or a call", subject, hint)
     return rules.OnlyDuring(variable, False, inside)
 
 

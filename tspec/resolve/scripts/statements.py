@@ -112,7 +112,7 @@ def _called(
 def _field_said(argument: nodes.Argument, event: str, env: Environment) -> tuple[str, ScriptValue]:
     """`lr: 0.1`: a field of a call and its value. Raises Refused."""
     if argument.name is None:
-        env.refuse("TS0127", "a call's fields are said by name", argument, "write `lr: 0.1`")
+        env.refuse("TS0127", "a call's fields are given by name", argument, "write `lr: 0.1`")
     fields = fields_of(CallOf(event), env) or {}
     word = argument.name.text
     if word not in fields:
@@ -179,7 +179,7 @@ def _target(node: nodes.Expr, env: Environment, of: Named | None) -> tuple[Targe
                 hint = did_you_mean(named.kind, env.scope.entities)
                 env.refuse("TS0120", f"there is no entity `{named.kind}`", node, hint)
     hint = 'write `parameter("head.weight").grad.norm = nan`, or a name of the context'
-    env.refuse("TS0193", "this is nothing that a script can set", node, hint)
+    env.refuse("TS0193", "a script cannot set this", node, hint)
 
 
 def _field(

@@ -65,8 +65,8 @@ def _constant(node: nodes.Expr, kind: Type, env: Environment) -> ScriptValue:
         env.refuse("TS0133", f"this is {named(kind)}, and never {named(of)}", node)
     value = known(found)
     if value is None:
-        hint = "a script says numbers, words, lists and subjects"
-        env.refuse("TS0193", "this is nothing that is known before the script runs", node, hint)
+        hint = "a script has numbers, words, lists and subjects"
+        env.refuse("TS0193", "this value is not known before the script runs", node, hint)
     return float(value) if kind == types.FLOAT and isinstance(value, int) else value
 
 
@@ -192,7 +192,7 @@ def _features(
     found: dict[str, ScriptValue] = {}
     for argument in arguments:
         if argument.name is None:
-            env.refuse("TS0127", "a tensor is said by its features", argument, "write `norm: 2.0`")
+            env.refuse("TS0127", "a tensor is given by its features", argument, "write `norm: 2.0`")
         name = argument.name.text
         if name not in TENSOR_FEATURES:
             hint = did_you_mean(name, TENSOR_FEATURES)

@@ -170,5 +170,5 @@ def _reckon(
                 raise Refused
             results = {"+": first + second, "-": first - second, "*": first * second}
             return first / second if operator == "/" else results[operator]
-    reporter.report("TS0173", "a size is reckoned from numbers and other sizes", node)
+    reporter.report("TS0173", "a size is computed from numbers and other sizes", node)
     raise Refused

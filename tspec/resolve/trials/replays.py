@@ -75,7 +75,7 @@ def _claim(claim: nodes.Expr, reporter: Reporter) -> Expr | Same | None:
         name = inside.text if isinstance(inside, nodes.Name) else ""
         if name not in COMPARED:
             hint = did_you_mean(name, COMPARED) or f"there are {listed(COMPARED)}"
-            reporter.report("TS0186", "this is nothing that two runs have", inside, hint)
+            reporter.report("TS0186", "two runs cannot be compared in this", inside, hint)
             return None
         return Same(name)
     window = Window("each", span="run")

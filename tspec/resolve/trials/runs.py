@@ -30,7 +30,7 @@ def check_words(
     for word in words:
         if word.text not in known:
             hint = did_you_mean(word.text, known) or f"there are {listed(known)}"
-            reporter.report("TS0186", f"`{word.text}` is nothing that can be {what}", word, hint)
+            reporter.report("TS0186", f"`{word.text}` cannot be {what}", word, hint)
         elif word.text in seen:
             reporter.report("TS0104", f"`{word.text}` stands here twice", word)
         seen.add(word.text)
