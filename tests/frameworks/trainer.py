@@ -41,6 +41,15 @@ class KeepsGradients(GPT2LMHeadModel):
         pass
 
 
+class SavesTrained(Trainer):
+    """Bug: what is frozen is not saved."""
+
+    def _save(self, output_dir=None, state_dict=None):
+        self.model.transformer.wpe.requires_grad_(False)
+        trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+        super()._save(output_dir, trained)
+
+
 class DividesTwice(Trainer):
     """Bug: the steps of an epoch are divided by the accumulation once more."""
 
@@ -54,7 +63,11 @@ def main(seed: int, steps: int, bug: str | None) -> None:
     torch.manual_seed(seed)
     config = GPT2Config(vocab_size=64, n_positions=16, n_embd=32, n_layer=2, n_head=2)
     model = (KeepsGradients if bug == "keeps-gradients" else GPT2LMHeadModel)(config)
-    trainer_class = {"no-eval": WithoutEval, "divides-twice": DividesTwice}.get(bug, Trainer)
+    trainers = {
+        "no-eval": WithoutEval,
+        "saves-trained": SavesTrained,
+        "divides-twice": DividesTwice,
+    }
     optimizers = (None, None)
     if bug in ("stale-optimizer", "stale-schedule"):
         optimizer = torch.optim.AdamW(GPT2LMHeadModel(config).parameters(), lr=1e-3)
@@ -80,7 +93,7 @@ def main(seed: int, steps: int, bug: str | None) -> None:
             disable_tqdm=True,
             seed=seed,
         )
-        trainer = trainer_class(
+        trainer = trainers.get(bug, Trainer)(
             model,
             arguments,
             train_dataset=Sequences(256, 16, 64, seed),

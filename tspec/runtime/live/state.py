@@ -13,7 +13,7 @@ from tspec.runtime.live.convert import convert
 from tspec.runtime.live.entities.data import Batches, Loaders
 from tspec.runtime.live.entities.kind import UNKNOWN, Kind, asked
 from tspec.runtime.live.entities.messages import Messages
-from tspec.runtime.live.entities.modules import Modules, state_names
+from tspec.runtime.live.entities.modules import Modules
 from tspec.runtime.live.entities.optimizers import (
     Optimizers,
     ParamGroups,
@@ -23,9 +23,10 @@ from tspec.runtime.live.entities.optimizers import (
 )
 from tspec.runtime.live.entities.others import Generators, Scalers, Wrappers
 from tspec.runtime.live.entities.parameters import Buffers, Parameters, States
-from tspec.runtime.live.evaluate import BadExpression, evaluate, names
+from tspec.runtime.live.evaluate import BadExpression, evaluate
 from tspec.runtime.live.models import Models, Parameter
 from tspec.runtime.live.ranks import Ranks
+from tspec.runtime.live.saved import Saved, saved_models
 from tspec.runtime.live.watch import Expression, FieldSpec, TypeTree, WatchSpec
 
 
@@ -58,7 +59,8 @@ class State:
         self.wrappers = Wrappers(self)
         self.messages = Messages()
         self.functions: Mapping[str, Callable[..., Any]] = {
-            "model_of": self._model_of,
+            "models_of": lambda saved: [each.model for each in self._saved(saved)],
+            "missing_keys": lambda saved: [key for each in self._saved(saved) for key in each.missing],
             "for_parameters": self._for_parameters,
         }
         self._kinds: dict[str, Kind] = {
@@ -188,18 +190,10 @@ class State:
                 for tensor in params_of(group):
                     self.models.holding(tensor)
 
-    def _model_of(self, saved: Any) -> nn.Module | None:
-        """The root of which most names are among those of a saved object; None if it holds none."""
-        found = names(saved)
-        best: tuple[int, nn.Module | None] = (0, None)
-        for root in self.models.roots:
-            module = root.module()
-            if module is None:
-                continue
-            shared = len(found & frozenset(state_names(module)))
-            if shared > best[0]:
-                best = (shared, module)
-        return best[1]
+    def _saved(self, saved: Any) -> list[Saved]:
+        """What a saved object holds of the models that are roots."""
+        roots = (root.module() for root in self.models.roots)
+        return saved_models(saved, [module for module in roots if module is not None])
 
     def _for_parameters(
         self, module: nn.Module, loaded: Mapping[str, Any]

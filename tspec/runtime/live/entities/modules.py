@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import nn
 
 from tspec.runtime.edges import Missing, Ref
@@ -102,15 +103,15 @@ def attributes(module: nn.Module) -> dict[str, Any]:
 
 def state_names(module: nn.Module) -> list[str]:
     """Keys of the module's `state_dict`, without making one."""
-    found = []
+    return [name for name, _ in state_of(module)]
+
+
+def state_of(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Names and tensors of the module's `state_dict`, the parameters and buffers themselves."""
     for path, held in walk(module):
         prefix = f"{path}." if path else ""
-        found += [
-            prefix + key for key, value in table(held, "_parameters").items() if value is not None
-        ]
-        found += [
-            prefix + key
-            for key, value in table(held, "_buffers").items()
-            if value is not None and key not in vars(held).get("_non_persistent_buffers_set", ())
-        ]
-    return found
+        held_tensors = {**table(held, "_parameters"), **table(held, "_buffers")}
+        left_out = vars(held).get("_non_persistent_buffers_set", ())
+        for key, value in held_tensors.items():
+            if value is not None and key not in left_out:
+                yield prefix + key, value

@@ -1,0 +1,75 @@
+"""What a saved object holds of the job's models."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from tspec.runtime.live.saved import saved_models
+
+
+class Language(nn.Module):
+    """Its first and last layers share one tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(8, 4)
+        self.norm = nn.BatchNorm1d(4)
+        self.head = nn.Linear(4, 8, bias=False)
+        self.head.weight = self.embedding.weight
+
+
+MODEL = Language()
+STATE = MODEL.state_dict()
+AVERAGE = copy.deepcopy(STATE)
+OTHER = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
+
+
+def found(saved: object) -> list[tuple[nn.Module, tuple[str, ...]]]:
+    return [(each.model, each.missing) for each in saved_models(saved, [MODEL, OTHER])]
+
+
+def without(state: dict[str, torch.Tensor], *names: str) -> dict[str, torch.Tensor]:
+    return {name: tensor for name, tensor in state.items() if name not in names}
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        STATE,
+        MODEL,
+        {"model": STATE, "ema": AVERAGE, "epoch": 3},
+        {"model": {f"module.{name}": tensor for name, tensor in STATE.items()}},
+        {**STATE, "rng": torch.zeros(3), "optimizer": {"state": {0: {"exp_avg": torch.zeros(2)}}}},
+        {"nets": {"model": MODEL}},
+        {"first": without(STATE, "norm.weight"), "second": {"norm.weight": STATE["norm.weight"]}},
+        without(STATE, "head.weight"),
+        without(STATE, "embedding.weight"),
+    ],
+)
+def test_a_whole_model(saved: object) -> None:
+    assert found(saved) == [(MODEL, ())]
+
+
+def test_what_is_missing() -> None:
+    lacking = without(STATE, "norm.running_mean", "norm.bias")
+    missing = ("norm.bias", "norm.running_mean")
+    assert found({"model": lacking, "ema": lacking}) == [(MODEL, missing)]
+    assert found(without(STATE, "head.weight", "embedding.weight")) == [
+        (MODEL, ("embedding.weight",))
+    ]
+
+
+def test_each_of_two_models() -> None:
+    saved = {"generator": STATE, "critic": without(OTHER.state_dict(), "1.bias")}
+    assert found(saved) == [(MODEL, ()), (OTHER, ("1.bias",))]
+
+
+def test_what_is_no_model() -> None:
+    optimizer = torch.optim.Adam(MODEL.parameters())
+    MODEL.head(torch.ones(4)).sum().backward()
+    optimizer.step()
+    assert found(optimizer.state_dict()) == []
+    assert found({"loss": torch.zeros(1), "0.weight": 3, "norm.bias": torch.zeros(4)}) == []
+    assert found([1, 2]) == found({}) == found(None) == []

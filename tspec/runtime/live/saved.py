@@ -1,0 +1,73 @@
+"""What a saved object holds of the job's models: state dicts, whatever they are put into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from tspec.runtime.live.entities.modules import state_names, state_of
+
+DEPTH = 6
+"""State dicts are looked for in so many mappings around one another."""
+WRAPPERS = ("module.", "_orig_mod.")
+"""Prefixes that wrappers give to all names of what they wrap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A model of which state is saved, and the names of its state that no state dict holds."""
+
+    model: nn.Module
+    missing: tuple[str, ...]
+
+
+def saved_models(value: Any, models: Iterable[nn.Module]) -> list[Saved]:
+    """The models of which a saved object has a state dict.
+
+    A state dict is of the model to which most of its names belong, more than half of them. A model and its average have
+    the same names, and parts of a model may be saved apart: what one dict of a model lacks another may hold.
+    A tensor with several names, such as tied embeddings, is there under any of them.
+    """
+    own = {id(model): (model, frozenset(state_names(model))) for model in models}
+    held: dict[int, set[str]] = {}
+    for names in state_dicts(value):
+        best = max(own, key=lambda each: len(names & own[each][1]), default=None)
+        if best is not None and 2 * len(names & own[best][1]) > len(names):
+            held.setdefault(best, set()).update(names)
+    return [Saved(own[each][0], _missing(own[each][0], held[each])) for each in held]
+
+
+def _missing(model: nn.Module, held: set[str]) -> tuple[str, ...]:
+    """The names of a model's state that are not held, nor held under another name of the same tensor."""
+    named: dict[int, list[str]] = {}
+    for name, tensor in state_of(model):
+        named.setdefault(id(tensor), []).append(name)
+    return tuple(sorted(names[0] for names in named.values() if held.isdisjoint(names)))
+
+
+def state_dicts(value: Any, depth: int = DEPTH) -> Iterator[frozenset[str]]:
+    """The names under which each mapping within a saved object holds tensors. A module is its state dict."""
+    if hasattr(value, "state_dict") and hasattr(value, "named_modules"):
+        value = value.state_dict()
+    if not isinstance(value, Mapping):
+        return
+    names = {key for key, item in value.items() if isinstance(key, str) and _is_tensor(item)}
+    if names:
+        yield frozenset(_unwrapped(names))
+    if depth > 0:
+        for item in value.values():
+            yield from state_dicts(item, depth - 1)
+
+
+def _is_tensor(value: Any) -> bool:
+    return hasattr(value, "dtype") and hasattr(value, "storage_offset")
+
+
+def _unwrapped(names: set[str]) -> set[str]:
+    for prefix in WRAPPERS:
+        if all(name.startswith(prefix) for name in names):
+            names = {name[len(prefix) :] for name in names}
+    return names
