@@ -300,7 +300,7 @@ def test_an_own_optimizer_that_is_defined_while_recording(record: Record) -> Non
     assert found.steps("optimizer.step") == [1, 2, 3]
 
 
-def test_updates_by_hand(record: Record) -> None:
+def test_updates_by_hand(record: Record, capsys: pytest.CaptureFixture[str]) -> None:
     def loop() -> None:
         model = network()
         for x, y in loader():
@@ -313,6 +313,24 @@ def test_updates_by_hand(record: Record) -> None:
     found = record(loop)
     assert found.opened("step") == [1, 2, 3]
     assert found.steps("backward") == [1, 2, 3]
+    assert "no optimizer was seen" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("trains", [True, False])
+def test_an_optimizer_is_missed_only_where_something_is_trained_without(
+    record: Record, trains: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def loop() -> None:
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1) if trains else None
+        for x, y in loader():
+            loss = loss_of(model, x, y)
+            if optimizer is not None:
+                loss.backward()
+                optimizer.step()
+
+    record(loop)
+    assert "no optimizer" not in capsys.readouterr().err
 
 
 def test_the_script_says_its_steps(record: Record) -> None:

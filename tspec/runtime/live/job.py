@@ -99,6 +99,11 @@ class Job(LiveSource):
         if self._finished or not self.active:
             return
         self._finished = True
+        if steps.has_trained(self.place) and not steps.sees_optimizer(self.place):
+            self.say(
+                "no optimizer was seen: a step is one backward pass, and what rules say of updates"
+                " is not tested"
+            )
         with self._lock:
             self._tick()
             try:

@@ -60,7 +60,9 @@ class State:
         self.messages = Messages()
         self.functions: Mapping[str, Callable[..., Any]] = {
             "models_of": lambda saved: [each.model for each in self._saved(saved)],
-            "missing_keys": lambda saved: [key for each in self._saved(saved) for key in each.missing],
+            "missing_keys": lambda saved: [
+                key for each in self._saved(saved) for key in each.missing
+            ],
             "for_parameters": self._for_parameters,
         }
         self._kinds: dict[str, Kind] = {

@@ -289,10 +289,19 @@ def _all_updated(place: Place) -> bool:
     return bool(place.updated) and expected <= place.updated
 
 
+def sees_optimizer(place: Place) -> bool:
+    """An optimizer was seen. Where none is, a script updates its parameters by hand."""
+    return place.built or place.ever_updated or bool(place.alive)
+
+
+def has_trained(place: Place) -> bool:
+    """A backward pass was made."""
+    return place.backward_in_turn or place.turn > 1
+
+
 def _by_hand(place: Place) -> bool:
     """Nothing that updates is visible: a backward pass stands for the update."""
-    seen = place.built or place.ever_updated or place.alive
-    return not seen and place.backward_in_turn
+    return not sees_optimizer(place) and place.backward_in_turn
 
 
 def _next_microbatch(place: Place, turn: int) -> Place:
