@@ -291,7 +291,7 @@ def _all_updated(place: Place) -> bool:
 
 def sees_optimizer(place: Place) -> bool:
     """An optimizer was seen. Where none is, a script updates its parameters by hand."""
-    return place.built or place.ever_updated or bool(place.alive)
+    return place.built or place.ever_updated or place.scheduled or bool(place.alive)
 
 
 def has_trained(place: Place) -> bool:
