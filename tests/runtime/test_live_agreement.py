@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
 import torch
+import torch.distributed as dist
+from torch import nn
 
+from tests.runtime.test_ranks import join, ranks
 from tests.runtime.training import HEAD, Trained, loop
 from tspec.check.interpret import interpret
 from tspec.record.destination import Destination
@@ -15,6 +20,7 @@ from tspec.record.start import recorder_of
 from tspec.record.watch import watch_spec
 from tspec.resolve import load_text
 from tspec.resolve.program.rules import Program
+from tspec.runtime.checker import Checker
 from tspec.runtime.ledger import Outcome
 from tspec.runtime.live import Job
 from tspec.targets.compile import compile_program
@@ -56,6 +62,17 @@ def recorded_and_checked(
 
     They also count alike.
     """
+    checker, decided = watched(folder, text, train)
+    expected = of_recording(folder, text)
+    counts = {rule.declared.name: rule.counts for rule in checker.rules}
+    assert {name: +Counter(each) for name, each in counts.items()} == counted(expected)
+    return expected, decided, checker.faults
+
+
+def watched(
+    folder: Path, text: str, train: Callable[[], object]
+) -> tuple[Checker, dict[Key, Found]]:
+    """Record and check what `train` does in this process: the checker, and what it decided."""
     rules = program(text)
     spec = watch_spec(rules.vocabulary)
     recorder = recorder_of(Destination(folder / "trace"), spec, "test")
@@ -65,8 +82,17 @@ def recorded_and_checked(
     with Job(spec, [recorder, checker]):
         train()
     recorder.close()
-    found = interpret(rules.rules, read_trace(folder / "trace")).decided
-    expected = {
+    checker.close()
+    names = [rule.declared.name for rule in checker.rules]
+    keys = [(names[one.rule], one.ranks, one.at, one.subjects) for one in seen]
+    assert len({*keys}) == len(keys)
+    return checker, {key: (o.verdict, o.reason, o.step) for key, o in zip(keys, seen, strict=True)}
+
+
+def of_recording(folder: Path, text: str) -> dict[Key, Found]:
+    """What the reference decides over the recording."""
+    found = interpret(program(text).rules, read_trace(folder / "trace")).decided
+    return {
         (d.instance.rule, d.instance.ranks, d.instance.at, d.instance.subjects): (
             d.verdict,
             d.reason,
@@ -74,14 +100,14 @@ def recorded_and_checked(
         )
         for d in found
     }
-    names = [rule.declared.name for rule in checker.rules]
-    decided = {
-        (names[o.rule], o.ranks, o.at, o.subjects): (o.verdict, o.reason, o.step) for o in seen
+
+
+def counted(found: dict[Key, Found]) -> dict[str, Counter[str]]:
+    """Rule -> how often it came to each verdict."""
+    return {
+        rule: Counter(verdict for key, (verdict, _, _) in found.items() if key[0] == rule)
+        for rule in {key[0] for key in found}
     }
-    for rule in checker.rules:
-        counts = Counter(d.verdict for d in found if d.instance.rule == rule.declared.name)
-        assert +Counter(rule.counts) == counts, rule.declared.name
-    return expected, decided, checker.faults
 
 
 def differences(
@@ -103,3 +129,67 @@ def test_hooks_in_a_job_decide_as_the_reference_over_its_recording(tmp_path: Pat
     assert differences(expected, decided) == {}
     assert {"holds", "violated", "idle"} <= {verdict for verdict, _, _ in decided.values()}
     assert len({key[0] for key in decided}) == len(RULES.strip().splitlines())
+
+
+ACROSS = """
+invariant alike { for p in parameters across world after optimizer.step expect same(p.data) }
+invariant start { for p in parameters across world before optimizer.step once expect same(p.data) }
+invariant later { for p in parameters across world during optimizer.step when step > 2 expect same(p.data) }
+invariant grads { for p in parameters across world before optimizer.step when present(p.grad) expect spread(norm(p.grad)) < 0.01 }
+invariant evaluated { for p in parameters across world after forward when phase == eval expect same(p.data) }
+invariant losses { for c in calls(backward) across world expect same(c.loss) }
+invariant held { for o in optimizers for p in o.parameters across world before optimizer.step expect present(p.grad) }
+invariant lone { for p in parameters across dp each step expect same(p.data) }
+invariant falls { each step when step > 1 expect loss < previous(loss) }
+invariant small { across world each step when loss < 0.5 expect same(step) }
+"""
+
+
+def apart(rank: int, port: int, folder: Path) -> None:
+    """Two ranks whose parameters part in step 2. In step 3 only the first evaluates."""
+    join(rank, port)
+
+    def train() -> None:
+        model = nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(1, 6):
+            optimizer.zero_grad()
+            model(torch.ones(4, 3)).square().mean().backward()
+            if step == 2 and rank == 1:
+                model.weight.grad.mul_(3)  # type: ignore[union-attr]
+            optimizer.step()
+            if step == 3 and rank == 0:
+                model.eval()
+                with torch.no_grad():
+                    model(torch.ones(4, 3))
+                model.train()
+
+    checker, decided = watched(folder, ACROSS, train)
+    told = {
+        "faults": checker.faults,
+        "counts": {rule.declared.name: rule.counts for rule in checker.rules},
+        "decided": [(*key, found) for key, found in decided.items()],
+    }
+    (folder / f"decided-{rank}.json").write_text(json.dumps(told))
+    dist.destroy_process_group()
+
+
+@pytest.mark.gloo
+def test_two_ranks_decide_as_the_reference_over_their_recording(tmp_path: Path) -> None:
+    assert ranks(apart, tmp_path, wait=200.0) == [0, 0]
+    told = [json.loads((tmp_path / f"decided-{rank}.json").read_text()) for rank in range(2)]
+    assert [one["faults"] for one in told] == [[], []]
+    decided = {
+        (rule, tuple(members), tuple(at), tuple(subjects)): tuple(found)
+        for one in told
+        for rule, members, at, subjects, found in one["decided"]
+    }
+    assert len(decided) == sum(len(one["decided"]) for one in told)
+    expected = of_recording(tmp_path, ACROSS)
+    assert differences(expected, decided) == {}
+    counts = {
+        rule: +sum((Counter(one["counts"][rule]) for one in told), Counter[str]())
+        for rule in told[0]["counts"]
+    }
+    assert counts == counted(expected)
+    assert {"holds", "violated", "idle"} <= {verdict for verdict, _, _ in decided.values()}
