@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 import tspec.cli
+from tests.cli.recordings import record_loop
 from tspec.cli import app as command_line
+from tspec.trace.meta import write_meta
 
 
 def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -69,3 +71,48 @@ def test_commands_print_in_one_place():
         if "typer.echo(" in path.read_text(encoding="utf-8")
     ]
     assert printing == ["say.py"]
+
+
+HOSTILE = "x\x1b[31m\n::error::y"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("explain", HOSTILE),
+        ("run", "specs", "--", HOSTILE),
+        ("record", "-o", "run", "--", HOSTILE),
+        ("record", "-o", "run", "--", "-m", HOSTILE),
+        ("record", "-o", "run", "--max-trace-size", HOSTILE, "--", __file__),
+        ("compile", "specs/replicas", "-o", "hooks.py", "--given", f"{HOSTILE}=1"),
+        ("fmt", HOSTILE),
+        ("check", "--output-format", HOSTILE, "specs"),
+        ("lint", f"--{HOSTILE}"),
+        (HOSTILE,),
+    ],
+    ids=lambda call: " ".join(call[:1]).partition("\x1b")[0],
+)
+def test_a_wrong_call_commands_no_terminal_and_no_ci(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], call: tuple[str, ...]
+) -> None:
+    assert run_main(monkeypatch, *call) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "::error::y" in said.err
+    assert "\x1b" not in said.err
+    assert not any(line.lstrip().startswith("::") for line in said.err.splitlines())
+
+
+def test_what_meta_says_commands_no_terminal_and_no_ci(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = record_loop(tmp_path / "run")
+    write_meta(folder, 1, {f"key {HOSTILE}": f"value {HOSTILE}"})
+    with pytest.raises(SystemExit) as leaving:
+        monkeypatch.setattr("sys.argv", ["tspec", "trace", "show", str(folder)])
+        command_line.main()
+    assert leaving.value.code == 0
+    said = capsys.readouterr()
+    assert "value x\\x1b[31m\\n::error::y" in said.out
+    assert "\x1b" not in said.out
+    assert not any(line.lstrip().startswith("::") for line in said.out.splitlines())

@@ -11,7 +11,7 @@ import typer
 
 from tspec.cli.fmt import uncollected
 from tspec.cli.output import FAULT, FOUND, FOUND_NOTHING
-from tspec.cli.say import say
+from tspec.cli.say import BadParameter, say
 
 if TYPE_CHECKING:
     from tspec.diff import Changes
@@ -84,7 +84,7 @@ def chosen(fail_on: str) -> tuple[str, ...]:
     kinds = tuple(each.strip().replace("-", " ") for each in fail_on.split(",") if each.strip())
     for kind in kinds:
         if kind not in known:
-            raise typer.BadParameter(
+            raise BadParameter(
                 f"there is no kind of change `{kind}`; there are {', '.join(known)}",
                 param_hint="--fail-on",
             )

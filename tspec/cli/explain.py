@@ -11,7 +11,7 @@ import typer
 from tspec.cli.options import spread
 from tspec.cli.project import Project
 from tspec.cli.rule_named import RuleSpecsOption, rule_named
-from tspec.cli.say import say, say_json
+from tspec.cli.say import BadParameter, say, say_json
 from tspec.cli.why import OutputFormat
 
 _CODE = re.compile(r"[A-Za-z]{2}\d+")
@@ -56,4 +56,4 @@ def page_of(code: str) -> str:
     try:
         return page(code)
     except UnknownCode as problem:
-        raise typer.BadParameter(str(problem)) from None
+        raise BadParameter(str(problem)) from None

@@ -17,7 +17,7 @@ import typer
 from tspec.cli.options import spread
 from tspec.cli.output import FAULT, FOUND, FOUND_NOTHING
 from tspec.cli.project import Project
-from tspec.cli.say import say
+from tspec.cli.say import BadParameter, say
 from tspec.config.model import Config
 from tspec.printable import visible
 
@@ -71,10 +71,10 @@ def fmt(project: Project, wanted: Wanted, paths: PathsArgument = None) -> None:
     """Rewrite spec files in their one canonical form."""
     given = paths or _of_project(project.project)
     if not given:
-        raise typer.BadParameter("name files or folders, or set `specs` in the configuration")
+        raise BadParameter("name files or folders, or set `specs` in the configuration")
     found = list(spec_files(given))
     if not found:
-        raise typer.BadParameter(f"no .tspec file in {', '.join(map(str, given))}")
+        raise BadParameter(f"no .tspec file in {', '.join(map(str, given))}")
     files = [path for path in found if not excluded(path, project.project)]
     with uncollected():
         outcomes = [format_one(path, wanted.upgrade) for path in files]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tspec.cli.say import say
+from tspec.cli.say import BadParameter, say
 
 if TYPE_CHECKING:
     from tspec.resolve.program.rules import Program
@@ -25,9 +25,9 @@ def given_values(given: list[str] | None) -> Given:
     for item in given or ():
         name, equals, text = item.partition("=")
         if not (name and equals and text):
-            raise typer.BadParameter(f"`{item}` is no NAME=VALUE", param_hint="--given")
+            raise BadParameter(f"`{item}` is no NAME=VALUE", param_hint="--given")
         if name in values:
-            raise typer.BadParameter(f"`{name}` is given twice", param_hint="--given")
+            raise BadParameter(f"`{name}` is given twice", param_hint="--given")
         values[name] = value(text)
     return values
 
@@ -65,7 +65,7 @@ def refuse_unread(program: Program, given: Given) -> None:
     for name in given:
         if name not in known:
             hint = did_you_mean(name, known)
-            raise typer.BadParameter(
+            raise BadParameter(
                 f"no group or context is called `{name}`" + (f"; {hint}" if hint else ""),
                 param_hint="--given",
             )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tspec.cli.output import FAULT, refuse_no_folder
-from tspec.cli.say import say
+from tspec.cli.say import BadParameter, say
 from tspec.printable import visible
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def refuse_reviewed(output: Path) -> None:
         return
     for each in outline_of_text(Source.read(output)).declarations:
         if each.kind == "reject" or (each.kind == "invariant" and not each.draft):
-            raise typer.BadParameter(
+            raise BadParameter(
                 f"{output} holds what was reviewed (`{each.name.text}`): name another file, "
                 "or move the reviewed rules into a file of their own"
             )

@@ -19,7 +19,7 @@ from tspec.cli.output import (
     write_file,
     write_out,
 )
-from tspec.cli.say import say
+from tspec.cli.say import BadParameter, say
 from tspec.cli.specs import refuse, specs_of
 from tspec.config.model import Lint
 
@@ -110,7 +110,7 @@ def _codes(given: list[str] | None) -> tuple[str, ...]:
     found = [code for code in found if code]
     for code in found:
         if not any(each.startswith(code) for each in known()):
-            raise typer.BadParameter(f"no code of lint begins with `{code}`")
+            raise BadParameter(f"no code of lint begins with `{code}`")
     return tuple(found)
 
 
@@ -182,7 +182,7 @@ def _fixed(paths: list[Path], settings: Settings, options: FixOptions) -> Autofi
     """Apply fixes; with `--diff` print the changes, else write the files."""
     shipped = next((path for path in paths if not path.exists()), None)
     if shipped is not None:
-        raise typer.BadParameter(f"`{shipped}` ships with tspec: copy it to change it")
+        raise BadParameter(f"`{shipped}` ships with tspec: copy it to change it")
     from tspec.cli.fmt import Outcome, unified
     from tspec.lint import autofix
     from tspec.resolve import load

@@ -13,7 +13,7 @@ import typer
 
 from tspec import files
 from tspec.cli.project import Project
-from tspec.cli.say import coloured, say, warn
+from tspec.cli.say import BadParameter, coloured, say, warn
 from tspec.report import baseline_file
 from tspec.report.baseline_file import BaselineError, Entry
 
@@ -101,7 +101,7 @@ class Output(Project):
 def _refuse_unusable(output: Output) -> None:
     """End the command if a file that it is to write cannot be written."""
     if output.update_baseline and output.baseline is None:
-        raise typer.BadParameter("name the file: --baseline FILE --update-baseline")
+        raise BadParameter("name the file: --baseline FILE --update-baseline")
     written = [("report", output.report)]
     if output.update_baseline:
         written.append(("baseline", output.baseline))
@@ -116,7 +116,7 @@ def _refuse_unusable(output: Output) -> None:
 def refuse_no_folder(output: Path) -> None:
     """End the command before it works, if there is no folder to write into."""
     if not output.parent.is_dir():
-        raise typer.BadParameter(f"there is no folder {output.parent} to write {output.name} into")
+        raise BadParameter(f"there is no folder {output.parent} to write {output.name} into")
 
 
 def refuse_unwritable(what: str, file: Path) -> None:

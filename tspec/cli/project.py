@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 import typer
 
-from tspec.cli.say import say
+from tspec.cli.say import BadParameter, say
 from tspec.config.model import Config
 from tspec.config.settings import ACTIONS, RuleSetting
 
@@ -47,7 +47,7 @@ class Project:
         """The same with what the configuration says. What is wrong in it ends the command."""
         if self.no_config:
             if self.config is not None:
-                raise typer.BadParameter("--config and --no-config contradict each other")
+                raise BadParameter("--config and --no-config contradict each other")
             return self
         return replace(self, project=_read(self.config))
 
@@ -67,7 +67,7 @@ def _read(file: Path | None) -> Config:
     from tspec.config.read import NAMES, find, has_table, read
 
     if file is not None and file.name == NAMES[1] and not has_table(file):
-        raise typer.BadParameter(f"{file} has no table [tool.tspec]", param_hint="--config")
+        raise BadParameter(f"{file} has no table [tool.tspec]", param_hint="--config")
     found = read((file,) if file is not None else find(Path.cwd()))
     if found.diagnostics:
         from tspec.diagnostics import render
@@ -88,7 +88,7 @@ def _each_once(said: list[str] | tuple[()]) -> list[str]:
     names = [each.partition("=")[0] for each in said]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise typer.BadParameter(f"`{twice}` is set twice", param_hint="--rule")
+        raise BadParameter(f"`{twice}` is set twice", param_hint="--rule")
     return list(said)
 
 
@@ -102,4 +102,4 @@ def _setting(said: str) -> RuleSetting:
             source = Source("--rule", said)
             return RuleSetting(name, known, source, Span(0, len(name)), "the command line")
     hint = did_you_mean(action, ACTIONS) or f"such as `{name or 'std.health.loss_is_finite'}=off`"
-    raise typer.BadParameter(f"`{said}` is no NAME=ACTION; {hint}", param_hint="--rule")
+    raise BadParameter(f"`{said}` is no NAME=ACTION; {hint}", param_hint="--rule")

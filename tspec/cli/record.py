@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tspec.cli.output import FAULT
-from tspec.cli.say import say, warn
+from tspec.cli.say import BadParameter, say, warn
 from tspec.cli.script import command_of, name_of
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def destination(folder: Path, size: str | None, what: str, keep_going: bool) -> 
     try:
         limit = None if size is None else size_of(size)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--max-trace-size") from None
+        raise BadParameter(str(error), param_hint="--max-trace-size") from None
     why = obstacle_to_a_new_one(folder)
     if why is None:
         return Destination(folder, limit)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tspec.cli.say import BadParameter
+
 if TYPE_CHECKING:
     from tspec.config.model import Config
     from tspec.resolve.program.rules import Program, Rule
@@ -40,13 +42,13 @@ def rule_named(
     if len(meant) == 1:
         return found[meant[0]]
     if meant:
-        raise typer.BadParameter(
+        raise BadParameter(
             f"`{name}` is {' and '.join(f'`{each}`' for each in meant)}; name the one",
             param_hint=param_hint,
         )
     short = {rule.name for rule, _ in found.values()}
     hint = did_you_mean(name, found) or did_you_mean(name, short) or "is --specs missing?"
-    raise typer.BadParameter(f"there is no rule `{name}`; {hint}", param_hint=param_hint)
+    raise BadParameter(f"there is no rule `{name}`; {hint}", param_hint=param_hint)
 
 
 def _programs(name: str, specs: Sequence[Path] | None, project: Config) -> Sequence[Program]:

@@ -22,7 +22,7 @@ from tspec.cli.output import (
 )
 from tspec.cli.project import Rules
 from tspec.cli.record import KeepGoingOption, Redact, RedactOption, SizeOption, destination
-from tspec.cli.say import say, warn
+from tspec.cli.say import BadParameter, say, warn
 from tspec.cli.script import command_of, name_of
 from tspec.cli.specs import SpecsArgument, load
 
@@ -93,9 +93,7 @@ def run(  # noqa: PLR0913 (each is an option)
     from tspec.runtime.sources import Sources
 
     if record is None and max_trace_size is not None:
-        raise typer.BadParameter(
-            "nothing is recorded without --record", param_hint="--max-trace-size"
-        )
+        raise BadParameter("nothing is recorded without --record", param_hint="--max-trace-size")
     to = (
         None
         if record is None

@@ -7,11 +7,18 @@ import re
 import shutil
 import sys
 import textwrap
-from typing import TextIO
+from typing import Any, TextIO
 
 import typer
 
 from tspec.printable import json_text, lines, visible
+
+
+class BadParameter(typer.BadParameter):
+    """A wrong call, whose message may hold what was given. Commands raise this one, never typer's own."""
+
+    def __init__(self, message: str, **options: Any) -> None:
+        super().__init__(visible(message), **options)
 
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from tspec.cli.output import FAULT
-from tspec.cli.say import say
+from tspec.cli.say import BadParameter, say
 
 KEY = "tspec.script"
 
@@ -45,13 +45,13 @@ def command_of(ctx: typer.Context) -> tuple[str, ...]:
     """
     behind: list[str] = ctx.meta.get(KEY, [])
     if not behind:
-        raise typer.BadParameter("the script is missing: `-- script.py ARGS...`", ctx=ctx)
+        raise BadParameter("the script is missing: `-- script.py ARGS...`", ctx=ctx)
     if behind == ["-m"]:
-        raise typer.BadParameter("the module is missing: `-- -m package.module ARGS...`", ctx=ctx)
+        raise BadParameter("the module is missing: `-- -m package.module ARGS...`", ctx=ctx)
     if behind[0] == "-m" and not _is_importable(behind[1]):
-        raise typer.BadParameter(f"there is no module {behind[1]}", ctx=ctx)
+        raise BadParameter(f"there is no module {behind[1]}", ctx=ctx)
     if behind[0] != "-m" and not Path(behind[0]).is_file():
-        raise typer.BadParameter(f"there is no script {behind[0]}", ctx=ctx)
+        raise BadParameter(f"there is no script {behind[0]}", ctx=ctx)
     if importlib.util.find_spec("torch") is None:
         say("tspec: torch is not installed: pip install 'tspec-lang[torch]'", err=True)
         raise typer.Exit(FAULT)

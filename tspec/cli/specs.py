@@ -11,7 +11,7 @@ import typer
 
 from tspec.cli.output import FAULT, Format, Output, write_file, write_out
 from tspec.cli.project import NO_CONFIG
-from tspec.cli.say import say
+from tspec.cli.say import BadParameter, say
 from tspec.config.model import Config
 from tspec.config.settings import RuleSetting
 
@@ -71,7 +71,7 @@ def specs_of(specs: Sequence[Path] | None, project: Config) -> list[Path]:
     """What was asked for, else what the configuration names. Raises BadParameter without either."""
     found = list(specs or ()) or [project.path(each) for each in project.specs]
     if not found:
-        raise typer.BadParameter(
+        raise BadParameter(
             "name spec files, folders, modules or packs, or set `specs` in the configuration",
             param_hint="SPECS",
         )
