@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import replace
 from random import Random
 
+import z3
+
 from tests.check.agreement import differences
 from tests.check.building import HEAD, rules
 from tests.check.jobs import job, random_shape
@@ -13,8 +15,10 @@ from tests.check.strategies import loaded, spec
 from tests.logic.redundant import body, pair
 from tspec.check.interpret import interpret
 from tspec.logic import implies, removes_implied, simplify, simplify_program
+from tspec.logic.encode import Encoder
+from tspec.logic.simplify import MOST
 from tspec.resolve import load_text
-from tspec.resolve.program.rules import Rule
+from tspec.resolve.program.rules import Holds, Rule
 from tspec.resolve.program.text import text
 from tspec.trace.model import Sample, Trace
 
@@ -279,3 +283,37 @@ def test_a_few_hundred_drafts_are_thinned() -> None:
     ]
     kept, removed = removes_implied(rules(*bodies))
     assert len(kept) + len(removed) == 200 and len(kept) < 200
+
+
+def bounds(count: int) -> Rule:
+    """So many bounds of one value, of which the first is the tightest."""
+    claim = " and ".join(f"loss < {number + 1}" for number in range(count))
+    [rule] = rules(f"each step expect {claim}")
+    return rule
+
+
+def test_nothing_is_asked_of_a_rule_with_very_many_conditions() -> None:
+    assert len(simplify(bounds(MOST), {}).notes) == MOST - 1
+    assert simplify(bounds(MOST + 1), {}).notes == ()
+
+
+def test_the_encoding_of_a_chain_grows_with_its_length() -> None:
+    def size(count: int) -> int:
+        """The different nodes of z3's expressions for a chain of reads that may be missing."""
+        [rule] = rules(
+            "for p in parameters each step expect "
+            + " and ".join(f"norm(p.data) < {number}" for number in range(count))
+        )
+        assert isinstance(rule.expect, Holds)
+        meaning = Encoder().encode(rule.expect.condition)
+        found: dict[int, z3.ExprRef] = {}
+        waiting: list[z3.ExprRef] = [meaning.known, meaning.absent, meaning.value]
+        while waiting:
+            node = waiting.pop()
+            if node.get_id() not in found:
+                found[node.get_id()] = node
+                waiting += node.children()
+        edges = sum(node.num_args() for node in found.values())
+        return len(found) + edges
+
+    assert size(80) < 2.5 * size(40)

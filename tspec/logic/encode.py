@@ -208,12 +208,11 @@ class Encoder:
         return known, self._first_absent(doubtful)
 
     def _first_absent(self, found: Sequence[Encoded]) -> z3.BoolRef:
-        """The first that is missing is absent."""
-        cases = [
-            self._all([*(before.known for before in found[:place]), each.absent])
-            for place, each in enumerate(found)
-        ]
-        return self._any(cases)
+        """The first that is missing is absent: of each, it is, or it is known and the next ones decide."""
+        first = self._no
+        for place, each in enumerate(reversed(found)):
+            first = z3.Or(each.absent, z3.And(each.known, first)) if place else each.absent
+        return first
 
     def _all(self, items: Sequence[z3.BoolRef]) -> z3.BoolRef:
         if len(items) < 2:

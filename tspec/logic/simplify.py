@@ -22,6 +22,9 @@ from tspec.resolve.program.walk import parts
 
 Given = Mapping[str, bool | int | str]
 
+MOST = 100
+"""Of a rule with more conditions nothing is asked: each is a question, as long as all of them together."""
+
 NoteKind = Literal["dropped", "always idle", "never due", "always met", "implied"]
 
 
@@ -73,6 +76,8 @@ def simplify(rule: Rule, given: Given) -> Simplified:
         why = f"a group of one rank on {', '.join(alone)}"
         return Simplified(rule, (Note("always idle", rule, why),), idle=True)
     ambient = _ambient(rule, given)
+    if sum(map(_count, conditions(rule))) > MOST:
+        return Simplified(rule)
     if not (may_be_decided(conditions(rule), ambient)):
         return Simplified(rule)  # Reads that occur once and have no bounds: nothing follows.
     asked = Questions(ambient)
@@ -154,6 +159,19 @@ def _accepted(rule: Rule, given: Given, asked: Questions) -> Iterator[tuple[Rule
                     rule, candidate, asked
                 ):
                     yield candidate, dropped
+
+
+def _count(expr: Expr) -> int:
+    """How many conditions an expression joins."""
+    match expr:
+        case rules.And(items=items) | rules.Or(items=items):
+            return sum(map(_count, items))
+        case rules.Not(value=value):
+            return _count(value)
+        case rules.Implies(left=left, right=right):
+            return _count(left) + _count(right)
+        case _:
+            return 1
 
 
 def _shorter(expr: Expr | None) -> Iterator[tuple[Expr | None, Expr]]:
