@@ -11,7 +11,7 @@ import typer
 
 from tspec.cli.given import Given, GivenOption, given_values
 from tspec.cli.output import FAULT, refuse_no_folder, write_or_show
-from tspec.cli.say import say
+from tspec.cli.say import BadParameter, say
 
 if TYPE_CHECKING:
     from tspec.layout.sizes import Sizes
@@ -55,13 +55,13 @@ def show(
     shown = _chosen(_layouts([file]), name)
     sizes = _sizes(shown, given_values(given))
     if rank >= shown.mesh.world:
-        raise typer.BadParameter(f"`{shown.mesh.name}` has ranks 0 to {shown.mesh.world - 1}")
+        raise BadParameter(f"`{shown.mesh.name}` has ranks 0 to {shown.mesh.world - 1}")
     from tspec.layout.shards import Uneven
 
     try:
         text = _written(shown, rank, sizes, form)
     except Uneven as uneven:
-        raise typer.BadParameter(str(uneven), param_hint="--given") from None
+        raise BadParameter(str(uneven), param_hint="--given") from None
     if output is not None:
         write_or_show("layout", output, text)
     elif form is Form.TEXT:
@@ -110,14 +110,14 @@ def _chosen(found: tuple[LayoutDeclaration, ...], name: str | None) -> LayoutDec
 
     names = [each.name for each in found]
     if name is None and len(found) > 1:
-        raise typer.BadParameter(
+        raise BadParameter(
             f"there are {len(found)}: name one of {', '.join(names)}", param_hint="--layout"
         )
     for each in found:
         if name in (None, each.name):
             return each
     hint = did_you_mean(name or "", names) or f"there is {', '.join(names)}"
-    raise typer.BadParameter(f"no layout is called `{name}`; {hint}", param_hint="--layout")
+    raise BadParameter(f"no layout is called `{name}`; {hint}", param_hint="--layout")
 
 
 def _sizes(layout: LayoutDeclaration, given: Given) -> Sizes:
@@ -145,5 +145,5 @@ def _sizes(layout: LayoutDeclaration, given: Given) -> Sizes:
             if name in known:
                 kind = "true or false" if name in layout.flags else "a number from 1 on"
                 what = f"`{name}` is {kind}"
-            raise typer.BadParameter(what, param_hint="--given")
+            raise BadParameter(what, param_hint="--given")
     return sizes_of(layout, numbers, frozenset(flags))
