@@ -81,7 +81,7 @@ def notes(found: Inference) -> list[str]:
 
 def refuse_reviewed(output: Path) -> None:
     """Never overwrite what a reviewer accepted or rejected."""
-    from tspec.resolve.names.outline import outline_of_text
+    from tspec.resolve.outline import outline_of_text
     from tspec.source import Source
 
     if not output.exists():

@@ -10,7 +10,7 @@ from tspec.lint.proofs import Proofs
 from tspec.lint.settings import Settings
 from tspec.resolve.load import Loaded
 from tspec.resolve.modules.files import Unit
-from tspec.resolve.names.outline import Comment, Declared, Outline, comments, outline
+from tspec.resolve.outline import Comment, Declared, Outline, comments, outline
 from tspec.resolve.program.rules import Expr, LayoutDeclaration, Program, Rule
 from tspec.source import Source, Span
 

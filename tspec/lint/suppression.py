@@ -14,7 +14,7 @@ from tspec.diagnostics import Diagnostic, did_you_mean
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Edit, Finding, Fix
 from tspec.lint.registry import ALLOWANCES, RULES
-from tspec.resolve.names.outline import Comment
+from tspec.resolve.outline import Comment
 from tspec.source import Source, Span
 
 UNUSED, REASONLESS, UNKNOWN = ALLOWANCES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tspec.resolve.names.outline import Outline
+from tspec.resolve.outline import Outline
 
 
 def visible(file: Outline, by_module: Mapping[str, Outline]) -> frozenset[str]:

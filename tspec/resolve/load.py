@@ -16,9 +16,10 @@ from tspec.resolve.invariants.invariant import lower_invariant
 from tspec.resolve.modules.files import Reader, Unit, users_last
 from tspec.resolve.modules.versions import check_versions
 from tspec.resolve.names.scope import LetKey, Scope, scopes
-from tspec.resolve.names.vocabulary import bare_event, gather
+from tspec.resolve.names.vocabulary import gather
 from tspec.resolve.others import lower_others
 from tspec.resolve.program import rules
+from tspec.resolve.program.declarations import bare_event
 from tspec.resolve.program.walk import parts
 from tspec.resolve.settings import settle
 from tspec.source import Source, Span

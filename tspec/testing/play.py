@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from tspec.builtin.features import OF_ELEMENTS
-from tspec.resolve.names.vocabulary import bare_event
 from tspec.resolve.program import scripts, types
+from tspec.resolve.program.declarations import bare_event
 from tspec.resolve.program.rules import EventDeclaration, FieldDeclaration, Vocabulary
 from tspec.resolve.program.scripts import (
     CallStatement,

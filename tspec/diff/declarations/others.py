@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from tspec.diff.changes import Change, Part, Written
 from tspec.diff.sides.side import Side
 from tspec.resolve.modules.files import Unit
-from tspec.resolve.names.outline import canonical_lines, outline
+from tspec.resolve.outline import canonical_lines, outline
 from tspec.resolve.program.rules import LayoutDeclaration
 from tspec.source import Span
 

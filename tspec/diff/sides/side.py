@@ -10,7 +10,7 @@ from tspec.diagnostics import Diagnostic, render
 from tspec.diff.changes import Written
 from tspec.resolve import load
 from tspec.resolve.modules.files import Unit
-from tspec.resolve.names.outline import canonical_text
+from tspec.resolve.outline import canonical_text
 from tspec.resolve.program.rules import Program, Vocabulary
 from tspec.source import Source, Span
 

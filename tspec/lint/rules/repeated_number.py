@@ -8,7 +8,7 @@ from tspec.diagnostics import Related
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found
 from tspec.lint.rule import LintRule
-from tspec.resolve.names.outline import Outline
+from tspec.resolve.outline import Outline
 from tspec.source import Span
 
 RULES_WITH_IT = 3

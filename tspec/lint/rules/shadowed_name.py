@@ -8,7 +8,7 @@ from tspec.lint.checked import Checked
 from tspec.lint.finding import Found, about
 from tspec.lint.rule import LintRule
 from tspec.lint.usage import visible
-from tspec.resolve.names.outline import Outline
+from tspec.resolve.outline import Outline
 
 
 def check(checked: Checked) -> Iterator[Found]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Found
 from tspec.lint.rule import LintRule
-from tspec.resolve.names.outline import Documentation
+from tspec.resolve.outline import Documentation
 
 
 def check(checked: Checked) -> Iterator[Found]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tspec.lint.checked import Checked
 from tspec.lint.finding import Edit, Fix, Found
 from tspec.lint.rule import LintRule
-from tspec.resolve.names.outline import Declared, Outline
+from tspec.resolve.outline import Declared, Outline
 from tspec.source import Span
 
 

@@ -8,7 +8,7 @@ from tspec.lint.checked import Checked
 from tspec.lint.finding import Edit, Fix, Found
 from tspec.lint.rule import LintRule
 from tspec.lint.usage import visible
-from tspec.resolve.names.outline import Outline, UseLine
+from tspec.resolve.outline import Outline, UseLine
 from tspec.source import Span
 
 

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from tspec.diagnostics import Related, did_you_mean
 from tspec.resolve.findings import Findings
 from tspec.resolve.modules.files import Unit
-from tspec.resolve.names.vocabulary import bare_event
 from tspec.resolve.program import rules
+from tspec.resolve.program.declarations import bare_event
 from tspec.source import Source
 from tspec.syntax import nodes
 

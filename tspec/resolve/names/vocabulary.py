@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from tspec.diagnostics import Related, did_you_mean
-from tspec.resolve import torch_names
 from tspec.resolve.findings import Findings
 from tspec.resolve.modules.files import Unit
 from tspec.resolve.names.callables import check_callable
@@ -232,12 +231,3 @@ def _reads_result(node: nodes.Field) -> bool:
     if node.value is None:
         return node.name.text == "output"
     return any(isinstance(each, nodes.Name) and each.text == "result" for each in node.value.walk())
-
-
-def bare_event(path: str, vocabulary: rules.Vocabulary) -> rules.EventDeclaration:
-    """A callable that a rule names itself, as an event. A module's `forward` has the fields of all."""
-    forward = vocabulary.event("forward")
-    owner, _, method = path.rpartition(".")
-    known = not path.startswith("torch.") or torch_names.is_subclass(owner, "torch.nn.Module")
-    fields = forward.fields if forward and method == "forward" and known else ()
-    return rules.EventDeclaration(path, "", (path,), fields, path.endswith(".*"), bare=True)

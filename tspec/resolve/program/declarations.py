@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tspec.resolve import torch_names
 from tspec.resolve.program.scripts import Script
 from tspec.resolve.program.types import Type
 from tspec.source import Source, Span
@@ -119,6 +120,15 @@ class Vocabulary:
     def entity(self, name: str) -> EntityDeclaration | None:
         """The entity of that name, or None."""
         return next((entity for entity in self.entities if entity.name == name), None)
+
+
+def bare_event(path: str, vocabulary: Vocabulary) -> EventDeclaration:
+    """A callable that a rule names itself, as an event. A module's `forward` has the fields of all."""
+    forward = vocabulary.event("forward")
+    owner, _, method = path.rpartition(".")
+    known = not path.startswith("torch.") or torch_names.is_subclass(owner, "torch.nn.Module")
+    fields = forward.fields if forward and method == "forward" and known else ()
+    return EventDeclaration(path, "", (path,), fields, path.endswith(".*"), bare=True)
 
 
 # --- tests --------------------------------------------------------------------------------------
