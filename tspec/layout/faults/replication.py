@@ -1,4 +1,4 @@
-"""TS0201: an index that several ranks hold, and nothing says that they are replicas."""
+"""TS0201: an index that several ranks hold without a word; TS0200: one lost between factorisations."""
 
 from __future__ import annotations
 
@@ -71,8 +71,11 @@ def _of_two_factorisations(
             yield at(layout, place, "TS0200", message, hint)
             return
     axes = " and ".join(f"`{axis}`" for axis in cut)
-    message = f"{axes} of {shown(place)} are axes of two factorisations of the ranks"
-    yield at(layout, place, "TS0201", message, hint)
+    message = (
+        f"{axes} of {shown(place)} are axes of two factorisations: with other numbers of ranks "
+        "some indices have no rank"
+    )
+    yield at(layout, place, "TS0200", message, hint)
 
 
 def _first_index(layout: LayoutDeclaration, place: Placement, on: dict[str, int]) -> str:
