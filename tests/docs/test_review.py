@@ -30,7 +30,7 @@ def ran(folder: Path, *words: str, text: str = "") -> subprocess.CompletedProces
     """Run a program in a folder."""
     return subprocess.run(
         words, cwd=folder, env=ENVIRONMENT, input=text, capture_output=True, text=True,
-        timeout=120, check=False,
+        timeout=600, check=False,
     )  # fmt: skip
 
 

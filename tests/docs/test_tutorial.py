@@ -38,7 +38,7 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(runs, ignore_errors=True)
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_the_tutorial_does_what_it_says(folder: Path) -> None:
     statuses = {}
     for command, said in session():
@@ -50,7 +50,7 @@ def test_the_tutorial_does_what_it_says(folder: Path) -> None:
             env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80"},
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=600,
         )
         statuses[command] = done.returncode
         assert "internal error" not in done.stderr, done.stderr
