@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from tspec.runtime.live.job import Job
+    from tspec.runtime.live.models import Naming
 
 
 class Adapter(Protocol):
@@ -13,3 +17,9 @@ class Adapter(Protocol):
 
     def install(self, job: Job) -> None:
         """Follow the framework's calls; those of modules that are not loaded are found once they are."""
+
+    def naming(self, module: nn.Module, say: Callable[[str], None]) -> Naming | None:
+        """From paths in an outermost module to those in the one-device model; None for other frameworks' modules.
+
+        `say` tells the person at the terminal what does not fit together.
+        """

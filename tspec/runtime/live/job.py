@@ -20,7 +20,7 @@ from tspec.runtime.live.fields import FieldReader
 from tspec.runtime.live.functions import Functions
 from tspec.runtime.live.locations import Locations
 from tspec.runtime.live.mechanisms import install
-from tspec.runtime.live.models import has_parameters
+from tspec.runtime.live.models import Naming, has_parameters
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.source import LiveSource
 from tspec.runtime.live.threads import Apart, Threads
@@ -55,6 +55,7 @@ class Job(LiveSource):
         self._locations = Locations(sources or Sources(Path.cwd()))
         self.sinks = tuple(sinks)
         self.adapters = tuple(adapters)
+        self.state.models.naming_of = self._naming_of
         self.active = False
         self.place = steps.Place()
         self.functions = Functions(self)
@@ -197,6 +198,15 @@ class Job(LiveSource):
         except Exception as fault:
             self.fault(f"before {where}", fault)
         return skipped
+
+    def _naming_of(self, module: nn.Module) -> Naming | None:
+        """How the first framework that knows a model names what lies in it."""
+        try:
+            found = (adapter.naming(module, self.say) for adapter in self.adapters)
+            return next((naming for naming in found if naming is not None), None)
+        except Exception as fault:  # a framework of another version: its local names are left
+            self.fault("naming a model", fault)
+            return None
 
     def _find_models(
         self, asked: list[tuple[Role, FieldReader]], args: Arguments, kwargs: dict[str, Any]

@@ -22,7 +22,7 @@ from tspec.runtime.live.identity import IdentitySet
 _INNER = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "module")
 _WRAPPERS = {
     "DistributedDataParallel", "DataParallel", "OptimizedModule", "FullyShardedDataParallel",
-    "CheckpointWrapper", "ActivationWrapper", "OffloadWrapper",
+    "CheckpointWrapper", "ActivationWrapper", "OffloadWrapper", "Float16Module",
 }  # fmt: skip
 
 
@@ -110,6 +110,9 @@ def walk(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
             entered.pop()
 
 
+Naming = Callable[[str], str]
+
+
 @dataclass(slots=True)
 class Root:
     """An outermost module. `prefix` stands before its names; `title` is its own name."""
@@ -117,6 +120,12 @@ class Root:
     module: weakref.ref[nn.Module]
     prefix: str
     title: str
+    naming: Naming = str
+    """From paths in the module to those in the whole model, of which it may be a part."""
+
+    def name(self, path: str) -> str:
+        """The canonical name of what lies at a path in the module."""
+        return f"{self.prefix}{self.naming(path)}" if path else self.title
 
 
 @dataclass(slots=True)
@@ -148,6 +157,8 @@ class Models:
     """The roots in the order in which they were first called, and tables of what they hold."""
 
     def __init__(self) -> None:
+        self.naming_of: Callable[[nn.Module], Naming | None] = lambda module: None
+        """How a framework names what lies in a root; None where it is no model of its own."""
         self.roots: list[Root] = []
         self.tables = Tables()
         self.stale = True
@@ -183,7 +194,9 @@ class Models:
             count += 1
             title = f"{kind}#{count}"
         first = has_parameters(module) and not any(root.prefix == "" for root in self.roots)
-        self.roots.append(Root(weakref.ref(module), "" if first else f"{title}.", title))
+        naming = self.naming_of(module)
+        prefix = "" if first or naming is not None else f"{title}."
+        self.roots.append(Root(weakref.ref(module), prefix, title, naming or str))
         self.stale = True
         self.refresh()
 
@@ -265,32 +278,34 @@ class Models:
         return self.tables.modules.get(name)
 
 
-def _fill(tables: Tables, root: nn.Module, as_root: Root) -> None:
-    tables.titles[as_root.title] = as_root.prefix
-    for path, module in walk(root):
-        name = f"{as_root.prefix}{path}" if path else as_root.title
-        first = id(module) not in tables.module_by_id
-        if first:
-            tables.module_by_id[id(module)] = name
-            tables.modules[name] = module
-            _fill_next(tables, module, as_root.prefix + path if path else as_root.prefix)
-        _fill_tensors(tables, module, as_root.prefix + (f"{path}." if path else ""), name)
+def _fill(tables: Tables, module: nn.Module, root: Root) -> None:
+    tables.titles[root.title] = root.prefix
+    for path, held in walk(module):
+        name = root.name(path)
+        if id(held) not in tables.module_by_id:
+            tables.module_by_id[id(held)] = name
+            # Parts of one model have containers in common, such as the list of layers.
+            tables.modules.setdefault(name, held)
+            _fill_next(tables, held, path, root)
+        _fill_tensors(tables, held, path, root)
 
 
-def _fill_next(tables: Tables, module: nn.Module, path: str) -> None:
+def _within(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def _fill_next(tables: Tables, module: nn.Module, path: str, root: Root) -> None:
     if isinstance(module, nn.Sequential):
-        names = [
-            f"{path}.{key}" if path and not path.endswith(".") else f"{path}{key}"
-            for key in table(module, "_modules")
-        ]
+        names = [root.name(_within(path, key)) for key in table(module, "_modules")]
         tables.next_module.update(itertools.pairwise(names))
 
 
-def _fill_tensors(tables: Tables, module: nn.Module, prefix: str, holder: str) -> None:
+def _fill_tensors(tables: Tables, module: nn.Module, path: str, root: Root) -> None:
+    holder = root.name(path)
     for key, parameter in table(module, "_parameters").items():
         if parameter is None:
             continue
-        name = f"{prefix}{key}"
+        name = root.name(_within(path, key))
         known = tables.parameter_by_id.get(id(parameter))
         if known is None:
             tables.parameter_by_id[id(parameter)] = name
@@ -299,5 +314,6 @@ def _fill_tensors(tables: Tables, module: nn.Module, prefix: str, holder: str) -
             tables.parameters[known].names.append(name)
     for key, buffer in table(module, "_buffers").items():
         if buffer is not None and id(buffer) not in tables.buffer_by_id:
-            tables.buffer_by_id[id(buffer)] = f"{prefix}{key}"
-            tables.buffers[f"{prefix}{key}"] = (buffer, holder)
+            name = root.name(_within(path, key))
+            tables.buffer_by_id[id(buffer)] = name
+            tables.buffers[name] = (buffer, holder)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tspec.targets.megatron import steps
+from tspec.targets.megatron import names, steps
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from tspec.runtime.live.job import Job
+    from tspec.runtime.live.models import Naming
 
 
 class Megatron:
@@ -16,3 +20,12 @@ class Megatron:
     def install(self, job: Job) -> None:
         """Follow schedules, micro-batches and optimizers."""
         steps.install(job)
+
+    def naming(self, module: nn.Module, say: Callable[[str], None]) -> Naming | None:
+        """The names of a model chunk, by its place in the pipeline."""
+        if not names.is_chunk(module):
+            return None
+        place = names.place_of(module)
+        for wrong in names.misnumbered(module, place):
+            say(wrong)
+        return place.name
