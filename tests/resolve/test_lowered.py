@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from tspec.resolve import load_text
+from pathlib import Path
+
+from tspec.resolve import load, load_text
 from tspec.resolve.program import rules
 from tspec.resolve.program.sharding import (
     Dimension,
+    DimsDeclaration,
     Flat,
     Modules,
     Placement,
@@ -198,3 +201,18 @@ def test_a_condition_over_settings_is_typed_like_any_other() -> None:
     [found] = loaded.diagnostics
     assert found.code == "TS0131"
     assert found.message == "a condition is true or false, and this is an int"
+
+
+def test_a_mesh_of_the_own_file_goes_before_one_of_another(tmp_path: Path) -> None:
+    text = "edition 2026\n\nmodule {0}\n\nmesh small {{\n  order: {1}\n  {1}: 2\n}}\n\n"
+    text += 'dims small {{\n  size: {2}\n}}\n\nlayout small on small {{\n  param "w": [size / {1}]\n}}\n'
+    (tmp_path / "a.tspec").write_text(text.format("a", "tp", 4))
+    (tmp_path / "b.tspec").write_text(text.format("b", "dp", 8))
+    loaded = load([tmp_path], project=tmp_path)
+    assert loaded.program is not None, [d.message for d in loaded.diagnostics]
+    held = [(each.module, each.mesh.axes, each.dims) for each in loaded.program.layouts]
+    assert held == [
+        ("a", (("tp", 2),), DimsDeclaration("small", "a", (("size", 4),))),
+        ("b", (("dp", 2),), DimsDeclaration("small", "b", (("size", 8),))),
+    ]
+    assert len(loaded.program.meshes) == 2

@@ -40,35 +40,44 @@ class _Named(Protocol):
 
 D = TypeVar("D", bound=nodes.Declaration)
 T = TypeVar("T", bound=_Named)
+V = TypeVar("V")
+_Key = tuple[str, str]
+"""The key of a file, and a name in it."""
 
 
 def lower_others(scopes: Sequence[Scope], findings: Findings) -> Others:
     """Resolve them all, in the order in which they may name one another."""
     asked = {scope.unit.name for scope in scopes if scope.unit.asked}
     _refuse_doubles(scopes, findings)
-    meshes = {n.name.text: lower_mesh(n, s, findings) for n, s in _all(nodes.Mesh, scopes)}
-    dims = {n.name.text: lower_dims(n, s, findings) for n, s in _all(nodes.Dims, scopes)}
-    # A mesh that is wrong is there all the same: nobody is told that it is missing.
-    right = {name: mesh for name, mesh in meshes.items() if mesh is not None}
-    sizes = {name: each for name, each in dims.items() if each is not None}
-    wrong = (set(meshes) - set(right)) | (set(dims) - set(sizes))
-    layouts = {
-        n.name.text: None
-        if {n.mesh.text, n.name.text} & wrong
-        else lower_layout(n, (right, sizes), s, findings)
-        for n, s in _all(nodes.Layout, scopes)
+    near = _Near(scopes)
+    meshes = {
+        (s.unit.key, n.name.text): lower_mesh(n, s, findings) for n, s in _all(nodes.Mesh, scopes)
     }
+    dims = {
+        (s.unit.key, n.name.text): lower_dims(n, s, findings) for n, s in _all(nodes.Dims, scopes)
+    }
+    layouts: dict[_Key, LayoutDeclaration | None] = {}
+    for node, scope in _all(nodes.Layout, scopes):
+        known = near.named(meshes, scope), near.named(dims, scope)
+        # A mesh that is wrong is there all the same: nobody is told that it is missing.
+        wrong = {name for names in known for name, value in names.items() if value is None}
+        layouts[scope.unit.key, node.name.text] = (
+            None
+            if {node.mesh.text, node.name.text} & wrong
+            else lower_layout(node, (_right(known[0]), _right(known[1])), scope, findings)
+        )
     equivalences = [
-        lower_equivalence(n, layouts, s, findings) for n, s in _all(nodes.Equivalence, scopes)
+        lower_equivalence(n, near.named(layouts, s), s, findings)
+        for n, s in _all(nodes.Equivalence, scopes)
     ]
     replays = [lower_replay(n, s, findings) for n, s in _all(nodes.Replay, scopes)]
     tests = [
-        lower_test(n, (_rules_seen(s, scopes), right), s, findings)
+        lower_test(n, (_rules_seen(s, scopes), _right(near.named(meshes, s))), s, findings)
         for n, s in _all(nodes.Test, scopes)
     ]
     return Others(
-        _of(right.values(), asked),
-        _of(sizes.values(), asked),
+        _of(meshes.values(), asked),
+        _of(dims.values(), asked),
         _of(layouts.values(), asked),
         _of(equivalences, asked),
         _of(replays, asked),
@@ -86,6 +95,29 @@ def _all(kind: type[D], scopes: Sequence[Scope]) -> Iterator[tuple[D, Scope]]:
 def _of(found: object, asked: set[str]) -> tuple[T, ...]:
     assert hasattr(found, "__iter__")
     return tuple(each for each in found if each is not None and each.module in asked)
+
+
+class _Near:
+    """Which declaration a name means in a file: its own, else that of a module it uses, else any."""
+
+    def __init__(self, scopes: Sequence[Scope]) -> None:
+        self.modules = {scope.unit.key: scope.unit.name for scope in scopes}
+
+    def named(self, found: Mapping[_Key, V], scope: Scope) -> dict[str, V]:
+        """The declarations by the names that they have in a file."""
+
+        def far(key: _Key) -> int:
+            own, used = key[0] == scope.unit.key, self.modules[key[0]] in scope.modules
+            return 0 if own else 1 if used else 2
+
+        names: dict[str, V] = {}
+        for key in sorted(found, key=far):
+            names.setdefault(key[1], found[key])
+        return names
+
+
+def _right(names: Mapping[str, V | None]) -> dict[str, V]:
+    return {name: value for name, value in names.items() if value is not None}
 
 
 def _rules_seen(scope: Scope, scopes: Sequence[Scope]) -> Mapping[str, str]:
