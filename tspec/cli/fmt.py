@@ -48,7 +48,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is done with files that would change."""
+    """Whether files are checked only, shown as a diff, or upgraded."""
 
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit 1 if a file would change.")
@@ -113,7 +113,7 @@ def excluded(path: Path, config: Config) -> bool:
 
 
 def _hand_over(outcome: Outcome, wanted: Wanted) -> None:
-    """Print or write what a file becomes."""
+    """Print or write a formatted file."""
     if wanted.diff:
         say(unified(outcome, "upgraded" if wanted.upgrade else "formatted"), nl=False)
     elif wanted.check:
@@ -198,7 +198,7 @@ def format_one(path: Path, upgrading: bool = False) -> Outcome:
 
 
 def unified(outcome: Outcome, done: str = "formatted") -> str:
-    """The difference that formatting, or whatever was done, makes, as a patch."""
+    """The change of a file as a patch."""
     lines = difflib.unified_diff(
         _lines(outcome.before),
         _lines(outcome.after or ""),

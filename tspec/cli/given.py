@@ -20,7 +20,7 @@ Given = dict[str, bool | int | str]
 
 
 def given_values(given: list[str] | None) -> Given:
-    """The names and values. Raises BadParameter for what is no NAME=VALUE, or says a name twice."""
+    """The names and values. Raises BadParameter for a malformed NAME=VALUE, or a repeated name."""
     values: Given = {}
     for item in given or ():
         name, equals, text = item.partition("=")

@@ -103,7 +103,7 @@ def lint(
 
 
 def _codes(given: list[str] | None) -> tuple[str, ...]:
-    """Codes of a repeated option, of which each may hold several with commas."""
+    """Codes of a repeated option; each value may hold several, separated by commas."""
     from tspec.lint.registry import known
 
     found = [code.strip().upper() for each in given or () for code in each.split(",")]
@@ -115,9 +115,9 @@ def _codes(given: list[str] | None) -> tuple[str, ...]:
 
 
 def _settings(select: tuple[str, ...], ignore: tuple[str, ...], project: Lint) -> Settings:
-    """What the command line says, and for the rest the project.
+    """The options of the command line, and the project's where there are none.
 
-    `select` replaces what the project says of both, `ignore` adds to it.
+    `select` replaces both options of the project, `ignore` adds to them.
     """
     from tspec.lint import Settings
 

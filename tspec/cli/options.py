@@ -10,11 +10,11 @@ from typing import Any, get_type_hints
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with each parameter that is a dataclass replaced by one option for each of its fields.
+    """A command in which the fields of each dataclass parameter are options.
 
-    Two such dataclasses of one command must not have fields of the same name. Fields need defaults;
-    those with `metadata={"option": False}` are no options. What has a method `settled` is replaced
-    by what that gives, before the command runs.
+    Two dataclasses of one command must not have fields of the same name. Fields need defaults;
+    those with `metadata={"option": False}` are no options. A value with a method `settled` is
+    replaced by its result before the command begins.
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, tuple[type[Any], tuple[str, ...]]] = {}

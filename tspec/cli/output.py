@@ -132,7 +132,7 @@ def _refuse(why: str) -> NoReturn:
 
 
 def _entries(output: Output) -> tuple[Entry, ...]:
-    """What the baseline holds; one that is no baseline, or is not there, ends the command."""
+    """The entries of the baseline. A missing or malformed one ends the command."""
     file = output.baseline
     if file is None:
         return ()
@@ -190,9 +190,9 @@ def write_results(results: Results, output: Output) -> int:
 
 
 def accepted(results: Results, output: Output) -> Applied:
-    """Results without those of the baseline, which is written anew if that was asked for.
+    """Results without those of the baseline, which is rewritten if that was asked for.
 
-    How many were left out, and which entries are stale, is said on standard error.
+    The number left out, and stale entries, are printed to standard error.
     """
     from tspec.report.baseline import Applied, apply, updated
 

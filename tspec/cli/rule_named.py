@@ -52,7 +52,7 @@ def rule_named(
 
 
 def _programs(name: str, specs: Sequence[Path] | None, project: Config) -> Sequence[Program]:
-    """Where to look: what was asked for; or the rule's own module, the project's specs, all shipped."""
+    """The specs to search: those asked for, or else the rule's module, the project's specs, and all shipped."""
     from tspec.cli.specs import refuse
     from tspec.resolve import load
     from tspec.resources import shipped

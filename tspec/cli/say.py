@@ -24,8 +24,8 @@ class BadParameter(typer.BadParameter):
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print lines to standard output, or with `err` to standard error.
 
-    What a terminal or a CI would obey is printed as escapes; texts within a line, of which the
-    ends of lines are to be seen too, go through `tspec.printable.visible` before.
+    Control characters and workflow commands of a CI are printed as escapes. Texts within a line,
+    whose line ends must show too, go through `tspec.printable.visible` before.
     """
     typer.echo(coloured(lines(text), sys.stderr if err else sys.stdout), err=err, nl=nl)
 

@@ -1,4 +1,4 @@
-"""Commands that start a script: what stands behind `--` is Python's command line, a script or `-m` and a module."""
+"""Commands that start a script: after `--` comes a script or `-m` and a module, with arguments."""
 
 import importlib.util
 import os
@@ -17,10 +17,10 @@ KEY = "tspec.script"
 
 
 class StartsAScript(TyperCommand):
-    """A command of which the arguments end at the first `--`; `command_of` gives those behind it."""
+    """A command whose own arguments end at the first `--`; `command_of` gives those after it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Keep what stands behind `--` away from the command's own parser."""
+        """Keep the arguments after `--` away from the command's own parser."""
         own, behind = split(args)
         ctx.meta[KEY] = behind
         return super().parse_args(ctx, own)

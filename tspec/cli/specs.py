@@ -57,7 +57,7 @@ def load(
 
 
 def _placed(diagnostics: Iterable[Diagnostic], project: Config) -> Iterator[Diagnostic]:
-    """What is said of paths that the configuration names stands where it names them."""
+    """Show diagnostics about a path of the configuration where the configuration names it."""
     named = {str(project.path(each)): number for number, each in enumerate(project.specs)}
     for diagnostic in diagnostics:
         place = project.places.get(("specs", named.get(diagnostic.source.path, -1)))
@@ -68,7 +68,7 @@ def _placed(diagnostics: Iterable[Diagnostic], project: Config) -> Iterator[Diag
 
 
 def specs_of(specs: Sequence[Path] | None, project: Config) -> list[Path]:
-    """What was asked for, else what the configuration names. Raises BadParameter without either."""
+    """The paths of the command line, or else the configured ones. Raises BadParameter for none."""
     found = list(specs or ()) or [project.path(each) for each in project.specs]
     if not found:
         raise BadParameter(

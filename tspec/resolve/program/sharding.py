@@ -106,9 +106,9 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """A tensor of which a rank's piece is flattened, padded as a dimension is, then cut.
+    """A tensor whose piece on a rank is flattened, padded as a dimension is, then cut.
 
-    So shards of optimizer state are cut: what is flattened is the piece of the parameter.
+    Shards of optimizer state are cut in this way: the piece of the parameter is flattened.
     """
 
     splits: tuple[Split, ...]
@@ -122,10 +122,10 @@ TensorKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How the tensors of a kind are cut of which the canonical name matches a pattern.
+    """The sharding of the tensors of a kind whose canonical name matches a pattern.
 
-    What a pattern stands for, `fits` says. The ranks' tensors are summands over the axes of
-    `partial`, and the same over those of `replicated`. `when` is over axes and flags, which it reads as names of the context.
+    `fits` says what matches. The ranks' tensors are summands over the axes of `partial`, and
+    replicas over those of `replicated`. `when` reads axes and flags as names of the context.
     """
 
     kind: TensorKind
