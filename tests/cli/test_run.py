@@ -75,7 +75,7 @@ def tspec(job: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         cwd=job,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
 
 

@@ -50,7 +50,7 @@ def ran(folder: Path, *words: str, **environment: str) -> subprocess.CompletedPr
         env={**ENVIRONMENT, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = Path(__file__).resolve().parent / "scripts" / "job.py"
-PATIENCE = 200.0
+PATIENCE = 400.0
 """Seconds for one process; the machine may be busy."""
 TSPEC = (sys.executable, "-m", "tspec")
 

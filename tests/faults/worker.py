@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 120.0
+PATIENCE = 300.0
 """Seconds for one input; the machine may be busy."""
 MEMORY = 8 * 2**30
 """Bytes of address space. What needs more of a small input is a failure, and must not end the machine."""

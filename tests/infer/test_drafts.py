@@ -21,8 +21,6 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "docs/demo/digits.py"
 SHORT = ("--samples", "320")
 
-pytestmark = pytest.mark.timeout(600)
-
 
 def record(folder: Path, *options: str) -> Path:
     done = subprocess.run(

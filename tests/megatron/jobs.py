@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAIN = "tests/megatron/train.py"
-PATIENCE = 200
+PATIENCE = 400
 """Seconds; the machine may be busy."""
 
 

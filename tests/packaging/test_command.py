@@ -8,7 +8,7 @@ import tspec
 
 def tspec_command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tspec", *arguments], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "tspec", *arguments], capture_output=True, text=True, timeout=300
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
-PATIENCE = 200
+PATIENCE = 400
 """Seconds; the machine may be busy."""
 
 

@@ -46,7 +46,7 @@ def tspec(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "COLUMNS": "80", "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 200
+PATIENCE = 400
 """Seconds; the machine may be busy."""
 TRAIN = """\
 import os, signal, sys, time

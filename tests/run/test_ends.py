@@ -91,7 +91,7 @@ def test_the_script_runs_as_it_would_alone(folder: Path) -> None:
     )
     run = ["-O", "-m", "tspec", "run", str(folder / "checks.tspec"), "--", str(script), "a", "-b"]
     process = start(folder / "sub", *run)
-    said, errors = process.communicate(timeout=120)
+    said, errors = process.communicate(timeout=300)
     lines = said.splitlines()
     assert process.returncode == 0, errors
     assert lines[0] == f"{[str(script), 'a', '-b']} {folder / 'sub'} __main__ {script}"

@@ -81,7 +81,7 @@ def found(folder: Path) -> set[str]:
 @pytest.mark.parametrize(("how", "status"), [("crash", 1), ("leave", 3)])
 def test_a_script_that_fails_keeps_its_status(tmp_path: Path, how: str, status: int) -> None:
     job = started(tmp_path, how)
-    _, said = job.communicate(timeout=120)
+    _, said = job.communicate(timeout=300)
     assert job.returncode == status
     assert ("ValueError: boom" in said) == (how == "crash")
     assert "gradients_are_cleared" in found(tmp_path)
@@ -100,7 +100,7 @@ def test_what_was_found_is_written_when_it_is_interrupted(tmp_path: Path) -> Non
 @pytest.mark.gloo
 def test_a_rank_that_crashes_leaves_what_was_found(tmp_path: Path) -> None:
     job = started(tmp_path, "crash", "ranks")
-    _, said = job.communicate(timeout=120)
+    _, said = job.communicate(timeout=300)
     assert job.returncode == 1
     assert "ValueError: boom" in said
     assert "gradients_are_cleared" in found(tmp_path)

@@ -32,7 +32,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def ranks(worker: Any, *arguments: Any, wait: float = 120.0) -> list[int | None]:
+def ranks(worker: Any, *arguments: Any, wait: float = 400.0) -> list[int | None]:
     """Run a function in two processes; their exit codes. They are ended if they hang."""
     context = mp.get_context("spawn")
     port = free_port()
