@@ -685,6 +685,39 @@ class LabelsDifferWithinBatches(Loop):
         return torch.utils.data.DataLoader(DIGITS, batch_size=16, sampler=order)
 
 
+class Continues(Loop):
+    """Predicts each pixel of a row from those before it, as a language model does with tokens."""
+
+    padding = None
+    shift = 1
+    ignored = -100
+
+    def build(self):
+        return nn.Sequential(nn.Embedding(17, 16, padding_idx=self.padding), nn.Linear(16, 17))
+
+    def forward(self, images):
+        tokens = (images * 16).long()
+        self.targets = tokens[:, self.shift : 63 + self.shift].reshape(-1)
+        return self.model(tokens[:, :63]).reshape(-1, 17)
+
+    def loss(self, output, labels):
+        return F.cross_entropy(output, self.targets, ignore_index=self.ignored)
+
+
+class TargetsAreNotTheInputs(Continues):
+    def __init__(self, faulty):
+        super().__init__(faulty)
+        self.shift = 0 if faulty else 1
+
+
+class PaddingIsLeftOutOfTheLoss(Continues):
+    padding = 0
+
+    def __init__(self, faulty):
+        super().__init__(faulty)
+        self.ignored = -100 if faulty else 0
+
+
 # --- checkpoints --------------------------------------------------------------------------------
 
 
@@ -763,6 +796,8 @@ class Accumulates(Loop):
     pack = "advice"
     again = False
     clears = False
+    passes = 2
+    """What the loss of each pass is divided by."""
 
     def run(self):
         self.model = self.build()
@@ -777,7 +812,7 @@ class Accumulates(Loop):
                     images, labels = next(batches)
                 if half and self.clears:
                     self.optimizer.zero_grad()
-                (self.loss(self.forward(images), labels) / 2).backward()
+                (self.loss(self.forward(images), labels) / self.passes).backward()
             self.optimizer.step()
 
     def build(self):
@@ -802,7 +837,13 @@ class MicrobatchesDiffer(Accumulates):
         return self.faulty
 
 
-BASES = (Loop, FromGiven, LoadsBoth, Accumulates)
+class AccumulatedLossesAreAveraged(Accumulates):
+    def __init__(self, faulty):
+        super().__init__(faulty)
+        self.passes = 1 if faulty else 2
+
+
+BASES = (Loop, FromGiven, LoadsBoth, Accumulates, Continues)
 
 
 def variants() -> dict[str, type[Loop]]:
