@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.check.building import Writer, decide, table, tensor, verdicts
-from tspec.trace.model import Missing, Ref
+import pytest
+
+from tests.check.building import Writer, decide, rules, table, tensor, trace, verdicts
+from tspec.check.columnar import check
+from tspec.check.interpret import interpret
+from tspec.check.verdicts import Verdicts
+from tspec.resolve.program.rules import Rule
+from tspec.trace.model import MOST_UNRECORDED, Missing, Ref, Trace
 
 SAME = "for p in parameters across dp each step expect same(p.data)"
 
@@ -203,6 +209,21 @@ def test_a_dead_rank_makes_it_unknown() -> None:
     found = reasons(SAME, *both(two_steps, dies))
     assert found == [("unknown", "cut off"), ("unknown", "rank 1 died")]
     assert reasons(SAME, rank(0, ends, 0, 1), world=2) == [("unknown", "rank 1 died")]
+
+
+@pytest.mark.parametrize("checker", [interpret, check], ids=["interpreter", "columnar"])
+def test_a_group_lists_a_bounded_number_of_ranks_that_have_no_recording(
+    checker: Callable[[Sequence[Rule], Trace], Verdicts],
+) -> None:
+    rule = "for p in parameters across world before optimizer.step expect same(p.data)"
+    out = Writer()
+    out.step(1)
+    out.sample("parameter", "w", data=tensor(5))
+    out.call("optimizer.step")
+    out.finish()
+    [decided] = checker(rules(rule), trace(out, world=999_999)).decided
+    assert (decided.verdict, decided.reason) == ("unknown", "rank 1 died")
+    assert decided.instance.ranks == tuple(range(1 + MOST_UNRECORDED))
 
 
 def test_a_batch_that_one_rank_has_is_its_own_business() -> None:

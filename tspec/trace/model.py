@@ -217,6 +217,15 @@ def missing_ranks(recorded: Iterable[int], world: int) -> tuple[range, ...]:
     return tuple(range(low + 1, high) for low, high in edges if low + 1 < high)
 
 
+MOST_UNRECORDED = 100
+"""So many ranks after the last recorded one are members of groups: what is unknown of them is unknown alike."""
+
+
+def world_of_groups(recorded: Iterable[int], world: int) -> int:
+    """The ranks of a job of `world` ranks that checks list in groups: `meta.json` may name very many."""
+    return min(world, max(recorded, default=-1) + 1 + MOST_UNRECORDED)
+
+
 def ranks_in_words(ranks: range) -> str:
     """`rank 3`, or `ranks 3-9`."""
     return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]}-{ranks[-1]}"

@@ -18,7 +18,7 @@ from tspec.check.columnar.fields import Fields, Key
 from tspec.check.columnar.sql import MACROS
 from tspec.resolve.program.rules import Window
 from tspec.trace.endings import EndsEarly, of_tables, of_trace
-from tspec.trace.model import Trace
+from tspec.trace.model import Trace, world_of_groups
 
 RANK = 2**40
 """Places that each rank has."""
@@ -188,4 +188,5 @@ def load(trace: Path | str | Trace, features: Collection[str]) -> Recording:
         streams = [(t.rank, t.rows) for t in tables.streams if t.worker is None]
         world, early = tables.world, of_tables(tables)
     rows = _together([(rank, rows) for rank, rows in streams if rows.num_rows])
+    world = world_of_groups((rank for rank, _ in streams), world)
     return Recording(rows, Fields(rows), world, early)

@@ -32,7 +32,7 @@ from tspec.check.interpret.timeline import Call, Timeline
 from tspec.check.verdicts import Decided, Verdicts
 from tspec.resolve.program.rules import Ordered, Rule
 from tspec.trace.endings import of_trace
-from tspec.trace.model import Location, Trace
+from tspec.trace.model import Location, Trace, world_of_groups
 
 
 def interpret(rules: Sequence[Rule], trace: Trace) -> Verdicts:
@@ -52,7 +52,8 @@ def interpret(rules: Sequence[Rule], trace: Trace) -> Verdicts:
 def job_of(trace: Trace) -> Job:
     """A trace arranged for being asked, once for all rules."""
     lines = {s.rank: Timeline(s) for s in trace.streams if s.worker is None and s.records}
-    return Job(lines, trace.world)
+    recorded = (stream.rank for stream in trace.streams if stream.worker is None)
+    return Job(lines, world_of_groups(recorded, trace.world))
 
 
 def decide_rule(rule: Rule, job: Job) -> list[tuple[Grouped, Decided]]:
