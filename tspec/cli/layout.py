@@ -71,11 +71,11 @@ def show(
 
 
 def _written(shown: LayoutDeclaration, rank: int, sizes: Sizes, form: Form) -> str:
-    from tspec.layout.rows import rows
+    from tspec.layout.rows import groups, rows
     from tspec.layout.text import rank_text
 
     if form is Form.TEXT:
-        return rank_text(shown, rank, rows(shown, rank, sizes))
+        return rank_text(shown, rank, rows(shown, rank, sizes, groups(shown, sizes)))
     from tspec.layout.page import page
 
     return page(shown, rank, sizes)

@@ -8,7 +8,7 @@ from itertools import islice, product
 from math import prod
 
 from tspec.layout.indices import Indices
-from tspec.layout.rows import Row, rows
+from tspec.layout.rows import Row, groups, rows
 from tspec.layout.shards import Shard
 from tspec.layout.sizes import Sizes
 from tspec.layout.text import indices_text, names_text, numbers_text, ranks_text
@@ -60,12 +60,13 @@ class Picture:
 def pictures(layout: LayoutDeclaration, rank: int, sizes: Sizes) -> tuple[Picture, ...]:
     """All tensors of known size, in the order of the layout's places. Raises Uneven."""
     held: dict[tuple[str, tuple[str, ...]], list[tuple[int, Row]]] = {}
+    tensors = groups(layout, sizes)
     for each in range(layout.mesh.world):
-        for row in rows(layout, each, sizes):
+        for row in rows(layout, each, sizes, tensors):
             if row.shard is not None:
                 held.setdefault((row.place.kind, row.names), []).append((each, row))
     order = {id(place): number for number, place in enumerate(layout.placements)}
-    found = sorted(held.values(), key=lambda all_: order[id(all_[0][1].place)])
+    found = sorted(held.values(), key=lambda of_one: order[id(of_one[0][1].place)])
     return tuple(_picture(each, rank) for each in found)
 
 

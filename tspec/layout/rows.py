@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tspec.layout.places import flattened_from, names_of, placement_of, tied_to
-from tspec.layout.replicas import replicas, spread
-from tspec.layout.shards import Shard, shard, stage_on
+from tspec.layout.places import flattened_from, names_of, placement_of, stages_of, tied_to
+from tspec.layout.ranks import coordinates
+from tspec.layout.replicas import Spread, spread
+from tspec.layout.shards import Shard, shard
 from tspec.layout.sizes import Sizes, UnknownSize
 from tspec.resolve.program.sharding import LayoutDeclaration, Placement
 
@@ -16,40 +17,63 @@ from tspec.resolve.program.sharding import LayoutDeclaration, Placement
 class Row:
     """Tensors of one place of which a rank holds the same indices.
 
-    `names` are canonical names, all alike but for a number. `same` are the other ranks that hold
-    the same. `lacking` is the size that is not known, where one is not; then there is no shard.
+    `names` are canonical names, all alike but for a number. `how` tells who holds the same. `lacking` is the size that is not known, where one is not; then there is no shard.
     """
 
     place: Placement
     names: tuple[str, ...]
+    how: Spread
     shard: Shard | None
-    same: tuple[int, ...] = ()
     lacking: str | None = None
 
 
-def rows(layout: LayoutDeclaration, rank: int, sizes: Sizes) -> tuple[Row, ...]:
-    """What a rank holds, in the order of the layout's places. Raises Uneven."""
-    return tuple(row for place in layout.placements for row in _rows(layout, place, rank, sizes))
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Tensors of one place, with the stages that have each; `how` is what the place does on the axes.
+
+    Of a flat place there is a group for each place of parameters.
+    """
+
+    place: Placement
+    how: Spread
+    names: tuple[tuple[str, frozenset[int]], ...]
 
 
-def _rows(layout: LayoutDeclaration, place: Placement, rank: int, sizes: Sizes) -> Iterator[Row]:
-    for below in flattened_from(layout, place):
-        names = [
-            name
-            for pattern in _patterns(layout, place, below)
-            for name in names_of(layout, pattern)
-            if placement_of(layout, place.kind, name, sizes.known) is place
-            if not layout.stages or stage_on(layout, name, rank)
-        ]
+def groups(layout: LayoutDeclaration, sizes: Sizes) -> tuple[Group, ...]:
+    """All tensors, in the order of the layout's places."""
+    return tuple(
+        Group(place, spread(layout, place, below), tuple(_names(layout, place, below, sizes)))
+        for place in layout.placements
+        for below in flattened_from(layout, place)
+    )
+
+
+def _names(
+    layout: LayoutDeclaration, place: Placement, below: Placement | None, sizes: Sizes
+) -> Iterator[tuple[str, frozenset[int]]]:
+    for pattern in _patterns(layout, place, below):
+        for name in names_of(layout, pattern):
+            if placement_of(layout, place.kind, name, sizes.known) is place:
+                yield name, frozenset(stage.number for stage in stages_of(layout, name))
+
+
+def rows(
+    layout: LayoutDeclaration, rank: int, sizes: Sizes, tensors: Sequence[Group]
+) -> tuple[Row, ...]:
+    """What a rank holds of each group, in their order. Raises Uneven."""
+    at = coordinates(layout.mesh.axes, rank).get("pp", 0)
+    found = []
+    for group in tensors:
+        names = tuple(name for name, on in group.names if at in on or not layout.stages)
         if not names:
             continue
         try:
-            piece = shard(layout, place.kind, names[0], rank, sizes)
+            piece = shard(layout, group.place.kind, names[0], rank, sizes)
         except UnknownSize as unknown:
-            yield Row(place, tuple(names), None, (), str(unknown))
-            continue
-        others = replicas(layout, spread(layout, place, below), rank)
-        yield Row(place, tuple(names), piece, tuple(r for r in others if r != rank))
+            found.append(Row(group.place, names, group.how, None, str(unknown)))
+        else:
+            found.append(Row(group.place, names, group.how, piece))
+    return tuple(found)
 
 
 def _patterns(

@@ -10,6 +10,7 @@ from itertools import groupby
 from tspec.diagnostics import WIDTH
 from tspec.layout.indices import Indices, Run
 from tspec.layout.ranks import coordinates, factorisations
+from tspec.layout.replicas import replicas
 from tspec.layout.rows import Row
 from tspec.layout.shards import Shard
 from tspec.resolve.program.sharding import Axes, LayoutDeclaration, Modules
@@ -31,7 +32,7 @@ def rank_text(layout: LayoutDeclaration, rank: int, rows: Sequence[Row]) -> str:
             held = ", ".join(map(_modules_text, stage.modules))
             lines += _wrapped(f"stage {stage.number}{chunk}: {held}", "  ")
     for row in rows:
-        lines += ["", *_row(row)]
+        lines += ["", *_row(layout, rank, row)]
     return "\n".join(lines)
 
 
@@ -48,7 +49,7 @@ def _modules_text(modules: Modules) -> str:
     return f"{modules.prefix}{first}..{last}{modules.suffix}"
 
 
-def _row(row: Row) -> Iterator[str]:
+def _row(layout: LayoutDeclaration, rank: int, row: Row) -> Iterator[str]:
     head = f"{row.place.kind} {names_text(row.names)}"
     if row.shard is None:
         yield from _wrapped(head, "", "  ")
@@ -65,8 +66,9 @@ def _row(row: Row) -> Iterator[str]:
         yield from _wrapped(f"flattened: elements {first}..{last - 1}", "  ", "    ")
     if row.shard.partial:
         yield f"  a summand over {', '.join(row.shard.partial)}"
-    if row.same:
-        yield from _wrapped(f"the same on {ranks_text(row.same)}", "  ", "    ")
+    same = [other for other in replicas(layout, row.how, rank) if other != rank]
+    if same:
+        yield from _wrapped(f"the same on {ranks_text(same)}", "  ", "    ")
 
 
 def shape_text(shard: Shard) -> str:
