@@ -13,8 +13,9 @@ from tspec.report.build import report
 from tspec.report.findings import Report
 from tspec.report.formats import written
 from tspec.report.results import from_report
-from tspec.report.terminal import print_report
+from tspec.report.terminal import BRIEF, VERBOSE, Limits, print_report
 from tspec.resolve.program.rules import Program, Rule
+from tspec.values import Location
 
 CLEARED = rule("gradients_are_cleared", scenes.contains("optimizer.zero_grad"))
 SMALL = rule(
@@ -27,9 +28,10 @@ SMALL = rule(
 QUIET = rule("quiet", scenes.contains("scheduler.step"))
 
 
-def printed(of: Program, found: Verdicts, width: int = 80) -> str:
+def printed(of: Program, found: Verdicts, width: int = 80, limits: Limits = BRIEF) -> str:
     out = io.StringIO()
-    print_report(report(of, found), of, Console(file=out, width=width, color_system=None))
+    console = Console(file=out, width=width, color_system=None)
+    print_report(report(of, found), of, console, limits)
     return out.getvalue()
 
 
@@ -120,6 +122,26 @@ def test_no_line_is_wider_than_the_terminal() -> None:
     lines = printed(program(CLEARED, long), found).splitlines()
     assert max(map(len, lines)) <= 80
     assert any("and 9 more" in line or "…" in line for line in lines)
+
+
+def test_verbose_lists_what_is_counted_otherwise() -> None:
+    small = [decided(SMALL, [4], subject=f"layers.{n}.weight") for n in range(9)]
+    silent = [rule(f"silent_{n}", scenes.contains("scheduler.step")) for n in range(7)]
+    of = program(SMALL, *silent)
+    brief, whole = (printed(of, verdicts(*small), limits=each) for each in (BRIEF, VERBOSE))
+    assert "and 6 more" in brief and "and 3 more" in brief
+    assert " more" not in whole
+    names = [*(f"layers.{n}.weight" for n in range(9)), *(f"silent_{n}" for n in range(7))]
+    assert [name for name in names if name not in whole] == []
+    assert max(map(len, whole.splitlines())) <= 80
+
+
+def test_a_finding_shows_its_line_of_the_script_within_the_width() -> None:
+    at = Location("jobs/train.py", 41, "Trainer.fit", "self.optimizer.step(" + "closure, " * 20)
+    lines = printed(program(CLEARED), verdicts(decided(CLEARED, [2], location=at))).splitlines()
+    place = lines.index("  step 2, rank 0")
+    assert lines[place + 1].startswith("  at jobs/train.py:41 in Trainer.fit: self.optimizer.step(")
+    assert lines[place + 1].endswith("…") and len(lines[place + 1]) == 80
 
 
 def test_a_fault_of_tspec_is_no_silence() -> None:

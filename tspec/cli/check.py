@@ -12,6 +12,7 @@ from tspec.cli.options import spread
 from tspec.cli.output import (
     AcceptedOnlyOption,
     Output,
+    VerboseOption,
     write,
 )
 from tspec.cli.project import Rules
@@ -31,13 +32,14 @@ CompleteOption = Annotated[
 
 
 @spread
-def check(
+def check(  # noqa: PLR0913 (each is an option)
     trace: TraceOption,
     output: Output,
     rules: Rules,
     specs: SpecsArgument = None,
     accepted_only: AcceptedOnlyOption = False,
     require_complete: CompleteOption = None,
+    verbose: VerboseOption = False,
 ) -> None:
     """Decide rules over a recording, and report what violates them."""
     from tspec.check import check as decide
@@ -49,4 +51,4 @@ def check(
     found = replace(build(program, decide(program, trace)), complete_required=require_complete)
     if accepted_only:
         found = found.without_drafts()
-    raise typer.Exit(write(found, program, output))
+    raise typer.Exit(write(found, program, output, verbose=verbose))

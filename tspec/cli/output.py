@@ -153,25 +153,37 @@ AcceptedOnlyOption = Annotated[
 ]
 
 
-def write(report: Report, program: Program, output: Output, fail_on: FailOn = "warning") -> int:
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", help="List all names, where the text says `and 15 more`.")
+]
+
+
+def write(
+    report: Report,
+    program: Program,
+    output: Output,
+    fail_on: FailOn = "warning",
+    verbose: bool = False,
+) -> int:
     """Write a report on a run, and give the exit code that it asks for.
 
-    Findings that are less severe than `fail_on` ask for none.
+    Findings that are less severe than `fail_on` ask for none. With `verbose` no name is left out of the text.
     """
     from rich.console import Console
 
     from tspec.report.baseline import without
     from tspec.report.results import from_report
-    from tspec.report.terminal import print_counts, print_report
+    from tspec.report.terminal import BRIEF, VERBOSE, print_counts, print_report
 
     applied = accepted(from_report(report, program), output)
     results, report = applied.results, without(report, applied.hidden)
     write_file(results, output)
+    limits = VERBOSE if verbose else BRIEF
     if _format(output) is Format.TEXT:
-        print_report(report, program, Console())
+        print_report(report, program, Console(), limits)
     else:
         write_out(results, output)
-        print_counts(report, Console(stderr=True))
+        print_counts(report, Console(stderr=True), limits)
     if report.incomplete and report.complete_required:
         return FAULT
     return FOUND if report.fails(fail_on) else FOUND_NOTHING

@@ -18,6 +18,7 @@ from tspec.cli.output import (
     FOUND_NOTHING,
     AcceptedOnlyOption,
     Output,
+    VerboseOption,
     write,
 )
 from tspec.cli.project import Rules
@@ -82,6 +83,7 @@ def run(  # noqa: PLR0913 (each is an option)
     max_trace_size: SizeOption = None,
     keep_going: KeepGoingOption = False,
     redact: RedactOption = None,
+    verbose: VerboseOption = False,
 ) -> None:
     """Run a script, unedited, with rules checked in it, and report what violates them.
 
@@ -112,7 +114,8 @@ def run(  # noqa: PLR0913 (each is an option)
         code = ran.status
         if ran.tells:
             found = _found(ran, program, accepted_only)
-            code = _status(ran, found, write(found, program, output, demands.fail_on), demands)
+            told = write(found, program, output, demands.fail_on, verbose)
+            code = _status(ran, found, told, demands)
         if ran.left is not None:
             say(f"tspec: what the ranks on this machine found is kept in {ran.left}", err=True)
     raise typer.Exit(code)

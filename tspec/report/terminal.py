@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -17,19 +19,33 @@ from tspec.source import NOWHERE
 
 COLOURS = {"error": "bold red", "warning": "bold yellow", "draft": "bold cyan"}
 
-SHOWN, FEW = 8, 4
-"""How many consequences or names of rules are listed before the rest are counted."""
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many of each are listed before the rest are counted."""
+
+    subjects: int = 3
+    rules: int = 4
+    """Rules of which there is nothing to say but that they were silent."""
+    others: int = 8
+    """Consequences, rules that were blind, ranks."""
 
 
-def print_report(report: Report, program: Program, console: Console) -> None:
+BRIEF = Limits()
+VERBOSE = Limits(sys.maxsize, sys.maxsize, sys.maxsize)
+
+
+def print_report(
+    report: Report, program: Program, console: Console, limits: Limits = BRIEF
+) -> None:
     """Print the findings, each with its rule, its numbers and what follows from it, then the counts."""
     by_name = {rule.qualified: rule for rule in program.rules}
     for finding in report.findings:
-        _print_finding(finding, by_name.get(finding.rule), console)
-    print_counts(report, console)
+        _print_finding(finding, by_name.get(finding.rule), console, limits)
+    print_counts(report, console, limits)
 
 
-def print_counts(report: Report, console: Console) -> None:
+def print_counts(report: Report, console: Console, limits: Limits = BRIEF) -> None:
     """Print which recordings end early, how many rules and instances were decided, and which rules
     could not speak.
     """  # fmt: skip
@@ -37,7 +53,7 @@ def print_counts(report: Report, console: Console) -> None:
     states = {state: [t for t in tallies if t.state == state] for state in _STATES}
     decided = sum(t.holds + t.violated for t in tallies)
     total = sum(t.total for t in tallies)
-    _print_incomplete(report, console)
+    _print_incomplete(report, console, limits)
     for fault in report.faults:
         _hanging("tspec failed: ", fault, console, style="bold red")
     console.print(_headline(report))
@@ -48,8 +64,9 @@ def print_counts(report: Report, console: Console) -> None:
     )
     for state, sentence in _STATES.items():
         if sentence and states[state]:
-            _print_silent(states[state], sentence, SHOWN if state == "blind" else FEW, console)
-    _print_off(report.off, console)
+            shown = limits.others if state == "blind" else limits.rules
+            _print_silent(states[state], sentence, shown, console)
+    _print_off(report.off, console, limits)
     said = {t.rule for state, sentence in _STATES.items() if sentence for t in states[state]}
     for note in report.notes:
         if note.partition(": ")[0] not in said:
@@ -94,7 +111,7 @@ def _print_silent(tallies: list[Tally], sentence: str, shown: int, console: Cons
     _indented(_listed(names, shown), console, style="dim")
 
 
-def _print_incomplete(report: Report, console: Console) -> None:
+def _print_incomplete(report: Report, console: Console, limits: Limits) -> None:
     """Recordings that end early; ranks of which the same is to be said stand together."""
     if not report.incomplete:
         return
@@ -104,22 +121,22 @@ def _print_incomplete(report: Report, console: Console) -> None:
     alike: dict[str, list[range]] = {}
     for each in report.incomplete:
         alike.setdefault(each.why, []).append(each.ends.ranks)
-    for why, ranges in list(alike.items())[:SHOWN]:
+    for why, ranges in list(alike.items())[: limits.others]:
         several = len(ranges) > 1 or len(ranges[0]) > 1
-        _indented(f"rank{'s' if several else ''} {_ranks(ranges)}: {why}", console)
-    more = sum(len(ranks) for ranges in list(alike.values())[SHOWN:] for ranks in ranges)
+        _indented(f"rank{'s' if several else ''} {_ranks(ranges, limits)}: {why}", console)
+    more = sum(len(ranks) for ranges in list(alike.values())[limits.others :] for ranks in ranges)
     if more:
         _indented(f"and {_count(more, 'rank')} more", console)
     if report.undecided:
         total = _count(sum(report.undecided.values()), "instance")
         rules = [f"{r.rpartition('.')[2]} {number:,}" for r, number in report.undecided.items()]
-        _indented(f"{total} undecided: {_listed(rules, SHOWN)}", console)
+        _indented(f"{total} undecided: {_listed(rules, limits.others)}", console)
     if any(each.cause not in ("missing", "empty") for each in report.incomplete):
         _indented("What a rank did after its recording ends was not checked.", console)
     console.print()
 
 
-def _ranks(ranges: list[range]) -> str:
+def _ranks(ranges: list[range], limits: Limits) -> str:
     """`1, 2, 5-9`: ranks that follow each other as one range."""
     joined: list[range] = []
     for each in ranges:
@@ -128,7 +145,7 @@ def _ranks(ranges: list[range]) -> str:
         else:
             joined.append(each)
     names = [f"{r[0]}-{r[-1]}" if len(r) > 1 else f"{r[0]}" for r in joined]
-    return _listed(names, SHOWN)
+    return _listed(names, limits.others)
 
 
 def _listed(names: list[str], shown: int) -> str:
@@ -136,7 +153,7 @@ def _listed(names: list[str], shown: int) -> str:
     return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
-def _print_off(off: tuple[tuple[str, str], ...], console: Console) -> None:
+def _print_off(off: tuple[tuple[str, str], ...], console: Console, limits: Limits) -> None:
     """Rules that are switched off, by the place that says so."""
     by: dict[str, list[str]] = {}
     for rule, who in off:
@@ -145,10 +162,10 @@ def _print_off(off: tuple[tuple[str, str], ...], console: Console) -> None:
         console.print(
             _line(f"{len(names)} off by {_from_here(who)}:"), highlight=False, soft_wrap=True
         )
-        _indented(_listed(names, FEW), console, style="dim")
+        _indented(_listed(names, limits.rules), console, style="dim")
 
 
-def _print_finding(finding: Finding, rule: Rule | None, console: Console) -> None:
+def _print_finding(finding: Finding, rule: Rule | None, console: Console, limits: Limits) -> None:
     title = Text()
     title.append(f"{finding.severity}: ", style=COLOURS[finding.severity])
     title.append(_line(finding.rule, style="bold"))
@@ -159,7 +176,7 @@ def _print_finding(finding: Finding, rule: Rule | None, console: Console) -> Non
     if rule is not None:
         for line in _excerpt(rule):
             console.print(line, no_wrap=True, overflow="ellipsis")
-    _indented(_place(finding), console, style="bold")
+    _indented(_place(finding, limits), console, style="bold")
     if finding.location is not None:
         said = _line(f"  {finding.location.sentence}", style="cyan")
         console.print(said, no_wrap=True, overflow="ellipsis")
@@ -171,7 +188,7 @@ def _print_finding(finding: Finding, rule: Rule | None, console: Console) -> Non
     set_by = f" (set by {_from_here(finding.set_by)})" if finding.set_by else ""
     if finding.action != "warn" or set_by:
         _indented(f"action: {finding.action}{set_by}", console)
-    _print_consequences(finding.consequences, console)
+    _print_consequences(finding.consequences, console, limits)
     console.print()
 
 
@@ -182,14 +199,16 @@ def _from_here(file: str) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else file
 
 
-def _print_consequences(consequences: tuple[Finding, ...], console: Console) -> None:
+def _print_consequences(
+    consequences: tuple[Finding, ...], console: Console, limits: Limits
+) -> None:
     if not consequences:
         return
     _indented("what follows from it:", console)
-    for one in consequences[:SHOWN]:
+    for one in consequences[: limits.others]:
         head = f"    step {one.step}  "
         name = one.rule.rpartition(".")[2] + (" (draft)" if one.severity == "draft" else "")
-        subject = _some(one.subjects) or one.subject
+        subject = _listed(list(one.subjects), limits.subjects) or one.subject
         if subject and len(head) + len(name) + 2 + len(subject) > console.width:
             console.print(
                 _line(f"{head}{name}"), no_wrap=True, overflow="ellipsis", highlight=False
@@ -199,10 +218,9 @@ def _print_consequences(consequences: tuple[Finding, ...], console: Console) -> 
             console.print(
                 _line(f"{head}{name}  {subject}".rstrip()), no_wrap=True, overflow="ellipsis"
             )
-    if len(consequences) > SHOWN:
-        console.print(
-            _line(f"    and {len(consequences) - SHOWN} more", style="dim"), soft_wrap=True
-        )
+    more = len(consequences) - limits.others
+    if more > 0:
+        console.print(_line(f"    and {more} more", style="dim"), soft_wrap=True)
 
 
 def _excerpt(rule: Rule) -> Iterable[Text]:
@@ -221,15 +239,11 @@ def _excerpt(rule: Rule) -> Iterable[Text]:
         yield text
 
 
-def _place(finding: Finding) -> str:
+def _place(finding: Finding, limits: Limits) -> str:
     ranks = ", ".join(map(str, finding.ranks or (finding.rank,)))
     place = f"step {finding.step}, rank{'s' if len(finding.ranks) > 1 else ''} {ranks}"
-    subject = _some(finding.subjects) or finding.subject
+    subject = _listed(list(finding.subjects), limits.subjects) or finding.subject
     return f"{place}: {subject}" if subject else place
-
-
-def _some(subjects: tuple[str, ...]) -> str:
-    return _listed(list(subjects), 3)
 
 
 def _how_often(finding: Finding) -> str:
