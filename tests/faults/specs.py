@@ -23,6 +23,7 @@ from tspec.diff import compare
 from tspec.diff.formats.json import as_json
 from tspec.diff.formats.markdown import as_markdown
 from tspec.diff.sides.side import Side
+from tspec.layout.faults import faults
 from tspec.lint import Settings, lint
 from tspec.logic import simplify_program
 from tspec.resolve import Loaded
@@ -85,7 +86,7 @@ def sound() -> tuple[str, ...]:
         for folder in (shipped("stdlib"), shipped("specs"))
         for path in sorted(folder.rglob("*.tspec"))
     ]
-    found += [*_cases("diff", "lint", "testing", "why")]
+    found += [*_cases("diff", "layouts", "lint", "testing", "why")]
     return tuple(cut for text in found for cut in _cut(text) if cut.strip())
 
 
@@ -227,6 +228,7 @@ def _stages(before: str, after: str, project: Path, whole: bool) -> Iterator[Sta
         return
     program = new.program
     yield "lint", lambda: [render(each.diagnostic) for each in lint(new, Settings())]
+    yield "layouts", lambda: [render(each) for each in faults(program)]
     yield "compile", lambda: _compiled(new)
     yield "simplify", lambda: simplify_program(program, {})
     yield "explain", lambda: [as_text(explain(rule, program)) for rule in program.rules[:2]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -167,3 +168,6 @@ def test_places_of_products_are_taken_in_order(outer: int, inner: int, data: st.
     end = data.draw(st.integers(begin, len(expected)))
     assert list(held.take(begin, end)) == expected[begin:end]
     assert len(held.take(begin, end)) == end - begin
+    assert [index in held for index in whole] == [index in expected for index in whole]
+    real = data.draw(st.integers(0, len(whole)))
+    assert replace(held, real=real).padding == sum(index >= real for index in expected)

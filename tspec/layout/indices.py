@@ -24,6 +24,19 @@ class Run:
             first = self.start + block * self.stride
             yield from range(first, first + self.length)
 
+    def __contains__(self, index: int) -> bool:
+        block, place = divmod(index - self.start, self.stride or max(self.length, 1))
+        return 0 <= block < self.count and place < self.length
+
+    def below(self, limit: int) -> int:
+        """How many of the indices are less than a number."""
+        if self.count == 1 or self.stride == 0:
+            return min(max(limit - self.start, 0), self.length)
+        whole, rest = divmod(max(limit - self.start, 0), self.stride)
+        if whole >= self.count:
+            return len(self)
+        return whole * self.length + min(rest, self.length)
+
     def take(self, first: int, last: int) -> tuple[Run, ...]:
         """The indices from place `first` to place `last` (not included)."""
         if first >= last:
@@ -61,6 +74,14 @@ class Indices:
     def __iter__(self) -> Iterator[int]:
         for run in self.runs:
             yield from run
+
+    def __contains__(self, index: int) -> bool:
+        return any(index in run for run in self.runs)
+
+    @property
+    def padding(self) -> int:
+        """How many of the indices are padding."""
+        return len(self) - sum(run.below(self.real) for run in self.runs)
 
     @cached_property
     def held(self) -> frozenset[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from tspec.layout.conditions import is_true
@@ -81,9 +82,7 @@ def flattened_from(layout: LayoutDeclaration, place: Placement) -> tuple[Placeme
 def stages_of(layout: LayoutDeclaration, name: str) -> tuple[Stage, ...]:
     """The stages that have a module to which a tensor belongs."""
     return tuple(
-        stage
-        for stage in layout.stages
-        if any(_in_module(name, path) for each in stage.modules for path in modules(each))
+        stage for stage in layout.stages if any(_has(each, name) for each in stage.modules)
     )
 
 
@@ -97,8 +96,38 @@ def modules(named: Modules) -> Iterator[str]:
         yield f"{named.prefix}{number}{named.suffix}"
 
 
-def _in_module(name: str, module: str) -> bool:
-    return name == module or name.startswith(f"{module}.")
+def _has(named: Modules, name: str) -> bool:
+    """Whether a tensor belongs to one of the modules."""
+    if not name.startswith(named.prefix):
+        return False
+    rest = name[len(named.prefix) :]
+    if named.numbers is not None:
+        first, last = named.numbers
+        number = re.match(r"0|[1-9]\d*", rest)
+        if number is None or not first <= int(number[0]) <= last:
+            return False
+        rest = rest[number.end() :]
+        if not rest.startswith(named.suffix):
+            return False
+        rest = rest[len(named.suffix) :]
+    return not rest or rest.startswith(".")
+
+
+def on_a_stage(layout: LayoutDeclaration, pattern: str) -> bool:
+    """Whether some stage has a module to which a tensor of a pattern may belong."""
+    head, star, _ = pattern.partition("*")
+    if stages_of(layout, pattern):
+        return True
+    named = (each for stage in layout.stages for each in stage.modules)
+    return bool(star) and any(
+        each.prefix.startswith(head) or (each.numbers is not None and _begins(each, head))
+        for each in named
+    )
+
+
+def _begins(named: Modules, head: str) -> bool:
+    """Whether the name of a numbered module may begin with some characters."""
+    return head.startswith(named.prefix) and head[len(named.prefix) :].isdigit()
 
 
 def names_of(layout: LayoutDeclaration, pattern: str) -> tuple[str, ...]:

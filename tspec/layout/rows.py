@@ -17,7 +17,8 @@ from tspec.resolve.program.sharding import LayoutDeclaration, Placement
 class Row:
     """Tensors of one place of which a rank holds the same indices.
 
-    `names` are canonical names, all alike but for a number. `how` tells who holds the same. `lacking` is the size that is not known, where one is not; then there is no shard.
+    `names` are canonical names, all alike but for a number. `how` tells who holds the same.
+    `lacking` is the size that is not known, where one is not; then there is no shard.
     """
 
     place: Placement

@@ -81,9 +81,8 @@ def indices_text(indices: Indices) -> str:
     real: list[str] = []
     for run in indices.runs:
         real += _run_text(run, indices.real)
-    padding = sum(index >= indices.real for index in indices) if indices.real < indices.size else 0
     text = ", ".join(real) or "nothing"
-    return f"{text} and {padding} of padding" if padding else text
+    return f"{text} and {indices.padding} of padding" if indices.padding else text
 
 
 def _run_text(run: Run, real: int) -> Iterator[str]:

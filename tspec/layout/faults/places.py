@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tspec.diagnostics import Diagnostic
-from tspec.layout.faults.words import at, index_text, shown
+from tspec.layout.faults.words import MOST_RANKS, at, index_text, shown
 from tspec.layout.indices import Indices
-from tspec.layout.places import CUT_AS, flattened_from, modules, names_of, stages_of
+from tspec.layout.places import CUT_AS, flattened_from, on_a_stage
 from tspec.layout.shards import shard
 from tspec.layout.sizes import free_sizes, sizes_of
 from tspec.resolve.program.rules import Expr
@@ -57,10 +57,7 @@ def _without_place(layout: LayoutDeclaration) -> Iterator[Diagnostic]:
 def _on_no_stage(layout: LayoutDeclaration, place: Placement) -> Iterator[Diagnostic]:
     if not layout.stages or place.kind in CUT_AS:
         return
-    head, star, _ = place.pattern.partition("*")
-    paths = [p for stage in layout.stages for each in stage.modules for p in modules(each)]
-    reached = star and any(path.startswith(head) for path in paths)
-    if not reached and not any(stages_of(layout, name) for name in names_of(layout, place.pattern)):
+    if not on_a_stage(layout, place.pattern):
         message = f"no stage has the module of {shown(place)}, so that no rank holds it"
         yield at(layout, place, "TS0203", message, "add the module to a `stage`")
 
@@ -78,7 +75,7 @@ def _tied_but_cut_differently(layout: LayoutDeclaration, tie: Tie) -> Iterator[D
     alone = replace(layout, stages=(), ties=())
     sizes = sizes_of(layout, free_sizes(layout))
     flags = replace(sizes, flags=frozenset(layout.flags))
-    for rank in range(layout.mesh.world):
+    for rank in range(min(layout.mesh.world, MOST_RANKS)):
         pieces = [shard(alone, "param", name, rank, flags) for name in names]
         index = _difference(*(each.dimensions if each else () for each in pieces))
         if index is not None:
@@ -96,7 +93,12 @@ def _difference(one: tuple[Indices, ...], other: tuple[Indices, ...]) -> list[in
         return [0]
     index = [next(iter(each)) for each in one]
     for place, (first, second) in enumerate(zip(one, other, strict=True)):
-        if first.held != second.held:
-            index[place] = min(first.held ^ second.held)
-            return index
+        for here, there in ((first, second), (second, first)):
+            alike = here.runs == there.runs
+            extra = (
+                None if alike else next((i for i in here if i < here.real and i not in there), None)
+            )
+            if extra is not None:
+                index[place] = extra
+                return index
     return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from tspec.diagnostics import Diagnostic
-from tspec.layout.faults.words import at, index_text, shown
+from tspec.layout.faults.words import MOST_RANKS, at, index_text, shown
 from tspec.layout.places import flattened_from
 from tspec.layout.ranks import coordinates_of, rank_at
 from tspec.layout.replicas import Spread, spread
@@ -58,11 +58,12 @@ def _of_two_factorisations(
     if how.axes is not None:
         return
     mesh = layout.mesh
+    counted = range(mesh.world if mesh.world <= MOST_RANKS else 0)
     cut = sorted(place.cut_over | (below.cut_over if below else frozenset()))
-    ranks = map(coordinates_of, [mesh] * mesh.world, range(mesh.world))
+    ranks = (coordinates_of(mesh, rank) for rank in counted)
     there = {tuple(rank[axis] for axis in cut) for rank in ranks}
     hint = "cut one tensor over axes of the mesh, or over those of one regrouping"
-    for place_on in product(*(range(mesh.all_axes[axis]) for axis in cut)):
+    for place_on in product(*(range(mesh.all_axes[axis]) for axis in cut)) if counted else ():
         if place_on not in there:
             on = dict(zip(cut, place_on, strict=True))
             index = _first_index(layout, below or place, on)

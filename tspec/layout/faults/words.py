@@ -10,6 +10,9 @@ from tspec.resolve.program.sharding import (
     Placement,
 )
 
+MOST_RANKS = 100_000
+"""Ranks of which one is looked for that shows a fault; more would take seconds."""
+
 
 def at(
     layout: LayoutDeclaration, place: Placement, code: str, message: str, hint: str
