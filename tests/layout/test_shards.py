@@ -167,7 +167,11 @@ def test_places_of_products_are_taken_in_order(outer: int, inner: int, data: st.
     begin = data.draw(st.integers(0, len(expected)))
     end = data.draw(st.integers(begin, len(expected)))
     assert list(held.take(begin, end)) == expected[begin:end]
-    assert len(held.take(begin, end)) == end - begin
+    assert held.take(begin, end).number == end - begin
     assert [index in held for index in whole] == [index in expected for index in whole]
     real = data.draw(st.integers(0, len(whole)))
+    part = held.take(begin, end)
+    outside = [i for i in expected if i not in list(part) and i < real]
+    assert replace(held, real=real).not_in(part) == min(outside, default=None)
+    assert part.not_in(held) is None
     assert replace(held, real=real).padding == sum(index >= real for index in expected)

@@ -16,17 +16,22 @@ class Run:
     stride: int = 0
     count: int = 1
 
-    def __len__(self) -> int:
+    @property
+    def number(self) -> int:
+        """How many indices there are."""
         return self.length * self.count
 
     def __iter__(self) -> Iterator[int]:
-        for block in range(self.count):
-            first = self.start + block * self.stride
+        for first in self.starts():
             yield from range(first, first + self.length)
 
     def __contains__(self, index: int) -> bool:
         block, place = divmod(index - self.start, self.stride or max(self.length, 1))
         return 0 <= block < self.count and place < self.length
+
+    def starts(self) -> Iterator[int]:
+        """Where each block begins."""
+        return (self.start + block * self.stride for block in range(self.count))
 
     def below(self, limit: int) -> int:
         """How many of the indices are less than a number."""
@@ -34,7 +39,7 @@ class Run:
             return min(max(limit - self.start, 0), self.length)
         whole, rest = divmod(max(limit - self.start, 0), self.stride)
         if whole >= self.count:
-            return len(self)
+            return self.number
         return whole * self.length + min(rest, self.length)
 
     def take(self, first: int, last: int) -> tuple[Run, ...]:
@@ -68,8 +73,10 @@ class Indices:
     runs: tuple[Run, ...]
     real: int
 
-    def __len__(self) -> int:
-        return sum(map(len, self.runs))
+    @property
+    def number(self) -> int:
+        """How many indices there are, those of padding included."""
+        return sum(run.number for run in self.runs)
 
     def __iter__(self) -> Iterator[int]:
         for run in self.runs:
@@ -81,7 +88,19 @@ class Indices:
     @property
     def padding(self) -> int:
         """How many of the indices are padding."""
-        return len(self) - sum(run.below(self.real) for run in self.runs)
+        return self.number - sum(run.below(self.real) for run in self.runs)
+
+    def not_in(self, other: Indices) -> int | None:
+        """The least index that is here, is no padding, and is not among others; None if there is none.
+
+        It begins a block here, or follows on one there.
+        """
+        begin = (start for run in self.runs for start in run.starts())
+        follow = (start + run.length for run in other.runs for start in run.starts())
+        return min(
+            (i for i in (*begin, *follow) if i < self.real and i in self and i not in other),
+            default=None,
+        )
 
     @cached_property
     def held(self) -> frozenset[int]:
@@ -93,9 +112,9 @@ class Indices:
         found: list[Run] = []
         done = 0
         for run in self.runs:
-            begin, end = max(first - done, 0), min(last - done, len(run))
+            begin, end = max(first - done, 0), min(last - done, run.number)
             found += run.take(begin, end)
-            done += len(run)
+            done += run.number
         return Indices(self.size, tuple(found), self.real)
 
     def then(self, other: Indices) -> Indices:

@@ -116,12 +116,12 @@ def _boxes(shard: Shard, axes: tuple[int, ...], label: str) -> Iterator[Box]:
     across = shard.dimensions[axes[-1]] if axes else None
     down = shard.dimensions[axes[0]] if len(axes) > 1 else None
     if shard.flat is not None and across is not None:
-        columns = prod(map(len, shard.dimensions[1:]))
+        columns = prod(each.number for each in shard.dimensions[1:])
         first, last = shard.flat
         if down is None:
-            across = across.take(first, min(last, len(across)))
+            across = across.take(first, min(last, across.number))
         else:
-            down = down.take(first // columns, min(-(-last // columns), len(down)))
+            down = down.take(first // columns, min(-(-last // columns), down.number))
     blocks = list(product(_spans(down), _spans(across)))
     largest = max(range(len(blocks)), key=lambda i: _area(*blocks[i])) if blocks else 0
     for number, ((y, height), (x, width)) in enumerate(blocks):

@@ -53,7 +53,7 @@ class Shard:
         """The shape of the rank's tensor, padding included."""
         if self.flat is not None:
             return (self.flat[1] - self.flat[0],)
-        return tuple(map(len, self.dimensions))
+        return tuple(each.number for each in self.dimensions)
 
     @property
     def full(self) -> tuple[int, ...]:
@@ -67,7 +67,7 @@ class Shard:
                 real = all(i < each.real for i, each in zip(index, self.dimensions, strict=True))
                 yield index if real else None
         if self.flat is not None:
-            beyond = max(self.flat[0], prod(map(len, self.dimensions)))
+            beyond = max(self.flat[0], prod(each.number for each in self.dimensions))
             yield from (None for _ in range(beyond, self.flat[1]))
 
 
@@ -106,7 +106,8 @@ def _held(
         return tuple(indices(each, where, sizes) for each in place.shape.dimensions), None
     base = flattened(layout, *tensor, sizes)
     dimensions = tuple(indices(each, where, sizes) for each in base.dimensions) if base else ()
-    whole = all_of(_padded(prod(map(len, dimensions)), place.shape.padding, sizes))
+    elements = prod(each.number for each in dimensions)
+    whole = all_of(_padded(elements, place.shape.padding, sizes))
     [run] = _cut(whole, place.shape.splits, where, sizes).runs
     return dimensions, (run.start, run.start + run.length)
 
@@ -145,9 +146,11 @@ def _cut(
     for split in splits:
         ranks, rank = sizes.of(split.axis), where[split.axis]
         pieces = ranks if split.order == "contiguous" else 2 * ranks
-        length, rest = divmod(len(whole), pieces)
+        length, rest = divmod(whole.number, pieces)
         if rest:
-            raise Uneven(f"{len(whole)} is not divisible into {pieces} pieces over `{split.axis}`")
+            raise Uneven(
+                f"{whole.number} is not divisible into {pieces} pieces over `{split.axis}`"
+            )
         mine = whole.take(rank * length, (rank + 1) * length)
         if split.order == "zigzag":
             mirror = pieces - 1 - rank

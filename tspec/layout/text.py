@@ -58,7 +58,7 @@ def _row(layout: LayoutDeclaration, rank: int, row: Row) -> Iterator[str]:
     yield from _wrapped(head, "", "  ")
     yield from _wrapped(shape_text(row.shard), "  ", "    ")
     for number, each in enumerate(row.shard.dimensions):
-        whole = len(each) == each.size == each.real
+        whole = each.number == each.size == each.real
         if not whole:
             yield from _wrapped(f"dimension {number}: {indices_text(each)}", "  ", "    ")
     if row.shard.flat is not None:
@@ -86,16 +86,12 @@ def indices_text(indices: Indices) -> str:
 
 
 def _run_text(run: Run, real: int) -> Iterator[str]:
-    starts = [start for start in _starts(run) if start < real]
+    starts = [start for start in run.starts() if start < real]
     blocks = [_range(start, min(start + run.length, real) - 1) for start in starts]
     if len(blocks) <= SHOWN:
         yield from blocks
     else:
         yield f"{blocks[0]}, {blocks[1]}, … {blocks[-1]} ({len(blocks)} blocks)"
-
-
-def _starts(run: Run) -> range:
-    return range(run.start, run.start + max(run.stride, 1) * run.count, max(run.stride, 1))
 
 
 def _range(first: int, last: int) -> str:

@@ -89,7 +89,7 @@ def _unravelled(place: int, dimensions: tuple[Indices, ...]) -> str:
     """The index in the full tensor of a place in a rank's flattened piece."""
     found = []
     for each in reversed(dimensions):
-        place, here = divmod(place, len(each))
+        place, here = divmod(place, each.number)
         [index] = each.take(here, here + 1)
         found.append(index)
     return index_text(found[::-1])

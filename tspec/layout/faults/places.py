@@ -93,12 +93,9 @@ def _difference(one: tuple[Indices, ...], other: tuple[Indices, ...]) -> list[in
         return [0]
     index = [next(iter(each)) for each in one]
     for place, (first, second) in enumerate(zip(one, other, strict=True)):
-        for here, there in ((first, second), (second, first)):
-            alike = here.runs == there.runs
-            extra = (
-                None if alike else next((i for i in here if i < here.real and i not in there), None)
-            )
-            if extra is not None:
-                index[place] = extra
-                return index
+        extra = first.not_in(second)
+        extra = second.not_in(first) if extra is None else extra
+        if extra is not None:
+            index[place] = extra
+            return index
     return None
