@@ -7,9 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from torch import nn
 
 from tests.megatron.jobs import recorded
-from tspec.targets.megatron.names import OUTPUT, Place, first_layer, layer_counts
+from tspec.targets.megatron.names import OUTPUT, Place, first_layer, layer_counts, misnumbered
 from tspec.trace.model import Sample
 from tspec.trace.read import read_trace
 
@@ -150,3 +151,14 @@ def test_names_by_place() -> None:
     assert place.name(OUTPUT) == EMBEDDING
     for same in ("decoder.final_layernorm.weight", "decoder.layers", "decoder"):
         assert place.name(same) == same
+
+
+def test_a_layer_that_has_another_number_is_told_of() -> None:
+    chunk = nn.ModuleDict({"decoder": nn.ModuleDict({"layers": nn.ModuleList()})})
+    for number in (3, 5):
+        layer = nn.Identity()
+        layer.layer_number = number
+        chunk["decoder"]["layers"].append(layer)
+    assert list(misnumbered(chunk, Place(layer=2))) == [
+        "decoder.layers.3 has layer_number 5: by its place in the pipeline it is layer 4"
+    ]
