@@ -5,9 +5,13 @@ Runtime and traces both import this module; it imports the standard library only
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
+
+LONGEST = 120
+"""Characters of a value that are shown."""
 
 
 class Missing(Enum):
@@ -67,3 +71,30 @@ class Location:
     def is_in_a_file(self) -> bool:
         """It is in no code that was made from a text, such as that of `python -c`."""
         return not self.file.startswith("<")
+
+
+def show(value: object) -> str:
+    """A value as findings write it, in at most `LONGEST` characters."""
+    shown = _show(value)
+    return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"
+
+
+def _show(value: object) -> str:
+    match value:
+        case Missing():
+            return value.value
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return f"{value:.9g}"
+        case Ref():
+            return value.name
+        case tuple():
+            return "[" + ", ".join(map(_show, value)) + "]"
+        case frozenset():
+            return "{" + ", ".join(sorted(map(_show, value))) + "}"
+        case Mapping():
+            return "{" + ", ".join(f"{key}: {_show(value[key])}" for key in value) + "}"
+        case _ if hasattr(value, "digest"):  # a recorded tensor
+            return "a tensor" if value.digest is None else f"digest {value.digest}"
+    return str(value)

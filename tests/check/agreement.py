@@ -35,13 +35,19 @@ def differences(rules: Sequence[Rule], trace: Trace, other: Executor) -> list[st
     ]
 
 
-Said = tuple[str, str, int, str]
-"""Verdict, reason, step, and the line that a violated instance points at."""
+Said = tuple[str, str, int, str, tuple[tuple[str, str], ...]]
+"""Verdict, reason, step, and of a violated instance the line that it points at and what it shows."""
 
 
 def _by_instance(found: Verdicts) -> dict[Instance, Said]:
     return {
-        each.instance: (each.verdict, each.reason, each.step, _where(each.location))
+        each.instance: (
+            each.verdict,
+            each.reason,
+            each.step,
+            _where(each.location),
+            tuple(each.values.items()),
+        )
         for each in found.decided
     }
 

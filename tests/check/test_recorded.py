@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,11 @@ def record(out: Path, *arguments: str) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-def by_instance(found: Verdicts) -> dict[Instance, tuple[str, str, int]]:
-    """Instance -> verdict, reason, step."""
-    return {each.instance: (each.verdict, each.reason, each.step) for each in found.decided}
+def by_instance(found: Verdicts) -> dict[Instance, tuple[str, str, int, Mapping[str, str]]]:
+    """Instance -> verdict, reason, step, and the values of what is violated."""
+    return {
+        each.instance: (each.verdict, each.reason, each.step, each.values) for each in found.decided
+    }
 
 
 @pytest.mark.parametrize(
@@ -56,5 +59,5 @@ def test_executors_agree_on_a_recorded_run(arguments: tuple[str, ...], tmp_path:
     expected = by_instance(interpret(program.rules, trace))
     assert by_instance(replayed.check(program.rules, trace)) == expected
     assert by_instance(columnar.check(program.rules, tmp_path / "run")) == expected
-    found = Counter(verdict for verdict, _, _ in expected.values())
+    found = Counter(verdict for verdict, *_ in expected.values())
     assert found["holds"] > 100 and bool(found["violated"]) == bool(arguments), found

@@ -51,8 +51,8 @@ def program(text: str) -> Program:
 
 
 Key = tuple[str, tuple[int, ...], tuple[int, int], tuple[str, ...]]
-Found = tuple[str, str, int]
-"""Verdict, reason, step."""
+Found = tuple[str, str, int, dict[str, str]]
+"""Verdict, reason, step, and the values of what is violated."""
 
 
 def recorded_and_checked(
@@ -86,7 +86,10 @@ def watched(
     names = [rule.declared.name for rule in checker.rules]
     keys = [(names[one.rule], one.ranks, one.at, one.subjects) for one in seen]
     assert len({*keys}) == len(keys)
-    return checker, {key: (o.verdict, o.reason, o.step) for key, o in zip(keys, seen, strict=True)}
+    return checker, {
+        key: (o.verdict, o.reason, o.step, dict(o.values))
+        for key, o in zip(keys, seen, strict=True)
+    }
 
 
 def of_recording(folder: Path, text: str) -> dict[Key, Found]:
@@ -97,6 +100,7 @@ def of_recording(folder: Path, text: str) -> dict[Key, Found]:
             d.verdict,
             d.reason,
             d.step,
+            dict(d.values),
         )
         for d in found
     }
@@ -105,7 +109,7 @@ def of_recording(folder: Path, text: str) -> dict[Key, Found]:
 def counted(found: dict[Key, Found]) -> dict[str, Counter[str]]:
     """Rule -> how often it came to each verdict."""
     return {
-        rule: Counter(verdict for key, (verdict, _, _) in found.items() if key[0] == rule)
+        rule: Counter(verdict for key, (verdict, *_) in found.items() if key[0] == rule)
         for rule in {key[0] for key in found}
     }
 
@@ -127,7 +131,7 @@ def test_hooks_in_a_job_decide_as_the_reference_over_its_recording(tmp_path: Pat
     )
     assert faults == []
     assert differences(expected, decided) == {}
-    assert {"holds", "violated", "idle"} <= {verdict for verdict, _, _ in decided.values()}
+    assert {"holds", "violated", "idle"} <= {verdict for verdict, *_ in decided.values()}
     assert len({key[0] for key in decided}) == len(RULES.strip().splitlines())
 
 
@@ -192,4 +196,4 @@ def test_two_ranks_decide_as_the_reference_over_their_recording(tmp_path: Path) 
         for rule in told[0]["counts"]
     }
     assert counts == counted(expected)
-    assert {"holds", "violated", "idle"} <= {verdict for verdict, _, _ in decided.values()}
+    assert {"holds", "violated", "idle"} <= {verdict for verdict, *_ in decided.values()}

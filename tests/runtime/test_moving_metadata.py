@@ -67,6 +67,6 @@ def test_hooks_decide_as_the_reference_over_the_recording(
     assert faults == []
     assert differences(expected, decided) == {}
     assert len({key[0] for key in decided}) == len(rules)
-    verdicts = {verdict for verdict, _, _ in decided.values()}
+    verdicts = {verdict for verdict, *_ in decided.values()}
     assert "unknown" not in verdicts
     assert len(rules) == 1 or {"holds", "violated", "idle"} <= verdicts

@@ -123,22 +123,3 @@ def reason_of(value: Any) -> str:
     if isinstance(value, Missing):
         return value.value
     return CUT_OFF if value == CUT_OFF else Missing.NOT_RECORDED.value
-
-
-def shown(value: Any) -> str:
-    """A value as findings show it."""
-    if isinstance(value, Missing):
-        return value.value
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:.8g}"
-    if isinstance(value, tuple):
-        head = ", ".join(shown(item) for item in value[:8])
-        return f"[{head}, … {len(value)} in all]" if len(value) > 8 else f"[{head}]"
-    if isinstance(value, frozenset):
-        return shown(tuple(sorted(value, key=shown)))
-    if isinstance(value, Mapping):
-        return shown(tuple(f"{key}: {shown(item)}" for key, item in value.items()))
-    name = getattr(value, "name", None)
-    return str(value) if name is None else str(name)

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from tspec.runtime.edges import Location
 from tspec.runtime.history import Past
-from tspec.runtime.ledger import Declared, Outcome, Verdict, claimed, due, shown
+from tspec.runtime.ledger import Declared, Outcome, Verdict, claimed, due
 from tspec.runtime.windows import At
+from tspec.values import show
 
 Ranks = tuple[int, ...]
 Subjects = tuple[str | None, ...]
@@ -80,15 +81,24 @@ class Entry:
         ]
 
 
+Shown = tuple[Sequence[Any], ...]
+"""Values that findings show: of each member."""
+
+
 @dataclass(frozen=True, slots=True)
 class Joint:
     """How a rule is decided from the leaves of its members: the generated functions and what they need."""
 
     declared: Declared
-    decide: Callable[[Sequence[Any], Sequence[Any], Sequence[Any], Sequence[int]], tuple[Any, Any]]
-    """(leaves, pasts, indices, places in the group) of each member -> (`when` of each, `expect` of each)."""
-    read: tuple[str, ...] = ()
-    """Texts of the leaves that a violated instance shows, by place; empty for those not shown."""
+    decide: Callable[
+        [Sequence[Any], Sequence[Any], Sequence[Any], Sequence[int]], tuple[Any, Any, Shown]
+    ]
+    """(leaves, pasts, indices, places in the group) of each member -> (`when` of each, `expect` of each,
+
+    the values of each that a violated instance shows).
+    """
+    read: tuple[tuple[str, bool], ...] = ()
+    """The texts of these values, and whether each member's is shown where all are alike."""
 
 
 @dataclass(slots=True)
@@ -123,6 +133,8 @@ class Others:
 
 
 NOBODY = Others()
+DIFFER = "members differ on when"
+"""Why an instance is violated of which the claim was not looked at: it shows no values."""
 
 
 def settle(joint: Joint, entries: Sequence[Entry], others: Others | None, book: Book) -> Outcome:
@@ -143,7 +155,7 @@ def settle(joint: Joint, entries: Sequence[Entry], others: Others | None, book: 
             head.rule, head.group, head.at, names, verdict, reason, head.step, values or {}, at
         )
 
-    whens, expects = joint.decide(leaves, pasts, indices, places)
+    whens, expects, shown = joint.decide(leaves, pasts, indices, places)
     if head.no_group:
         return outcome("idle", head.no_group)
     if declared.across and len(members) == 1:
@@ -152,7 +164,7 @@ def settle(joint: Joint, entries: Sequence[Entry], others: Others | None, book: 
     dues = [_due(declared, have[members[place]], whens[place]) for place in here]
     found = {verdict for verdict, _ in dues}
     if {"holds", "idle"} <= found:
-        return outcome("violated", "members differ on when", _evidence(joint, have))
+        return outcome("violated", DIFFER)
     for verdict, reason in dues:
         if verdict == "unknown":
             return outcome(verdict, reason)
@@ -160,25 +172,30 @@ def settle(joint: Joint, entries: Sequence[Entry], others: Others | None, book: 
         return outcome("unknown", next(iter(others.unknown.values())))
     if found == {"idle"}:
         return outcome("idle")
+    of = {members[place]: place for place in here}
     if others.lacking:
-        return outcome("violated", f"rank {others.lacking[0]} lacks it", _evidence(joint, have))
+        reason = f"rank {others.lacking[0]} lacks it"
+        return outcome("violated", reason, _values(joint, shown, of))
     verdict, reason = _all([claimed(expects[place]) for place in here])
-    return outcome(verdict, reason, _evidence(joint, have) if verdict == "violated" else None)
+    return outcome(verdict, reason, _values(joint, shown, of) if verdict == "violated" else None)
 
 
-def settle_one(joint: Joint, entry: Entry, book: Book) -> tuple[Verdict, str]:
-    """The verdict on an instance of one rank alone, and why it is not known."""
+def settle_one(joint: Joint, entry: Entry, book: Book) -> tuple[Verdict, str, Shown]:
+    """The verdict on an instance of one rank alone, why it is not known, and what was read."""
     past = book.past(entry)
-    whens, expects = joint.decide((entry.leaves,), (past,), (entry.index,), (0,))
+    whens, expects, shown = joint.decide((entry.leaves,), (past,), (entry.index,), (0,))
     verdict, reason = _due(joint.declared, entry, whens[0])
-    return claimed(expects[0]) if verdict == "holds" else (verdict, reason)
+    return (*claimed(expects[0]), shown) if verdict == "holds" else (verdict, reason, shown)
 
 
-def outcome_alone(joint: Joint, entry: Entry, verdict: Verdict, reason: str) -> Outcome:
+def outcome_alone(
+    joint: Joint, entry: Entry, verdict: Verdict, reason: str, shown: Shown
+) -> Outcome:
     """The outcome of an instance of one rank alone; with values if it is violated."""
-    values = _evidence(joint, {entry.rank: entry}) if verdict == "violated" else {}
+    violated = verdict == "violated"
+    values = _values(joint, shown, {entry.rank: 0}) if violated else {}
+    at = entry.location if violated else None
     names = named(entry.subjects, entry.at)
-    at = entry.location if verdict == "violated" else None
     return Outcome(
         entry.rule, entry.group, entry.at, names, verdict, reason, entry.step, values, at
     )
@@ -220,22 +237,16 @@ def _all(found: Sequence[tuple[Any, str]]) -> tuple[Any, str]:
     return found[0]
 
 
-def _evidence(joint: Joint, have: Mapping[int, Entry]) -> dict[str, str]:
-    """The leaves that were read, by text; where members differ, of each."""
-    values: dict[str, str] = {}
-    for place, text in enumerate(joint.read):
-        if not text:
-            continue
-        of = {
-            rank: shown(entry.leaves[place]) for rank, entry in sorted(have.items()) if entry.leaves
-        }
-        if not of:
-            continue
-        if len(set(of.values())) == 1:
-            values[text] = next(iter(of.values()))
+def _values(joint: Joint, shown: Shown, places: Mapping[int, int]) -> dict[str, str]:
+    """What members read, by text; where they differ, of each. `places` are those of the ranks that have it."""
+    found: dict[str, str] = {}
+    for (text, each_member), values in zip(joint.read, shown, strict=True):
+        of = {rank: show(values[place]) for rank, place in places.items()}
+        if len(of) == 1 or (len(set(of.values())) == 1 and not each_member):
+            found[text] = next(iter(of.values()))
         else:
-            values[text] = ", ".join(f"rank {rank}: {value}" for rank, value in of.items())
-    return values
+            found[text] = ", ".join(f"rank {rank}: {value}" for rank, value in of.items())
+    return found
 
 
 # Which instances there are, and who lacks them

@@ -15,11 +15,11 @@ from tspec.runtime.ledger import (
     Verdict,
     location_of,
     outcome_of,
-    shown,
     step_of,
 )
 from tspec.runtime.meeting import Choice, Choices, Entry, Ranks, Subjects, named
 from tspec.runtime.windows import At, Window
+from tspec.values import show
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class RuleState:
         self, w: Window, subjects: tuple[str, ...], values: Sequence[tuple[str, Any]]
     ) -> None:
         """Count a violated instance of this rank alone, and hand it on."""
-        read = {text: shown(value) for text, value in values}
+        read = {text: show(value) for text, value in values}
         number, at = self.declared.number, location_of(self.declared, w)
         self.enter(Outcome(number, (w.rank,), w.at, subjects, "violated", "", step_of(w), read, at))
 

@@ -80,13 +80,13 @@ class Together(Hooks):
             entry.subjects = named(entry.subjects, entry.at)
             if rule.declared.once and not rule.is_new(entry.group, entry.subjects):
                 continue
-            verdict, reason = settle_one(joint, entry, book)
+            verdict, reason, shown = settle_one(joint, entry, book)
             if verdict == "violated":
-                rule.enter(outcome_alone(joint, entry, verdict, reason))
+                rule.enter(outcome_alone(joint, entry, verdict, reason, shown))
                 continue
             rule.counts[verdict] += 1
             if rule.observer is not None:
-                rule.observer(outcome_alone(joint, entry, verdict, reason))
+                rule.observer(outcome_alone(joint, entry, verdict, reason, shown))
         rule.entries.clear()
 
     def _step_opens(self, source: Source, at: tuple[int, int]) -> None:

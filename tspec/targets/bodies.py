@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from tspec.plan.events import is_windows_call
 from tspec.plan.model import Plan, RulePlan
 from tspec.plan.reads import Column
+from tspec.plan.shown import reads
 from tspec.resolve.program import rules as r
 from tspec.resolve.program import types as t
 from tspec.resolve.program.queries import variables
-from tspec.resolve.program.text import text
-from tspec.resolve.program.types import PASSING, holds_tensors, plain
-from tspec.resolve.program.walk import expressions
+from tspec.resolve.program.types import PASSING, plain
+from tspec.resolve.program.walk import operands
 from tspec.targets.idle import choices, counted_at_hook, group_names, no_group, told_as_one
 from tspec.targets.joints import Joints, is_leaf
 from tspec.targets.literals import comment, identifier, literal
@@ -30,8 +30,8 @@ class Body:
     """Of the function that reads; `joint_` and this of the one that decides from what was read."""
     lines: tuple[str, ...]
     joint: tuple[str, ...]
-    read: tuple[str, ...]
-    """The texts of the leaves."""
+    read: tuple[tuple[str, bool], ...]
+    """The texts of what a violated instance shows, and whether it shows it of each member."""
     times: tuple[tuple[str, str], ...] = ()
     """Constants that it names, with the Python for them."""
 
@@ -72,15 +72,7 @@ def body(plan: Plan, rule: RulePlan) -> Body:
         statements = tuple(_leaves(whole, joint))
     head = (*_head(scalars), *_columns(scalars, (0, 0), first), *idle)
     name = f"r{rule.number}_{identifier(rule.rule.qualified)}"
-    expected = (
-        set(expressions(rule.rule.expect.condition))
-        if isinstance(rule.rule.expect, r.Holds)
-        else set()
-    )
-    read = tuple(
-        _spelled(frame, expr) if expr in expected and _reads(expr) else ""
-        for frame, expr in joint.leaves
-    )
+    read = tuple((each.text, each.each_member) for each in reads(rule.rule))
     head = (*head, *_beginnings(rule), *_columns(scalars, first))
     lines = (*(INDENT + line for line in head), *whole.lines)
     return Body(name, lines, statements, read, tuple(joint.times))
@@ -137,18 +129,6 @@ def _idle_if(flag: str, scalars: Scalars, reason: str) -> Iterator[str]:
         w.put(f"rule.idle(w, ({names}){reason})")
         yield from w.lines
     yield f"{INDENT}return"
-
-
-def _reads(expr: r.Expr) -> bool:
-    """It comes from the job, and not from the spec alone."""
-    return any(
-        isinstance(node, (r.Ambient, r.Variable, r.WindowCall, r.LastCall, r.Subjects, r.Calls))
-        for node in expressions(expr)
-    )
-
-
-def _spelled(frame: str, expr: r.Expr) -> str:
-    return f"old({text(expr)})" if frame == "was" else text(expr)
 
 
 def _head(s: Scalars) -> Iterator[str]:
@@ -327,11 +307,7 @@ def _decide(w: _Writer) -> None:
     names = _subject_names(w, 'f"#{w.at[1]}"')
     w.put(f"if rule.decide(w, {names}, {when}, expect):")
     w.depth += 1
-    shown = "".join(
-        f"({literal(text(expr))}, {s.code(expr, 'end')}), "
-        for expr in _evidence(rule)
-        if not holds_tensors(expr.type)
-    )
+    shown = "".join(f"({literal(each.text)}, {s.code(each.expr, 'end')}), " for each in reads(rule))
     w.put(f"rule.violated(w, {names}, ({shown.rstrip()}))")
 
 
@@ -339,44 +315,22 @@ def _expect(w: _Writer) -> None:
     """What the claim comes to. What a message will show is read once, into variables."""
     s, expect = w.scalars, w.scalars.rule.rule.expect
     if isinstance(expect, r.Holds):
-        for expr in dict.fromkeys(_operands(expect.condition, eager=True)):
-            code = s.code(expr, "end")
-            if "(" in code and not holds_tensors(expr.type):
-                name = f"v{len(s.bound)}_{identifier(text(expr))[:40]}"
+        eager = set(_eager(expect.condition))
+        for each in reads(s.rule.rule):
+            code = s.code(each.expr, "end")
+            if each.expr in eager and "(" in code:
+                name = f"v{len(s.bound)}_{identifier(each.text)[:40]}"
                 w.put(f"{name} = {code}")
-                s.bound["end", expr] = name
+                s.bound["end", each.expr] = name
     w.put(f"expect = {_claim(s)}")
 
 
-def _evidence(rule: r.Rule) -> list[r.Expr]:
-    """What a person wants to see of a violated instance: the operands of its claim."""
-    if isinstance(rule.expect, r.Holds):
-        return list(dict.fromkeys(_operands(rule.expect.condition)))
-    return []
-
-
-def _operands(expr: r.Expr, eager: bool = False) -> Iterator[r.Expr]:
-    """The operands of a claim. `eager`: only those that are read whatever the others are."""
-    match expr:
-        case r.Constant() | r.Variable() | r.ListDisplay() | r.WindowCall():
-            return
-        case r.And(items=items):
-            for place, item in enumerate(items):
-                if not (eager and waits(item, place)):
-                    yield from _operands(item, eager)
-        case r.Or(items=items):
-            for item in items:
-                yield from _operands(item, eager)
-        case r.Not(value=value):
-            yield from _operands(value, eager)
-        case r.Implies(left=left, right=right) | r.Compare(left=left, right=right):
-            yield from _operands(left, eager)
-            yield from _operands(right, eager)
-        case r.Member(item=item, collection=collection):
-            yield from _operands(item, eager)
-            yield from _operands(collection, eager)
-        case _:
-            yield expr
+def _eager(expr: r.Expr) -> Iterator[r.Expr]:
+    """The parts of a claim that are read whatever the others are."""
+    yield expr
+    for place, part in enumerate(operands(expr)):
+        if not (isinstance(expr, r.And) and waits(part, place)):
+            yield from _eager(part)
 
 
 def _claim(s: Scalars) -> str:
@@ -408,10 +362,13 @@ def _leaves(w: _Writer, joint: Joints) -> Iterator[str]:
     whens, expects = "constant(members, True)", ""
     if rule.when is not None:
         whens = joint.lower(rule.when, "was" if rule.window.kind == "during" else "end")
+    shown = reads(rule)
+    joint.apart = frozenset(each.expr for each in shown)
+    claim = None
     if isinstance(rule.expect, r.Holds):
         expects = joint.lower(rule.expect.condition, "end")
-        claim = None
-    else:
+    lists = "".join(f"{joint.lower(each.expr, 'end')}, " for each in shown).rstrip()
+    if not isinstance(rule.expect, r.Holds):
         claim = _claim(s)
         expects = joint.bind(f"leaf(members, {len(joint.leaves)})")
     codes = [_leaf(s, expr, frame) for frame, expr in joint.leaves]
@@ -420,7 +377,7 @@ def _leaves(w: _Writer, joint: Joints) -> Iterator[str]:
     w.put(f"leaves = {leaves}")
     w.put(f"rule.take(w, {_choice(w)}, leaves)")
     yield from (INDENT + line for line in joint.statements)
-    yield f"{INDENT}return {whens}, {expects}"
+    yield f"{INDENT}return {whens}, {expects}, ({lists})"
 
 
 def _choice(w: _Writer) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tspec.resolve.program import rules as r
 from tspec.resolve.program.queries import looks_back, names_call, reads_entities_only
 from tspec.resolve.program.text import text
-from tspec.resolve.program.walk import walk
+from tspec.resolve.program.walk import operands, walk
 from tspec.targets.literals import comment, literal
 from tspec.targets.scalars import ARITHMETIC, COMPARE, NotCompiled
 
@@ -40,6 +40,8 @@ class Joints:
     """How many variables there are."""
     nodes: int = 0
     made: dict[tuple[str, r.Expr], str] = field(default_factory=dict)
+    apart: frozenset[r.Expr] = frozenset()
+    """What findings show: leaves of their own, so that what is above them is decided here."""
 
     def lower(self, expr: r.Expr, frame: str) -> str:
         """The variable that holds the list of an expression's values."""
@@ -67,7 +69,7 @@ class Joints:
     def _lower(self, expr: r.Expr, frame: str) -> str:
         if isinstance(expr, r.Constant):
             return self.bind(f"constant(members, {literal(expr.value)})")
-        if is_leaf(expr):
+        if is_leaf(expr) and not self._holds_apart(expr):
             self.statements.append(
                 f"# {comment(f'old({text(expr)})' if frame == 'was' else text(expr))}"
             )
@@ -88,6 +90,12 @@ class Joints:
                 return self.bind(f"transpose(members, {self.lower(value, frame)}, places)")
             case _:
                 return self._operator(expr, frame)
+
+    def _holds_apart(self, expr: r.Expr) -> bool:
+        """An operator on what findings show."""
+        if expr in self.apart or not isinstance(expr, _OPERATORS):
+            return False
+        return any(part in self.apart for one in operands(expr) for part in walk(one))
 
     def _fold(self, expr: r.Fold, frame: str) -> str:
         inner = self.lower(expr.value, frame)
@@ -152,6 +160,12 @@ class Joints:
         return self.bind(
             f"[{body} for {', '.join(variables)} in zip({', '.join(lists)}, strict=True)]"
         )
+
+
+_OPERATORS = (
+    r.Negate, r.Not, r.Compare, r.Arithmetic, r.SameObject, r.Implies, r.Member, r.And, r.Or, r.ListDisplay,
+)  # fmt: skip
+"""What can be applied member by member. Functions are not: `isinstance` asks the rank itself."""
 
 
 def _places(count: int) -> str:

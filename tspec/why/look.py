@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tspec.check.evidence import reads_of
 from tspec.check.interpret import shown_in, values_read
 from tspec.check.interpret.frames import Frame, Grouped
 from tspec.check.verdicts import Decided, Verdict
+from tspec.plan.shown import reads_of
 from tspec.resolve.program.queries import conjuncts
 from tspec.resolve.program.rules import Expr, Holds, Rule
 from tspec.resolve.program.text import text

@@ -68,7 +68,7 @@ def joint_r0_t_alike(members, pasts, indices, places):
     v5 = constant(members, 0.1)
     v6 = [less(a0, a1) for a0, a1 in zip(v4, v5, strict=True)]
     v7 = [both(a0, a1) for a0, a1 in zip(v2, v6, strict=True)]
-    return v0, v7
+    return v0, v7, (v1, v3,)
 
 
 # across_ranks.tspec:15: t.together
@@ -85,7 +85,7 @@ def joint_r1_t_together(members, pasts, indices, places):
     # digest(c.loss)
     v0 = leaf(members, 0)
     v1 = group_fold(members, 'same', v0)
-    return constant(members, True), v1
+    return constant(members, True), v1, (v0,)
 
 
 # across_ranks.tspec:21: t.sizes
@@ -116,7 +116,7 @@ def joint_r2_t_sizes(members, pasts, indices, places):
     v2 = leaf(members, 2)
     v3 = transpose(members, v2, places)
     v4 = [equal(a0, a1) for a0, a1 in zip(v1, v3, strict=True)]
-    return v0, v4
+    return v0, v4, (v1, v2,)
 
 
 
@@ -249,13 +249,13 @@ JOINTS = {
     0: Joint(
         declared=RULES[0],
         decide=joint_r0_t_alike,
-        read=('', 'digest(p.data)', 'norm(p.grad)'),
+        read=(('digest(p.data)', True), ('norm(p.grad)', True)),
     ),
-    1: Joint(declared=RULES[1], decide=joint_r1_t_together, read=('digest(c.loss)',)),
+    1: Joint(declared=RULES[1], decide=joint_r1_t_together, read=(('digest(c.loss)', True),)),
     2: Joint(
         declared=RULES[2],
         decide=joint_r2_t_sizes,
-        read=('', 'c.output_split_sizes', 'c.input_split_sizes'),
+        read=(('c.output_split_sizes', False), ('c.input_split_sizes', False)),
     ),
 }
 BEGINS = {

@@ -38,7 +38,7 @@ def joint_r0_t_falls(members, pasts, indices, places):
     v4 = previous(pasts, 1, v2)
     v5 = [times(a0, a1) for a0, a1 in zip(v3, v4, strict=True)]
     v6 = [less(a0, a1) for a0, a1 in zip(v2, v5, strict=True)]
-    return v0, v6
+    return v0, v6, (v2, v4,)
 
 
 # look_backs.tspec:13: t.named
@@ -78,7 +78,7 @@ def joint_r2_t_anew(members, pasts, indices, places):
     # digest(c.tensors)
     v0 = leaf(members, 0)
     v1 = over(pasts, indices, v0, T2_0)
-    return constant(members, True), v1
+    return constant(members, True), v1, (v1,)
 
 
 
@@ -166,8 +166,19 @@ FUNCTIONS = (
     r2_t_anew,
 )
 JOINTS = {
-    0: Joint(declared=RULES[0], decide=joint_r0_t_falls, read=('', 'loss')),
-    2: Joint(declared=RULES[2], decide=joint_r2_t_anew, read=('digest(c.tensors)',)),
+    0: Joint(
+        declared=RULES[0],
+        decide=joint_r0_t_falls,
+        read=(
+            ('mean(loss, over: 20 steps)', False),
+            ('previous(mean(loss, over: 20 steps))', False),
+        ),
+    ),
+    2: Joint(
+        declared=RULES[2],
+        decide=joint_r2_t_anew,
+        read=(('distinct(digest(c.tensors), over: 1 epoch)', False),),
+    ),
 }
 BEGINS = {
     'fetch': begin_0_fetch,

@@ -48,7 +48,7 @@ def joint_r0_t_first_batches(members, pasts, indices, places):
     v1 = leaf(members, 1)
     v2 = previous(pasts, 0, v1)
     v3 = [unequal(a0, a1) for a0, a1 in zip(v1, v2, strict=True)]
-    return v0, v3
+    return v0, v3, (v1, v2,)
 
 
 # once_and_epochs.tspec:14: t.once
@@ -60,18 +60,15 @@ def r1_t_once(rule, w):
     c0_optimizer_param_groups = end.column('optimizer', 'param_groups')
     for n0_o in w.subjects('optimizer'):
         leaves = (
-            less(
-                fold_list(
-                    'max',
-                    end.listed(
-                        end.field_of_each(
-                            c0_optimizer_param_groups.get(n0_o, NOT_RECORDED),
-                            'lr',
-                            False,
-                        )
-                    ),
+            fold_list(
+                'max',
+                end.listed(
+                    end.field_of_each(
+                        c0_optimizer_param_groups.get(n0_o, NOT_RECORDED),
+                        'lr',
+                        False,
+                    )
                 ),
-                1,
             ),
         )
         rule.take(
@@ -82,9 +79,11 @@ def r1_t_once(rule, w):
 
 
 def joint_r1_t_once(members, pasts, indices, places):
-    # max(o.param_groups.lr) < 1
+    # max(o.param_groups.lr)
     v0 = leaf(members, 0)
-    return constant(members, True), v0
+    v1 = constant(members, 1)
+    v2 = [less(a0, a1) for a0, a1 in zip(v0, v1, strict=True)]
+    return constant(members, True), v2, (v0,)
 
 
 # once_and_epochs.tspec:16: t.whole
@@ -217,9 +216,12 @@ JOINTS = {
     0: Joint(
         declared=RULES[0],
         decide=joint_r0_t_first_batches,
-        read=('', 'digest(calls(fetch, loader: l)[0].tensors)'),
+        read=(
+            ('digest(calls(fetch, loader: l)[0].tensors)', False),
+            ('previous(digest(calls(fetch, loader: l)[0].tensors))', False),
+        ),
     ),
-    1: Joint(declared=RULES[1], decide=joint_r1_t_once, read=('max(o.param_groups.lr) < 1',)),
+    1: Joint(declared=RULES[1], decide=joint_r1_t_once, read=(('max(o.param_groups.lr)', False),)),
 }
 BEGINS = {
     'fetch': begin_0_fetch,

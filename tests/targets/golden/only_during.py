@@ -29,6 +29,8 @@ def r0_t_weights(rule, w):
     now, end, was = w.now, w.end, w.was
     if not now.subjects('parameter'):
         return
+    c0_old_parameter_data = was.column('parameter', 'data')
+    c1_parameter_data = end.column('parameter', 'data')
     for n0_p in w.subjects('parameter'):
         expect = change_only_during(
             w,
@@ -38,7 +40,20 @@ def r0_t_weights(rule, w):
             (P1, ()),
         )
         if rule.decide(w, (n0_p,), True, expect):
-            rule.violated(w, (n0_p,), ())
+            rule.violated(
+                w,
+                (n0_p,),
+                (
+                    (
+                        'old(digest(p.data))',
+                        feature(c0_old_parameter_data.get(n0_p, NOT_RECORDED), 'digest'),
+                    ),
+                    (
+                        'digest(p.data)',
+                        feature(c1_parameter_data.get(n0_p, NOT_RECORDED), 'digest'),
+                    ),
+                ),
+            )
 
 
 # only_during.tspec:13: t.inner

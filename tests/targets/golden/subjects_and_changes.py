@@ -38,17 +38,15 @@ def r0_t_near(rule, w):
         when = contained(Ref('parameter', n0_p), h1_old_modules_root_true_parameters)
         expect = False
         if when is True:
-            v0_norm_change_p_data_0_1_norm_p_data = minus(
-                change_feature(
-                    w.now.source,
-                    c2_old_parameter_data.get(n0_p, NOT_RECORDED),
-                    c1_parameter_data.get(n0_p, NOT_RECORDED),
-                    'norm',
-                ),
-                times(0.1, feature(c1_parameter_data.get(n0_p, NOT_RECORDED), 'norm')),
+            v0_norm_change_p_data = change_feature(
+                w.now.source,
+                c2_old_parameter_data.get(n0_p, NOT_RECORDED),
+                c1_parameter_data.get(n0_p, NOT_RECORDED),
+                'norm',
             )
+            v1_norm_p_data = feature(c1_parameter_data.get(n0_p, NOT_RECORDED), 'norm')
             expect = both(
-                less(v0_norm_change_p_data_0_1_norm_p_data, 1),
+                less(minus(v0_norm_change_p_data, times(0.1, v1_norm_p_data)), 1),
                 lambda: cast_feature(
                     c1_parameter_data.get(n0_p, NOT_RECORDED),
                     'float16',
@@ -60,10 +58,8 @@ def r0_t_near(rule, w):
                 w,
                 (n0_p,),
                 (
-                    (
-                        'norm(change(p.data)) - 0.1 * norm(p.data)',
-                        v0_norm_change_p_data_0_1_norm_p_data,
-                    ),
+                    ('norm(change(p.data))', v0_norm_change_p_data),
+                    ('norm(p.data)', v1_norm_p_data),
                     (
                         'finite(cast(p.data, float16))',
                         cast_feature(
@@ -98,7 +94,7 @@ def joint_r1_t_lower(members, pasts, indices, places):
     v5 = [greater(a0, a1) for a0, a1 in zip(v1, v4, strict=True)]
     v6 = [negation(a0) for a0 in v5]
     v7 = [both(a0, a1) for a0, a1 in zip(v3, v6, strict=True)]
-    return v0, v7
+    return v0, v7, (v1, v2, v4,)
 
 
 
@@ -184,7 +180,11 @@ FUNCTIONS = (
     r1_t_lower,
 )
 JOINTS = {
-    1: Joint(declared=RULES[1], decide=joint_r1_t_lower, read=('', 'loss')),
+    1: Joint(
+        declared=RULES[1],
+        decide=joint_r1_t_lower,
+        read=(('loss', False), ('first(loss)', False), ('max(loss, over: 10 steps)', False)),
+    ),
 }
 BEGINS = {
     'optimizer.step': begin_0_optimizer_step,

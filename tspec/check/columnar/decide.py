@@ -17,8 +17,8 @@ from tspec.check.columnar.relation import is_column
 from tspec.check.columnar.scope import Frame, Scope
 from tspec.check.columnar.shapes import REASONS, Cell, NoInstances, Unsupported
 from tspec.check.columnar.sql import text
-from tspec.check.evidence import Read, reads
 from tspec.check.verdicts import Count
+from tspec.plan.shown import Read, reads
 from tspec.resolve.program.rules import Axis, Contains, Holds, Ordered, Rule
 
 

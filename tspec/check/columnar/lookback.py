@@ -132,7 +132,7 @@ def members(scope: Scope, name: str, cell: Cell) -> Cell:
     """A fold of the values on the members of the group, in order."""
     group = _group(scope)
     many = _gathered(scope.relation, cell, _over_members(group))
-    return folds.of_many(scope.relation, name, many, f"({group.others} = 0)")
+    return folds.of_many(scope.relation, name, many, f"({group.others} = 0)", why=NOT_RECORDED)
 
 
 def _over_members(group: Group) -> str:

@@ -9,9 +9,10 @@ from typing import Any
 from tspec.check.columnar.decide import Decisions
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.shapes import ABSENT, NO_HISTORY, NOT_RECORDED, Many, One, Pairs, Shape
-from tspec.check.evidence import Read, show
+from tspec.plan.shown import Read
 from tspec.trace.model import Location, Missing, Ref, Tensor
 from tspec.trace.values import decode, decode_location
+from tspec.values import show
 
 MOST = 1000
 """Violated instances of a rule of which the values are read; a finding shows the first."""
@@ -31,6 +32,7 @@ def shown(decisions: Decisions, facts: Facts) -> Mapping[Any, Mapping[str, str]]
     rows = facts.ask(
         f"""SELECT {decisions.group}, rank, {cells} FROM {decisions.rows} WHERE {decisions.group} IN (
               SELECT row FROM {decisions.table} WHERE verdict = 'violated'
+                AND reason IS DISTINCT FROM 'members differ on when'
               ORDER BY step, at0, at1 LIMIT {MOST}) ORDER BY rank"""
     )
     names = _Names(facts)

@@ -22,17 +22,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tspec.check.evidence import Read, reads, show
 from tspec.check.interpret.claims import too_early
-from tspec.check.interpret.decide import decide
+from tspec.check.interpret.decide import DIFFER, decide
 from tspec.check.interpret.expressions import evaluate
 from tspec.check.interpret.frames import Frame, Grouped
 from tspec.check.interpret.instances import Job, instances
 from tspec.check.interpret.timeline import Call, Timeline
 from tspec.check.verdicts import Decided, Verdicts
+from tspec.plan.shown import Read, reads
 from tspec.resolve.program.rules import Ordered, Rule
 from tspec.trace.endings import of_trace
 from tspec.trace.model import Location, Trace, world_of_groups
+from tspec.values import show
 
 
 def interpret(rules: Sequence[Rule], trace: Trace) -> Verdicts:
@@ -71,7 +72,7 @@ def decide_again(
 def _decided(rule: Rule, instance: Grouped, with_values: bool = True) -> Decided:
     found = decide(rule, instance)
     shown = with_values and found.verdict == "violated"
-    values = values_read(rule, instance) if shown else {}
+    values = values_read(rule, instance) if shown and found.reason != DIFFER else {}
     location = location_of(rule, instance) if shown else None
     return Decided(instance.key, found.verdict, found.reason, values, _step(instance), location)
 

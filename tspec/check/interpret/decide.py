@@ -15,6 +15,9 @@ from tspec.check.interpret.values import truth
 from tspec.resolve.program.rules import Contains, Holds, Ordered, Rule
 from tspec.trace.model import Missing
 
+DIFFER = "members differ on when"
+"""Why an instance is violated of which the claim was not looked at: it shows no values."""
+
 
 def decide(rule: Rule, instance: Grouped) -> Found:
     """`when` on all members that have the instance, then the others, then `expect`."""
@@ -29,7 +32,7 @@ def decide(rule: Rule, instance: Grouped) -> Found:
     ]
     due = [_when(rule, frame) for frame in frames]
     if {"holds", "idle"} <= {each.verdict for each in due}:
-        return Found("violated", "members differ on when")
+        return Found("violated", DIFFER)
     for each in due:
         if each.verdict == "unknown":
             return each

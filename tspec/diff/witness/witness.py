@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
-from tspec.check.evidence import show
 from tspec.check.interpret.decide import decide
 from tspec.check.interpret.expressions import evaluate
 from tspec.check.interpret.frames import Frame, Grouped
@@ -25,6 +24,7 @@ from tspec.resolve.program.text import claim_text, text
 from tspec.resolve.program.types import plain
 from tspec.resolve.program.walk import walk
 from tspec.trace.model import Missing, Ref, Tensor, Trace
+from tspec.values import show
 
 
 @dataclass(frozen=True, slots=True)
