@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tspec.infer.frames import Claim
-from tspec.infer.relations import argument, change, consistent, contains, distinct, output, sequence
+from tspec.infer.relations import (
+    argument,
+    change,
+    consistent,
+    contains,
+    distinct,
+    output,
+    schedule,
+    sequence,
+    tied,
+)
 from tspec.infer.survey import Survey
 
 Relation = Callable[[Survey], tuple[Claim, ...]]
@@ -18,4 +28,6 @@ RELATIONS: tuple[Relation, ...] = (
     argument.propose,
     distinct.propose,
     output.propose,
+    schedule.propose,
+    tied.propose,
 )

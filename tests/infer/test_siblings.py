@@ -1,0 +1,50 @@
+"""What a run lost that its siblings have is found by drafts from the siblings: a mask, a tie, a schedule."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.jobs import PATIENCE, ROOT, run
+
+SCRIPT = Path(__file__).with_name("tokens.py")
+FINDS = {
+    "no-mask": "attention_is_causal",
+    "untied": "count_parameters_names_above_count_parameters_each_step",
+    "rate-not-set": "spread_optimizer_step_lr_over_20_steps_above_0_after_optimizer_step",
+}
+
+pytestmark = pytest.mark.slow
+
+
+def tspec(*arguments: str | Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "tspec", *map(str, arguments)],
+        cwd=ROOT,
+        check=True,
+        timeout=PATIENCE,
+    )
+
+
+@pytest.fixture(scope="module")
+def drafts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("siblings")
+    runs = [folder / "a", folder / "b"]
+    for seed, out in enumerate(runs):
+        tspec("record", "-o", out, "--", SCRIPT, "--seed", str(seed))
+    tspec("infer", *runs, "-o", folder / "drafts.tspec")
+    return folder / "drafts.tspec"
+
+
+@pytest.mark.parametrize("bug", FINDS)
+def test_what_is_lost_is_found(bug: str, drafts: Path, tmp_path: Path) -> None:
+    found = run([str(drafts)], SCRIPT, tmp_path / "report.json", "--seed", "2", "--bug", bug)
+    assert found.steps(FINDS[bug]), found.messages
+
+
+def test_another_sibling_is_not_accused(drafts: Path, tmp_path: Path) -> None:
+    found = run([str(drafts)], SCRIPT, tmp_path / "report.json", "--seed", "2")
+    assert found.messages == []
+    essentials = run(["specs/essentials"], SCRIPT, tmp_path / "report.json", "--seed", "2")
+    assert essentials.messages == []

@@ -1,0 +1,15 @@
+"""*Tied*: models hold one tensor under several names, as for the first and the last layer of a language model."""
+
+from __future__ import annotations
+
+from tspec.infer.frames import EVERY, Claim, Frame
+from tspec.infer.survey import Survey
+
+
+def propose(survey: Survey) -> tuple[Claim, ...]:
+    """There are more names of parameters than parameters."""
+    kind = survey.kind("parameter")
+    if kind is None or "names" not in kind.fields:
+        return ()
+    frame = Frame((), None, f"each step {EVERY}", ())
+    return (Claim("tied", frame, "count(parameters.names) > count(parameters)", surprise=3),)
