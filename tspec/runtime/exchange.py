@@ -32,6 +32,8 @@ MOST = 1 << 20
 HEAD = 8
 SLICE = timedelta(seconds=0.2)
 """Between two looks whether the job has ended meanwhile."""
+LEAVING = 20.0
+"""Seconds in which the thread ends once it is asked to; it looks every `SLICE`, but the machine may be busy."""
 QUEUE = 10_000
 """So many things that wait for the others' next round mean that they never come."""
 
@@ -203,7 +205,8 @@ class _Carrier(threading.Thread):
         self._leaves.set()
         with self._changed:
             self._changed.notify_all()
-        self.join(2.0)
+        # A thread that comes back from native code while the interpreter ends aborts the process.
+        self.join(LEAVING)
 
     # on the thread
 
