@@ -24,9 +24,23 @@ from tspec.trace.model import (
 Executor = Callable[[Sequence[Rule], Trace], Verdicts]
 
 
-def differences(rules: Sequence[Rule], trace: Trace, other: Executor) -> list[str]:
+def known(decide: Executor) -> Executor:
+    """An executor without the instances that it leaves unknown."""
+
+    def decided(rules: Sequence[Rule], trace: Trace) -> Verdicts:
+        found = decide(rules, trace)
+        return replace(
+            found, decided=tuple(each for each in found.decided if each.verdict != "unknown")
+        )
+
+    return decided
+
+
+def differences(
+    rules: Sequence[Rule], trace: Trace, other: Executor, reference: Executor = interpret
+) -> list[str]:
     """Each instance that the interpreter and another executor decide differently, as a line."""
-    ours = _by_instance(interpret(rules, trace))
+    ours = _by_instance(reference(rules, trace))
     theirs = _by_instance(other(rules, trace))
     return [
         f"{_shown(key)}: interpreter {ours.get(key, 'has none')}, other {theirs.get(key, 'has none')}"
@@ -60,20 +74,23 @@ def _shown(key: Instance) -> str:
     return f"{key.rule} ranks {key.ranks} at {key.at} of {', '.join(key.subjects) or 'nothing'}"
 
 
-def disagreement(rules: Sequence[Rule], trace: Trace, other: Executor) -> str:
+def disagreement(
+    rules: Sequence[Rule], trace: Trace, other: Executor, reference: Executor = interpret
+) -> str:
     """A report of the first rule that is decided differently, on a trace made small; or nothing."""
-    if not differences(rules, trace, other):
+    found = differences(rules, trace, other, reference)
+    if not found:
         return ""
     for rule in rules:
-        if not differences([rule], trace, other):
+        if not differences([rule], trace, other, reference):
             continue
-        small = _smaller(trace, partial(_differ, rule, other))
-        return report(rule, small, differences([rule], small, other))
-    return "several rules together: " + "\n".join(differences(rules, trace, other))
+        small = _smaller(trace, partial(_differ, rule, other, reference))
+        return report(rule, small, differences([rule], small, other, reference))
+    return "several rules together: " + "\n".join(found)
 
 
-def _differ(rule: Rule, other: Executor, trace: Trace) -> bool:
-    return bool(differences([rule], trace, other))
+def _differ(rule: Rule, other: Executor, reference: Executor, trace: Trace) -> bool:
+    return bool(differences([rule], trace, other, reference))
 
 
 def _smaller(trace: Trace, still: Callable[[Trace], bool]) -> Trace:

@@ -2,44 +2,69 @@
 
 - Within a forward pass what is no tensor stays as it is, and models are changed between steps: a job's checker
   reads such state once in a pass, and once in a step (`tspec/runtime/instant.py`).
-- A call returns in the step in which it began, unless the recording ends there: ranks decide together when all have
-  passed that step.
+- A call returns in the step in which it began, unless the recording is cut off there: ranks decide together when all
+  have passed that step. A call that begins while another runs is made by that one.
+- A process group is known to all of its members: making one is a collective.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tspec.runtime.instant import STRUCTURE
-from tspec.trace.model import Begin, End, Record, Sample, Stream, Tensor, Trace
+from tspec.trace.model import Begin, End, Finish, Record, Sample, Stream, Tensor, Trace
 
 
 def steady(trace: Trace) -> Trace:
     """The same trace without what jobs do not do."""
+    groups = {
+        (stream.rank, one.subject): one
+        for stream in trace.streams
+        for one in stream.records
+        if isinstance(one, Sample) and one.kind == "group"
+    }
     return replace(
         trace,
         streams=tuple(
-            replace(stream, records=tuple(_stable(_returning(stream)))) for stream in trace.streams
+            replace(stream, records=(*_joined(stream, groups), *_stable(_returning(stream))))
+            for stream in trace.streams
         ),
     )
 
 
+def _joined(stream: Stream, groups: Mapping[tuple[int, str], Sample]) -> Iterator[Sample]:
+    """The groups that other members know, and this rank has not recorded."""
+    found: set[str] = set()
+    for (_, name), group in groups.items():
+        known = (stream.rank, name) in groups or name in found
+        if not known and stream.rank in group.fields["ranks"]:
+            found.add(name)
+            yield group
+
+
 def _returning(stream: Stream) -> Iterator[Record]:
-    """The records without calls that outlast their step."""
-    last = stream.records[-1].context.step
+    """The records without calls that outlast their step, or overlap with one that did not make them."""
+    end = stream.records[-1]
+    never = None if isinstance(end, Finish) else end.context.step
     ends = {one.call: one.context.step for one in stream.records if isinstance(one, End)}
     left: dict[int, int | None] = {}
+    running: list[int] = []
     for record in stream.records:
         if isinstance(record, Begin):
             parent = record.parent
             while parent is not None and parent in left:
                 parent = left[parent]
-            if ends.get(record.call, last) != record.context.step:
+            inside = running[-1] if running else None
+            if ends.get(record.call, never) != record.context.step or parent != inside:
                 left[record.call] = parent
                 continue
             yield replace(record, parent=parent)
-        elif not (isinstance(record, End) and record.call in left):
+            running.append(record.call)
+        elif not isinstance(record, End):
+            yield record
+        elif record.call not in left:
+            running.remove(record.call)
             yield record
 
 
