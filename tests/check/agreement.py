@@ -49,6 +49,16 @@ def differences(
     ]
 
 
+def decided_otherwise(rule: Rule, rewritten: Rule, trace: Trace) -> list[Instance]:
+    """The instances that a rewritten rule decides otherwise. What it reads of them may be less."""
+
+    def verdicts(rule: Rule) -> dict[Instance, str]:
+        return {each.instance: each.verdict for each in interpret([rule], trace).decided}
+
+    before, after = verdicts(rule), verdicts(rewritten)
+    return sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
+
+
 Said = tuple[str, str, int, str, tuple[tuple[str, str], ...]]
 """Verdict, reason, step, and of a violated instance the line that it points at and what it shows."""
 
