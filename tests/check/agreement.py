@@ -24,14 +24,16 @@ from tspec.trace.model import (
 Executor = Callable[[Sequence[Rule], Trace], Verdicts]
 
 
-def known(decide: Executor) -> Executor:
-    """An executor without the instances that it leaves unknown."""
+def without_reasons(decide: Executor) -> Executor:
+    """An executor that does not say why, and at which step, an instance is unknown."""
 
     def decided(rules: Sequence[Rule], trace: Trace) -> Verdicts:
         found = decide(rules, trace)
-        return replace(
-            found, decided=tuple(each for each in found.decided if each.verdict != "unknown")
+        bare = (
+            replace(each, reason="", step=0) if each.verdict == "unknown" else each
+            for each in found.decided
         )
+        return replace(found, decided=tuple(bare))
 
     return decided
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from tests.run.jobs import CLEARED, done, environment, job, tspec_run
+from tests.run.jobs import CLEARED, PATIENCE, done, environment, job, tspec_run
 from tspec.folders import argument_file, own_folder
+from tspec.run.folder import REPORTED, joined
+from tspec.run.launch import Launch
 
 
 @pytest.fixture
@@ -113,3 +118,31 @@ def test_arguments_of_one_who_lives_stay(cache: Path) -> None:
             assert first.exists()
             assert mode(second) == 0o600
     assert not first.exists()
+
+
+FIRST = """\
+import sys
+from tspec.run.folder import joined
+from tspec.run.launch import Launch
+
+with joined(Launch("job", rank=0, world=2)) as folder:
+    folder.reported()
+"""
+
+
+def test_a_rank_waits_for_the_report_of_the_first_which_may_start_later(cache: Path) -> None:
+    with joined(Launch("job", rank=1, world=2)) as folder:
+        waits = threading.Thread(target=folder.wait_for_report, args=(PATIENCE,))
+        waits.start()
+        waits.join(0.3)
+        assert waits.is_alive()
+        subprocess.run([sys.executable, "-c", FIRST], check=True, timeout=PATIENCE)
+        assert folder.path.joinpath(REPORTED).exists()
+        waits.join(PATIENCE)
+    assert not folder.path.exists()
+
+
+def test_a_rank_does_not_wait_for_a_report_on_another_machine(cache: Path) -> None:
+    with joined(Launch("job", rank=1, world=2, first_is_here=False)) as folder:
+        folder.wait_for_report(PATIENCE)
+        assert not folder.path.joinpath(REPORTED).exists()

@@ -70,9 +70,17 @@ class JobFolder:
         return [one for one in locks if one != self.own]
 
     def wait_for_report(self, patience: float) -> None:
-        """Wait until the first rank has reported; not if it is not on this machine, or is gone."""
+        """Wait until the first rank has reported; not if it is not on this machine, or is gone.
+
+        It may still have to come: ranks of an attempt start at different times.
+        """
         first = self.path / "rank-0.lock"
-        _until(patience, lambda: (self.path / REPORTED).exists() or not is_held(first))
+
+        def over() -> bool:
+            to_come = self.launch.first_is_here and not first.exists()
+            return (self.path / REPORTED).exists() or not (to_come or is_held(first))
+
+        _until(patience, over)
 
     @property
     def reporter_is_here(self) -> bool:

@@ -20,6 +20,8 @@ class Launch:
     world: int = 1
     nodes: bool = False
     """Ranks may be on several machines."""
+    first_is_here: bool = True
+    """The first rank is known to be on this machine."""
     attempt: int = 0
     """How often the launcher has started the job again."""
     more: bool = False
@@ -44,11 +46,13 @@ def launched(environment: Mapping[str, str] = os.environ, parent: int | None = N
     if run_id is None:
         run_id = "-".join(environment.get(name, "") for name in ("MASTER_ADDR", "MASTER_PORT"))
     parent = os.getppid() if parent is None else parent
+    rank = int(environment["RANK"])
     return Launch(
         job="+".join((host(), _plain(run_id), str(parent), began(parent))),
-        rank=int(environment["RANK"]),
+        rank=rank,
         world=world,
         nodes=int(environment.get("LOCAL_WORLD_SIZE", "1")) < world,
+        first_is_here=rank == int(environment.get("LOCAL_RANK", "0")),
         attempt=attempt,
         more=attempt < int(environment.get("TORCHELASTIC_MAX_RESTARTS", "0")),
     )
