@@ -162,9 +162,16 @@ def test_the_columnar_checker_agrees_with_the_interpreter() -> None:
 def test_the_checker_of_jobs_agrees_on_many_more() -> None:
     """Why an instance is unknown differs in about one of 1,500 cases: ranks that died, windows that are cut off."""
     numbers = (number for number in range(400, 8000) if number not in NOT_MENDED)
-    agree(without_reasons(replayed.check), numbers, as_in=steady, reference=without_reasons(interpret))
+    agree(
+        without_reasons(replayed.check), numbers, as_in=steady, reference=without_reasons(interpret)
+    )
 
 
 @pytest.mark.slow
 def test_the_columnar_checker_agrees_on_many_more() -> None:
-    agree(without_reasons(columnar.check), range(16, 400), rules_of_each=6, reference=without_reasons(interpret))
+    agree(
+        without_reasons(columnar.check),
+        range(16, 400),
+        rules_of_each=6,
+        reference=without_reasons(interpret),
+    )
