@@ -73,7 +73,7 @@ def measured(way: str, script: Sequence[str]) -> float:
     from tspec.record.start import recorder_of
     from tspec.record.watch import watch_spec
     from tspec.resolve import load
-    from tspec.run.child import Given, checker_of
+    from tspec.run.child import ChildSettings, checker_of
     from tspec.runtime.live import Job
     from tspec.runtime.live.script import run_script
     from tspec.runtime.sources import Sources
@@ -88,7 +88,7 @@ def measured(way: str, script: Sequence[str]) -> float:
         else:
             hooks = folder / "hooks.py"
             hooks.write_text(compile_program(load([PACK]).program, target="torch"))
-            sink, watch = checker_of(Given(hooks, folder, tuple(script), sources))
+            sink, watch = checker_of(ChildSettings(hooks, folder, tuple(script), sources))
         steps.job = Job(watch, [sink, steps], sources)
         run_script(script, steps.job)
         sink.close()

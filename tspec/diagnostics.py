@@ -68,9 +68,9 @@ def render(diagnostic: Diagnostic) -> str:
     First the code and the message, then the guilty line with a caret under the word, then the
     related places, then the hint.
     """
-    places = [_Place(diagnostic.source, diagnostic.span, "")]
+    places = [_SourcePlace(diagnostic.source, diagnostic.span, "")]
     places += [
-        _Place(other.source or diagnostic.source, other.span, other.message)
+        _SourcePlace(other.source or diagnostic.source, other.span, other.message)
         for other in diagnostic.related
     ]
     gutter = max(len(str(place.line_number)) for place in places)
@@ -85,7 +85,7 @@ def render(diagnostic: Diagnostic) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _SourcePlace:
     source: Source
     span: Span
     note: str
@@ -119,7 +119,7 @@ def _of_one_column(text: str) -> str:
     )
 
 
-def _excerpt(place: _Place, gutter: int, mark: str) -> list[str]:
+def _excerpt(place: _SourcePlace, gutter: int, mark: str) -> list[str]:
     position = place.source.position(place.span.start)
     text = _of_one_column(place.source.line(position.line))
     column = position.column - 1

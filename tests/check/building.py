@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from tspec.check.interpret import interpret
-from tspec.check.verdicts import Decided, Verdicts
+from tspec.check.verdicts import Decision, Verdicts
 from tspec.resolve import load_text
 from tspec.resolve.program.rules import Rule
 from tspec.trace.model import (
@@ -165,7 +165,7 @@ def table(found: Verdicts) -> dict[tuple[Any, ...], str]:
     return {_short(each): each.verdict for each in found.decided}
 
 
-def _short(decided: Decided) -> tuple[Any, ...]:
+def _short(decided: Decision) -> tuple[Any, ...]:
     key = decided.instance
     return (key.at, *key.subjects) if len(key.ranks) == 1 else (key.ranks, key.at, *key.subjects)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from markdown_it import MarkdownIt
 
 from tests.faults.hostile import HOSTILE, texts, unprintable
-from tspec.diff.changes import Change, Changes, Part, Written
+from tspec.diff.changes import ChangedPart, Changes, DeclarationChange, DeclarationText
 from tspec.diff.formats.markdown import as_markdown
 from tspec.diff.witness.witness import Witness
 
@@ -25,11 +25,11 @@ SUMMARY = re.compile(r"<details>\n<summary>loosened: <code>([^<>]*)</code></summ
 
 def change(text):
     """A change of which all that comes from a spec is this text."""
-    old = Written(f"// {text}\ninvariant a {{ }}", f"{text}.tspec", 1)
-    new = Written(f"invariant a {{\n  {text}\n}}", f"{text}.tspec", 2)
-    part = Part("when", "loosened", text, text)
+    old = DeclarationText(f"// {text}\ninvariant a {{ }}", f"{text}.tspec", 1)
+    new = DeclarationText(f"invariant a {{\n  {text}\n}}", f"{text}.tspec", 2)
+    part = ChangedPart("when", "loosened", text, text)
     witness = Witness(((text, text),), "violated", "holds", True, (text,))
-    return Change("rule", text, "loosened", old, new, text, (part,), (witness,), (text,))
+    return DeclarationChange("rule", text, "loosened", old, new, text, (part,), (witness,), (text,))
 
 
 def read(text, *changes):

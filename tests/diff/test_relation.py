@@ -8,7 +8,7 @@ import pytest
 
 from tests.check.building import HEAD
 from tspec.diff import RuleRelation, relate
-from tspec.logic.violations import Pair
+from tspec.logic.violations import RulePair
 from tspec.resolve import load_text
 from tspec.resolve.program.rules import Program
 
@@ -152,7 +152,7 @@ def test_regular_expressions_are_not_looked_into() -> None:
 
 def test_a_limit_that_is_too_small_is_unknown_and_not_a_guess() -> None:
     old, new = program(STEP + "expect loss * 2 > 4"), program(STEP + "expect loss > 2")
-    pair = Pair(old.rules[0], new.rules[0], exact=True, limit=10)
+    pair = RulePair(old.rules[0], new.rules[0], exact=True, limit=10)
     assert pair.only("old").answer == "unknown"
 
 
@@ -165,4 +165,4 @@ def test_answers_are_the_same_every_time() -> None:
 def test_rules_with_other_variables_are_the_same() -> None:
     one = program(OF_P + "expect p.lr > 0").rules[0]
     other = program("for q in parameters each step expect q.lr > 0").rules[0]
-    assert Pair(one, replace(other, name="b")).comparable
+    assert RulePair(one, replace(other, name="b")).comparable

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.layout.cut import AXES, flat_over, layout_of, numpy_cut, placements
-from tspec.layout.indices import Indices, Run, all_of
+from tspec.layout.indices import Indices, StridedBlocks, all_of
 from tspec.layout.ranks import coordinates
-from tspec.layout.shards import Uneven, shard
+from tspec.layout.shards import UnevenShards, shard
 from tspec.layout.sizes import UnknownSize, sizes_of
 from tspec.resolve.program.sharding import (
     Dimension,
@@ -84,8 +84,8 @@ def test_fused_qkv_with_grouped_heads() -> None:
     )
     layout = layout_of(Placement("param", "qkv", Shape((fused,))))
     assert [of(layout, "qkv", rank).dimensions[0].runs for rank in (0, 1)] == [
-        (Run(0, 12),),
-        (Run(12, 12),),
+        (StridedBlocks(0, 12),),
+        (StridedBlocks(12, 12),),
     ]
 
 
@@ -93,7 +93,7 @@ def test_a_gated_mlp_is_two_blocks_on_each_rank() -> None:
     gated = Dimension(Product((Dimension(2), Dimension(8, (), (Split("tp"),)))))
     layout = layout_of(Placement("param", "fc1", Shape((gated,))))
     held = of(layout, "fc1", 1).dimensions[0]
-    assert held == Indices(16, (Run(4, 4, 8, 2),), 16)
+    assert held == Indices(16, (StridedBlocks(4, 4, 8, 2),), 16)
     assert list(held) == [4, 5, 6, 7, 12, 13, 14, 15]
 
 
@@ -152,7 +152,7 @@ def test_what_is_not_known_or_not_even_is_said() -> None:
     place = Placement("param", "w", Shape((Dimension("seq", (), (Split("cp"),)),)))
     with pytest.raises(UnknownSize, match="seq"):
         of(layout_of(place), "w", 0)
-    with pytest.raises(Uneven, match="10 is not divisible into 3 pieces over `cp`"):
+    with pytest.raises(UnevenShards, match="10 is not divisible into 3 pieces over `cp`"):
         of(layout_of(place), "w", 0, seq=10)
 
 

@@ -13,8 +13,8 @@ from tests.check.jobs import job, random_shape
 from tests.check.strategies import spec
 from tests.logic.redundant import body
 from tspec.diagnostics import Diagnostic
-from tspec.lint import Edit, Finding, Fix, Settings, autofix
-from tspec.lint.autofix import Autofixed
+from tspec.lint import Edit, Fix, LintFinding, Settings, autofix
+from tspec.lint.autofix import FixedFiles
 from tspec.lint.edits import applied, compatible
 from tspec.resolve import Loaded, load, load_text
 from tspec.source import Source, Span
@@ -51,7 +51,7 @@ def some(dice: Random) -> list[str]:
     return found
 
 
-def fixed(text: str, unsafe: bool = False) -> tuple[Autofixed, Loaded, str]:
+def fixed(text: str, unsafe: bool = False) -> tuple[FixedFiles, Loaded, str]:
     """The result of fixing one text, and the text."""
 
     def read(texts: dict[Path, str]) -> Loaded:
@@ -116,9 +116,9 @@ def test_a_file_that_nothing_is_wrong_with_is_not_reformatted() -> None:
     assert fixed(text)[0].changed == {}
 
 
-def finding(*edits: Edit) -> Finding:
+def finding(*edits: Edit) -> LintFinding:
     source = Source("a.tspec", "0123456789")
-    return Finding(
+    return LintFinding(
         Diagnostic("TS0400", "it", edits[0].span, source), "it", Fix("fix it", tuple(edits))
     )
 

@@ -11,7 +11,7 @@ from tests.check.jobs import job, random_shape
 from tests.check.strategies import loaded, spec
 from tests.logic.redundant import OF_JOB, OF_PARAMETER, body
 from tspec.check.interpret import interpret
-from tspec.check.verdicts import Decided
+from tspec.check.verdicts import Decision
 from tspec.lint.bounds import truth
 from tspec.lint.conditions import conditions
 from tspec.lint.cost import cost_of, often
@@ -92,7 +92,7 @@ def test_thresholds_are_ordered_as_z3_orders_them() -> None:
     assert min(seen.values()) > 10, seen
 
 
-def _broken(found: Sequence[Decided], rule: str) -> set[tuple[object, ...]]:
+def _broken(found: Sequence[Decision], rule: str) -> set[tuple[object, ...]]:
     return {
         (each.instance.ranks, each.instance.subjects, each.instance.at)
         for each in found

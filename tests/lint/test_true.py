@@ -16,7 +16,7 @@ from tests.check.strategies import spec
 from tests.logic.redundant import body, pair
 from tspec.check.interpret import interpret
 from tspec.check.verdicts import Verdicts
-from tspec.lint import Finding, lint
+from tspec.lint import LintFinding, lint
 from tspec.resolve import load, load_text
 from tspec.resolve.program.rules import Expr, Holds, Present, Rule
 from tspec.resolve.program.types import BOOL
@@ -43,13 +43,13 @@ def verdicts_of(found: Verdicts, rule: str) -> dict[Key, str]:
     }
 
 
-def other_of(finding: Finding) -> str:
+def other_of(finding: LintFinding) -> str:
     """The rule to which a finding points."""
     place = finding.diagnostic.related[0]
     return finding.diagnostic.source.slice(place.span)
 
 
-def is_never_known(finding: Finding, rules: Sequence[Rule], trace: Trace) -> bool:
+def is_never_known(finding: LintFinding, rules: Sequence[Rule], trace: Trace) -> bool:
     """The part of a rule to which a finding points has a value in no instance."""
     [rule] = [each for each in rules if each.qualified == finding.invariant]
     spot = finding.diagnostic.span
@@ -61,7 +61,7 @@ def is_never_known(finding: Finding, rules: Sequence[Rule], trace: Trace) -> boo
     }
 
 
-def is_so(finding: Finding, found: Verdicts, module: str) -> bool:
+def is_so(finding: LintFinding, found: Verdicts, module: str) -> bool:
     own = verdicts_of(found, finding.invariant)
     match finding.code:
         case "TS0401" | "TS0420":

@@ -13,7 +13,7 @@ from tests.check.jobs import job, random_shape
 from tests.check.strategies import body, loaded, spec
 from tspec.check.interpret.expressions import evaluate
 from tspec.check.interpret.frames import Frame
-from tspec.check.interpret.instances import Job, instances
+from tspec.check.interpret.instances import RecordedJob, instances
 from tspec.check.interpret.timeline import Timeline
 from tspec.logic.encode import Encoded, Encoder, moves
 from tspec.resolve.program.rules import Expr, Holds, Rule
@@ -25,7 +25,7 @@ CASES = 250
 def frames(rule: Rule, trace: Trace) -> Iterator[Frame]:
     """Where the interpreter reads a rule, windows that are cut off left out."""
     lines = {stream.rank: Timeline(stream) for stream in trace.streams}
-    for instance in instances(rule, Job(lines, trace.world)):
+    for instance in instances(rule, RecordedJob(lines, trace.world)):
         for local in instance.locals.values():
             if local.window.close is not None:
                 yield Frame(local, instance)

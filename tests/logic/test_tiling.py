@@ -9,7 +9,7 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tspec.layout.shards import Uneven, indices
+from tspec.layout.shards import UnevenShards, indices
 from tspec.layout.sizes import Sizes
 from tspec.logic import tiling as room
 from tspec.logic.coverage import covered
@@ -56,7 +56,7 @@ def test_what_is_proved_is_so_for_numbers(dimension: Dimension, data: st.DataObj
         for cp in range(axes["cp"]):
             try:
                 mine = indices(dimension, {"tp": tp, "cp": cp}, Sizes(numbers, axes))
-            except Uneven:
+            except UnevenShards:
                 assert not dimension.padding
                 return
             held.update(mine.held)
@@ -70,7 +70,7 @@ def test_what_is_refuted_does_not_come_out_even(dimension: Dimension) -> None:
     found = tiling(dimension)
     assert found.answer == "no"
     assert all(value <= 8 for name, value in found.sizes.items() if name in ("tp", "cp"))
-    with pytest.raises(Uneven):
+    with pytest.raises(UnevenShards):
         sizes = {name: found.sizes.get(name, 1) for name in NAMES}
         axes = {name: found.sizes.get(name, 1) for name in ("tp", "cp")}
         indices(dimension, {"tp": 0, "cp": 0}, Sizes(sizes, axes))

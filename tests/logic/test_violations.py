@@ -11,7 +11,7 @@ from tests.check.building import rules
 from tspec.logic.encode import Encoder
 from tspec.logic.questions import Questions
 from tspec.logic.since_when import known_from
-from tspec.logic.violations import Pair
+from tspec.logic.violations import RulePair
 from tspec.resolve.program.rules import Expr, Holds, Rule
 
 STEP = "each step expect "
@@ -110,14 +110,14 @@ def test_what_looks_back_is_known_from_some_step_on(text: str, first: int | None
 
 def test_the_exact_question_needs_no_lemma() -> None:
     old, new = rules(STEP + "loss + loss > 4", STEP + "2 * loss > 4")
-    assert Pair(old, new).only("old").answer == "yes"  # Sums are left open.
-    exact = Pair(old, new, exact=True)
+    assert RulePair(old, new).only("old").answer == "yes"  # Sums are left open.
+    exact = RulePair(old, new, exact=True)
     assert (exact.only("old").answer, exact.only("new").answer) == ("no", "no")
 
 
 def test_what_was_learnt_is_not_asked_again() -> None:
     old, new = rules(STEP + "loss + 1 > 4", STEP + "loss > 3")
-    pair = Pair(old, new)
+    pair = RulePair(old, new)
     first = pair.only("new").situation
     assert first is not None and pair.rule_out(first, "new")
     assert pair.only("new").situation != first

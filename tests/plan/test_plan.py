@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tspec.plan.build import build
 from tspec.plan.model import Plan, RulePlan
-from tspec.plan.reads import Column
+from tspec.plan.reads import SubjectField
 from tspec.resolve import load_text
 from tspec.resolve.program import rules
 from tspec.resolve.program.text import claim_text, text
@@ -56,7 +56,7 @@ def test_the_condition_of_a_during_is_read_at_its_start() -> None:
 
 def test_comparing_tensors_needs_their_digests() -> None:
     found = one("for p in parameters\nacross world\nafter optimizer.step\nexpect same(p.data)")
-    assert Column("now", "parameter", "data", ("digest",)) in found.reads.columns
+    assert SubjectField("now", "parameter", "data", ("digest",)) in found.reads.columns
     assert not found.alone
 
 

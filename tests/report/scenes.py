@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from tspec.check.verdicts import Decided, Instance, Verdict, Verdicts
+from tspec.check.verdicts import Decision, Instance, Verdict, Verdicts
 from tspec.resolve.program import rules
 from tspec.resolve.program.types import BOOL, FLOAT, TENSOR, CallOf, Entity, ListOf
 from tspec.source import NOWHERE, Source, Span
@@ -114,10 +114,10 @@ def decided(
     reason: str = "",
     values: dict[str, str] | None = None,
     location: Location | None = None,
-) -> list[Decided]:
+) -> list[Decision]:
     subjects = (subject,) if subject else ()
     return [
-        Decided(
+        Decision(
             Instance(of.qualified, ranks, (step, 0), subjects),
             verdict,
             reason,
@@ -129,7 +129,7 @@ def decided(
     ]
 
 
-def verdicts(*found: list[Decided]) -> Verdicts:
+def verdicts(*found: list[Decision]) -> Verdicts:
     return Verdicts(tuple(one for part in found for one in part))
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from tests.faults.hostile import HOSTILE, commands, texts, unprintable
 from tests.report.schemas import schema
 from tspec.diagnostics import Diagnostic, Related, render
-from tspec.diff.changes import Change, Changes, Part, Written
+from tspec.diff.changes import ChangedPart, Changes, DeclarationChange, DeclarationText
 from tspec.diff.formats.terminal import print_changes
 from tspec.diff.witness.witness import Witness
 from tspec.printable import lines
@@ -24,11 +24,11 @@ from tspec.report.findings import Finding, Report, Tally
 from tspec.report.formats import FORMATS, written
 from tspec.report.formats.github import write as as_commands
 from tspec.report.results import (
-    About,
     Case,
     Region,
     Result,
     Results,
+    RuleHelp,
     fingerprint,
     from_diagnostic,
     from_finding,
@@ -39,7 +39,7 @@ from tspec.runtime.findings import Findings
 from tspec.runtime.ledger import Declared, Outcome
 from tspec.source import Source, Span
 from tspec.trace.model import Ending
-from tspec.trace.show import StreamSummary, Summary
+from tspec.trace.show import StreamSummary, TraceSummary
 from tspec.trace.show import text as trace_text
 from tspec.values import Location
 
@@ -79,7 +79,7 @@ def results(text, file):
         (text,),
         "check",
         (file,),
-        {text: About(text, text, text, "warning", {"pack": text})},
+        {text: RuleHelp(text, text, text, "warning", {"pack": text})},
         (Result("TS0700", text, Region(file), help=text, properties={"ranks": [0]}),),
     )
 
@@ -141,9 +141,9 @@ def test_the_terminal_shows_any_text(text, file, width):
     one = finding(text, file)
     tallies = (Tally(f"a.{text}", unknown=1, reasons=((text, 1),)), Tally(text, violated=1))
     report = Report((one,), tallies, (text,), (text,), ((text, file),))
-    change = Change(
-        "rule", text, "loosened", Written(text, file, 1), Written(text, file, 1), text,
-        (Part("when", "loosened", text, text),), (Witness(((text, text),), "a", "b", True, (text,)),),
+    change = DeclarationChange(
+        "rule", text, "loosened", DeclarationText(text, file, 1), DeclarationText(text, file, 1), text,
+        (ChangedPart("when", "loosened", text, text),), (Witness(((text, text),), "a", "b", True, (text,)),),
         (text,),
     )  # fmt: skip
     for show in (
@@ -178,13 +178,13 @@ def test_a_diagnostic_shows_any_text(text, file):
 @given(texts, files)
 def test_the_summary_of_a_trace_shows_any_text(text, file):
     stream = StreamSummary(0, None, 1, 1, Ending("finished"), (1, 1), (1, 1))
-    summary = Summary(
+    summary = TraceSummary(
         Path(file), 1, {text: text}, (stream,), {text: 1}, {text: 1}, (text,), (text,)
     )
     shown = trace_text(summary)
     assert unprintable(shown) == set()
     assert commands(lines(shown)) == []
-    plain = Summary(Path("a"), 1, {"a": "a"}, (stream,), {"a": 1}, {"a": 1}, ("a",), ("a",))
+    plain = TraceSummary(Path("a"), 1, {"a": "a"}, (stream,), {"a": 1}, {"a": 1}, ("a",), ("a",))
     if len(text) < 10 and " " not in text:
         assert len(shown.split("\n")) == len(trace_text(plain).split("\n"))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.run.jobs import CLEARED, done, job, left, reported, start, tspec_run, until
-from tspec.run.child import Given
+from tspec.run.child import ChildSettings
 from tspec.runtime.sources import Sources
 
 
@@ -122,7 +122,7 @@ def test_an_interrupt_of_the_whole_group_reaches_the_script_once(folder: Path) -
 
 def test_hooks_that_are_gone_are_said_without_a_traceback(folder: Path) -> None:
     given = folder / "job.json"
-    Given(folder / "hooks.py", folder, ("train.py",), Sources(folder)).write(given)
+    ChildSettings(folder / "hooks.py", folder, ("train.py",), Sources(folder)).write(given)
     code = "import os; os.environ['TSPEC_SIGNALS'] = f'{os.getppid()}:2'\n"
     result = done(folder, "-c", code + "from tspec.run.child import main; main()", str(given))
     assert result.returncode == 2

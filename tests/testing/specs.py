@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tspec.resolve import load_text
 from tspec.resolve.program.rules import Program
-from tspec.testing.coverage import Counts, Coverage, count_tests, coverage
+from tspec.testing.coverage import Coverage, VerdictCounts, count_tests, coverage
 from tspec.testing.mutate import mutate
 from tspec.testing.suite import Suite, run_all
 
@@ -33,7 +33,7 @@ def failures(text: str) -> list[str]:
 def covered(text: str) -> Coverage:
     """What the tests of a spec cover."""
     found = program(text)
-    counts = Counts()
+    counts = VerdictCounts()
     count_tests([each.test_run for each in run_all(found, others=False).tests], found.rules, counts)
     return coverage(found.rules, counts)
 

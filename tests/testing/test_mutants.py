@@ -6,7 +6,7 @@ import pytest
 
 from tests.testing.specs import program
 from tspec.testing.mutants import Mutant, mutants
-from tspec.testing.mutate import Mutation, mutate
+from tspec.testing.mutate import MutationResult, mutate
 
 
 def changes(body: str) -> list[Mutant]:
@@ -88,7 +88,7 @@ test "a large loss" {
 """
 
 
-def mutated(text: str) -> Mutation:
+def mutated(text: str) -> MutationResult:
     found = program(text)
     return mutate(found, found.rules)
 

@@ -12,7 +12,7 @@ from tests.check.strategies import case, loaded, spec
 from tests.why.test_part import written
 from tspec.check.interpret import decide_again, decide_rule, interpret, job_of
 from tspec.resolve.program.rules import Holds
-from tspec.testing.coverage import Counts, conditions, count_recording, coverage
+from tspec.testing.coverage import VerdictCounts, conditions, count_recording, coverage
 from tspec.testing.mutants import mutants
 from tspec.why.look import look
 
@@ -22,7 +22,7 @@ def test_coverage_of_a_recording_is_the_interpreters_tally(number: int, tmp_path
     body, shape = case(number)
     (rule,) = loaded(spec([body]))
     trace = job(shape)
-    counts = Counts()
+    counts = VerdictCounts()
     count_recording(written(trace, tmp_path / "run"), [rule], counts)
     shutil.rmtree(tmp_path / "run")
     verdicts = [each.verdict for each in interpret([rule], trace).decided]

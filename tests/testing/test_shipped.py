@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tspec.resolve import load
-from tspec.testing.coverage import Counts, count_tests, coverage
+from tspec.testing.coverage import VerdictCounts, count_tests, coverage
 from tspec.testing.suite import run_all
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ def test_each_rule_of_the_essentials_is_seen_to_fire_and_to_hold() -> None:
     loaded = load([ROOT / "specs"], tests=True).program
     assert essentials is not None and loaded is not None
     runs = [each.test_run for each in run_all(loaded, others=False).tests]
-    counts = Counts()
+    counts = VerdictCounts()
     count_tests(runs, essentials.rules, counts)
     found = coverage(essentials.rules, counts)
     assert len(found.rules) >= 51

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from tspec.check.verdicts import Decided, Instance, Verdicts
+from tspec.check.verdicts import Decision, Instance, Verdicts
 from tspec.resolve.program.rules import Program, Rule, Vocabulary
 from tspec.runtime import edges, wire
 from tspec.runtime.checker import Checker
@@ -173,7 +173,7 @@ class _Player:
         self.sink.end(call, self.source)
 
 
-class _Told(Exchange):
+class _DeferredExchange(Exchange):
     """What a rank tells the others, kept until all have ended."""
 
     def __init__(self, others: bool) -> None:
@@ -192,10 +192,10 @@ class _Told(Exchange):
         self.sent.append(wire.encode([thing]))
 
 
-class _Afterwards(Pace):
+class _SequentialPolicy(Pace):
     """Ranks that are played one after another: none waits for what others tell."""
 
-    def __init__(self, told: _Told) -> None:
+    def __init__(self, told: _DeferredExchange) -> None:
         super().__init__(told, needed=False, say=_unread)
         self.told = told
 
@@ -206,12 +206,12 @@ class _Afterwards(Pace):
 
 
 @dataclass(slots=True)
-class _Rank:
+class _ReplayedRank:
     """One rank's checker after it has played its stream."""
 
     checker: Checker
     source: StreamSource
-    told: _Told
+    told: _DeferredExchange
     seen: list[Outcome]
     finished: bool
 
@@ -229,7 +229,7 @@ def check(
     program = Program(drafts, vocabulary or Vocabulary((), (), (), ()))
     ranks = _play(program, trace)
     seen = [outcome for rank in ranks for outcome in rank.seen]
-    decided: list[Decided] = []
+    decided: list[Decision] = []
     for number, rule in enumerate(rules):
         found = [_decided(rule, one) for one in seen if one.rule == number]
         _match([rank.checker.rules[number].counts for rank in ranks], found)
@@ -239,13 +239,13 @@ def check(
     return Verdicts(tuple(decided), without)
 
 
-def _match(counts: Sequence[Mapping[str, int]], decided: Sequence[Decided]) -> None:
+def _match(counts: Sequence[Mapping[str, int]], decided: Sequence[Decision]) -> None:
     """What a job would say it counted is what it decided."""
     told = Counter({verdict: sum(each[verdict] for each in counts) for verdict in VERDICTS})
     assert +told == Counter(one.verdict for one in decided), (told, decided)
 
 
-def _play(program: Program, trace: model.Trace) -> list[_Rank]:
+def _play(program: Program, trace: model.Trace) -> list[_ReplayedRank]:
     from tspec.targets.load import load  # the code generator, which only this way of checking needs
 
     module = load(program)
@@ -257,12 +257,12 @@ def _play(program: Program, trace: model.Trace) -> list[_Rank]:
     ranks = []
     for stream in streams:
         source = StreamSource(stream, trace.world, groups)
-        told, seen = _Told(len(streams) > 1), list[Outcome]()
-        checker = Checker(module, observer=seen.append, pace=_Afterwards(told))
+        told, seen = _DeferredExchange(len(streams) > 1), list[Outcome]()
+        checker = Checker(module, observer=seen.append, pace=_SequentialPolicy(told))
         checker.findings.tell = _unread
         _Player(source, checker, {}).play(stream)
         finished = any(isinstance(record, model.Finish) for record in stream.records)
-        ranks.append(_Rank(checker, source, told, seen, finished))
+        ranks.append(_ReplayedRank(checker, source, told, seen, finished))
     gone = [rank.source.rank for rank in ranks if not rank.finished]
     for rank in ranks:
         rank.checker.settle_rest(_rounds(ranks, trace.world, rank), gone, rank.source)
@@ -271,7 +271,7 @@ def _play(program: Program, trace: model.Trace) -> list[_Rank]:
     return ranks
 
 
-def _rounds(ranks: Sequence[_Rank], world: int, own: _Rank) -> Iterator[Round]:
+def _rounds(ranks: Sequence[_ReplayedRank], world: int, own: _ReplayedRank) -> Iterator[Round]:
     """The n-th thing that each rank told, together, as it comes to one of them: its own, and bytes of the others."""
     sent = {rank.source.rank: rank.told.sent for rank in ranks}
     for number in range(max(map(len, sent.values()), default=0)):
@@ -318,7 +318,7 @@ def _last_groups(streams: Sequence[model.Stream]) -> dict[tuple[int, str], Any]:
     return found
 
 
-def _decided(rule: Rule, outcome: Outcome) -> Decided:
+def _decided(rule: Rule, outcome: Outcome) -> Decision:
     key = Instance(rule.qualified, outcome.ranks, outcome.at, outcome.subjects)
     at = outcome.location
-    return Decided(key, outcome.verdict, outcome.reason, outcome.values, outcome.step, at)
+    return Decision(key, outcome.verdict, outcome.reason, outcome.values, outcome.step, at)

@@ -31,7 +31,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class Decision:
     """A verdict and why."""
 
     instance: Instance
@@ -46,7 +46,7 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class InstanceCount:
     """How many instances of a rule, on some ranks, came to a verdict for a reason."""
 
     rule: str
@@ -64,11 +64,11 @@ class Verdicts:
     which may have millions of instances, and says in `counted` how many there are.
     """
 
-    decided: tuple[Decided, ...]
+    decided: tuple[Decision, ...]
     without_instances: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """What else the report says: an axis that the job does not have, ranks that wait for each other."""
-    counted: tuple[Count, ...] = ()
+    counted: tuple[InstanceCount, ...] = ()
     """Instances that `decided` leaves out. Empty unless asked for."""
     ends_early: tuple[EndsEarly, ...] = ()
     """Ranks whose recordings end before the run does: what came after was not looked at."""

@@ -25,7 +25,7 @@ from tspec.cli import (
     why,
 )
 from tspec.cli.say import say
-from tspec.cli.script import StartsAScript
+from tspec.cli.script import ScriptCommand
 
 app = typer.Typer(
     name="tspec",
@@ -39,8 +39,8 @@ app = typer.Typer(
 
 
 app.command()(fmt.fmt)
-app.command(cls=StartsAScript)(record.record)
-app.command(cls=StartsAScript)(run.run)
+app.command(cls=ScriptCommand)(record.record)
+app.command(cls=ScriptCommand)(run.run)
 app.command()(infer.infer)
 app.command("compile")(compile.compile_specs)
 app.command()(check.check)

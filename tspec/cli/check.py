@@ -15,7 +15,7 @@ from tspec.cli.output import (
     VerboseOption,
     write,
 )
-from tspec.cli.project import Rules
+from tspec.cli.project import RuleOptions
 from tspec.cli.specs import SpecsArgument, load
 
 TraceOption = Annotated[
@@ -35,7 +35,7 @@ CompleteOption = Annotated[
 def check(  # noqa: PLR0913 (each is an option)
     trace: TraceOption,
     output: Output,
-    rules: Rules,
+    rules: RuleOptions,
     specs: SpecsArgument = None,
     accepted_only: AcceptedOnlyOption = False,
     require_complete: CompleteOption = None,

@@ -10,7 +10,7 @@ import typer
 from tspec.cli.given import GivenOption, given_values, simplified
 from tspec.cli.options import spread
 from tspec.cli.output import refuse_no_folder
-from tspec.cli.project import Project, Rules
+from tspec.cli.project import Project, RuleOptions
 from tspec.cli.say import say
 from tspec.cli.specs import SpecsArgument, load
 
@@ -22,7 +22,7 @@ def compile_specs(
         typer.Option("--output", "-o", metavar="FILE", dir_okay=False, help="The Python file."),
     ],
     project: Project,
-    rules: Rules,
+    rules: RuleOptions,
     target: Annotated[str, typer.Option("--target", help="What the hooks are for.")] = "torch",
     given: GivenOption = None,
     specs: SpecsArgument = None,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tspec.diff import Changes
 
 
-class Format(StrEnum):
+class DiffFormat(StrEnum):
     """How changes are written."""
 
     TEXT = "text"
@@ -39,8 +39,8 @@ def diff(
         ),
     ],
     output_format: Annotated[
-        Format, typer.Option("--output-format", help="How changes are written.")
-    ] = Format.TEXT,
+        DiffFormat, typer.Option("--output-format", help="How changes are written.")
+    ] = DiffFormat.TEXT,
     fail_on: Annotated[
         str,
         typer.Option(
@@ -91,14 +91,14 @@ def chosen(fail_on: str) -> tuple[str, ...]:
     return kinds
 
 
-def write(found: Changes, output_format: Format) -> None:
+def write(found: Changes, output_format: DiffFormat) -> None:
     """Write changes to standard output."""
-    if output_format is Format.JSON:
+    if output_format is DiffFormat.JSON:
         from tspec.diff.formats.json import as_json
 
         sys.stdout.write(as_json(found))
         return
-    if output_format is Format.MARKDOWN:
+    if output_format is DiffFormat.MARKDOWN:
         from tspec.diff.formats.markdown import as_markdown
 
         sys.stdout.write(as_markdown(found))
@@ -121,4 +121,4 @@ def for_git(arguments: Sequence[str]) -> None:
     except Unreadable as problem:
         say(problem.rendered)
         return
-    write(compare(both.old, both.new), Format.TEXT)
+    write(compare(both.old, both.new), DiffFormat.TEXT)

@@ -33,7 +33,7 @@ PathsArgument = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FormattedFile:
     """One file before and after; `after` is None if it has errors, which `errors` says.
 
     `done` is what a newer edition changed in it.
@@ -47,7 +47,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FmtOptions:
     """Whether files are checked only, shown as a diff, or upgraded."""
 
     check: Annotated[
@@ -67,7 +67,7 @@ class Wanted:
 
 
 @spread
-def fmt(project: Project, wanted: Wanted, paths: PathsArgument = None) -> None:
+def fmt(project: Project, wanted: FmtOptions, paths: PathsArgument = None) -> None:
     """Rewrite spec files in their one canonical form."""
     given = paths or _of_project(project.project)
     if not given:
@@ -86,7 +86,7 @@ def fmt(project: Project, wanted: Wanted, paths: PathsArgument = None) -> None:
         _hand_over(outcome, wanted)
     broken = sum(outcome.after is None for outcome in outcomes)
     say(
-        summary(Counts(len(files), len(changed), broken, len(found) - len(files)), wanted.dry),
+        summary(FileCounts(len(files), len(changed), broken, len(found) - len(files)), wanted.dry),
         err=True,
     )
     if broken:
@@ -112,7 +112,7 @@ def excluded(path: Path, config: Config) -> bool:
     )
 
 
-def _hand_over(outcome: Outcome, wanted: Wanted) -> None:
+def _hand_over(outcome: FormattedFile, wanted: FmtOptions) -> None:
     """Print or write a formatted file."""
     if wanted.diff:
         say(unified(outcome, "upgraded" if wanted.upgrade else "formatted"), nl=False)
@@ -124,7 +124,7 @@ def _hand_over(outcome: Outcome, wanted: Wanted) -> None:
             say(_said(outcome, "upgraded", "reformatted"))
 
 
-def _said(outcome: Outcome, upgraded: str, formatted: str) -> str:
+def _said(outcome: FormattedFile, upgraded: str, formatted: str) -> str:
     """What happens to a file, and below it what a newer edition changes in it."""
     if not outcome.done:
         return f"{formatted} {outcome.path}"
@@ -165,7 +165,7 @@ def no_text(path: Path) -> str | None:
     return None
 
 
-def format_one(path: Path, upgrading: bool = False) -> Outcome:
+def format_one(path: Path, upgrading: bool = False) -> FormattedFile:
     """A file's text before and after formatting, and after upgrading if that is asked for."""
     from tspec.diagnostics import render
     from tspec.source import Source
@@ -176,7 +176,7 @@ def format_one(path: Path, upgrading: bool = False) -> Outcome:
     # Source.read would put U+FFFD for what is no UTF-8, and writing that back would lose it.
     why = no_text(path)
     if why is not None:
-        return Outcome(path, "", None, (why,))
+        return FormattedFile(path, "", None, (why,))
     text = path.read_bytes().decode("utf-8")
     parsed = parse(Source(str(path), text))
     found = [d for d in parsed.diagnostics if d.severity == "error"]
@@ -185,19 +185,19 @@ def format_one(path: Path, upgrading: bool = False) -> Outcome:
         found = [d for d in found if d.code != "TS0010"]
     errors = tuple(render(d) for d in found)
     if errors:
-        return Outcome(path, text, None, errors)
+        return FormattedFile(path, text, None, errors)
     if not upgrading:
-        return Outcome(path, text, format_file(parsed.file))
+        return FormattedFile(path, text, format_file(parsed.file))
     upgraded = upgrade(parsed.file)
     before = parsed.file.edition.year if parsed.file.edition else None
     after = upgraded.file.edition.year if upgraded.file.edition else None
     done = (
         (f"edition {before or 'not named'} -> {after}", *upgraded.done) if before != after else ()
     )
-    return Outcome(path, text, format_file(upgraded.file), done=done)
+    return FormattedFile(path, text, format_file(upgraded.file), done=done)
 
 
-def unified(outcome: Outcome, done: str = "formatted") -> str:
+def unified(outcome: FormattedFile, done: str = "formatted") -> str:
     """The change of a file as a patch."""
     lines = difflib.unified_diff(
         _lines(outcome.before),
@@ -216,7 +216,7 @@ def _lines(text: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class FileCounts:
     """How many files were looked at, changed, and not understood, and how many left out."""
 
     files: int
@@ -225,7 +225,7 @@ class Counts:
     excluded: int = 0
 
 
-def summary(counts: Counts, dry: bool) -> str:
+def summary(counts: FileCounts, dry: bool) -> str:
     """One line: how many files were changed, left and not understood."""
     would = "would be " if dry else ""
     parts = [

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
-class Form(StrEnum):
+class LayoutFormat(StrEnum):
     """How a layout is shown."""
 
     TEXT = "text"
@@ -40,7 +40,7 @@ def show(
         str | None, typer.Option("--layout", metavar="NAME", help="Which layout, if FILE has several.")
     ] = None,
     given: GivenOption = None,
-    form: Annotated[Form, typer.Option("--format", help="Text, or a picture of all ranks.")] = Form.TEXT,
+    form: Annotated[LayoutFormat, typer.Option("--format", help="Text, or a picture of all ranks.")] = LayoutFormat.TEXT,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", dir_okay=False, help="Write it to FILE."),
@@ -56,25 +56,25 @@ def show(
     sizes = _sizes(shown, given_values(given))
     if rank >= shown.mesh.world:
         raise BadParameter(f"`{shown.mesh.name}` has ranks 0 to {shown.mesh.world - 1}")
-    from tspec.layout.shards import Uneven
+    from tspec.layout.shards import UnevenShards
 
     try:
         text = _written(shown, rank, sizes, form)
-    except Uneven as uneven:
+    except UnevenShards as uneven:
         raise BadParameter(str(uneven), param_hint="--given") from None
     if output is not None:
         write_or_show("layout", output, text)
-    elif form is Form.TEXT:
+    elif form is LayoutFormat.TEXT:
         say(text)
     else:
         sys.stdout.write(text)
 
 
-def _written(shown: LayoutDeclaration, rank: int, sizes: Sizes, form: Form) -> str:
+def _written(shown: LayoutDeclaration, rank: int, sizes: Sizes, form: LayoutFormat) -> str:
     from tspec.layout.rows import groups, rows
     from tspec.layout.text import rank_text
 
-    if form is Form.TEXT:
+    if form is LayoutFormat.TEXT:
         return rank_text(shown, rank, rows(shown, rank, sizes, groups(shown, sizes)))
     from tspec.layout.page import page
 

@@ -24,7 +24,7 @@ from tspec.cli.specs import refuse, specs_of
 from tspec.config.model import Lint
 
 if TYPE_CHECKING:
-    from tspec.lint import Autofixed, Finding, Settings
+    from tspec.lint import FixedFiles, LintFinding, Settings
     from tspec.report.results import Results
     from tspec.resolve import Loaded
 
@@ -151,7 +151,7 @@ def _loaded(paths: list[Path], output: Output) -> Loaded:
     return loaded
 
 
-def _results(findings: tuple[Finding, ...], loaded: Loaded, settings: Settings) -> Results:
+def _results(findings: tuple[LintFinding, ...], loaded: Loaded, settings: Settings) -> Results:
     """The findings, and before them the warnings of loading that are looked for."""
     from tspec.report.results import Results, from_diagnostic
 
@@ -178,19 +178,19 @@ def _results(findings: tuple[Finding, ...], loaded: Loaded, settings: Settings) 
 # --- fixes --------------------------------------------------------------------------------------
 
 
-def _fixed(paths: list[Path], settings: Settings, options: FixOptions) -> Autofixed:
+def _fixed(paths: list[Path], settings: Settings, options: FixOptions) -> FixedFiles:
     """Apply fixes; with `--diff` print the changes, else write the files."""
     shipped = next((path for path in paths if not path.exists()), None)
     if shipped is not None:
         raise BadParameter(f"`{shipped}` ships with tspec: copy it to change it")
-    from tspec.cli.fmt import Outcome, unified
+    from tspec.cli.fmt import FormattedFile, unified
     from tspec.lint import autofix
     from tspec.resolve import load
 
     done = autofix(lambda texts: load(paths, texts=texts), settings, options.unsafe_fixes)
     for path, (before, after) in done.changed.items():
         if options.diff:
-            say(unified(Outcome(path, before, after), "fixed"), nl=False)
+            say(unified(FormattedFile(path, before, after), "fixed"), nl=False)
         else:
             path.write_bytes(after.encode())
     would = "would be " if options.diff else ""

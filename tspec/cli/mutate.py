@@ -17,7 +17,7 @@ from tspec.printable import visible
 if TYPE_CHECKING:
     from tspec.report.results import Result, Results
     from tspec.testing.mutants import Mutant
-    from tspec.testing.mutate import Mutated, Mutation
+    from tspec.testing.mutate import MutationResult, RuleMutants
 
 
 @spread
@@ -55,7 +55,7 @@ def mutate(
     raise typer.Exit(FOUND if bad else FOUND_NOTHING)
 
 
-def _results(found: Mutation) -> Results:
+def _results(found: MutationResult) -> Results:
     """Each change that no test notices, and each rule as a case."""
     from tspec.report.results import Case, Results
 
@@ -74,7 +74,7 @@ def _results(found: Mutation) -> Results:
     )
 
 
-def _of_rule(each: Mutated) -> list[Result]:
+def _of_rule(each: RuleMutants) -> list[Result]:
     """A result for each survivor; of a rule without a test one for all."""
     from tspec.report.results import Result, fingerprint, region
 
@@ -113,7 +113,7 @@ def _survivor(mutant: Mutant) -> Result:
     )
 
 
-def as_text(found: Mutation, results: Results) -> str:
+def as_text(found: MutationResult, results: Results) -> str:
     """By rule: how many changes went unnoticed, then each with its line; the summary below."""
     from tspec.why.place import place
 
@@ -140,13 +140,13 @@ def _wrapped(text: str, indent: str) -> list[str]:
     )
 
 
-def _said(each: Mutated) -> str:
+def _said(each: RuleMutants) -> str:
     if not each.tests:
         return f"no test decides it ({each.mutants} changes)"
     return f"{len(each.survivors)} of {each.mutants - each.equivalent} changes unnoticed"
 
 
-def summary(found: Mutation) -> str:
+def summary(found: MutationResult) -> str:
     """`412 of 450 changes noticed (91.5%); 12 more say what the rule says`."""
     same = sum(each.equivalent for each in found.rules)
     # Never 100 where something is missing.

@@ -15,11 +15,11 @@ from tspec import files
 from tspec.cli.project import Project
 from tspec.cli.say import BadParameter, coloured, say, warn
 from tspec.report import baseline_file
-from tspec.report.baseline_file import BaselineError, Entry
+from tspec.report.baseline_file import BaselineEntry, BaselineError
 
 if TYPE_CHECKING:
     from tspec.config.model import FailOn
-    from tspec.report.baseline import Applied
+    from tspec.report.baseline import FilteredResults
     from tspec.report.findings import Report
     from tspec.report.results import Results
     from tspec.resolve.program.rules import Program
@@ -83,7 +83,7 @@ class Output(Project):
     report_format: ReportFormatOption = None
     baseline: BaselineOption = None
     update_baseline: UpdateBaselineOption = False
-    entries: tuple[Entry, ...] = field(default=(), metadata={"option": False})
+    entries: tuple[BaselineEntry, ...] = field(default=(), metadata={"option": False})
     """What the baseline holds."""
 
     def settled(self) -> Output:
@@ -131,7 +131,7 @@ def _refuse(why: str) -> NoReturn:
     raise typer.Exit(FAULT)
 
 
-def _entries(output: Output) -> tuple[Entry, ...]:
+def _entries(output: Output) -> tuple[BaselineEntry, ...]:
     """The entries of the baseline. A missing or malformed one ends the command."""
     file = output.baseline
     if file is None:
@@ -201,16 +201,16 @@ def write_results(results: Results, output: Output) -> int:
     return FOUND if results.results else FOUND_NOTHING
 
 
-def accepted(results: Results, output: Output) -> Applied:
+def accepted(results: Results, output: Output) -> FilteredResults:
     """Results without those of the baseline, which is rewritten if that was asked for.
 
     The number left out, and stale entries, are printed to standard error.
     """
-    from tspec.report.baseline import Applied, apply, updated
+    from tspec.report.baseline import FilteredResults, apply, updated
 
     file, entries = output.baseline, output.entries
     if file is None:
-        return Applied(results, frozenset(), ())
+        return FilteredResults(results, frozenset(), ())
     if output.update_baseline:
         after = updated(entries, results)
         try:
@@ -225,7 +225,7 @@ def accepted(results: Results, output: Output) -> Applied:
     return applied
 
 
-def _said_of(applied: Applied, file: Path) -> list[str]:
+def _said_of(applied: FilteredResults, file: Path) -> list[str]:
     lines = []
     if applied.hid:
         lines.append(f"{_count(applied.hid, 'finding')} hidden, which {file} accepts")

@@ -13,7 +13,7 @@ import typer
 from tspec.cli.say import say, say_json
 
 
-class Form(StrEnum):
+class PacksFormat(StrEnum):
     """How packs are listed."""
 
     TEXT = "text"
@@ -31,14 +31,14 @@ def packs(
         ),
     ] = None,
     output_format: Annotated[
-        Form, typer.Option("--output-format", help="How packs are listed.")
-    ] = Form.TEXT,
+        PacksFormat, typer.Option("--output-format", help="How packs are listed.")
+    ] = PacksFormat.TEXT,
 ) -> None:
     """List packs of rules: their names, versions, how many rules they bring, and what for."""
     from tspec.resolve.packs import packs as find
 
     found = find(paths or ())
-    if output_format is Form.JSON:
+    if output_format is PacksFormat.JSON:
         listed = [{**asdict(pack), "path": str(pack.path)} for pack in found]
         say_json(listed)
         return

@@ -53,7 +53,7 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RuleOptions:
     """Settings of single rules on the command line."""
 
     rule: RuleOption = None

@@ -21,7 +21,7 @@ from tspec.cli.output import (
     VerboseOption,
     write,
 )
-from tspec.cli.project import Rules
+from tspec.cli.project import RuleOptions
 from tspec.cli.record import KeepGoingOption, Redact, RedactOption, SizeOption, destination
 from tspec.cli.say import BadParameter, say, warn
 from tspec.cli.script import command_of, name_of
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tspec.config.model import Run
     from tspec.report.findings import Report
     from tspec.resolve.program.rules import Program
-    from tspec.run.start import Ran
+    from tspec.run.start import RunResult
 
 
 RecordOption = Annotated[
@@ -73,7 +73,7 @@ RequireInstancesOption = Annotated[
 def run(  # noqa: PLR0913 (each is an option)
     ctx: typer.Context,
     output: Output,
-    rules: Rules,
+    rules: RuleOptions,
     specs: SpecsArgument = None,
     given: GivenOption = None,
     accepted_only: AcceptedOnlyOption = False,
@@ -121,7 +121,7 @@ def run(  # noqa: PLR0913 (each is an option)
     raise typer.Exit(code)
 
 
-def _found(ran: Ran, program: Program, accepted_only: bool) -> Report:
+def _found(ran: RunResult, program: Program, accepted_only: bool) -> Report:
     """The report on a run."""
     if ran.again:
         say(f"tspec: {ran.again}", err=True)
@@ -129,7 +129,7 @@ def _found(ran: Ran, program: Program, accepted_only: bool) -> Report:
     return found.without_drafts() if accepted_only else found
 
 
-def _status(ran: Ran, found: Report, code: int, demands: Run) -> int:
+def _status(ran: RunResult, found: Report, code: int, demands: Run) -> int:
     """The exit status: a script's that failed; else what the report (`code`) or `demands` ask for.
 
     A job that a rule stopped did not end, so `--fail-on never` does not make it a success.
@@ -144,7 +144,7 @@ def _status(ran: Ran, found: Report, code: int, demands: Run) -> int:
     return code
 
 
-def built(program: Program, ran: Ran) -> Report:
+def built(program: Program, ran: RunResult) -> Report:
     """The report on a run: its violations by cause, and the counts of all ranks."""
     from tspec.report.build import report
     from tspec.report.collect import tally

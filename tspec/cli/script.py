@@ -16,7 +16,7 @@ from tspec.cli.say import BadParameter, say
 KEY = "tspec.script"
 
 
-class StartsAScript(TyperCommand):
+class ScriptCommand(TyperCommand):
     """A command whose own arguments end at the first `--`; `command_of` gives those after it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

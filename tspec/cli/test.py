@@ -61,7 +61,7 @@ ExecutorsOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Covering:
+class CoverageOptions:
     """What coverage is measured over, and how it is written."""
 
     coverage: Annotated[
@@ -85,7 +85,7 @@ class Covering:
         ),
     ] = None  # fmt: skip
 
-    def settled(self) -> Covering:
+    def settled(self) -> CoverageOptions:
         """The same, if what is to be written can be; else the command ends."""
         if self.coverage_report is not None:
             refuse_unwritable("coverage report", self.coverage_report)
@@ -101,7 +101,7 @@ class Covering:
 @spread
 def test(
     output: Output,
-    covering: Covering,
+    covering: CoverageOptions,
     paths: TestsArgument = None,
     executors: ExecutorsOption = Executors.OFFLINE,
 ) -> None:
@@ -140,12 +140,12 @@ def load_tests(
     return program
 
 
-def measured(program: Program, suite: Suite, covering: Covering) -> Coverage:
+def measured(program: Program, suite: Suite, covering: CoverageOptions) -> Coverage:
     """The coverage of the rules asked for, written to the file that was named, if one was."""
-    from tspec.testing.coverage import Counts, count_recording, count_tests, coverage
+    from tspec.testing.coverage import VerdictCounts, count_recording, count_tests, coverage
     from tspec.testing.show_coverage import as_lcov, as_plain
 
-    counts = Counts()
+    counts = VerdictCounts()
     count_tests([judged.test_run for judged in suite.tests], program.rules, counts)
     for folder in covering.trace or ():
         count_recording(folder, program.rules, counts)

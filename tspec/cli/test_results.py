@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tspec.printable import visible
 from tspec.report.results import Case, Result, Results, from_diagnostic
-from tspec.testing.suite import Judged, Suite
+from tspec.testing.suite import Suite, TestResult
 
 
 def results_of(suite: Suite) -> Results:
@@ -19,7 +19,7 @@ def results_of(suite: Suite) -> Results:
     )
 
 
-def _failures(judged: Judged) -> list[Result]:
+def _failures(judged: TestResult) -> list[Result]:
     title = judged.test_run.test.title
     found = []
     for place, failure in enumerate(judged.failures):
@@ -29,7 +29,7 @@ def _failures(judged: Judged) -> list[Result]:
     return found
 
 
-def _case(judged: Judged) -> Case:
+def _case(judged: TestResult) -> Case:
     test = judged.test_run.test
     line = test.source.position(test.span.start).line
     failures = judged.failures

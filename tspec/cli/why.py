@@ -62,13 +62,16 @@ def why(
     specs: RuleSpecsOption = None,
 ) -> None:
     """Say why a rule fired in a recording, and why it did not: what came nearest, and what stopped it."""
-    from tspec.why.ask import Where
+    from tspec.why.ask import InstanceFilter
     from tspec.why.ask import why as ask
     from tspec.why.show import as_plain, as_text
 
     found, _ = rule_named(rule, specs, project.project)
     answer = ask(
-        found, trace, Where(selection.step, selection.rank, selection.subject), options.show
+        found,
+        trace,
+        InstanceFilter(selection.step, selection.rank, selection.subject),
+        options.show,
     )
     if options.output_format is OutputFormat.JSON:
         say_json(as_plain(answer))

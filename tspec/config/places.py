@@ -24,7 +24,7 @@ _PLAIN = re.compile(r"[^,\]}#\n]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EntrySpans:
     """Of one entry: its key, and its value."""
 
     key: Span
@@ -37,7 +37,7 @@ class Scanner:
 
     text: str
     at: int = 0
-    found: dict[Path, Place] = field(default_factory=dict)
+    found: dict[Path, EntrySpans] = field(default_factory=dict)
     counts: dict[Path, int] = field(default_factory=dict)
 
     def scan(self) -> None:
@@ -64,7 +64,7 @@ class Scanner:
         path: Path = ()
         for name, span in keys:
             path = (*path, name)
-            self.found.setdefault(path, Place(span, span))
+            self.found.setdefault(path, EntrySpans(span, span))
             if path in self.counts and (not several or name != keys[-1][0]):
                 path = (*path, self.counts[path] - 1)
         self.at += 2 if several else 1
@@ -72,7 +72,7 @@ class Scanner:
             number = self.counts.get(path, 0)
             self.counts[path] = number + 1
             path = (*path, number)
-            self.found[path] = Place(Span(start, self.at), Span(start, self.at))
+            self.found[path] = EntrySpans(Span(start, self.at), Span(start, self.at))
         return path
 
     def _keys(self) -> Iterator[tuple[str, Span]]:
@@ -94,11 +94,11 @@ class Scanner:
         for name, span in self._keys():
             path = (*path, name)
             spans.append(span)
-            self.found.setdefault(path, Place(span, span))
+            self.found.setdefault(path, EntrySpans(span, span))
         self.at += 1  # the equals sign
         self._skip()
         value = self._value(path)
-        self.found[path] = Place(spans[0].to(spans[-1]), value)
+        self.found[path] = EntrySpans(spans[0].to(spans[-1]), value)
 
     def _value(self, path: Path) -> Span:
         start = self.at
@@ -124,7 +124,7 @@ class Scanner:
                 return
             if closing == "]":
                 span = self._value((*path, number))
-                self.found[(*path, number)] = Place(span, span)
+                self.found[(*path, number)] = EntrySpans(span, span)
                 number += 1
             else:
                 self._entry(path)
@@ -140,7 +140,7 @@ def _name(text: str) -> str:
     return text[1:-1] if text[0] == "'" else text
 
 
-def places(text: str) -> dict[Path, Place]:
+def places(text: str) -> dict[Path, EntrySpans]:
     """The place of each key and element of a valid TOML text, by its path."""
     scanner = Scanner(text)
     scanner.scan()

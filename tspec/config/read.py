@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from tspec.config.model import Check, Config, FailOn, Fmt, FormatName, Lint, Run, Test
+from tspec.config.places import EntrySpans, places
 from tspec.config.places import Path as Keys
-from tspec.config.places import Place, places
 from tspec.config.settings import ACTIONS, RuleSetting
 from tspec.diagnostics import Diagnostic, Related, did_you_mean, in_order
 from tspec.source import Source, Span
@@ -30,7 +30,7 @@ _WHERE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadConfig:
     """What came of reading. With errors among the diagnostics `config` lacks what they are about."""
 
     config: Config
@@ -56,10 +56,10 @@ def project_of(folder: Path) -> Path:
     return next((file.parent for file in find(folder)), folder)
 
 
-def read(found: Sequence[Path]) -> Read:
+def read(found: Sequence[Path]) -> ReadConfig:
     """Read the configurations that `find` gave. Never raises but OSError."""
     if not found:
-        return Read(Config())
+        return ReadConfig(Config())
     sources = [_source(file) for file in found]
     reader = _Reader(sources[0], ("tool", "tspec") if _is_pyproject(found[0]) else ())
     config = reader.config(found[0])
@@ -75,7 +75,7 @@ def read(found: Sequence[Path]) -> Read:
                 "keep one of the two",
             )
         )
-    return Read(config, in_order(reader.found))
+    return ReadConfig(config, in_order(reader.found))
 
 
 def _source(file: Path) -> Source:
@@ -99,7 +99,7 @@ def has_table(file: Path) -> bool:
         return bool(re.search(r"^\s*\[\s*tool\s*\.\s*tspec\b", text, re.MULTILINE))
 
 
-class _Wrong(Exception):
+class _InvalidValue(Exception):
     """A value was refused, and that was reported."""
 
 
@@ -110,7 +110,7 @@ class _Reader:
     source: Source
     top: Keys
     found: list[Diagnostic] = field(default_factory=list)
-    places: dict[Keys, Place] = field(default_factory=dict)
+    places: dict[Keys, EntrySpans] = field(default_factory=dict)
 
     def config(self, file: Path) -> Config:
         try:
@@ -158,7 +158,7 @@ class _Reader:
                 continue
             try:
                 found[key.replace("-", "_")] = kind(self, value, (*at, key))
-            except _Wrong:
+            except _InvalidValue:
                 continue
         return found
 
@@ -176,11 +176,11 @@ class _Reader:
     def refuse(self, code: str, message: str, at: Keys, hint: str | None = None) -> Any:
         """Report something at a value, and give the value up."""
         self.error(code, message, at, hint)
-        raise _Wrong
+        raise _InvalidValue
 
 
 Kind = Callable[[_Reader, Any, Keys], Any]
-"""Reads a value at a place, or reports it and raises `_Wrong`."""
+"""Reads a value at a place, or reports it and raises `_InvalidValue`."""
 
 
 def _key(at: Keys) -> str:
@@ -265,7 +265,7 @@ def _rules(reader: _Reader, value: Any, at: Keys) -> tuple[RuleSetting, ...]:
     for keys, said in _leaves(value, at):
         try:
             action = _one_of(ACTIONS, "action")(reader, said, keys)
-        except _Wrong:
+        except _InvalidValue:
             continue
         name = ".".join(map(str, keys[len(at) :]))
         found.append(RuleSetting(name, action, reader.source, reader.places[keys].key))

@@ -7,8 +7,8 @@ the language's own meaning; a situation that the interpreter decided shows it.
 from __future__ import annotations
 
 from tspec.diff.changes import KINDS as KINDS
-from tspec.diff.changes import Change as Change
 from tspec.diff.changes import Changes as Changes
+from tspec.diff.changes import DeclarationChange as DeclarationChange
 from tspec.diff.compare import compare as compare
 from tspec.diff.sides.side import Side as Side
 from tspec.diff.sides.side import Unreadable as Unreadable

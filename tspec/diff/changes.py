@@ -23,7 +23,7 @@ PartName = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class DeclarationText:
     """A declaration as it is written: canonical text, and where it stands."""
 
     text: str
@@ -37,7 +37,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ChangedPart:
     """One part of a declaration that changed, and which way that alone goes.
 
     `change` is a relation, or `stricter`, `milder`, `changed` of actions, `accepted`, `withdrawn`
@@ -51,17 +51,17 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DeclarationChange:
     """One declaration that changed. `name` is the new one's, of one that was removed the old one's."""
 
     what: Literal["rule", "layout", "mesh", "dims", "equivalence", "replay", "test"]
     name: str
     change: ChangeKind
-    old: Written | None
-    new: Written | None
+    old: DeclarationText | None
+    new: DeclarationText | None
     old_name: str = ""
     """Its earlier name, if it was renamed."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ChangedPart, ...] = ()
     witnesses: tuple[Witness, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -75,10 +75,10 @@ class Change:
 class Changes:
     """All changes, worst first, and the number of declarations that did not change."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[DeclarationChange, ...]
     hidden: int
 
-    def of(self, kinds: Sequence[str]) -> tuple[Change, ...]:
+    def of(self, kinds: Sequence[str]) -> tuple[DeclarationChange, ...]:
         """The changes of some kinds; `milder` are those that do less about a violation."""
         return tuple(
             each
@@ -87,6 +87,6 @@ class Changes:
         )
 
 
-def in_order(found: Sequence[Change]) -> tuple[Change, ...]:
+def in_order(found: Sequence[DeclarationChange]) -> tuple[DeclarationChange, ...]:
     """Worst first, then by name."""
     return tuple(sorted(found, key=lambda each: (KINDS.index(each.change), each.what, each.name)))

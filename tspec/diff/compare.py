@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tspec.diff.changes import Change, ChangeKind, Changes, in_order
+from tspec.diff.changes import ChangeKind, Changes, DeclarationChange, in_order
 from tspec.diff.declarations.others import other_changes
 from tspec.diff.declarations.pairing import paired, same_body
 from tspec.diff.declarations.parts import changed_parts
@@ -16,7 +16,7 @@ from tspec.resolve.program.rules import Rule
 
 def compare(old: Side, new: Side) -> Changes:
     """The changes from one side to the other, worst first; unchanged declarations are counted."""
-    found: list[Change] = []
+    found: list[DeclarationChange] = []
     hidden = 0
     before, after = _once(old.program.rules), _once(new.program.rules)
     matched = paired(before, after)
@@ -31,10 +31,12 @@ def compare(old: Side, new: Side) -> Changes:
     for rule in matched.removed:
         written = old.written(rule.source, rule.span)
         notes = ("it is switched off",) if rule.qualified in off else ()
-        found.append(Change("rule", rule.qualified, "removed", written, None, notes=notes))
+        found.append(
+            DeclarationChange("rule", rule.qualified, "removed", written, None, notes=notes)
+        )
     for rule in matched.added:
         written = new.written(rule.source, rule.span)
-        found.append(Change("rule", rule.qualified, "added", None, written))
+        found.append(DeclarationChange("rule", rule.qualified, "added", None, written))
     others, same = other_changes(old, new)
     return Changes(in_order([*found, *others]), hidden + same)
 
@@ -46,7 +48,7 @@ def _once(rules: Sequence[Rule]) -> list[Rule]:
 
 def _of_pair(
     old: Rule, new: Rule, sides: tuple[Side, Side], changed: ChangedNames
-) -> Change | None:
+) -> DeclarationChange | None:
     """The change of a rule; None if it means the same, wherever it stands now."""
     renamed = old.name != new.name
     declared = changed.used_by(new)
@@ -61,7 +63,7 @@ def _of_pair(
     elif not same:
         related = relate(old, new, sides[1].program.vocabulary)
     parts = tuple(changed_parts(old, new, sides[1].program.vocabulary, related.relation))
-    return Change(
+    return DeclarationChange(
         "rule",
         new.qualified,
         _kind(old, new, related, renamed and same),

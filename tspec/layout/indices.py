@@ -8,7 +8,7 @@ from functools import cached_property
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class StridedBlocks:
     """`count` blocks of `length` indices; the first begins at `start`, the next `stride` later."""
 
     start: int
@@ -42,22 +42,24 @@ class Run:
             return self.number
         return whole * self.length + min(rest, self.length)
 
-    def take(self, first: int, last: int) -> tuple[Run, ...]:
+    def take(self, first: int, last: int) -> tuple[StridedBlocks, ...]:
         """The indices from place `first` to place `last` (not included)."""
         if first >= last:
             return ()
         (head, skip), (tail, rest) = divmod(first, self.length), divmod(last, self.length)
         if head == tail:
-            return (Run(self.start + head * self.stride + skip, last - first),)
+            return (StridedBlocks(self.start + head * self.stride + skip, last - first),)
         found = []
         if skip:
-            found.append(Run(self.start + head * self.stride + skip, self.length - skip))
+            found.append(StridedBlocks(self.start + head * self.stride + skip, self.length - skip))
             head += 1
         if tail > head:
             start = self.start + head * self.stride
-            found.append(Run(start, self.length, self.stride * (tail - head > 1), tail - head))
+            found.append(
+                StridedBlocks(start, self.length, self.stride * (tail - head > 1), tail - head)
+            )
         if rest:
-            found.append(Run(self.start + tail * self.stride, rest))
+            found.append(StridedBlocks(self.start + tail * self.stride, rest))
         return tuple(found)
 
 
@@ -70,7 +72,7 @@ class Indices:
     """
 
     size: int
-    runs: tuple[Run, ...]
+    runs: tuple[StridedBlocks, ...]
     real: int
 
     @property
@@ -109,7 +111,7 @@ class Indices:
 
     def take(self, first: int, last: int) -> Indices:
         """What stands from place `first` to place `last` (not included)."""
-        found: list[Run] = []
+        found: list[StridedBlocks] = []
         done = 0
         for run in self.runs:
             begin, end = max(first - done, 0), min(last - done, run.number)
@@ -123,7 +125,7 @@ class Indices:
 
     def times(self, inner: Indices) -> Indices:
         """The indices of the product of two dimensions, of which the inner changes fastest."""
-        runs: list[Run] = []
+        runs: list[StridedBlocks] = []
         for run in self.runs:
             runs += _product(run, inner)
         return Indices(self.size * inner.size, _joined(tuple(runs)), self.real * inner.size)
@@ -132,31 +134,33 @@ class Indices:
 def all_of(size: int, padded: int | None = None) -> Indices:
     """All indices of a dimension, and those of its padding."""
     whole = size if padded is None else padded
-    return Indices(whole, (Run(0, whole),), size)
+    return Indices(whole, (StridedBlocks(0, whole),), size)
 
 
-def _product(outer: Run, inner: Indices) -> Iterator[Run]:
+def _product(outer: StridedBlocks, inner: Indices) -> Iterator[StridedBlocks]:
     size = inner.size
-    if inner.runs == (Run(0, size),):
-        yield Run(outer.start * size, outer.length * size, outer.stride * size, outer.count)
+    if inner.runs == (StridedBlocks(0, size),):
+        yield StridedBlocks(
+            outer.start * size, outer.length * size, outer.stride * size, outer.count
+        )
         return
     [*runs] = inner.runs
     if len(runs) == 1 and runs[0].count == 1 and outer.count == 1:
         one = runs[0]
-        yield Run(outer.start * size + one.start, one.length, size, outer.length)
+        yield StridedBlocks(outer.start * size + one.start, one.length, size, outer.length)
         return
     for index in outer:
         for run in runs:
-            yield Run(index * size + run.start, run.length, run.stride, run.count)
+            yield StridedBlocks(index * size + run.start, run.length, run.stride, run.count)
 
 
-def _joined(runs: tuple[Run, ...]) -> tuple[Run, ...]:
+def _joined(runs: tuple[StridedBlocks, ...]) -> tuple[StridedBlocks, ...]:
     """Runs of one block each that follow on one another, as one."""
-    found: list[Run] = []
+    found: list[StridedBlocks] = []
     for run in runs:
         last = found[-1] if found else None
         if last and last.count == run.count == 1 and last.start + last.length == run.start:
-            found[-1] = Run(last.start, last.length + run.length)
+            found[-1] = StridedBlocks(last.start, last.length + run.length)
         else:
-            found.append(run if run.count > 1 else Run(run.start, run.length))
+            found.append(run if run.count > 1 else StridedBlocks(run.start, run.length))
     return tuple(found)

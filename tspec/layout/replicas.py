@@ -9,7 +9,7 @@ from tspec.resolve.program.sharding import Axes, LayoutDeclaration, Placement
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class AxisUse:
     """How a placement uses the axes of a mesh.
 
     `used`: axes that cut the tensor, add it up, or give its stage. `same`: axes over which the
@@ -27,16 +27,16 @@ class Spread:
         return tuple(name for name, _ in self.axes or () if name not in self.used | self.same)
 
 
-def spread(layout: LayoutDeclaration, place: Placement, below: Placement | None = None) -> Spread:
+def spread(layout: LayoutDeclaration, place: Placement, below: Placement | None = None) -> AxisUse:
     """How a placement uses the axes; `below` is that of the parameter which a flat shard cuts."""
     used = place.cut_over | (below.cut_over if below else frozenset())
     own = {*place.replicated, *(below.replicated if below else ())} - used
     stages = {"pp"} if layout.stages else set()
     axes = factorisation_of(layout.mesh, {*used, *own})
-    return Spread(used | stages, frozenset({*own, *layout.replicated} - used), axes)
+    return AxisUse(used | stages, frozenset({*own, *layout.replicated} - used), axes)
 
 
-def replicas(layout: LayoutDeclaration, how: Spread, rank: int) -> tuple[int, ...]:
+def replicas(layout: LayoutDeclaration, how: AxisUse, rank: int) -> tuple[int, ...]:
     """The ranks that hold the same as a rank, itself included."""
     mine = coordinates_of(layout.mesh, rank)
     names = [name for name, _ in how.axes or layout.mesh.axes if name not in how.same]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tspec.layout.places import flattened_from, names_of, placement_of, stages_of, tied_to
 from tspec.layout.ranks import coordinates
-from tspec.layout.replicas import Spread, spread
+from tspec.layout.replicas import AxisUse, spread
 from tspec.layout.shards import Shard, shard
 from tspec.layout.sizes import Sizes, UnknownSize
 from tspec.resolve.program.sharding import LayoutDeclaration, Placement
@@ -23,27 +23,27 @@ class Row:
 
     place: Placement
     names: tuple[str, ...]
-    how: Spread
+    how: AxisUse
     shard: Shard | None
     lacking: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RowGroup:
     """Tensors of one place, with the stages that have each; `how` is what the place does on the axes.
 
     Of a flat place there is a group for each place of parameters.
     """
 
     place: Placement
-    how: Spread
+    how: AxisUse
     names: tuple[tuple[str, frozenset[int]], ...]
 
 
-def groups(layout: LayoutDeclaration, sizes: Sizes) -> tuple[Group, ...]:
+def groups(layout: LayoutDeclaration, sizes: Sizes) -> tuple[RowGroup, ...]:
     """All tensors, in the order of the layout's places."""
     return tuple(
-        Group(place, spread(layout, place, below), tuple(_names(layout, place, below, sizes)))
+        RowGroup(place, spread(layout, place, below), tuple(_names(layout, place, below, sizes)))
         for place in layout.placements
         for below in flattened_from(layout, place)
     )
@@ -59,7 +59,7 @@ def _names(
 
 
 def rows(
-    layout: LayoutDeclaration, rank: int, sizes: Sizes, tensors: Sequence[Group]
+    layout: LayoutDeclaration, rank: int, sizes: Sizes, tensors: Sequence[RowGroup]
 ) -> tuple[Row, ...]:
     """What a rank holds of each group, in their order. Raises Uneven."""
     at = coordinates(layout.mesh.axes, rank).get("pp", 0)

@@ -26,7 +26,7 @@ from tspec.resolve.program.sharding import (
 )
 
 
-class Uneven(Exception):
+class UnevenShards(Exception):
     """A cut of which the pieces are of different sizes. Its numbers are in the message."""
 
 
@@ -148,7 +148,7 @@ def _cut(
         pieces = ranks if split.order == "contiguous" else 2 * ranks
         length, rest = divmod(whole.number, pieces)
         if rest:
-            raise Uneven(
+            raise UnevenShards(
                 f"{whole.number} is not divisible into {pieces} pieces over `{split.axis}`"
             )
         mine = whole.take(rank * length, (rank + 1) * length)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from tspec.diagnostics import WIDTH
-from tspec.layout.indices import Indices, Run
+from tspec.layout.indices import Indices, StridedBlocks
 from tspec.layout.ranks import coordinates, factorisations
 from tspec.layout.replicas import replicas
 from tspec.layout.rows import Row
@@ -85,7 +85,7 @@ def indices_text(indices: Indices) -> str:
     return f"{text} and {indices.padding} of padding" if indices.padding else text
 
 
-def _run_text(run: Run, real: int) -> Iterator[str]:
+def _run_text(run: StridedBlocks, real: int) -> Iterator[str]:
     starts = [start for start in run.starts() if start < real]
     blocks = [_range(start, min(start + run.length, real) - 1) for start in starts]
     if len(blocks) <= SHOWN:

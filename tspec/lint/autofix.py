@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tspec.lint.edits import applied, compatible
-from tspec.lint.finding import Finding
+from tspec.lint.finding import LintFinding
 from tspec.lint.lint import lint
 from tspec.lint.settings import Settings
 from tspec.resolve.load import Loaded
@@ -23,33 +23,33 @@ Load = Callable[[Texts], Loaded]
 
 
 @dataclass(frozen=True, slots=True)
-class Autofixed:
+class FixedFiles:
     """The files that changed, each with its text before and after, the latter in canonical form.
 
     `left` are the findings that remain, `fixed` is the number of those that are gone.
     """
 
     changed: Mapping[Path, tuple[str, str]]
-    left: tuple[Finding, ...]
+    left: tuple[LintFinding, ...]
     fixed: int
 
 
 @dataclass(slots=True)
-class _State:
+class _FixState:
     texts: dict[Path, str] = field(default_factory=dict)
     refused: set[tuple[str, str, str]] = field(default_factory=set)
     """Fixes that would change what a rule means: path, code and message of their findings."""
     fixed: int = 0
 
 
-def autofix(load: Load, settings: Settings, unsafe: bool = False) -> Autofixed:
+def autofix(load: Load, settings: Settings, unsafe: bool = False) -> FixedFiles:
     """Apply safe fixes, or all, until nothing changes. `load` reads the files with given texts.
 
     A safe fix after which a rule would not be proved to mean the same is not applied.
     """
     loaded = load({})
     before = {Path(unit.source.path): unit.source.text for unit in loaded.units if unit.given}
-    state = _State()
+    state = _FixState()
     findings = lint(loaded, settings)
     for _ in range(ROUNDS):
         chosen = _chosen(findings, unsafe, state)
@@ -72,19 +72,21 @@ def autofix(load: Load, settings: Settings, unsafe: bool = False) -> Autofixed:
     if changed:
         loaded = load({path: after_ for path, (_, after_) in changed.items()})
         findings = lint(loaded, settings)
-    return Autofixed(changed, findings, state.fixed)
+    return FixedFiles(changed, findings, state.fixed)
 
 
 def _canonical(path: Path, text: str) -> str:
     return format_text(Source(str(path), text))
 
 
-def _key(finding: Finding) -> tuple[str, str, str]:
+def _key(finding: LintFinding) -> tuple[str, str, str]:
     return (finding.diagnostic.source.path, finding.code, finding.diagnostic.message)
 
 
-def _chosen(findings: Sequence[Finding], unsafe: bool, state: _State) -> tuple[Finding, ...]:
-    by_file: dict[str, list[Finding]] = {}
+def _chosen(
+    findings: Sequence[LintFinding], unsafe: bool, state: _FixState
+) -> tuple[LintFinding, ...]:
+    by_file: dict[str, list[LintFinding]] = {}
     for finding in findings:
         wanted = finding.fix is not None and (finding.fix.safe or unsafe)
         if wanted and _key(finding) not in state.refused:
@@ -92,8 +94,8 @@ def _chosen(findings: Sequence[Finding], unsafe: bool, state: _State) -> tuple[F
     return tuple(each for found in by_file.values() for each in compatible(found))
 
 
-def _texts_after(chosen: Iterable[Finding], loaded: Loaded) -> dict[Path, str]:
-    edits: dict[str, list[Finding]] = {}
+def _texts_after(chosen: Iterable[LintFinding], loaded: Loaded) -> dict[Path, str]:
+    edits: dict[str, list[LintFinding]] = {}
     for finding in chosen:
         edits.setdefault(finding.diagnostic.source.path, []).append(finding)
     sources = {unit.source.path: unit.source for unit in loaded.units}
@@ -108,7 +110,9 @@ def _texts_after(chosen: Iterable[Finding], loaded: Loaded) -> dict[Path, str]:
 # --- what must stay as it is --------------------------------------------------------------------
 
 
-def _harmful(chosen: Sequence[Finding], before: Loaded, after: Loaded) -> tuple[Finding, ...]:
+def _harmful(
+    chosen: Sequence[LintFinding], before: Loaded, after: Loaded
+) -> tuple[LintFinding, ...]:
     """The fixes after which a file has errors, or a rule is not proved to mean what it meant."""
     safe = [each for each in chosen if each.fix is not None and each.fix.safe]
     if after.program is None:

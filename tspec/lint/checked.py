@@ -10,12 +10,12 @@ from tspec.lint.proofs import Proofs
 from tspec.lint.settings import Settings
 from tspec.resolve.load import Loaded
 from tspec.resolve.modules.files import Unit
-from tspec.resolve.outline import Comment, Declared, Outline, comments, outline
+from tspec.resolve.outline import Outline, OutlinedDeclaration, SpannedComment, comments, outline
 from tspec.resolve.program.rules import Expr, LayoutDeclaration, Program, Rule
 from tspec.source import Source, Span
 
 
-class Checked:
+class CheckedProgram:
     """A loaded program without errors, with what several lint rules compute from it."""
 
     def __init__(self, loaded: Loaded, settings: Settings) -> None:
@@ -37,7 +37,7 @@ class Checked:
         return tuple(file for file in self.all_files if file.key in given)
 
     @cached_property
-    def comments(self) -> tuple[tuple[Source, Comment], ...]:
+    def comments(self) -> tuple[tuple[Source, SpannedComment], ...]:
         """The comments of `files` that speak to tspec, each with its file."""
         return tuple(
             (unit.source, comment)
@@ -99,7 +99,7 @@ class Checked:
             if file.name in used or file.name.split(".")[0] in ("std", "specs")
         )
 
-    def declarations(self) -> Iterator[tuple[Outline, Declared]]:
+    def declarations(self) -> Iterator[tuple[Outline, OutlinedDeclaration]]:
         """The declarations of `files`, each with its file."""
         for file in self.files:
             for declared in file.declarations:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tspec.builtin.features import FEATURES
 from tspec.lint.steps import are_true_at, of_the_step
-from tspec.plan.reads import Column, reads_of
+from tspec.plan.reads import SubjectField, reads_of
 from tspec.resolve.program.rules import Rule
 
 BYTES = 4_000_000_000
@@ -32,7 +32,7 @@ class Cost:
 
     passes: float
     collectives: float
-    reads: tuple[Column, ...]
+    reads: tuple[SubjectField, ...]
 
     @property
     def bytes(self) -> float:
@@ -56,7 +56,7 @@ def of_one_look(rule: Rule) -> Cost:
     return Cost(passes, 1.0 if rule.across else 0.0, columns)
 
 
-def _weight(column: Column) -> float:
+def _weight(column: SubjectField) -> float:
     if column.frame == "first":
         return 0.0
     return sum(_PASSES.get(feature.split("/")[0], 0.0) for feature in column.features)

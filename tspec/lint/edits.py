@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tspec.lint.finding import Edit, Finding
+from tspec.lint.finding import Edit, LintFinding
 
 
 def applied(text: str, edits: Iterable[Edit]) -> str:
@@ -15,7 +15,7 @@ def applied(text: str, edits: Iterable[Edit]) -> str:
     return done
 
 
-def compatible(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def compatible(findings: Sequence[LintFinding]) -> tuple[LintFinding, ...]:
     """Of findings of one file with fixes, those whose edits do not meet; the first have precedence.
 
     Edits that touch are left for another round too. The same edit twice is one.

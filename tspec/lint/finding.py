@@ -30,7 +30,7 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LintViolation:
     """A finding as a lint rule gives it; its code is the lint rule's.
 
     `message` is one sentence without a full stop, names in backticks; `hint` says what to do.
@@ -53,14 +53,14 @@ def about(
     hint: str | None = None,
     fix: Fix | None = None,
     related: tuple[Related, ...] = (),
-) -> Found:
+) -> LintViolation:
     """A finding about one rule, at its name or at a place in it."""
     place = rule.span if span is None else span
-    return Found(message, rule.source, place, hint, related, fix, rule.qualified)
+    return LintViolation(message, rule.source, place, hint, related, fix, rule.qualified)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """A diagnostic of a lint rule, the rule's name, and its fix."""
 
     diagnostic: Diagnostic

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tspec.diagnostics import Diagnostic
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Finding, Found
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintFinding, LintViolation
 from tspec.lint.registry import RULES
 from tspec.lint.rule import LintRule
 from tspec.lint.settings import DEFAULT, Settings
@@ -12,12 +12,12 @@ from tspec.lint.suppression import sift
 from tspec.resolve.load import Loaded
 
 
-def lint(loaded: Loaded, settings: Settings = DEFAULT) -> tuple[Finding, ...]:
+def lint(loaded: Loaded, settings: Settings = DEFAULT) -> tuple[LintFinding, ...]:
     """What lint finds in the files that were asked for by name, by file and place.
 
     `loaded` has to be without errors. Warnings of loading itself are not among the findings.
     """
-    checked = Checked(loaded, settings)
+    checked = CheckedProgram(loaded, settings)
     found = [
         _finding(rule, each)
         for rule in RULES
@@ -28,7 +28,7 @@ def lint(loaded: Loaded, settings: Settings = DEFAULT) -> tuple[Finding, ...]:
     return tuple(sorted(sift(found, checked), key=lambda each: each.key))
 
 
-def _finding(rule: LintRule, found: Found) -> Finding:
+def _finding(rule: LintRule, found: LintViolation) -> LintFinding:
     diagnostic = Diagnostic(
         rule.code,
         found.message,
@@ -38,4 +38,4 @@ def _finding(rule: LintRule, found: Found) -> Finding:
         found.hint,
         rule.severity,
     )
-    return Finding(diagnostic, rule.name, found.fix, found.invariant)
+    return LintFinding(diagnostic, rule.name, found.fix, found.invariant)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tspec.lint.leaves import entangled, something_may_follow
 from tspec.lint.responses import strongest
-from tspec.lint.shapes import Key, Shape, kind_of, shape_of, stricter
+from tspec.lint.shapes import Key, RuleShape, kind_of, shape_of, stricter
 from tspec.resolve.program.rules import Contains, EventPattern, Expr, Rule
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Proofs:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = rules
-        self._never: dict[Shape, bool] = {}
+        self._never: dict[RuleShape, bool] = {}
 
     @cached_property
     def _notes(self) -> dict[int, tuple[Note, ...]]:

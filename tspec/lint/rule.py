@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tspec.diagnostics import Severity
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Found
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintViolation
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,5 +16,5 @@ class LintRule:
 
     code: str
     name: str
-    check: Callable[[Checked], Iterator[Found]]
+    check: Callable[[CheckedProgram], Iterator[LintViolation]]
     severity: Severity = "warning"

@@ -17,26 +17,26 @@ Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class RuleShape:
     """A rule's text without names of variables and without numbers, and the numbers in their order."""
 
     key: Key
     numbers: tuple[float, ...]
 
 
-def shape_of(rule: Rule) -> Shape:
+def shape_of(rule: Rule) -> RuleShape:
     """The shape of a rule's meaning; its name, actions and documentation take no part."""
-    reading = _Reading(rule)
+    reading = _ShapeReader(rule)
     key = reading.rule(rule)
-    return Shape(key, tuple(reading.numbers))
+    return RuleShape(key, tuple(reading.numbers))
 
 
 def kind_of(rule: Rule) -> Key:
     """The shape without texts, classes and events too: what rules that a program wrote have in common."""
-    return _Reading(rule, coarse=True).rule(rule)
+    return _ShapeReader(rule, coarse=True).rule(rule)
 
 
-class _Reading:
+class _ShapeReader:
     """One walk over a rule, or over a part of it, that gathers its numbers."""
 
     def __init__(self, rule: Rule | None = None, coarse: bool = False) -> None:
@@ -86,7 +86,7 @@ def stricter(strong: Rule, weak: Rule) -> bool:
 
 def _when(rule: Rule) -> Key:
     """The shape of a rule's `when`, with its numbers."""
-    reading = _Reading(rule)
+    reading = _ShapeReader(rule)
     return (reading.key(rule.when), *reading.numbers)
 
 
@@ -129,7 +129,7 @@ _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 def _numbers_equal(one: Expr, other: Expr) -> bool:
     """Two expressions of one shape have the same numbers in them."""
-    first, second = _Reading(), _Reading()
+    first, second = _ShapeReader(), _ShapeReader()
     first.key(one)
     second.key(other)
     return first.numbers == second.numbers

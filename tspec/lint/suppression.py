@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tspec.diagnostics import Diagnostic, did_you_mean
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Edit, Finding, Fix
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import Edit, Fix, LintFinding
 from tspec.lint.registry import ALLOWANCES, RULES
-from tspec.resolve.outline import Comment
+from tspec.resolve.outline import SpannedComment
 from tspec.source import Source, Span
 
 UNUSED, REASONLESS, UNKNOWN = ALLOWANCES
@@ -25,7 +25,7 @@ _CODE = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
+class Suppression:
     """One comment that allows findings: which, and on which lines of its file."""
 
     source: Source
@@ -37,7 +37,7 @@ class Allowance:
     wrong: str = ""
     """Why the comment cannot be read as an allowance, or empty."""
 
-    def covers(self, finding: Finding) -> bool:
+    def covers(self, finding: LintFinding) -> bool:
         """Whether it allows a finding."""
         found = finding.diagnostic
         if found.source.path != self.source.path or found.code not in dict(self.codes):
@@ -45,7 +45,7 @@ class Allowance:
         return self.first <= found.source.position(found.span.start).line <= self.last
 
 
-def sift(found: Iterable[Finding], checked: Checked) -> Iterator[Finding]:
+def sift(found: Iterable[LintFinding], checked: CheckedProgram) -> Iterator[LintFinding]:
     """The findings that no comment allows, and findings about the comments."""
     settings = checked.settings
     read = [_read(comment, source) for source, comment in checked.comments]
@@ -66,11 +66,11 @@ def sift(found: Iterable[Finding], checked: Checked) -> Iterator[Finding]:
 
 
 def _about(
-    each: Allowance,
+    each: Suppression,
     known: set[str],
     used: set[tuple[Span, str, str]],
     looked_for: set[str],
-) -> Iterator[Finding]:
+) -> Iterator[LintFinding]:
     if each.wrong:
         hint = "write `// tspec: allow TS0402 because …`"
         yield _finding(UNKNOWN, each.wrong, each, each.span, hint)
@@ -95,7 +95,7 @@ def _about(
         )
 
 
-def _without(each: Allowance, stale: list[str]) -> Fix:
+def _without(each: Suppression, stale: list[str]) -> Fix:
     """Shorten a comment by the codes that it no longer needs to allow, or delete it."""
     left = [code for code, _ in each.codes if code not in stale]
     if left:
@@ -114,20 +114,20 @@ def _without(each: Allowance, stale: list[str]) -> Fix:
 def _finding(
     what: tuple[str, str],
     message: str,
-    each: Allowance,
+    each: Suppression,
     span: Span,
     hint: str | None,
     fix: Fix | None = None,
-) -> Finding:
+) -> LintFinding:
     code, name = what
     diagnostic = Diagnostic(code, message, span, each.source, (), hint, "warning")
-    return Finding(diagnostic, name, fix)
+    return LintFinding(diagnostic, name, fix)
 
 
 # --- reading comments ---------------------------------------------------------------------------
 
 
-def _read(comment: Comment, source: Source) -> Allowance | None:
+def _read(comment: SpannedComment, source: Source) -> Suppression | None:
     match = _COMMENT.match(comment.text)
     if match is None:
         return None
@@ -138,13 +138,13 @@ def _read(comment: Comment, source: Source) -> Allowance | None:
     allowed = _ALLOW.match(match[1])
     if allowed is None or not allowed["codes"]:
         wrong = f"`{match[1]}` is no instruction for tspec"
-        return Allowance(source, span, (), "", first, last, wrong)
+        return Suppression(source, span, (), "", first, last, wrong)
     begin = span.start + match.start(1) + allowed.start("codes")
     codes = tuple(
         (code[0].upper(), Span(begin + code.start(), begin + code.end()))
         for code in _CODE.finditer(allowed["codes"])
     )
     reason = (allowed["reason"] or "").strip(" .…")
-    return Allowance(
+    return Suppression(
         source, span, codes, (allowed["reason"] or "").strip() if reason else "", first, last
     )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from tspec.logic.implied import equivalent as equivalent
 from tspec.logic.implied import implies as implies
 from tspec.logic.implied import removes_implied as removes_implied
-from tspec.logic.questions import Answered as Answered
+from tspec.logic.questions import QueryResult as QueryResult
 from tspec.logic.simplify import Note as Note
 from tspec.logic.simplify import Simplified as Simplified
 from tspec.logic.simplify import simplify as simplify

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import z3
 
-from tspec.logic.questions import Answered, Questions
+from tspec.logic.questions import QueryResult, Questions
 from tspec.resolve.program import types
 from tspec.resolve.program.rules import Expr
 
 
-def covered(conditions: Sequence[Expr]) -> Answered:
+def covered(conditions: Sequence[Expr]) -> QueryResult:
     """Whether some condition is true for all values of flags and all numbers of ranks."""
     asked = Questions({})
     met = [asked.encoder.encode(each).true for each in conditions]

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import z3
 
 from tspec.logic.overlap import may_be_decided, reads
-from tspec.logic.questions import Answered, Questions
+from tspec.logic.questions import QueryResult, Questions
 from tspec.logic.verdict import condition, same_truth, verdict
 from tspec.resolve.program import rules
 from tspec.resolve.program.queries import conditions, conjuncts
@@ -31,10 +31,10 @@ from tspec.resolve.program.walk import parts, rebuild_rule, transform
 
 T = TypeVar("T")
 
-NO = Answered("no")
+NO = QueryResult("no")
 
 
-def implies(stronger: Rule, weaker: Rule) -> Answered:
+def implies(stronger: Rule, weaker: Rule) -> QueryResult:
     """Whether the stronger rule is violated wherever the weaker one is.
 
     Rules about other instances are not compared: then the answer is no, without a witness.
@@ -43,12 +43,12 @@ def implies(stronger: Rule, weaker: Rule) -> Answered:
     if not _covers(stronger, weaker):
         return NO
     if _plainly(stronger, weaker):
-        return Answered("yes")
+        return QueryResult("yes")
     asked = Questions({})
     return asked.always(_violated_too(stronger, weaker, asked), witness=True)
 
 
-def equivalent(first: Rule, second: Rule) -> Answered:
+def equivalent(first: Rule, second: Rule) -> QueryResult:
     """Whether two rules give every instance the same verdict; the witness is one in which not."""
     first = renamed(first, second)
     if _frame(first) != _frame(second) or not _same_kind(first, second):
@@ -82,7 +82,7 @@ def removes_implied(
     for members in _buckets(found).values():
         if len(members) < 2:
             continue
-        compared = Comparison()
+        compared = RuleComparison()
         names = [f"v{n}" for n in range(len(found[members[0]].subjects))]
         alike = {place: with_names(found[place], names) for place in members}
         for weak in members:
@@ -98,7 +98,7 @@ def removes_implied(
     return kept, tuple((found[place], found[_last(by, place)]) for place in sorted(by))
 
 
-class Comparison:
+class RuleComparison:
     """Many rules about the same variables, compared in one z3 context; cheap looks come first."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ Answer = Literal["yes", "no", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class QueryResult:
     """An answer. `witness`: a counterexample, as a value for each read."""
 
     answer: Answer
@@ -41,7 +41,7 @@ class Questions:
         self._solver = z3.Solver(ctx=self.encoder.context)
         self._told = 0
 
-    def always(self, claim: z3.BoolRef, witness: bool = False) -> Answered:
+    def always(self, claim: z3.BoolRef, witness: bool = False) -> QueryResult:
         """Whether a formula holds in every situation; with `witness`, a counterexample."""
         axioms = self.encoder.axioms
         solver = self._solver
@@ -54,11 +54,11 @@ class Questions:
             solver.add(*self.encoder.lemmas())
             result = solver.check()
             if result == z3.unsat:
-                return Answered("yes")
+                return QueryResult("yes")
             if result == z3.sat:
                 model = solver.model() if witness else None
-                return Answered("no", _witness(self.encoder, model) if model is not None else {})
-            return Answered("unknown")
+                return QueryResult("no", _witness(self.encoder, model) if model is not None else {})
+            return QueryResult("unknown")
         finally:
             solver.pop()
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tspec.logic.questions import Answer
-from tspec.logic.values import Something, Thing
+from tspec.logic.values import OpaqueValue, SubjectIdentity
 from tspec.resolve.program.rules import Claim, Expr
 from tspec.trace.model import Missing
 
 Side = Literal["old", "new"]
-Known = bool | int | float | str | Thing | Missing | Something
+Known = bool | int | float | str | SubjectIdentity | Missing | OpaqueValue
 """The value of a read; Missing if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class SituationRead:
     """One read: at the `start` or end of the window, on which member, for which side's rule.
 
     `side` is None if both rules read the same value.
@@ -33,7 +33,7 @@ class Read:
 class Situation:
     """The values of one occurrence. `claims`: the truth of claims that are not conditions."""
 
-    reads: Mapping[Read, Known]
+    reads: Mapping[SituationRead, Known]
     claims: Mapping[Claim, bool | None]
     members: int
     returns: tuple[bool, ...]

@@ -14,21 +14,21 @@ from tspec.trace.model import Missing
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class SubjectIdentity:
     """A subject or call; only its identity is known."""
 
     number: int
 
 
-class Something(Enum):
+class OpaqueValue(Enum):
     """A value that is there and into which z3 does not look: a tensor, a list, a map."""
 
     SOMETHING = "present"
 
 
 def python_value(
-    model: z3.ModelRef, leaf: Encoded, sorts: Sorts, things: dict[str, Thing]
-) -> bool | int | float | str | Thing | Missing | Something:
+    model: z3.ModelRef, leaf: Encoded, sorts: Sorts, things: dict[str, SubjectIdentity]
+) -> bool | int | float | str | SubjectIdentity | Missing | OpaqueValue:
     """The value, or why it has none."""
     if not _holds(model, leaf.known):
         return Missing.ABSENT if _holds(model, leaf.absent) else Missing.NOT_RECORDED
@@ -43,8 +43,8 @@ def python_value(
     if sort == sorts.text:
         return _unescaped(value.as_string())
     if sort == sorts.thing:
-        return things.setdefault(str(value), Thing(len(things)))
-    return Something.SOMETHING
+        return things.setdefault(str(value), SubjectIdentity(len(things)))
+    return OpaqueValue.SOMETHING
 
 
 def _holds(model: z3.ModelRef, condition: z3.BoolRef) -> bool:

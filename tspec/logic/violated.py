@@ -30,7 +30,7 @@ from tspec.resolve.program.rules import Claim, Contains, Expr, Holds, Ordered, R
 from tspec.source import NOWHERE
 
 
-class Versions:
+class RuleVersions:
     """Two versions of a rule, and the unknowns that they are read from.
 
     `comparable` is False where they are about other occurrences, `other_windows` True where no

@@ -14,9 +14,9 @@ import z3
 
 from tspec.logic.encode import Encoded, Encoder
 from tspec.logic.questions import LIMIT
-from tspec.logic.situations import Difference, Known, Read, Side, Situation
-from tspec.logic.values import Thing, python_value
-from tspec.logic.violated import Versions
+from tspec.logic.situations import Difference, Known, Side, Situation, SituationRead
+from tspec.logic.values import SubjectIdentity, python_value
+from tspec.logic.violated import RuleVersions
 from tspec.resolve.program import rules
 from tspec.resolve.program.rules import Expr, Rule, Vocabulary
 from tspec.resolve.program.walk import parts
@@ -24,7 +24,7 @@ from tspec.resolve.program.walk import parts
 NO_WORDS = Vocabulary((), (), (), ())
 
 
-class Pair:
+class RulePair:
     """Questions about two versions of a rule.
 
     Where they are about other occurrences (`comparable` is False), each is asked about alone.
@@ -40,7 +40,7 @@ class Pair:
         limit: int = LIMIT,
     ) -> None:
         """`exact`: float sums and products as IEEE computes them. `limit`: of z3's steps."""
-        self.versions = Versions(old, new, vocabulary, exact)
+        self.versions = RuleVersions(old, new, vocabulary, exact)
         self.exact = exact
         self.limit = limit
         self._solver = z3.Solver(ctx=self.versions.base.context)
@@ -182,7 +182,9 @@ class Pair:
                 found.append(2 * rule.window.every.count)
         return sum(found)
 
-    def learn(self, read: Read, operands: Sequence[tuple[Expr, Known]], result: Known) -> None:
+    def learn(
+        self, read: SituationRead, operands: Sequence[tuple[Expr, Known]], result: Known
+    ) -> None:
         """Set a sum, product or function of these operands to its true value."""
         encoder = self.versions.encoder(read.member, read.side or "old")
         for each in (encoder, self.versions.encoder(read.member, "new")):
@@ -232,8 +234,8 @@ class Pair:
     # --- models ---------------------------------------------------------------------------------
 
     def _situation(self, model: z3.ModelRef) -> Situation:
-        reads: dict[Read, Known] = {}
-        things: dict[str, Thing] = {}
+        reads: dict[SituationRead, Known] = {}
+        things: dict[str, SubjectIdentity] = {}
         for (member, side), encoder in self.versions.encoders.items():
             for (expr, start), leaf in encoder.leaves.items():
                 own = (
@@ -242,7 +244,7 @@ class Pair:
                 if own is None and side == "new":
                     continue
                 value = python_value(model, leaf, self.versions.base.sorts, things)
-                reads[Read(expr, start, member, own)] = value
+                reads[SituationRead(expr, start, member, own)] = value
         claims = {
             claim: self._decided(model, met)
             for (member, claim, _), met in self.versions.claims.items()

@@ -10,7 +10,7 @@ from tspec.plan.model import LastingPlan, RulePlan
 
 
 @dataclass
-class _Fields:
+class _LookedUpFields:
     filters: set[str] = field(default_factory=set)
     fields: set[str] = field(default_factory=set)
     first: set[str] = field(default_factory=set)
@@ -18,7 +18,7 @@ class _Fields:
 
 def lasting(rules: Iterable[RulePlan]) -> dict[str, LastingPlan]:
     """The fields by which and for which calls are looked up in windows that may outlast a step."""
-    found: dict[str, _Fields] = {}
+    found: dict[str, _LookedUpFields] = {}
     for plan in rules:
         if _ends_with_step(plan):
             continue
@@ -26,7 +26,7 @@ def lasting(rules: Iterable[RulePlan]) -> dict[str, LastingPlan]:
         for pattern in counted(plan.rule):
             events.update(pattern.events)
             for event in pattern.events:
-                found.setdefault(event, _Fields()).filters.update(fields_of(pattern))
+                found.setdefault(event, _LookedUpFields()).filters.update(fields_of(pattern))
         for one in plan.reads.call_fields:
             if one.looked_up and one.event in events:
                 of = found[one.event]
@@ -34,7 +34,7 @@ def lasting(rules: Iterable[RulePlan]) -> dict[str, LastingPlan]:
     return {event: _planned(found[event]) for event in sorted(found)}
 
 
-def _planned(of: _Fields) -> LastingPlan:
+def _planned(of: _LookedUpFields) -> LastingPlan:
     every = of.fields | of.filters
     return LastingPlan(
         tuple(sorted(of.filters)), tuple(sorted(every)), tuple(sorted(of.first - every))

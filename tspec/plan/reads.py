@@ -17,7 +17,7 @@ Frame = Literal["now", "was", "first"]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class SubjectField:
     """A field of every subject of a kind, and the features needed of its tensors."""
 
     frame: Frame
@@ -43,7 +43,7 @@ class CallField:
 class Reads:
     """All that a rule reads, each thing once and in a stable order."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[SubjectField, ...]
     call_fields: tuple[CallField, ...]
     ambients: tuple[tuple[Frame, str], ...]
     kinds: tuple[tuple[Frame, str], ...]
@@ -55,13 +55,13 @@ class Reads:
         frames += [frame for frame, _ in (*self.ambients, *self.kinds)]
         return "was" in frames
 
-    def of(self, frame: Frame) -> tuple[Column, ...]:
+    def of(self, frame: Frame) -> tuple[SubjectField, ...]:
         """The columns of one frame."""
         return tuple(column for column in self.columns if column.frame == frame)
 
 
 @dataclass
-class _Gathered:
+class _ReadSets:
     columns: dict[tuple[Frame, str, str], set[str]] = field(default_factory=dict)
     call_fields: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     looked_up: set[tuple[str, str]] = field(default_factory=set)
@@ -107,7 +107,7 @@ class _Reader:
     def __init__(self, rule: r.Rule) -> None:
         self.rule = rule
         self.scope = {one.variable: one.collection for one in rule.subjects}
-        self.found = _Gathered()
+        self.found = _ReadSets()
 
     def reads(self) -> Reads:
         rule, found = self.rule, self.found
@@ -123,7 +123,8 @@ class _Reader:
             self.pattern(rule.window.event, "now")
         return Reads(
             tuple(
-                Column(f, k, n, tuple(sorted(v))) for (f, k, n), v in sorted(found.columns.items())
+                SubjectField(f, k, n, tuple(sorted(v)))
+                for (f, k, n), v in sorted(found.columns.items())
             ),
             tuple(
                 CallField(

@@ -16,7 +16,7 @@ from tspec.resolve.program.walk import operands
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ShownValue:
     """A part of a rule whose value is shown: its text, and whether each member of the group is."""
 
     text: str
@@ -24,25 +24,25 @@ class Read:
     each_member: bool = False
 
 
-def reads(rule: Rule) -> tuple[Read, ...]:
+def reads(rule: Rule) -> tuple[ShownValue, ...]:
     """The values on which the verdict of a rule rests, as `expect` names them, without repeats.
 
     Tensors are not shown, only what is read of them.
     """
-    found: dict[str, Read] = {}
+    found: dict[str, ShownValue] = {}
     for expr, each_member in _claim_reads(rule.expect):
         if holds_tensors(expr.type):
             continue
-        read = Read(text(expr), expr, each_member)
+        read = ShownValue(text(expr), expr, each_member)
         found.setdefault(read.text, read)
     return tuple(found.values())
 
 
-def reads_of(condition: Expr) -> tuple[Read, ...]:
+def reads_of(condition: Expr) -> tuple[ShownValue, ...]:
     """The values on which one condition rests, without repeats."""
-    found: dict[str, Read] = {}
+    found: dict[str, ShownValue] = {}
     for expr, each_member in _reads(condition, False):
-        read = Read(text(expr), expr, each_member)
+        read = ShownValue(text(expr), expr, each_member)
         found.setdefault(read.text, read)
     return tuple(found.values())
 

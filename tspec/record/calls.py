@@ -95,7 +95,7 @@ def _values(call: Call, fields: Mapping[str, Any], source: Source) -> dict[str, 
     return {name: _filled(value, rows) for name, value in found.items()}
 
 
-class _Place(int):
+class _TensorIndex(int):
     """The number of a tensor among those that are read."""
 
 
@@ -110,7 +110,7 @@ def _value(value: Any, handles: list[Any]) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _value(item, handles) for key, item in value.items()}
     handles.append(value)
-    return _Place(len(handles) - 1)
+    return _TensorIndex(len(handles) - 1)
 
 
 _LEAVES = frozenset({bool, int, float, str, edges.Missing, edges.Ref, Unnamed})
@@ -118,7 +118,7 @@ _LEAVES = frozenset({bool, int, float, str, edges.Missing, edges.Ref, Unnamed})
 
 def _filled(value: Any, rows: Sequence[model.Tensor]) -> Value:
     kind = type(value)
-    if kind is _Place:
+    if kind is _TensorIndex:
         return rows[int(value)]
     if kind is tuple:
         return tuple([_filled(item, rows) for item in value])

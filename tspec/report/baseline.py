@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from tspec.report.baseline_file import Entry
+from tspec.report.baseline_file import BaselineEntry
 from tspec.report.findings import Finding, Report
 from tspec.report.results import (
     Case,
@@ -20,19 +20,19 @@ from tspec.report.results import (
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class FilteredResults:
     """Results without what a baseline holds."""
 
     results: Results
     hidden: frozenset[str]
     """Keys of what was left out."""
-    stale: tuple[Entry, ...]
+    stale: tuple[BaselineEntry, ...]
     """Entries of which nothing was found though their file was looked at, or is gone."""
     hid: int = 0
     """How many results were left out, consequences included."""
 
 
-def updated(before: Iterable[Entry], results: Results) -> tuple[Entry, ...]:
+def updated(before: Iterable[BaselineEntry], results: Results) -> tuple[BaselineEntry, ...]:
     """The entries of all results, and those before that this command did not look at."""
     found = [_entry(key, result, results.command) for key, result in keyed(results)]
     looked = _looked(results)
@@ -40,7 +40,7 @@ def updated(before: Iterable[Entry], results: Results) -> tuple[Entry, ...]:
     return tuple(sorted({*kept, *found}))
 
 
-def apply(results: Results, entries: Iterable[Entry]) -> Applied:
+def apply(results: Results, entries: Iterable[BaselineEntry]) -> FilteredResults:
     """Results without those that entries name; what follows from a hidden one takes its place."""
     mine = [entry for entry in entries if entry.command == results.command]
     known = {entry.fingerprint for entry in mine}
@@ -60,7 +60,7 @@ def apply(results: Results, entries: Iterable[Entry]) -> Applied:
     left = replace(results, results=tuple(kept))
     count = sum(key in hidden for key in keys)
     cases = _accepted_cases(results, left)
-    return Applied(replace(left, cases=cases), hidden, tuple(sorted(stale)), count)
+    return FilteredResults(replace(left, cases=cases), hidden, tuple(sorted(stale)), count)
 
 
 def _accepted_cases(before: Results, left: Results) -> tuple[Case, ...]:
@@ -100,10 +100,10 @@ def keyed(results: Results) -> Iterator[tuple[str, Result]]:
         yield f"{result.fingerprint}-{number}" if alike else result.fingerprint, result
 
 
-def _entry(key: str, result: Result, command: str) -> Entry:
+def _entry(key: str, result: Result, command: str) -> BaselineEntry:
     about_a_run = "step" in result.properties
     subject = subject_of(str(result.properties.get("subject", ""))) if about_a_run else None
-    return Entry(
+    return BaselineEntry(
         command,
         portable(result.file),
         result.rule,
@@ -113,13 +113,13 @@ def _entry(key: str, result: Result, command: str) -> Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
+class _CheckedFiles:
     """What one command looked at."""
 
     command: str
     files: frozenset[str]
 
-    def would_find(self, entry: Entry) -> bool:
+    def would_find(self, entry: BaselineEntry) -> bool:
         """Whether it would have found an entry: its file was looked at, or there is none any more."""
         if entry.command != self.command:
             return False
@@ -127,7 +127,7 @@ class _Looked:
         return entry.file in self.files or gone
 
 
-def _looked(results: Results) -> _Looked:
+def _looked(results: Results) -> _CheckedFiles:
     files = {*results.files, *(case.file for case in results.cases)}
     files |= {result.file for result in results.flat()}
-    return _Looked(results.command, frozenset(map(portable, files)))
+    return _CheckedFiles(results.command, frozenset(map(portable, files)))

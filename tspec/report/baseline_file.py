@@ -23,7 +23,7 @@ class BaselineError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Entry:
+class BaselineEntry:
     """One accepted finding: where it is, what it is, and its fingerprint."""
 
     command: str
@@ -34,7 +34,7 @@ class Entry:
     fingerprint: str
 
 
-def read(file: Path) -> tuple[Entry, ...]:
+def read(file: Path) -> tuple[BaselineEntry, ...]:
     """The entries of a baseline. Raises BaselineError, and OSError if there is no such file."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
@@ -63,9 +63,9 @@ def _no_baseline(file: Path, problem: str) -> BaselineError:
     )
 
 
-def _read_entry(content: Any, number: int) -> Entry:
+def _read_entry(content: Any, number: int) -> BaselineEntry:
     """One entry. Raises ValueError, with its number, for what is none."""
-    names = [field.name for field in fields(Entry)]
+    names = [field.name for field in fields(BaselineEntry)]
     if not isinstance(content, dict) or set(content) != set(names):
         raise ValueError(f"finding {number} does not have the keys {', '.join(names)}")
     for name, value in content.items():
@@ -73,10 +73,10 @@ def _read_entry(content: Any, number: int) -> Entry:
             raise ValueError(f"`{name}` of finding {number} is no text")
         if "\0" in value or any("\ud800" <= each <= "\udfff" for each in value):
             raise ValueError(f"`{name}` of finding {number} holds what is no character")
-    return Entry(**content)
+    return BaselineEntry(**content)
 
 
-def text(entries: Iterable[Entry]) -> str:
+def text(entries: Iterable[BaselineEntry]) -> str:
     """A baseline as it is written: sorted, each entry once, with a newline at its end."""
     content: dict[str, Any] = {
         "version": VERSION,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tspec.check.verdicts import Decided, Verdicts
+from tspec.check.verdicts import Decision, Verdicts
 from tspec.report.findings import Tally
 from tspec.resolve.program.rules import Rule
 
@@ -15,12 +15,12 @@ TOGETHER = 1
 
 
 @dataclass(slots=True)
-class Series:
+class ViolationSeries:
     """One rule on one choice of subjects and ranks, while its instances are being counted."""
 
     ranks: tuple[int, ...]
     subjects: tuple[str, ...]
-    first: Decided | None = None
+    first: Decision | None = None
     onset: int = 0
     """The earliest step at which the cause can have begun: for windows that last longer than a step,
     the step after the instance before."""
@@ -29,7 +29,7 @@ class Series:
     decided: int = 0
     seen_until: int = 0
 
-    def add(self, found: Decided) -> None:
+    def add(self, found: Decision) -> None:
         """Count one more instance that held or was violated."""
         if found.verdict == "violated":
             if self.first is None:
@@ -46,7 +46,7 @@ class Symptom:
     """The subjects that began to violate one rule together."""
 
     rule: Rule
-    first: Decided
+    first: Decision
     onset: int
     last_step: int
     ranks: tuple[int, ...]
@@ -61,7 +61,7 @@ class Symptom:
 def symptoms(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Symptom, ...]:
     """The symptoms of all rules, in the rules' order, for each rule the earliest first."""
     by_name = _by_name(rules)
-    series: dict[str, dict[tuple[tuple[int, ...], tuple[str, ...]], Series]] = {}
+    series: dict[str, dict[tuple[tuple[int, ...], tuple[str, ...]], ViolationSeries]] = {}
     job = {
         rank
         for count in verdicts.counted
@@ -76,7 +76,7 @@ def symptoms(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Symptom, ...]:
         of_rule = series.setdefault(instance.rule, {})
         key = (instance.ranks, subjects)
         if key not in of_rule:
-            of_rule[key] = Series(instance.ranks, subjects)
+            of_rule[key] = ViolationSeries(instance.ranks, subjects)
         of_rule[key].add(found)
         job.update(instance.ranks)
     return tuple(
@@ -120,12 +120,12 @@ def _by_name(rules: Iterable[Rule]) -> Mapping[str, Rule]:
     return {rule.qualified: rule for rule in rules}
 
 
-def _of_rule(rule: Rule, series: Iterable[Series], job: set[int]) -> Iterable[Symptom]:
+def _of_rule(rule: Rule, series: Iterable[ViolationSeries], job: set[int]) -> Iterable[Symptom]:
     broken = sorted(
         (s for s in series if s.first is not None),
         key=lambda s: (s.first.step if s.first else 0, s.ranks),
     )
-    group: list[Series] = []
+    group: list[ViolationSeries] = []
     for one in broken:
         if group and _step(one) > _step(group[0]) + TOGETHER:
             yield _symptom(rule, group, job)
@@ -135,11 +135,11 @@ def _of_rule(rule: Rule, series: Iterable[Series], job: set[int]) -> Iterable[Sy
         yield _symptom(rule, group, job)
 
 
-def _step(series: Series) -> int:
+def _step(series: ViolationSeries) -> int:
     return series.first.step if series.first is not None else 0
 
 
-def _symptom(rule: Rule, group: list[Series], job: set[int]) -> Symptom:
+def _symptom(rule: Rule, group: list[ViolationSeries], job: set[int]) -> Symptom:
     head = group[0]
     if head.first is None:
         raise ValueError("a symptom needs a violated instance")

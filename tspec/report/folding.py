@@ -30,7 +30,7 @@ IN_STEP = ("scheduler", "load", "forward", "dropout", "backward", "clip", "optim
 """Events in the order of a training step, to tell what comes first within one."""
 
 
-class Link(IntEnum):
+class CauseLink(IntEnum):
     """How closely a symptom hangs on another, the closest last."""
 
     NONE = 0
@@ -43,7 +43,7 @@ class Link(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class ComparableSymptom:
     """A symptom with what folding compares."""
 
     symptom: Symptom
@@ -76,13 +76,13 @@ class Cause:
 
 def fold(symptoms: Sequence[Symptom], vocabulary: Vocabulary) -> tuple[Cause, ...]:
     """The causes behind symptoms, earliest first."""
-    placed = [Placed(s, aspects(s.rule, vocabulary), _places(s)) for s in symptoms]
+    placed = [ComparableSymptom(s, aspects(s.rule, vocabulary), _places(s)) for s in symptoms]
     placed.sort(key=_precedence)
-    roots: list[list[Placed]] = []
+    roots: list[list[ComparableSymptom]] = []
     for one in placed:
         links = [max(_link(member, one) for member in members) for members in roots]
-        strongest = max(links, default=Link.NONE)
-        if strongest is Link.NONE:
+        strongest = max(links, default=CauseLink.NONE)
+        if strongest is CauseLink.NONE:
             roots.append([one])
         else:
             roots[links.index(strongest)].append(one)
@@ -91,7 +91,7 @@ def fold(symptoms: Sequence[Symptom], vocabulary: Vocabulary) -> tuple[Cause, ..
     )
 
 
-def _cause(members: list[Placed]) -> Cause:
+def _cause(members: list[ComparableSymptom]) -> Cause:
     """The headline is the earliest and most specific; of what is as early, an accepted rule's."""
     earliest = min(m.symptom.first.step for m in members)
     near = [m for m in members if m.symptom.first.step <= earliest + TOGETHER]
@@ -101,7 +101,7 @@ def _cause(members: list[Placed]) -> Cause:
     return Cause(head.symptom, head.aspects, tuple(rest))
 
 
-def _precedence(one: Placed) -> tuple[object, ...]:
+def _precedence(one: ComparableSymptom) -> tuple[object, ...]:
     symptom = one.symptom
     return (
         one.begins,
@@ -114,28 +114,28 @@ def _precedence(one: Placed) -> tuple[object, ...]:
     )
 
 
-def _link(cause: Placed, effect: Placed) -> Link:
+def _link(cause: ComparableSymptom, effect: ComparableSymptom) -> CauseLink:
     """How closely an effect hangs on what comes before it in the order of `_precedence`."""
     if not _can_have_caused(cause, effect):
-        return Link.NONE
+        return CauseLink.NONE
     together = abs(cause.symptom.onset - effect.symptom.onset) <= TOGETHER
     apart = _apart(cause.places, effect.places)
     alike = bool(cause.aspects & effect.aspects)
     if cause.symptom.rule is effect.symptom.rule:
-        return Link.ALIKE if effect.numeric or not apart else Link.NONE
+        return CauseLink.ALIKE if effect.numeric or not apart else CauseLink.NONE
     if apart:
         contagious = effect.numeric and "finiteness" in cause.aspects
-        return Link.ALIKE if contagious or (alike and together) else Link.NONE
+        return CauseLink.ALIKE if contagious or (alike and together) else CauseLink.NONE
     if not cause.numeric and any(
         kind == "place" for kind, _ in _shared(cause.places, effect.places)
     ):
-        return Link.PLACE
+        return CauseLink.PLACE
     if disturbs(cause.aspects, effect.aspects):
-        return Link.ALIKE if alike else Link.AFTER
-    return Link.AFTER if _only_drafts_say(effect, together) else Link.NONE
+        return CauseLink.ALIKE if alike else CauseLink.AFTER
+    return CauseLink.AFTER if _only_drafts_say(effect, together) else CauseLink.NONE
 
 
-def _can_have_caused(cause: Placed, effect: Placed) -> bool:
+def _can_have_caused(cause: ComparableSymptom, effect: ComparableSymptom) -> bool:
     """Whether the order in time, and the ranks, allow it."""
     if cause.begins > effect.symptom.onset:
         return False
@@ -144,7 +144,7 @@ def _can_have_caused(cause: Placed, effect: Placed) -> bool:
     return effect.numeric or bool(set(cause.symptom.ranks) & set(effect.symptom.ranks))
 
 
-def _only_drafts_say(effect: Placed, together: bool) -> bool:
+def _only_drafts_say(effect: ComparableSymptom, together: bool) -> bool:
     """A draft about a call inside of another that nobody named begins with what it is a detail of."""
     inner = all(aspect.startswith("event:") or aspect == "forward" for aspect in effect.aspects)
     return effect.symptom.rule.draft and together and inner

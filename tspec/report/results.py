@@ -123,7 +123,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class RuleHelp:
     """What is to be known of a rule or code: one sentence, and all of its help as Markdown."""
 
     rule: str
@@ -146,7 +146,7 @@ class Results:
     """Whose findings these are (`lint`), so that a baseline of several commands keeps them apart."""
     files: tuple[str, ...] = ()
     """Files that were looked at, whether or not anything was found; those of cases are known."""
-    about: Mapping[str, About] = field(default_factory=dict)
+    about: Mapping[str, RuleHelp] = field(default_factory=dict)
     """By rule or code; of what it lacks, formats write the code's page."""
     incomplete: tuple[Result, ...] = ()
     """Recordings that end early. They are no findings: no baseline holds them."""
@@ -289,7 +289,7 @@ def _from_incomplete(incomplete: Incomplete, severity: Severity) -> Result:
     )
 
 
-def about(rule: Rule, version: str = "") -> About:
+def about(rule: Rule, version: str = "") -> RuleHelp:
     """What a rule says for itself: its first sentence, and all of its `///` with its text.
 
     `version` is that of its module, if it has one.
@@ -297,7 +297,7 @@ def about(rule: Rule, version: str = "") -> About:
     sentence = " ".join(rule.doc.split("\n\n")[0].split())
     text = rule.source.slice(rule.spans.whole)
     parts = [rule.doc.strip(), fenced(text, "tspec") if text else ""]
-    return About(
+    return RuleHelp(
         rule.qualified,
         sentence or rule.name.replace("_", " "),
         "\n\n".join(part for part in parts if part),
@@ -313,7 +313,7 @@ def severity(rule: Rule) -> Severity:
     return "error" if any(r.action != "warn" for r in rule.responses) else "warning"
 
 
-def _case(rule: Rule, tally: Tally, messages: Mapping[str, str], about: About) -> Case:
+def _case(rule: Rule, tally: Tally, messages: Mapping[str, str], about: RuleHelp) -> Case:
     state: State = "skipped"
     message = ""
     if rule.qualified in messages:

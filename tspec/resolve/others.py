@@ -22,7 +22,7 @@ from tspec.syntax import nodes
 
 
 @dataclass(frozen=True, slots=True)
-class Others:
+class OtherDeclarations:
     """The declarations of the files asked for, other than vocabulary and rules."""
 
     meshes: tuple[MeshDeclaration, ...]
@@ -33,23 +33,23 @@ class Others:
     tests: tuple[declarations.TestDeclaration, ...]
 
 
-class _Named(Protocol):
+class _ModuleMember(Protocol):
     @property
     def module(self) -> str: ...
 
 
 D = TypeVar("D", bound=nodes.Declaration)
-T = TypeVar("T", bound=_Named)
+T = TypeVar("T", bound=_ModuleMember)
 V = TypeVar("V")
 _Key = tuple[str, str]
 """The key of a file, and a name in it."""
 
 
-def lower_others(scopes: Sequence[Scope], findings: Findings) -> Others:
+def lower_others(scopes: Sequence[Scope], findings: Findings) -> OtherDeclarations:
     """Resolve them all, in the order in which they may name one another."""
     asked = {scope.unit.name for scope in scopes if scope.unit.asked}
     _refuse_doubles(scopes, findings)
-    near = _Near(scopes)
+    near = _NameLookup(scopes)
     meshes = {
         (s.unit.key, n.name.text): lower_mesh(n, s, findings) for n, s in _all(nodes.Mesh, scopes)
     }
@@ -75,7 +75,7 @@ def lower_others(scopes: Sequence[Scope], findings: Findings) -> Others:
         lower_test(n, (_rules_seen(s, scopes), _right(near.named(meshes, s))), s, findings)
         for n, s in _all(nodes.Test, scopes)
     ]
-    return Others(
+    return OtherDeclarations(
         _of(meshes.values(), asked),
         _of(dims.values(), asked),
         _of(layouts.values(), asked),
@@ -97,7 +97,7 @@ def _of(found: object, asked: set[str]) -> tuple[T, ...]:
     return tuple(each for each in found if each is not None and each.module in asked)
 
 
-class _Near:
+class _NameLookup:
     """Which declaration a name means in a file: its own, else that of a module it uses, else any."""
 
     def __init__(self, scopes: Sequence[Scope]) -> None:

@@ -26,7 +26,7 @@ ONE_LINE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class SpannedName:
     """A word or dotted name, and where it stands."""
 
     text: str
@@ -45,19 +45,19 @@ class Documentation:
 class UseLine:
     """`use a.b as c with rule: off`."""
 
-    module: Name
-    alias: Name | None
-    settings: tuple[Name, ...]
+    module: SpannedName
+    alias: SpannedName | None
+    settings: tuple[SpannedName, ...]
     """The rules that it sets."""
     span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class OutlinedDeclaration:
     """One declaration as it is written."""
 
     kind: Kind
-    name: Name
+    name: SpannedName
     """Its name; the title of a test, the keyword of `context`."""
     span: Span
     documentation: Documentation | None
@@ -65,7 +65,7 @@ class Declared:
     """What other declarations can name."""
     reads: frozenset[str]
     """Every word in it that may name something, and every dotted path."""
-    words: tuple[Name, ...]
+    words: tuple[SpannedName, ...]
     """The names that it introduces: its own, the parts of an event's, `for` variables."""
     fractions: tuple[tuple[float, Span], ...]
     """Numbers with a decimal point or a percent sign."""
@@ -83,11 +83,11 @@ class Outline:
     source: Source
     key: str
     """Tells files apart that have no module line."""
-    module: Name | None
+    module: SpannedName | None
     documentation: Documentation | None
     """Of the module."""
     uses: tuple[UseLine, ...]
-    declarations: tuple[Declared, ...]
+    declarations: tuple[OutlinedDeclaration, ...]
 
     @property
     def name(self) -> str:
@@ -99,7 +99,7 @@ class Outline:
         """Whether it stands for the rules of the modules that it uses: it has none of its own."""
         return bool(self.uses) and not any(self.of("invariant"))
 
-    def of(self, kind: Kind) -> Iterator[Declared]:
+    def of(self, kind: Kind) -> Iterator[OutlinedDeclaration]:
         """Its declarations of a kind."""
         return (each for each in self.declarations if each.kind == kind)
 
@@ -119,7 +119,7 @@ def _outline(source: Source, file: nodes.File, key: str) -> Outline:
     return Outline(
         source,
         key,
-        Name(module.name.text, module.name.span) if module else None,
+        SpannedName(module.name.text, module.name.span) if module else None,
         _documentation(module) if module else None,
         tuple(map(_use, file.uses)),
         tuple(map(_declared, file.declarations)),
@@ -127,21 +127,21 @@ def _outline(source: Source, file: nodes.File, key: str) -> Outline:
 
 
 def _use(node: nodes.Use) -> UseLine:
-    alias = Name(node.alias.text, node.alias.span) if node.alias else None
-    settings = tuple(Name(each.rule.text, each.rule.span) for each in node.settings)
-    return UseLine(Name(node.module.text, node.module.span), alias, settings, node.span)
+    alias = SpannedName(node.alias.text, node.alias.span) if node.alias else None
+    settings = tuple(SpannedName(each.rule.text, each.rule.span) for each in node.settings)
+    return UseLine(SpannedName(node.module.text, node.module.span), alias, settings, node.span)
 
 
-def _declared(node: nodes.Declaration) -> Declared:
+def _declared(node: nodes.Declaration) -> OutlinedDeclaration:
     kind = _KINDS[type(node).__name__.lower()]
-    return Declared(
+    return OutlinedDeclaration(
         kind,
         _name(node),
         node.span,
         _documentation(node),
         frozenset(_declares(node)),
         frozenset(_reads(node.value if isinstance(node, nodes.Let) else node)),
-        tuple(Name(each.text, each.span) for each in _words(node)),
+        tuple(SpannedName(each.text, each.span) for each in _words(node)),
         tuple(
             (each.value, each.span)
             for each in node.walk()
@@ -153,11 +153,13 @@ def _declared(node: nodes.Declaration) -> Declared:
     )
 
 
-def _name(node: nodes.Declaration) -> Name:
+def _name(node: nodes.Declaration) -> SpannedName:
     if isinstance(node, nodes.Test):
-        return Name(node.title.value, node.title.span)
+        return SpannedName(node.title.value, node.title.span)
     name = getattr(node, "name", None)
-    return Name(name.text, name.span) if name is not None else Name("context", node.span)
+    return (
+        SpannedName(name.text, name.span) if name is not None else SpannedName("context", node.span)
+    )
 
 
 def _documentation(node: nodes.Node) -> Documentation | None:
@@ -209,7 +211,7 @@ def _words(node: nodes.Declaration) -> Iterator[nodes.Word]:
 
 
 @dataclass(frozen=True, slots=True)
-class Comment:
+class SpannedComment:
     """A comment that is no documentation, and the text that it is about."""
 
     text: str
@@ -217,7 +219,7 @@ class Comment:
     about: Span
 
 
-def comments(unit: Unit) -> Iterator[Comment]:
+def comments(unit: Unit) -> Iterator[SpannedComment]:
     """The comments of a file, in the order of its tree."""
     for node in unit.file.walk():
         trivia = node.trivia
@@ -226,7 +228,7 @@ def comments(unit: Unit) -> Iterator[Comment]:
         pairs += [(each, each.span) for each in (*trivia.opening, *trivia.inner)]
         for comment, about in pairs:
             if not comment.is_doc:
-                yield Comment(comment.text, comment.span, about)
+                yield SpannedComment(comment.text, comment.span, about)
 
 
 # --- canonical text -----------------------------------------------------------------------------

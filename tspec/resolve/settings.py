@@ -21,7 +21,7 @@ from tspec.source import Source, Span
 from tspec.syntax import nodes
 
 
-class Modules(Protocol):
+class ModuleFinder(Protocol):
     """Finds the rules of modules that are not loaded."""
 
     def rules_of(self, module: str) -> tuple[str, ...] | None:
@@ -48,7 +48,7 @@ class AppliedSetting:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class RulesInEffect:
     """Rules as they are executed, and rules that are off."""
 
     kept: tuple[rules.Rule, ...]
@@ -59,9 +59,9 @@ def settle(
     units: Sequence[Unit],
     found: Sequence[rules.Rule],
     settings: Sequence[RuleSetting],
-    modules: Modules,
+    modules: ModuleFinder,
     findings: Findings,
-) -> Settled:
+) -> RulesInEffect:
     """Apply all settings. Errors in settings are reported."""
     by_spec: dict[str, list[AppliedSetting]] = {}
     for applied in _in_specs(units, findings):
@@ -81,7 +81,7 @@ def settle(
             off.append(replace(rule, set_by=last.where))
         else:
             kept.append(rule)
-    return Settled(tuple(kept), tuple(off))
+    return RulesInEffect(tuple(kept), tuple(off))
 
 
 # --- what is said --------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def _of_project(
 
 
 def _check_name(
-    setting: RuleSetting, known: Iterable[str], modules: Modules, findings: Findings
+    setting: RuleSetting, known: Iterable[str], modules: ModuleFinder, findings: Findings
 ) -> None:
     """A setting of a rule that this command does not load is let be, one of a rule that is nowhere not."""
     if any(setting.covers(name) for name in known):

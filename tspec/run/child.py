@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordingSettings:
     """Where a checked job is recorded too, and what is watched for it."""
 
     to: Destination
@@ -33,7 +33,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ChildSettings:
     """What a process of a checked job has to know."""
 
     hooks: Path
@@ -41,7 +41,7 @@ class Given:
     command: tuple[str, ...]
     """The script, or `-m` and a module, and its arguments."""
     sources: Sources
-    recorded: Recorded | None = None
+    recorded: RecordingSettings | None = None
     nodes: str = ""
     """Names the folder where ranks may be on several machines, so that the first knows who does not share it."""
 
@@ -63,19 +63,23 @@ class Given:
         path.write_text(json.dumps(found), encoding="utf-8")
 
     @staticmethod
-    def read(path: Path) -> Given:
+    def read(path: Path) -> ChildSettings:
         """Read what was written."""
         found = json.loads(path.read_text(encoding="utf-8"))
         recorded = found.get("recorded")
         if recorded is not None:
             watch = from_json(recorded["watch"])
-            recorded = Recorded(Destination.of_json(recorded["to"]), watch, recorded["command"])
+            recorded = RecordingSettings(
+                Destination.of_json(recorded["to"]), watch, recorded["command"]
+            )
         hooks, folder = Path(found["hooks"]), Path(found["folder"])
         sources = Sources.of_json(found["sources"])
-        return Given(hooks, folder, tuple(found["command"]), sources, recorded, found["nodes"])
+        return ChildSettings(
+            hooks, folder, tuple(found["command"]), sources, recorded, found["nodes"]
+        )
 
 
-def checker_of(given: Given) -> tuple[Checker, WatchSpec]:
+def checker_of(given: ChildSettings) -> tuple[Checker, WatchSpec]:
     """The sink of a generated file, and what is to be watched for it."""
     spec = importlib.util.spec_from_file_location("tspec_hooks", given.hooks)
     if spec is None or spec.loader is None:
@@ -85,7 +89,7 @@ def checker_of(given: Given) -> tuple[Checker, WatchSpec]:
     return module.hooks(folder=given.folder, nodes=given.nodes), module.WATCH
 
 
-def followed(given: Given) -> tuple[Job, Callable[[], None]]:
+def followed(given: ChildSettings) -> tuple[Job, Callable[[], None]]:
     """A job that is checked, and recorded where that is wanted; and what closes its sinks."""
     from tspec.runtime.live import Job
     from tspec.targets.adapters import ADAPTERS
@@ -124,7 +128,7 @@ def join(argument: str) -> None:
     """Check rules in a child of a checked process. `argument` is the path of what the parent left."""
     from tspec.runtime.live.follow import Ending
 
-    job, close = followed(Given.read(Path(argument)))
+    job, close = followed(ChildSettings.read(Path(argument)))
     job.__enter__()
     Ending(job, close).arm()
 
@@ -134,7 +138,7 @@ def run(argument: str) -> int:
     from tspec.runtime.live.follow import Ending, children_start
     from tspec.runtime.live.script import run_script
 
-    given = Given.read(Path(argument))
+    given = ChildSettings.read(Path(argument))
     job, close = followed(given)
     with _begun(given.recorded), children_start("tspec.run.child", "join", argument):
         ending = Ending(job, close)
@@ -146,7 +150,7 @@ def run(argument: str) -> int:
             ending.disarm()
 
 
-def _begun(recorded: Recorded | None) -> AbstractContextManager[None]:
+def _begun(recorded: RecordingSettings | None) -> AbstractContextManager[None]:
     if recorded is None:
         return nullcontext()
     from tspec.record.start import begins_now
@@ -155,7 +159,7 @@ def _begun(recorded: Recorded | None) -> AbstractContextManager[None]:
 
 
 def main() -> NoReturn:
-    """The script's own process. Its argument is a file that `Given.write` wrote."""
+    """The script's own process. Its argument is a file that `ChildSettings.write` wrote."""
     follow_parent()
     try:
         status = run(sys.argv[1])

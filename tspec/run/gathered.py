@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tspec.check.verdicts import Decided, Instance, Verdicts
+from tspec.check.verdicts import Decision, Instance, Verdicts
 from tspec.trace.model import Location
 
 
@@ -28,7 +28,7 @@ def gathered(folder: Path) -> Gathered:
     """What lies in a folder. A process that was killed may have found more than it counted: what it found counts."""
     counts: dict[str, dict[str, int]] = {}
     notes: list[str] = []
-    decided: list[Decided] = []
+    decided: list[Decision] = []
     stopped = ""
     for path in sorted(folder.glob("*.jsonl")):
         found = list(_findings(path))
@@ -66,10 +66,10 @@ def _counted(path: Path) -> dict[str, Any]:
     return counted
 
 
-def _decided(found: Mapping[str, Any]) -> Decided:
+def _decided(found: Mapping[str, Any]) -> Decision:
     step, place = found["at"]
     instance = Instance(
         found["rule"], tuple(found["ranks"]), (step, place), tuple(found["subjects"])
     )
     at = None if found["location"] is None else Location(**found["location"])
-    return Decided(instance, "violated", found["reason"], found["values"], found["step"], at)
+    return Decision(instance, "violated", found["reason"], found["values"], found["step"], at)

@@ -14,7 +14,7 @@ from pathlib import Path
 from tspec.check.verdicts import Verdicts
 from tspec.record.destination import Destination
 from tspec.resolve.program.rules import Program
-from tspec.run.child import Given, Recorded
+from tspec.run.child import ChildSettings, RecordingSettings
 from tspec.run.folder import JobFolder, joined, was_stopped
 from tspec.run.gathered import Gathered, gathered
 from tspec.run.launch import launched
@@ -36,7 +36,7 @@ BRIEF = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class RunResult:
     """How a script ended, and what its rules came to."""
 
     status: int
@@ -62,7 +62,7 @@ def running(
     given: Mapping[str, object] | None = None,
     record: Destination | None = None,
     sources: Sources | None = None,
-) -> Iterator[Ran]:
+) -> Iterator[RunResult]:
     """Run `script.py ARGS` or `-m module ARGS` as Python would, with the rules of a program checked in it.
 
     What was found is to be reported within the block: then its files are removed. `record` is where
@@ -94,7 +94,7 @@ def running(
             folder.reported()
 
 
-def _ran(status: int, found: Gathered, folder: JobFolder, stopped: Path | None) -> Ran:
+def _ran(status: int, found: Gathered, folder: JobFolder, stopped: Path | None) -> RunResult:
     again, left = "", None
     if stopped is not None:
         number = int(stopped.name.rpartition("-")[2])
@@ -102,17 +102,17 @@ def _ran(status: int, found: Gathered, folder: JobFolder, stopped: Path | None) 
     if not folder.reporter_is_here and folder.has_findings():
         left = folder.path
     tells = folder.launch.reports
-    return Ran(status, found.stopped, found.verdicts, found.counts, tells, again, left)
+    return RunResult(status, found.stopped, found.verdicts, found.counts, tells, again, left)
 
 
-def _recorded(to: Destination, program: Program, command: str) -> Recorded:
+def _recorded(to: Destination, program: Program, command: str) -> RecordingSettings:
     """What is recorded beside the rules: all that every recording holds, and what these rules speak of."""
     from tspec.record.joined import joined
     from tspec.record.specs import vocabulary
     from tspec.record.watch import watch_spec
 
     own = watch_spec(program.vocabulary, families=())
-    return Recorded(to, joined(watch_spec(vocabulary(())), own), command)
+    return RecordingSettings(to, joined(watch_spec(vocabulary(())), own), command)
 
 
 def _written(
@@ -120,12 +120,12 @@ def _written(
     folder: JobFolder,
     command: tuple[str, ...],
     sources: Sources,
-    recorded: Recorded | None,
+    recorded: RecordingSettings | None,
 ) -> Path:
     """What the script's process is to know, as a file; the hooks are one too, which tracebacks and debuggers show."""
     rank = folder.launch.rank
     code = folder.path / f"hooks-{rank}.py"
     code.write_text(hooks, encoding="utf-8")
     job = folder.path / f"job-{rank}.json"
-    Given(code, folder.path, command, sources, recorded, folder.token).write(job)
+    ChildSettings(code, folder.path, command, sources, recorded, folder.token).write(job)
     return job

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tspec.plan.events import is_windows_call
 from tspec.plan.model import Plan, RulePlan
-from tspec.plan.reads import Column
+from tspec.plan.reads import SubjectField
 from tspec.plan.shown import reads
 from tspec.resolve.program import rules as r
 from tspec.resolve.program import types as t
@@ -15,7 +15,7 @@ from tspec.resolve.program.queries import variables
 from tspec.resolve.program.types import PASSING, plain
 from tspec.resolve.program.walk import operands
 from tspec.targets.idle import choices, counted_at_hook, group_names, no_group, told_as_one
-from tspec.targets.joints import Joints, is_leaf
+from tspec.targets.joints import JointStatements, is_leaf
 from tspec.targets.literals import comment, identifier, literal
 from tspec.targets.scalars import Scalars, waits
 
@@ -64,7 +64,7 @@ def body(plan: Plan, rule: RulePlan) -> Body:
     # What these choices read is read before, all else only in a window that is not idle.
     first = len(scalars.columns), len(scalars.hoisted)
     _choices(whole)
-    joint = Joints(rule.number, rule.rule.window.every)
+    joint = JointStatements(rule.number, rule.rule.window.every)
     if rule.alone:
         _decide(whole)
         statements: tuple[str, ...] = ()
@@ -168,7 +168,7 @@ def first_kind(one: RulePlan) -> str | None:
     return None
 
 
-def wants(columns: tuple[Column, ...]) -> str:
+def wants(columns: tuple[SubjectField, ...]) -> str:
     """Columns as a literal tuple of (kind, field, features)."""
     return literal(tuple((one.kind, one.name, one.features) for one in columns))
 
@@ -356,7 +356,7 @@ def _patterns(s: Scalars, events: tuple[r.EventPattern, ...]) -> str:
     return ", ".join(f"({s.pattern(event, 'now')})" for event in events)
 
 
-def _leaves(w: _Writer, joint: Joints) -> Iterator[str]:
+def _leaves(w: _Writer, joint: JointStatements) -> Iterator[str]:
     """Send the leaves of an instance; the statements that decide from those of all members."""
     s, rule = w.scalars, w.scalars.rule.rule
     whens, expects = "constant(members, True)", ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tspec.plan.calls import needs_begin
 from tspec.plan.events import counted, fields_of, is_windows_call
 from tspec.plan.model import Plan, RulePlan
-from tspec.plan.reads import Column
+from tspec.plan.reads import SubjectField
 from tspec.resolve.program import rules as r
 from tspec.resolve.program.types import PASSING
 from tspec.targets.bodies import INDENT, comment_of, first_kind, wants
@@ -21,7 +21,7 @@ SPANS = ("step", "microbatch", "epoch", "run")
 
 
 @dataclass(frozen=True, slots=True)
-class Hook:
+class HookFunction:
     """One function of the generated module."""
 
     name: str
@@ -31,15 +31,15 @@ class Hook:
 
 
 @dataclass(frozen=True, slots=True)
-class Hooks:
+class HookFunctions:
     """All of them: by event, by span, and at the end."""
 
-    begins: tuple[tuple[str, Hook], ...]
-    ends: tuple[tuple[str, Hook], ...]
-    spans: tuple[tuple[str, Hook], ...]
+    begins: tuple[tuple[str, HookFunction], ...]
+    ends: tuple[tuple[str, HookFunction], ...]
+    spans: tuple[tuple[str, HookFunction], ...]
 
 
-def hooks(plan: Plan, names: dict[int, str]) -> Hooks:
+def hooks(plan: Plan, names: dict[int, str]) -> HookFunctions:
     """The hook functions of a plan. `names` are those of the rules' functions."""
     events = sorted(plan.kept)
     unique = {event: f"{place}_{identifier(event)}" for place, event in enumerate(events)}
@@ -48,7 +48,7 @@ def hooks(plan: Plan, names: dict[int, str]) -> Hooks:
     spans = tuple(
         (span, _span(plan, names, span)) for span in SPANS if _spans(plan, span) or span == "step"
     )
-    return Hooks(begins, ends, spans)
+    return HookFunctions(begins, ends, spans)
 
 
 def _of_event(plan: Plan, event: str, *kinds: str) -> list[RulePlan]:
@@ -76,7 +76,7 @@ def windows_of(plan: Plan, event: str) -> list[int]:
 # --- calls --------------------------------------------------------------------------------------
 
 
-def _begin(plan: Plan, names: dict[int, str], event: str, suffix: str) -> Hook:
+def _begin(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFunction:
     before = _of_event(plan, event, "before")
     opening = [one for one in _of_event(plan, event, "during", "calls") if needs_begin(one)]
     head = ["e = job.begin_call(call, source)"]
@@ -90,10 +90,12 @@ def _begin(plan: Plan, names: dict[int, str], event: str, suffix: str) -> Hook:
     for one in before:
         lines += _run(one, names)
     lines = [*head, *_shared(plan, [*before, *opening], lines)]
-    return Hook(f"begin_{suffix}", "job, call, source", comment(f"{event} begins."), tuple(lines))
+    return HookFunction(
+        f"begin_{suffix}", "job, call, source", comment(f"{event} begins."), tuple(lines)
+    )
 
 
-def _end(plan: Plan, names: dict[int, str], event: str, suffix: str) -> Hook:
+def _end(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFunction:
     closing = _of_event(plan, event, "during", "calls", "after")
     head = ["e = job.end_call(call, source)", "if e is None:", f"{INDENT}return"]
     lines: list[str] = []
@@ -105,7 +107,9 @@ def _end(plan: Plan, names: dict[int, str], event: str, suffix: str) -> Hook:
         lines += _run(one, names)
     lines.append("job.leave(e)")
     lines = [*head, *_shared(plan, closing, lines)]
-    return Hook(f"end_{suffix}", "job, call, source", comment(f"{event} returns."), tuple(lines))
+    return HookFunction(
+        f"end_{suffix}", "job, call, source", comment(f"{event} returns."), tuple(lines)
+    )
 
 
 def _looked_at(plan: Plan, one: RulePlan, method: str, now: str) -> Iterator[str]:
@@ -245,7 +249,7 @@ def _shared(plan: Plan, rules: list[RulePlan], lines: list[str]) -> Iterator[str
         yield line
 
 
-def literal_wants(columns: tuple[Column, ...]) -> str | None:
+def literal_wants(columns: tuple[SubjectField, ...]) -> str | None:
     """Columns as a literal, or None if there are none."""
     return wants(columns) if columns else None
 
@@ -277,7 +281,7 @@ def _spans(plan: Plan, span: str) -> list[RulePlan]:
     ]
 
 
-def _span(plan: Plan, names: dict[int, str], span: str) -> Hook:
+def _span(plan: Plan, names: dict[int, str], span: str) -> HookFunction:
     rules = _spans(plan, span)
     lines: list[str] = []
     for one in rules:
@@ -302,7 +306,7 @@ def _span(plan: Plan, names: dict[int, str], span: str) -> Hook:
     lines.append("e.next.hold()")
     lines = list(_shared(plan, rules, lines))
     doc = "The run begins or ends." if span == "run" else f"A {span} ends, and the next one begins."
-    return Hook(f"at_{span}", "job, e", doc, tuple(lines))
+    return HookFunction(f"at_{span}", "job, e", doc, tuple(lines))
 
 
 def _kept(one: RulePlan) -> str:

@@ -25,7 +25,7 @@ def is_leaf(expr: r.Expr) -> bool:
 
 
 @dataclass
-class Joints:
+class JointStatements:
     """The statements of one rule's joint decision, and the leaves that each rank sends."""
 
     rule: int

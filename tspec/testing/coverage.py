@@ -25,7 +25,7 @@ Clause = Literal["when", "expect"]
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class CoveredCondition:
     """A part of a clause that is true or false by itself; `alone` is the rule that counts it."""
 
     clause: Clause
@@ -35,10 +35,10 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ConditionCoverage:
     """How often a condition was true and false."""
 
-    condition: Condition
+    condition: CoveredCondition
     true: int
     false: int
 
@@ -54,12 +54,12 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Covered:
+class RuleCoverage:
     """One rule: how many of its instances came to each verdict, and what each condition was."""
 
     rule: Rule
     verdicts: Mapping[Verdict, int]
-    conditions: tuple[Seen, ...]
+    conditions: tuple[ConditionCoverage, ...]
 
     @property
     def points(self) -> tuple[bool, ...]:
@@ -98,7 +98,7 @@ _VERDICTS: tuple[Verdict, ...] = ("holds", "violated", "idle", "unknown")
 class Coverage:
     """All rules that were asked for, in source order."""
 
-    rules: tuple[Covered, ...]
+    rules: tuple[RuleCoverage, ...]
 
     @property
     def percent(self) -> float:
@@ -108,7 +108,7 @@ class Coverage:
 
 
 @dataclass(slots=True)
-class Counts:
+class VerdictCounts:
     """Verdicts as they are counted, by the qualified name of a rule or of a condition alone."""
 
     by_name: dict[str, Counter[Verdict]] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class Counts:
         return {verdict: found[verdict] for verdict in _VERDICTS}
 
 
-def conditions(rule: Rule) -> tuple[Condition, ...]:
+def conditions(rule: Rule) -> tuple[CoveredCondition, ...]:
     """The conditions of `when`, and of an `expect` that has several."""
     due = leaves(rule.when)
     found = [("when", each) for each in due]
@@ -131,9 +131,11 @@ def conditions(rule: Rule) -> tuple[Condition, ...]:
         claimed = leaves(rule.expect.condition)
         found += [("expect", each) for each in claimed] if len(claimed) > 1 else []
     return tuple(
-        Condition("when", text(each), span_of(each, rule), _alone(rule, place, when=each))
+        CoveredCondition("when", text(each), span_of(each, rule), _alone(rule, place, when=each))
         if clause == "when"
-        else Condition("expect", text(each), span_of(each, rule), _alone(rule, place, expect=each))
+        else CoveredCondition(
+            "expect", text(each), span_of(each, rule), _alone(rule, place, expect=each)
+        )
         for place, (clause, each) in enumerate(found)
     )
 
@@ -154,7 +156,7 @@ def _true(span: Span) -> Expr:
 # --- counting -----------------------------------------------------------------------------------
 
 
-def count_tests(runs: Iterable[TestRun], wanted: Sequence[Rule], counts: Counts) -> None:
+def count_tests(runs: Iterable[TestRun], wanted: Sequence[Rule], counts: VerdictCounts) -> None:
     """Count what tests decided, by the reference interpreter."""
     named = {rule.qualified: conditions(rule) for rule in wanted}
     for test_run in runs:
@@ -166,7 +168,7 @@ def count_tests(runs: Iterable[TestRun], wanted: Sequence[Rule], counts: Counts)
                     counts.add(condition.alone.qualified, found.verdict)
 
 
-def count_recording(folder: Path, wanted: Sequence[Rule], counts: Counts) -> None:
+def count_recording(folder: Path, wanted: Sequence[Rule], counts: VerdictCounts) -> None:
     """Count the verdicts on a recording, by the columnar checker. Raises TraceError."""
     from tspec.check.columnar import check
 
@@ -178,15 +180,15 @@ def count_recording(folder: Path, wanted: Sequence[Rule], counts: Counts) -> Non
         counts.add(count.rule, count.verdict, count.instances)
 
 
-def coverage(wanted: Sequence[Rule], counts: Counts) -> Coverage:
+def coverage(wanted: Sequence[Rule], counts: VerdictCounts) -> Coverage:
     """The coverage of each rule from the counts."""
     return Coverage(tuple(_covered(rule, counts) for rule in wanted))
 
 
-def _covered(rule: Rule, counts: Counts) -> Covered:
+def _covered(rule: Rule, counts: VerdictCounts) -> RuleCoverage:
     seen = []
     for condition in conditions(rule):
         found = counts.of(condition.alone.qualified)
         false = found["idle"] if condition.clause == "when" else found["violated"]
-        seen.append(Seen(condition, found["holds"], false))
-    return Covered(rule, counts.of(rule.qualified), tuple(seen))
+        seen.append(ConditionCoverage(condition, found["holds"], false))
+    return RuleCoverage(rule, counts.of(rule.qualified), tuple(seen))

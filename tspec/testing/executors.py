@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tspec.check.verdicts import Decided, Instance
+from tspec.check.verdicts import Decision, Instance
 from tspec.resolve.program.rules import Ambient, Program, Rule
 from tspec.resolve.program.scripts import Script
 from tspec.resolve.program.walk import parts
@@ -30,7 +30,7 @@ def disagreements(
 
 def _columnar(
     runs: Sequence[TestRun], known: Mapping[str, Rule]
-) -> Iterator[tuple[TestRun, Iterable[Decided]]]:
+) -> Iterator[tuple[TestRun, Iterable[Decision]]]:
     """The verdicts of the columnar checker for each test.
 
     A query costs nearly the same for one rank as for fifty. So tests with one rank, and with rules
@@ -48,7 +48,7 @@ def _columnar(
         )
         whole = Trace(streams, len(alone))
         decided = check([known[name] for name in names], whole, evidence=False).decided
-        by_rank: dict[int, list[Decided]] = {}
+        by_rank: dict[int, list[Decision]] = {}
         for each in decided:
             by_rank.setdefault(each.instance.ranks[0], []).append(each)
         for rank, test_run in enumerate(alone):
@@ -70,11 +70,11 @@ def _is_alone(test_run: TestRun, known: Mapping[str, Rule]) -> bool:
     )
 
 
-def _on_rank_0(each: Decided) -> Decided:
+def _on_rank_0(each: Decision) -> Decision:
     return replace(each, instance=replace(each.instance, ranks=(0,)))
 
 
-def _is_of(each: Decided, test_run: TestRun) -> bool:
+def _is_of(each: Decision, test_run: TestRun) -> bool:
     return each.instance.rule in test_run.decisions
 
 
@@ -90,7 +90,7 @@ def _by_hooks(test_run: TestRun, rules: Sequence[Rule], program: Program) -> lis
     return _differences(test_run, theirs, "generated hooks")
 
 
-def _differences(test_run: TestRun, theirs: Iterable[Decided], whose: str) -> list[str]:
+def _differences(test_run: TestRun, theirs: Iterable[Decision], whose: str) -> list[str]:
     ours = _verdicts(each for found in test_run.decisions.values() for _, each in found)
     other = _verdicts(theirs)
     return [
@@ -102,7 +102,7 @@ def _differences(test_run: TestRun, theirs: Iterable[Decided], whose: str) -> li
     ]
 
 
-def _verdicts(decided: Iterable[Decided]) -> dict[Instance, str]:
+def _verdicts(decided: Iterable[Decision]) -> dict[Instance, str]:
     return {each.instance: each.verdict for each in decided}
 
 

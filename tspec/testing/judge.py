@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tspec.check.interpret import values_read
-from tspec.check.interpret.frames import Grouped
-from tspec.check.verdicts import Decided
+from tspec.check.interpret.frames import GroupInstance
+from tspec.check.verdicts import Decision
 from tspec.diagnostics import Diagnostic
-from tspec.resolve.program.rules import Outcome, Rule
+from tspec.resolve.program.declarations import ExpectedOutcome
+from tspec.resolve.program.rules import Rule
 from tspec.testing.run import TestRun
-from tspec.why.look import Look, look
+from tspec.why.look import InspectedInstance, look
 
 SHOWN = 3
 """Instances that one message lists."""
@@ -52,7 +53,7 @@ def fails(test_run: TestRun, rule: Rule) -> bool:
 
 
 def _steps_missed(
-    violated: Sequence[Decided], held: Sequence[Decided], outcome: Outcome
+    violated: Sequence[Decision], held: Sequence[Decision], outcome: ExpectedOutcome
 ) -> set[int] | None:
     """Steps in which a rule held that was to be violated; none if it never was; None if all is well."""
     there = {each.step for each in violated if _at_place(each, outcome)}
@@ -65,7 +66,7 @@ def _steps_missed(
 # --- violations that were listed and did not come -----------------------------------------------
 
 
-def _missed(test_run: TestRun, rule: Rule, outcome: Outcome) -> Iterator[Diagnostic]:
+def _missed(test_run: TestRun, rule: Rule, outcome: ExpectedOutcome) -> Iterator[Diagnostic]:
     """Steps in which a rule was to be violated and is not."""
     found = [each for _, each in test_run.decisions[rule.qualified]]
     violated = [each for each in found if each.verdict == "violated"]
@@ -83,7 +84,7 @@ def _missed(test_run: TestRun, rule: Rule, outcome: Outcome) -> Iterator[Diagnos
     )
 
 
-def _at_place(each: Decided, outcome: Outcome) -> bool:
+def _at_place(each: Decision, outcome: ExpectedOutcome) -> bool:
     steps = outcome.steps
     return (
         (steps is None or steps[0] <= each.step <= steps[1])
@@ -92,13 +93,13 @@ def _at_place(each: Decided, outcome: Outcome) -> bool:
     )
 
 
-def _place(outcome: Outcome) -> str:
+def _place(outcome: ExpectedOutcome) -> str:
     steps = "" if outcome.steps is None else f" at step {_range(*outcome.steps)}"
     rank = "" if outcome.rank is None else f" on rank {outcome.rank}"
     return steps + rank + (f' for "{outcome.subject}"' if outcome.subject else "")
 
 
-def _nearest(test_run: TestRun, rule: Rule, outcome: Outcome, held: set[int]) -> str:
+def _nearest(test_run: TestRun, rule: Rule, outcome: ExpectedOutcome, held: set[int]) -> str:
     """The verdict at the place of an expected violation, or the nearest one elsewhere."""
     found = test_run.decisions[rule.qualified]
     if not found:
@@ -106,7 +107,9 @@ def _nearest(test_run: TestRun, rule: Rule, outcome: Outcome, held: set[int]) ->
     there = [pair for pair in found if _at_place(pair[1], outcome)]
     there = [pair for pair in there if not held or pair[1].step in held]
     elsewhere = [pair for pair in found if pair[1].verdict == "violated"]
-    looks = sorted((look(rule, grouped, each) for grouped, each in there), key=Look.nearness)
+    looks = sorted(
+        (look(rule, grouped, each) for grouped, each in there), key=InspectedInstance.nearness
+    )
     if looks:
         return f"{where(looks[0].decided)} {looks[0].said()}"
     if elsewhere:
@@ -123,7 +126,7 @@ def _without(rule: Rule) -> str:
 # --- rules that pass because nobody knew --------------------------------------------------------
 
 
-def _unknown(test_run: TestRun, rule: Rule, outcome: Outcome) -> Iterator[Diagnostic]:
+def _unknown(test_run: TestRun, rule: Rule, outcome: ExpectedOutcome) -> Iterator[Diagnostic]:
     found = test_run.decisions[rule.qualified]
     if any(each.verdict != "unknown" for _, each in found):
         return
@@ -155,7 +158,7 @@ def _unlisted(test_run: TestRun, known: Mapping[str, Rule]) -> Iterator[Diagnost
 
 
 def _unexpected(
-    test_run: TestRun, rule: Rule, pairs: Sequence[tuple[Grouped, Decided]]
+    test_run: TestRun, rule: Rule, pairs: Sequence[tuple[GroupInstance, Decision]]
 ) -> Diagnostic:
     grouped, first = pairs[0]
     values = values_read(rule, grouped)
@@ -172,7 +175,7 @@ def _unexpected(
     )
 
 
-def where(decided: Decided) -> str:
+def where(decided: Decision) -> str:
     """`at step 3 on rank 1 for "w"`."""
     ranks = decided.instance.ranks
     word = "rank" if len(ranks) == 1 else "ranks"

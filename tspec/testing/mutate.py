@@ -17,7 +17,7 @@ from tspec.testing.run import TestRun, rules_of, run
 
 
 @dataclass(frozen=True, slots=True)
-class Mutated:
+class RuleMutants:
     """The mutants of one rule: their number, those that no test notices, and the equivalent ones."""
 
     rule: Rule
@@ -29,10 +29,10 @@ class Mutated:
 
 
 @dataclass(frozen=True, slots=True)
-class Mutation:
+class MutationResult:
     """All rules, in source order."""
 
-    rules: tuple[Mutated, ...]
+    rules: tuple[RuleMutants, ...]
 
     @property
     def total(self) -> int:
@@ -50,21 +50,21 @@ class Mutation:
         return 100 * self.noticed / self.total if self.total else 100.0
 
 
-def mutate(program: Program, wanted: Sequence[Rule]) -> Mutation:
+def mutate(program: Program, wanted: Sequence[Rule]) -> MutationResult:
     """Change each of the wanted rules, and let the program's tests judge. Tests that fail do not count."""
     known = rules_of(program)
     test_run = [run(test, program, known) for test in program.tests]
     sound = [each for each in test_run if each.problem is None]
-    return Mutation(tuple(_mutated(rule, sound, known) for rule in wanted))
+    return MutationResult(tuple(_mutated(rule, sound, known) for rule in wanted))
 
 
-def _mutated(rule: Rule, test_run: Sequence[TestRun], known: Mapping[str, Rule]) -> Mutated:
+def _mutated(rule: Rule, test_run: Sequence[TestRun], known: Mapping[str, Rule]) -> RuleMutants:
     name = rule.qualified
     tests = [each for each in test_run if name in each.decisions and not fails(each, rule)]
     found = list(_distinct(rule))
     left = [each for each in found if not any(_noticed(each, test) for test in tests)]
     survivors = [each for each in left if not tests or not _says_the_same(each)]
-    return Mutated(rule, len(found), tuple(survivors), len(left) - len(survivors), len(tests))
+    return RuleMutants(rule, len(found), tuple(survivors), len(left) - len(survivors), len(tests))
 
 
 def _distinct(rule: Rule) -> Iterator[Mutant]:

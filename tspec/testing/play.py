@@ -52,11 +52,13 @@ class CannotPlay(Exception):
 
 def play(script: Script, vocabulary: Vocabulary) -> Trace:
     """The trace of a scripted job. Raises CannotPlay."""
-    streams = tuple(_Rank(rank, script, vocabulary).play(script) for rank in range(script.ranks))
+    streams = tuple(
+        _RankPlayer(rank, script, vocabulary).play(script) for rank in range(script.ranks)
+    )
     return Trace(streams, script.ranks)
 
 
-class _Rank:
+class _RankPlayer:
     """One rank while it plays: where it stands, and what its subjects are at the moment."""
 
     def __init__(self, rank: int, script: Script, vocabulary: Vocabulary) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tspec.check.interpret import decide_rule, job_of
-from tspec.check.verdicts import Decided
+from tspec.check.verdicts import Decision
 from tspec.diagnostics import Diagnostic
-from tspec.resolve.program.declarations import Recording
+from tspec.resolve.program.declarations import TestRecording
 from tspec.resolve.program.rules import Program, Rule, TestDeclaration
 from tspec.resolve.program.scripts import Script
 from tspec.testing.play import CannotPlay, play
@@ -18,10 +18,10 @@ from tspec.trace.errors import TraceError
 from tspec.trace.model import Trace
 
 if TYPE_CHECKING:
-    from tspec.check.interpret.frames import Grouped
-    from tspec.check.interpret.instances import Job
+    from tspec.check.interpret.frames import GroupInstance
+    from tspec.check.interpret.instances import RecordedJob
 
-Decisions = Mapping[str, Sequence[tuple["Grouped", Decided]]]
+Decisions = Mapping[str, Sequence[tuple["GroupInstance", Decision]]]
 """By the qualified name of a rule: its instances with their verdicts."""
 
 
@@ -33,7 +33,7 @@ class TestRun:
 
     test: TestDeclaration
     trace: Trace | None
-    job: Job | None
+    job: RecordedJob | None
     decisions: Decisions = field(default_factory=dict)
     problem: Diagnostic | None = None
 
@@ -60,7 +60,7 @@ def run(test: TestDeclaration, program: Program, known: Mapping[str, Rule]) -> T
         return TestRun(test, None, None, problem=found)
     except TraceError as problem:
         hint = "a trace's path is relative to the file of the test"
-        span = test.events.span if isinstance(test.events, Recording) else test.span
+        span = test.events.span if isinstance(test.events, TestRecording) else test.span
         found = Diagnostic("TS0603", str(problem), span, test.source, hint=hint)
         return TestRun(test, None, None, problem=found)
     job = job_of(trace)

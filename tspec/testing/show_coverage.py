@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tspec.printable import visible
-from tspec.testing.coverage import Coverage, Covered
+from tspec.testing.coverage import Coverage, RuleCoverage
 from tspec.why.place import place
 
 WIDTH = 80
@@ -20,7 +20,7 @@ def as_text(coverage: Coverage) -> str:
     return "\n".join([*lines, *([""] if lines else []), *summary(coverage)])
 
 
-def _rule(covered: Covered) -> Iterator[str]:
+def _rule(covered: RuleCoverage) -> Iterator[str]:
     numbers = ", ".join(f"{verdict} {n:,}" for verdict, n in covered.verdicts.items() if n)
     yield f"{covered.rule.qualified}: {numbers or 'no instance'}"
     for gap in covered.gaps:
@@ -61,7 +61,7 @@ def as_plain(coverage: Coverage) -> dict[str, Any]:
     }
 
 
-def _plain(covered: Covered) -> dict[str, Any]:
+def _plain(covered: RuleCoverage) -> dict[str, Any]:
     rule = covered.rule
     return {
         "rule": rule.qualified,
@@ -98,7 +98,7 @@ def as_lcov(coverage: Coverage) -> str:
     return "\n".join(lines) + "\n" if lines else ""
 
 
-def _lcov(covered: Covered) -> Iterator[str]:
+def _lcov(covered: RuleCoverage) -> Iterator[str]:
     rule = covered.rule
     line = rule.source.position(rule.span.start).line
     decided = covered.verdicts["holds"] + covered.verdicts["violated"]

@@ -12,7 +12,7 @@ from tspec.testing.run import TestRun, rules_of, run
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class TestResult:
     """A test that ran, and its failures."""
 
     test_run: TestRun
@@ -23,7 +23,7 @@ class Judged:
 class Suite:
     """All tests that ran. `faults`: instances that two executors decide differently."""
 
-    tests: tuple[Judged, ...]
+    tests: tuple[TestResult, ...]
     faults: tuple[str, ...] = ()
 
     @property
@@ -41,4 +41,4 @@ def run_all(program: Program, *, hooks: bool = False, others: bool = True) -> Su
     known = rules_of(program)
     test_run = [run(test, program, known) for test in program.tests]
     faults = disagreements(test_run, program, known, hooks) if others else []
-    return Suite(tuple(Judged(each, judge(each, known)) for each in test_run), tuple(faults))
+    return Suite(tuple(TestResult(each, judge(each, known)) for each in test_run), tuple(faults))

@@ -37,7 +37,7 @@ _SIZE = _FIELDS.size + _SUMS.size
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class FileBatch:
     """One batch of a file. `offset` and `length` are in bytes; `step` is that of its first record."""
 
     number: int
@@ -54,10 +54,10 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FileLayout:
     """What a file holds: its whole batches in order, and how it ends."""
 
-    batches: tuple[Batch, ...]
+    batches: tuple[FileBatch, ...]
     closed: bool = False
     """The end's mark follows the last batch, and nothing follows the mark."""
     torn: int = 0
@@ -92,9 +92,9 @@ def last_step(data: bytes | mmap.mmap) -> int:
     return 0
 
 
-def layout(data: memoryview) -> Layout:
+def layout(data: memoryview) -> FileLayout:
     """The batches of a file, each of which holds what was written. Reading ends where one does not."""
-    found: list[Batch] = []
+    found: list[FileBatch] = []
     at = 0
     while at < len(data):
         if data[at : at + len(END)] == END:
@@ -103,31 +103,31 @@ def layout(data: memoryview) -> Layout:
         if known is None or (known.number, known.offset) != (len(found), at) or not known.length:
             return _unreadable(found, data, at)
         if known.end > len(data):
-            return Layout(tuple(found), torn=len(data) - at)
+            return FileLayout(tuple(found), torn=len(data) - at)
         if not _is_whole(data, known):
             damage = Damage(known.number, at, _step(known), "its checksum does not match")
-            return Layout(tuple(found), damage=damage)
+            return FileLayout(tuple(found), damage=damage)
         found.append(known)
         at = known.end
-    return Layout(tuple(found))
+    return FileLayout(tuple(found))
 
 
-def _after_end(found: list[Batch], data: memoryview, at: int) -> Layout:
+def _after_end(found: list[FileBatch], data: memoryview, at: int) -> FileLayout:
     extra = len(data) - at - len(END)
     if not extra:
-        return Layout(tuple(found), closed=True)
+        return FileLayout(tuple(found), closed=True)
     what = f"{extra:,} bytes follow the end of the recording"
-    return Layout(tuple(found), damage=Damage(len(found), at, None, what))
+    return FileLayout(tuple(found), damage=Damage(len(found), at, None, what))
 
 
-def _unreadable(found: list[Batch], data: memoryview, at: int) -> Layout:
+def _unreadable(found: list[FileBatch], data: memoryview, at: int) -> FileLayout:
     """Where no header is: either the file ends before it, or it was changed."""
     later = next((each for each in _headers(data, at) if each.offset >= at), None)
     if later is None and _is_beginning(data, at):
-        return Layout(tuple(found), torn=len(data) - at)
+        return FileLayout(tuple(found), torn=len(data) - at)
     step = _step(later) if later is not None and later.offset == at else None
     what = "it is overwritten" if at else "it does not begin as a stream of a trace"
-    return Layout(tuple(found), damage=Damage(len(found), at, step, what))
+    return FileLayout(tuple(found), damage=Damage(len(found), at, step, what))
 
 
 def _is_beginning(data: memoryview, at: int) -> bool:
@@ -140,14 +140,14 @@ def _is_beginning(data: memoryview, at: int) -> bool:
     return len(rest) < 8 or len(rest) < 8 + int.from_bytes(rest[4:8], "little")
 
 
-def _header(data: memoryview, at: int) -> Batch | None:
+def _header(data: memoryview, at: int) -> FileBatch | None:
     """The header of the batch that begins at a byte, if it is there and whole."""
     if data[at : at + 4] != _BEGIN:
         return None
     return _header_at(data, at + 8 + int.from_bytes(data[at + 4 : at + 8], "little") - _SIZE)
 
 
-def _header_at(data: memoryview, place: int) -> Batch | None:
+def _header_at(data: memoryview, place: int) -> FileBatch | None:
     held = bytes(data[place : place + _SIZE]) if place >= 0 else b""
     if len(held) < _SIZE or not held.startswith(_MAGIC):
         return None
@@ -155,17 +155,17 @@ def _header_at(data: memoryview, place: int) -> Batch | None:
     if own != zlib.crc32(held[:-4]):
         return None
     _, number, limit, offset, length, step = _FIELDS.unpack_from(held)
-    return Batch(number, offset, length, step, bool(limit))
+    return FileBatch(number, offset, length, step, bool(limit))
 
 
-def _headers(data: memoryview, at: int) -> Iterator[Batch]:
+def _headers(data: memoryview, at: int) -> Iterator[FileBatch]:
     """All headers after a byte, wherever they stand."""
     for match in re.finditer(re.escape(_MAGIC), data[at:]):
         if (known := _header_at(data, at + match.start())) is not None:
             yield known
 
 
-def _is_whole(data: memoryview, batch: Batch) -> bool:
+def _is_whole(data: memoryview, batch: FileBatch) -> bool:
     """Whether a batch is what its checksum says."""
     held = data[batch.offset : batch.end]
     split = 8 + int.from_bytes(held[4:8], "little")
@@ -176,5 +176,5 @@ def _is_whole(data: memoryview, batch: Batch) -> bool:
     return bool(zlib.crc32(held[split:], zlib.crc32(held[:sums])) == total)
 
 
-def _step(batch: Batch) -> int | None:
+def _step(batch: FileBatch) -> int | None:
     return batch.step if batch.number else None

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tspec.trace.batches import Batch, Layout
+from tspec.trace.batches import FileBatch, FileLayout
 
 
-def layout(held: pa.Buffer) -> Layout:
+def layout(held: pa.Buffer) -> FileLayout:
     """The longest beginning of a file that is whole batches."""
     source = pa.BufferReader(held)
     messages = pa.ipc.MessageReader.open_stream(source)
-    found: list[Batch] = []
+    found: list[FileBatch] = []
     whole = 0
     while True:
         try:
@@ -22,9 +22,9 @@ def layout(held: pa.Buffer) -> Layout:
         except StopIteration:
             # Either the end-of-stream mark (8 bytes), or simply no more bytes.
             closed = held.size - whole == 8 and source.tell() == held.size
-            return Layout(tuple(found), closed, 0 if closed else held.size - whole)
+            return FileLayout(tuple(found), closed, 0 if closed else held.size - whole)
         except (pa.ArrowException, OSError):
-            return Layout(tuple(found), torn=held.size - whole)
+            return FileLayout(tuple(found), torn=held.size - whole)
         if kind in ("schema", "record batch"):
-            found.append(Batch(len(found), whole, source.tell() - whole))
+            found.append(FileBatch(len(found), whole, source.tell() - whole))
             whole = source.tell()

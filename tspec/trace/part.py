@@ -20,7 +20,7 @@ _CONTEXT = ("step", "epoch", "microbatch", "phase")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TraceSelection:
     """What is read: calls of these events, and of subjects of these kinds these fields."""
 
     events: Collection[str]
@@ -28,7 +28,7 @@ class Part:
     fields: Collection[str]
 
 
-def read_part(folder: Path | str, part: Part) -> Trace:
+def read_part(folder: Path | str, part: TraceSelection) -> Trace:
     """The trace without other calls and without samples of nothing that is read. Raises TraceError."""
     tables = open_tables(folder)
     streams = tuple(
@@ -39,7 +39,7 @@ def read_part(folder: Path | str, part: Part) -> Trace:
     return Trace(streams, tables.world, tables.meta)
 
 
-def _records(rows: pa.Table, part: Part) -> tuple[Record, ...]:
+def _records(rows: pa.Table, part: TraceSelection) -> tuple[Record, ...]:
     if not rows.num_rows:
         return ()
     tag, what = rows.column("tag").cast(pa.string()), rows.column("what").cast(pa.string())

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tspec.trace import batches, format_1
-from tspec.trace.batches import Batch, Layout
+from tspec.trace.batches import FileBatch, FileLayout
 from tspec.trace.columns import FEATURES, SCHEMA
 from tspec.trace.errors import TraceError
 from tspec.trace.meta import refuse_newer
@@ -61,7 +61,7 @@ def _mapped(path: Path) -> pa.Buffer:
         raise TraceError(f"cannot read `{path}`: {error.strerror}") from error
 
 
-def _layout(path: Path, held: pa.Buffer) -> Layout:
+def _layout(path: Path, held: pa.Buffer) -> FileLayout:
     """Where its batches are, by the format that it says it has."""
     data = memoryview(held).cast("B")
     framed = batches.has_header(data)
@@ -100,7 +100,7 @@ def _is_of_a_trace(schema: pa.Schema) -> bool:
 
 
 def _read(
-    held: pa.Buffer, found: Layout, columns: Collection[str] | None
+    held: pa.Buffer, found: FileLayout, columns: Collection[str] | None
 ) -> tuple[list[pa.RecordBatch], Damage | None]:
     """The batches of rows up to the first that is not valid Arrow, and what is wrong with that one."""
     wanted = _with_rows(found)
@@ -130,7 +130,7 @@ def _read(
 
 
 def _up_to_fault(
-    read: list[pa.RecordBatch], found: Layout
+    read: list[pa.RecordBatch], found: FileLayout
 ) -> tuple[list[pa.RecordBatch], Damage | None]:
     """The batches up to the first with rows that no trace holds, and what is wrong with that one."""
     for place, (rows, batch) in enumerate(zip(read, _with_rows(found), strict=False)):
@@ -139,7 +139,7 @@ def _up_to_fault(
     return read, found.damage
 
 
-def _with_rows(found: Layout) -> list[Batch]:
+def _with_rows(found: FileLayout) -> list[FileBatch]:
     """All but the schema, and the mark of a limit."""
     return [batch for batch in found.batches[1:] if not batch.limit]
 
@@ -153,7 +153,7 @@ def _together(read: list[pa.RecordBatch]) -> pa.Table:
     )
 
 
-def _damage(batch: Batch, fault: str) -> Damage:
+def _damage(batch: FileBatch, fault: str) -> Damage:
     return Damage(batch.number, batch.offset, batch.step, fault)
 
 
@@ -168,7 +168,7 @@ def _only(columns: Collection[str] | None, rows: pa.Table) -> pa.Table:
     return rows if rows.column_names == wanted else rows.select(wanted)
 
 
-def _ending(rows: pa.Table, found: Layout) -> Ending:
+def _ending(rows: pa.Table, found: FileLayout) -> Ending:
     tag = rows.column("tag")[-1].as_py() if rows.num_rows else None
     step = rows.column("step")[-1].as_py() if rows.num_rows else None
     if found.damage is not None:

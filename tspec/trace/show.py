@@ -37,7 +37,7 @@ class StreamSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class TraceSummary:
     """What a trace holds, over all its streams.
 
     `events` counts calls by event; `entities` counts distinct subjects by kind over all ranks;
@@ -60,7 +60,7 @@ class Summary:
         return missing_ranks(held, self.world)
 
 
-def summary(folder: Path | str) -> Summary:
+def summary(folder: Path | str) -> TraceSummary:
     """Read a trace's folder. Raises TraceError as `tspec.trace.read.open_tables`."""
     tables = open_tables(folder, _READ)
     events: Counter[str] = Counter()
@@ -72,7 +72,7 @@ def summary(folder: Path | str) -> Summary:
         subjects.update(_distinct(samples, "what", "subject"))
         fields.update(_distinct(_where(samples, "what", "context", heads=False), "what", "field"))
     entities = Counter(kind for kind, _ in subjects if kind not in _NO_ENTITIES)
-    return Summary(
+    return TraceSummary(
         Path(folder),
         tables.world,
         tables.meta,
@@ -84,7 +84,7 @@ def summary(folder: Path | str) -> Summary:
     )
 
 
-def text(summary: Summary) -> str:
+def text(summary: TraceSummary) -> str:
     """A summary as text of at most 80 columns, where names permit."""
     size = sum(stream.bytes for stream in summary.streams)
     records = sum(stream.records for stream in summary.streams)
@@ -152,7 +152,7 @@ def _ranks(world: int) -> str:
     return "1 rank" if world == 1 else f"{world:,} ranks"
 
 
-def _stream_lines(summary: Summary) -> list[str]:
+def _stream_lines(summary: TraceSummary) -> list[str]:
     heads = ("stream", "records", "size", "steps", "epochs", "end")
     rows = [heads]
     for stream in summary.streams:

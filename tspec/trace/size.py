@@ -11,7 +11,7 @@ from tspec.trace.sizes import in_words
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class FolderSize:
     """What lies in a folder."""
 
     steps: int
@@ -29,12 +29,14 @@ class Size:
         )
 
 
-def size_of_recording(folder: Path) -> Size:
+def size_of_recording(folder: Path) -> FolderSize:
     """How large a recording is now. A folder that is not there holds nothing."""
     streams = sorted(folder.glob("rank-*.arrow"))
     ranks = {path.name.split(".")[0] for path in streams}
     steps = max((_last_step(path) for path in streams), default=0)
-    return Size(steps, len(ranks), sum(p.stat().st_size for p in folder.glob("*") if p.is_file()))
+    return FolderSize(
+        steps, len(ranks), sum(p.stat().st_size for p in folder.glob("*") if p.is_file())
+    )
 
 
 def _last_step(path: Path) -> int:

@@ -239,11 +239,11 @@ def table(records: Iterable[Record]) -> pa.Table:
     return pa.Table.from_batches([_batch(rows, _new_names())])
 
 
-def _new_names() -> dict[str, _Names]:
-    return {name: _Names() for name, kind in COLUMNS if kind == NAMES}
+def _new_names() -> dict[str, _StringTable]:
+    return {name: _StringTable() for name, kind in COLUMNS if kind == NAMES}
 
 
-def _batch(rows: list[_Row], names: Mapping[str, _Names]) -> pa.RecordBatch:
+def _batch(rows: list[_Row], names: Mapping[str, _StringTable]) -> pa.RecordBatch:
     arrays = []
     for (name, kind), cells in zip(COLUMNS, zip(*rows, strict=True), strict=True):
         if kind == NAMES:
@@ -255,7 +255,7 @@ def _batch(rows: list[_Row], names: Mapping[str, _Names]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
-class _Names:
+class _StringTable:
     """The strings of one column so far, and the place of each."""
 
     def __init__(self) -> None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tspec.check.interpret import decide_rule, job_of
-from tspec.check.verdicts import Decided, Verdict
+from tspec.check.verdicts import Decision, Verdict
 from tspec.resolve.program.rules import Rule
 from tspec.trace.model import Trace
-from tspec.why.look import Look, look
+from tspec.why.look import InspectedInstance, look
 from tspec.why.recording import events_of, kinds_of, part_for
 
 VERDICTS: tuple[Verdict, ...] = ("holds", "violated", "idle", "unknown")
@@ -22,14 +22,14 @@ MOST = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class InstanceFilter:
     """Which instances are asked for; None: all."""
 
     step: int | None = None
     rank: int | None = None
     subject: str | None = None
 
-    def has(self, decided: Decided) -> bool:
+    def has(self, decided: Decision) -> bool:
         """The instance is one of them."""
         key = decided.instance
         return (
@@ -40,7 +40,7 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class BlockingCondition:
     """A condition that stopped instances, and how many."""
 
     clause: str
@@ -51,7 +51,7 @@ class Stopped:
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class WhyAnswer:
     """The answer of `tspec why`.
 
     `asked` is the number of instances selected, `total` of all instances of the rule. `fired` are
@@ -62,15 +62,15 @@ class Why:
     rule: Rule
     counts: Mapping[Verdict, int]
     total: int
-    fired: tuple[Look, ...]
-    nearest: tuple[Look, ...]
-    stopped: tuple[Stopped, ...]
+    fired: tuple[InspectedInstance, ...]
+    nearest: tuple[InspectedInstance, ...]
+    stopped: tuple[BlockingCondition, ...]
     missing: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
     """The ranks whose recording ends early, and why."""
 
 
-def why(rule: Rule, folder: Path, where: Where, shown: int = 3) -> Why:
+def why(rule: Rule, folder: Path, where: InstanceFilter, shown: int = 3) -> WhyAnswer:
     """Look at a rule's instances in a recording. Raises TraceError."""
     trace = part_for(rule, folder)
     found = decide_rule(rule, job_of(trace))
@@ -92,10 +92,10 @@ def why(rule: Rule, folder: Path, where: Where, shown: int = 3) -> Why:
         for stream in trace.streams
         if stream.ending is not None and stream.ending.damage is not None
     )
-    return Why(rule, counts, len(found), fired, nearest, stopped, missing, damaged)
+    return WhyAnswer(rule, counts, len(found), fired, nearest, stopped, missing, damaged)
 
 
-def _stopped(looks: Sequence[Look]) -> Iterator[Stopped]:
+def _stopped(looks: Sequence[InspectedInstance]) -> Iterator[BlockingCondition]:
     """The conditions by the number of instances that they stopped."""
     found = Counter(
         (each.clause, each.condition, each.decided.verdict, each.decided.reason)
@@ -105,7 +105,7 @@ def _stopped(looks: Sequence[Look]) -> Iterator[Stopped]:
     for (clause, condition, verdict, reason), number in sorted(
         found.items(), key=lambda pair: (-pair[1], pair[0])
     ):
-        yield Stopped(clause, condition, verdict, reason, number)
+        yield BlockingCondition(clause, condition, verdict, reason, number)
 
 
 def _missing(rule: Rule, trace: Trace) -> Iterator[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tspec.lint.cost import cost_of, of_one_look, often
 from tspec.plan.build import build
-from tspec.plan.reads import Column, reads_of
+from tspec.plan.reads import SubjectField, reads_of
 from tspec.resolve.program.rules import Fold, Previous, Program, Rule
 from tspec.resolve.program.walk import parts
 from tspec.resources import shipped
@@ -105,7 +105,7 @@ def _reads(rule: Rule, trace: Trace | None) -> Iterator[Reading]:
         yield Reading(f"the {name}{_FRAMES[frame]}")
 
 
-def _bytes(column: Column, trace: Trace) -> int:
+def _bytes(column: SubjectField, trace: Trace) -> int:
     """The bytes of the tensors of a column on the first rank, as they were last."""
     last: dict[str, Value] = {}
     for record in trace.streams[0].records if trace.streams else ():

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tspec.check.interpret import shown_in, values_read
-from tspec.check.interpret.frames import Frame, Grouped
-from tspec.check.verdicts import Decided, Verdict
+from tspec.check.interpret.frames import Frame, GroupInstance
+from tspec.check.verdicts import Decision, Verdict
 from tspec.plan.shown import reads_of
 from tspec.resolve.program.queries import conjuncts
 from tspec.resolve.program.rules import Expr, Holds, Rule
@@ -17,7 +17,7 @@ from tspec.why.conditions import OTHER, UNKNOWN, distance, holds, stopping
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class InspectedInstance:
     """What a rule found at one instance.
 
     `clause` and `condition` are what decided it: the first part of `when` that is not true, or the part
@@ -25,7 +25,7 @@ class Look:
     are not true; `off` is how far the instance is from firing, 0 if it fired.
     """
 
-    decided: Decided
+    decided: Decision
     clause: str
     condition: str
     values: Mapping[str, str] = field(default_factory=dict)
@@ -67,13 +67,15 @@ def stopped_it(clause: str, verdict: Verdict, reason: str) -> str:
 _VERBS = {"holds": "holds", "violated": "is violated", "idle": "is idle", "unknown": "is unknown"}
 
 
-def look(rule: Rule, instance: Grouped, decided: Decided, values: bool = True) -> Look:
+def look(
+    rule: Rule, instance: GroupInstance, decided: Decision, values: bool = True
+) -> InspectedInstance:
     """What decided an instance; without `values`, which are many texts, only how near it came."""
     if decided.verdict == "violated":
         read = values_read(rule, instance) if values else {}
-        return Look(decided, "expect", _claim(rule), read)
+        return InspectedInstance(decided, "expect", _claim(rule), read)
     if instance.no_group or decided.reason == "one holder":
-        return Look(decided, "across", "", {}, 1, UNKNOWN)
+        return InspectedInstance(decided, "across", "", {}, 1, UNKNOWN)
     frames = [Frame(local.reading(), instance) for _, local in sorted(instance.locals.items())]
     if decided.verdict != "holds":
         for frame in frames:
@@ -84,32 +86,34 @@ def look(rule: Rule, instance: Grouped, decided: Decided, values: bool = True) -
     return _at_expect(rule, instance, decided, frames, values)
 
 
-def _stopped(decided: Decided, off: Sequence[Expr], frame: Frame, values: bool) -> Look:
+def _stopped(
+    decided: Decision, off: Sequence[Expr], frame: Frame, values: bool
+) -> InspectedInstance:
     """The first part of `when` that is not true; if unknown, the part that makes it unknown."""
     known = [part for part in off if not isinstance(holds(part, frame), Missing)]
     first = known[0] if known and decided.verdict == "idle" else off[0]
     part = stopping(first, frame, True)
     how_far = max(distance(each, frame, True) for each in off)
     read = _values(part, frame) if values else {}
-    return Look(decided, "when", text(part), read, len(off), how_far)
+    return InspectedInstance(decided, "when", text(part), read, len(off), how_far)
 
 
 def _at_expect(
-    rule: Rule, instance: Grouped, decided: Decided, frames: Sequence[Frame], values: bool
-) -> Look:
+    rule: Rule, instance: GroupInstance, decided: Decision, frames: Sequence[Frame], values: bool
+) -> InspectedInstance:
     if not isinstance(rule.expect, Holds):
-        return Look(decided, "expect", _claim(rule), {}, 0, OTHER)
+        return InspectedInstance(decided, "expect", _claim(rule), {}, 0, OTHER)
     condition = rule.expect.condition
     off, nearest = min(
         ((distance(condition, frame, False), frame) for frame in frames), key=lambda pair: pair[0]
     )
     if decided.verdict != "unknown":
         read = values_read(rule, instance) if values else {}
-        return Look(decided, "expect", text(condition) if values else "", read, 0, off)
+        return InspectedInstance(decided, "expect", text(condition) if values else "", read, 0, off)
     parts = [each for each in conjuncts(condition) if holds(each, nearest) is not True]
     part = stopping(parts[0], nearest, True) if parts else condition
     read = _values(part, nearest) if values else {}
-    return Look(decided, "expect", text(part), read, 0, UNKNOWN)
+    return InspectedInstance(decided, "expect", text(part), read, 0, UNKNOWN)
 
 
 def _values(expr: Expr, frame: Frame) -> dict[str, str]:

@@ -15,9 +15,9 @@ from tspec.trace.model import Trace
 def part_for(rule: Rule, folder: Path) -> Trace:
     """The recording without the calls and states that the rule does not speak of. Raises TraceError."""
     # pyarrow takes 0.4 s, which those who only look at scripts need not pay.
-    from tspec.trace.part import Part, read_part
+    from tspec.trace.part import TraceSelection, read_part
 
-    return read_part(folder, Part(events_of(rule), kinds_of(rule), fields_of(rule)))
+    return read_part(folder, TraceSelection(events_of(rule), kinds_of(rule), fields_of(rule)))
 
 
 def events_of(rule: Rule) -> set[str]:

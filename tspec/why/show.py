@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from tspec.check.verdicts import Decided, Verdict
+from tspec.check.verdicts import Decision, Verdict
 from tspec.printable import visible
-from tspec.why.ask import Stopped, Why
+from tspec.why.ask import BlockingCondition, WhyAnswer
 from tspec.why.conditions import OTHER
-from tspec.why.look import Look, stopped_it
+from tspec.why.look import InspectedInstance, stopped_it
 from tspec.why.place import place
 
 WIDTH = 80
@@ -23,7 +23,7 @@ _WORDS: Mapping[Verdict, str] = {
 }
 
 
-def as_text(found: Why, shown: int) -> str:
+def as_text(found: WhyAnswer, shown: int) -> str:
     """Counts, then what fired, then what came nearest, then what stopped the others."""
     rule = found.rule
     lines = [f"{rule.qualified}  {place(rule.source, rule.span)}", *_wrap(_counts(found), "  ")]
@@ -48,7 +48,7 @@ def as_text(found: Why, shown: int) -> str:
     return "\n".join(lines)
 
 
-def _counts(found: Why) -> str:
+def _counts(found: WhyAnswer) -> str:
     asked = sum(found.counts.values())
     if not found.total:
         why = "; ".join(found.missing) or "nothing that it is about was recorded"
@@ -62,7 +62,7 @@ def _counts(found: Why) -> str:
     return f"{asked:,}{of} instance{'' if found.total == 1 else 's'}: {', '.join(counts)}"
 
 
-def _fired(each: Look) -> Iterator[str]:
+def _fired(each: InspectedInstance) -> Iterator[str]:
     reason = f" ({each.decided.reason})" if each.decided.reason else ""
     yield from _wrap(f"{where(each.decided)}{reason}", "  ")
     if each.decided.location is not None:
@@ -71,7 +71,7 @@ def _fired(each: Look) -> Iterator[str]:
         yield from _wrap(f"{name} = {value}", "      ")
 
 
-def _near(each: Look) -> Iterator[str]:
+def _near(each: InspectedInstance) -> Iterator[str]:
     decided = each.decided
     off = f", {each.off:.2%} from firing" if 0 < each.off < OTHER else ""
     if each.off == 0 and decided.verdict == "holds" and each.values:
@@ -82,7 +82,7 @@ def _near(each: Look) -> Iterator[str]:
             yield from _wrap(f"{name} = {value}", "      ")
 
 
-def _short(each: Look) -> str:
+def _short(each: InspectedInstance) -> str:
     verdict, reason = each.decided.verdict, each.decided.reason
     if verdict == "holds":
         return "held"
@@ -93,14 +93,14 @@ def _short(each: Look) -> str:
     return f"was {verdict}: `{each.condition}` {each.stopped_it}"
 
 
-def _stopped(stopped: Stopped) -> str:
+def _stopped(stopped: BlockingCondition) -> str:
     if not stopped.condition:
         return f"{stopped.instances:,} {stopped.verdict}: {stopped.reason}"
     why = stopped_it(stopped.clause, stopped.verdict, stopped.reason)
     return f"{stopped.instances:,} {stopped.verdict}: {stopped.clause} `{stopped.condition}` {why}"
 
 
-def where(decided: Decided) -> str:
+def where(decided: Decision) -> str:
     """`step 3, rank 1, head.weight`."""
     ranks = decided.instance.ranks
     on = f"rank{'' if len(ranks) == 1 else 's'} {', '.join(map(str, ranks))}"
@@ -117,7 +117,7 @@ def _wrap(text: str, indent: str) -> list[str]:
     )
 
 
-def as_plain(found: Why) -> dict[str, Any]:
+def as_plain(found: WhyAnswer) -> dict[str, Any]:
     """The answer as JSON holds it; all that fired is in it."""
     rule = found.rule
     return {
@@ -140,7 +140,7 @@ def as_plain(found: Why) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _plain(each: Look) -> dict[str, Any]:
+def _plain(each: InspectedInstance) -> dict[str, Any]:
     key, location = each.decided.instance, each.decided.location
     return {
         "step": each.decided.step, "ranks": list(key.ranks), "at": list(key.at),

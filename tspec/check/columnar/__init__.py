@@ -24,8 +24,8 @@ from pathlib import Path
 
 from tspec.builtin.features import FEATURES
 from tspec.check.columnar.facts import load
-from tspec.check.columnar.work import Asked, decide_all
-from tspec.check.verdicts import Decided, Verdicts
+from tspec.check.columnar.work import CheckOptions, decide_all
+from tspec.check.verdicts import Decision, Verdicts
 from tspec.resolve.program import rules as language
 from tspec.resolve.program.rules import Rule
 from tspec.resolve.program.walk import parts
@@ -47,7 +47,7 @@ def check(
     Raises TraceError if there is no trace.
     """
     recording = load(trace, _features(rules))
-    outcome = decide_all(rules, recording, Asked(evidence, findings_only))
+    outcome = decide_all(rules, recording, CheckOptions(evidence, findings_only))
     left = [rule for rule in rules if id(rule) in outcome.failed]
     said = [
         f"{rule.qualified}: decided by the interpreter ({outcome.failed[id(rule)]})"
@@ -73,7 +73,7 @@ def check(
 
 def _interpreted(
     rules: Sequence[Rule], trace: Path | str | Trace
-) -> Iterator[tuple[int, tuple[Decided, ...]]]:
+) -> Iterator[tuple[int, tuple[Decision, ...]]]:
     if rules:
         from tspec.check.interpret import interpret
         from tspec.trace.read import read_trace

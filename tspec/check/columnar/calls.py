@@ -10,18 +10,18 @@ from collections.abc import Callable, Iterable, Sequence
 from tspec.check.columnar import reads
 from tspec.check.columnar.facts import RANK, Facts
 from tspec.check.columnar.operators import equal, instance_of
-from tspec.check.columnar.reads import Source
+from tspec.check.columnar.reads import ReadTable
 from tspec.check.columnar.relation import is_column, own
-from tspec.check.columnar.scope import Frame, Scope
+from tspec.check.columnar.scope import Frame, QueryScope
 from tspec.check.columnar.shapes import (
     FLOAT,
     NOT_RECORDED,
     NOTHING,
     STRING,
     Cell,
-    Many,
-    One,
+    ListShape,
     Shape,
+    SingleShape,
     Unsupported,
     call_of,
     sql_type,
@@ -30,15 +30,15 @@ from tspec.check.columnar.sql import texts
 from tspec.resolve.program.rules import EventPattern, Expr, Window
 
 Filters = tuple[tuple[str, Cell], ...]
-Read = Callable[[Scope, Expr, Frame], Cell]
+Read = Callable[[QueryScope, Expr, Frame], Cell]
 
 
-def filters(scope: Scope, pattern: EventPattern, frame: Frame, read: Read) -> Filters:
+def filters(scope: QueryScope, pattern: EventPattern, frame: Frame, read: Read) -> Filters:
     """The values with which a pattern's fields are compared."""
     return tuple((each.field, read(scope, each.value, frame)) for each in pattern.filters)
 
 
-def of_window(window: Window) -> One:
+def of_window(window: Window) -> SingleShape:
     """The shape of the window's own call."""
     return call_of(window.event.events if window.event is not None else ())
 
@@ -46,11 +46,13 @@ def of_window(window: Window) -> One:
 # --- calls in a window --------------------------------------------------------------------------
 
 
-def in_window(scope: Scope, wanted: Sequence[tuple[EventPattern, Filters]], frame: Frame) -> Cell:
+def in_window(
+    scope: QueryScope, wanted: Sequence[tuple[EventPattern, Filters]], frame: Frame
+) -> Cell:
     """The outermost of the matching calls that begin in the window, as a list."""
     until = "l_hi" if frame.when == "l" else "call_hi"
     pairs = pairs_in_window(scope, wanted, until)
-    shape = Many(call_of(event for pattern, _ in wanted for event in pattern.events))
+    shape = ListShape(call_of(event for pattern, _ in wanted for event in pattern.events))
     listed = scope.facts.table(
         f"SELECT i, list({{'v': c, 'm': NULL::TINYINT}} ORDER BY c) AS l FROM {pairs} GROUP BY i"
     )
@@ -68,7 +70,7 @@ def in_window(scope: Scope, wanted: Sequence[tuple[EventPattern, Filters]], fram
 
 
 def pairs_in_window(
-    scope: Scope, wanted: Sequence[tuple[EventPattern, Filters]], until: str = "call_hi"
+    scope: QueryScope, wanted: Sequence[tuple[EventPattern, Filters]], until: str = "call_hi"
 ) -> str:
     """A table `i, c`: instances with the outermost matching calls that begin in their windows."""
     for _, each in wanted:
@@ -82,7 +84,9 @@ def pairs_in_window(
     return outermost(scope.facts, found, (e for pattern, _ in wanted for e in pattern.events))
 
 
-def _matching(scope: Scope, table: str, pattern: EventPattern, values: Filters, until: str) -> str:
+def _matching(
+    scope: QueryScope, table: str, pattern: EventPattern, values: Filters, until: str
+) -> str:
     """Query `i, c` of the matching calls. Fields are read at the call's end, if it ends in the window."""
     facts, key = scope.facts, scope.relation.key
     columns, tests, classes = [], [], []
@@ -96,7 +100,11 @@ def _matching(scope: Scope, table: str, pattern: EventPattern, values: Filters, 
             else f"CASE WHEN k.h{number} AND k.e <= r.l_at THEN k.e{number} ELSE k.b{number} END"
         )
         mine = own(value.value)
-        if field == "class" and isinstance(source.shape, One) and source.shape.name == "subject":
+        if (
+            field == "class"
+            and isinstance(source.shape, SingleShape)
+            and source.shape.name == "subject"
+        ):
             classes.append((source.shape.kind, known, mine, value.shape))
         elif field == "class":
             tests.append(
@@ -134,7 +142,7 @@ def _of_class(facts: Facts, pairs: str, kind: str, wanted: Shape) -> str:
     )
 
 
-def both_sides(facts: Facts, source: Source) -> str:
+def both_sides(facts: Facts, source: ReadTable) -> str:
     """A table `c, b, e, h`: what the begin and the end of calls say of a field; h: the end says something."""
     if not source.ends:
         return facts.table(
@@ -219,7 +227,7 @@ def _may_lie_in(facts: Facts, inner: Sequence[str], outer: Sequence[str]) -> boo
 # --- the last call ------------------------------------------------------------------------------
 
 
-def last(scope: Scope, pattern: EventPattern, values: Filters, frame: Frame) -> Cell:
+def last(scope: QueryScope, pattern: EventPattern, values: Filters, frame: Frame) -> Cell:
     """The last matching call that ended in the window."""
     facts = scope.facts
     columns, constant, joined = [], ["k.e IS NOT NULL"], []
@@ -239,7 +247,7 @@ def last(scope: Scope, pattern: EventPattern, values: Filters, frame: Frame) -> 
             constant.append(test)
         elif (
             FLOAT in (source.shape, value.shape)
-            or isinstance(value.shape, Many)
+            or isinstance(value.shape, ListShape)
             or field == "class"
         ):
             raise Unsupported("the last call is chosen by a computed number")

@@ -14,14 +14,14 @@ from tspec.check.columnar.calls import Filters
 from tspec.check.columnar.expressions import read
 from tspec.check.columnar.operators import equal, instance_of
 from tspec.check.columnar.relation import Relation, own
-from tspec.check.columnar.scope import CONTEXT, Frame, Scope
+from tspec.check.columnar.scope import CONTEXT, Frame, QueryScope
 from tspec.check.columnar.shapes import (
     ABSENT,
     NOTHING,
     REASONS,
     STRING,
     Cell,
-    One,
+    SingleShape,
     Unsupported,
     events_of,
 )
@@ -31,7 +31,7 @@ CUT_OFF = "'cut off'"
 LAST = Frame("l")
 
 
-def claim(scope: Scope, expect: Ordered | Contains | OnlyDuring) -> tuple[str, str]:
+def claim(scope: QueryScope, expect: Ordered | Contains | OnlyDuring) -> tuple[str, str]:
     """Columns of the verdict on each row, and of the reason where it is unknown."""
     if isinstance(expect, Contains):
         return _contains(scope, expect)
@@ -40,11 +40,11 @@ def claim(scope: Scope, expect: Ordered | Contains | OnlyDuring) -> tuple[str, s
     return _changed_only_in(scope, expect) if expect.change else _call_only_in(scope, expect)
 
 
-def _values(scope: Scope, event: EventPattern, frame: Frame) -> Filters:
+def _values(scope: QueryScope, event: EventPattern, frame: Frame) -> Filters:
     return calls.filters(scope, event, frame, read)
 
 
-def _contains(scope: Scope, expect: Contains) -> tuple[str, str]:
+def _contains(scope: QueryScope, expect: Contains) -> tuple[str, str]:
     pairs = calls.pairs_in_window(scope, ((expect.event, _values(scope, expect.event, LAST)),))
     found = scope.facts.table(f"SELECT DISTINCT i FROM {pairs}")
     (there,) = scope.relation.joined(
@@ -56,7 +56,7 @@ def _contains(scope: Scope, expect: Contains) -> tuple[str, str]:
     return verdict, CUT_OFF
 
 
-def _ordered(scope: Scope, expect: Ordered) -> tuple[str, str]:
+def _ordered(scope: QueryScope, expect: Ordered) -> tuple[str, str]:
     """Each B in the window has an A in it that has ended before B begins: the first B has."""
     seconds = _seconds(scope, expect)
     broken = " OR ".join(each.too_early for each in seconds) or "false"
@@ -68,14 +68,14 @@ def _ordered(scope: Scope, expect: Ordered) -> tuple[str, str]:
     return verdict, CUT_OFF
 
 
-def too_early(scope: Scope, expect: Ordered) -> str:
+def too_early(scope: QueryScope, expect: Ordered) -> str:
     """Column of the first call in the window that comes before what it is to come after; or NULL."""
     cases = "".join(f" WHEN {each.too_early} THEN {each.call}" for each in _seconds(scope, expect))
     return scope.relation.column(f"CASE{cases} END") if cases else "NULL::BIGINT"
 
 
 @dataclass(frozen=True, slots=True)
-class _Second:
+class _FollowingCall:
     """Columns of the first call of an event that is to come after another: it, and when it began."""
 
     call: str
@@ -84,7 +84,7 @@ class _Second:
     """SQL: no call of the other event had ended by then."""
 
 
-def _seconds(scope: Scope, expect: Ordered) -> list[_Second]:
+def _seconds(scope: QueryScope, expect: Ordered) -> list[_FollowingCall]:
     events = expect.events if expect.edge == "before" else tuple(reversed(expect.events))
     key = scope.relation.key
     columns = []
@@ -97,7 +97,9 @@ def _seconds(scope: Scope, expect: Ordered) -> list[_Second]:
         join = f"LEFT JOIN {table} s ON s.i = r.{key}"
         columns.append(scope.relation.joined(join, ("s.c", "s.begun", "s.ended")))
     return [
-        _Second(call, begun, f"({begun} IS NOT NULL AND ({ended} IS NULL OR {ended} > {begun}))")
+        _FollowingCall(
+            call, begun, f"({begun} IS NOT NULL AND ({ended} IS NULL OR {ended} > {begun}))"
+        )
         for (_, _, ended), (call, begun, _) in pairwise(columns)
     ]
 
@@ -105,11 +107,11 @@ def _seconds(scope: Scope, expect: Ordered) -> list[_Second]:
 # --- only during --------------------------------------------------------------------------------
 
 
-def _call_only_in(scope: Scope, expect: OnlyDuring) -> tuple[str, str]:
+def _call_only_in(scope: QueryScope, expect: OnlyDuring) -> tuple[str, str]:
     """Some call of A or B encloses the call."""
     facts = scope.facts
     call = read(scope, expect.subject, Frame())
-    if not (isinstance(call.shape, One) and call.shape.name == "call"):
+    if not (isinstance(call.shape, SingleShape) and call.shape.name == "call"):
         return "'unknown'", "'not recorded'"
     subject = scope.relation.column(call.value)
     parts = []
@@ -129,7 +131,9 @@ def _call_only_in(scope: Scope, expect: OnlyDuring) -> tuple[str, str]:
     return verdict, why
 
 
-def _enclosed(scope: Scope, subject: str, event: EventPattern, values: Filters, inside: str) -> str:
+def _enclosed(
+    scope: QueryScope, subject: str, event: EventPattern, values: Filters, inside: str
+) -> str:
     """Query `i` of the instances whose call lies in a matching one, as known at the window's end."""
     facts = scope.facts
     for _, value in values:
@@ -157,7 +161,7 @@ def _enclosed(scope: Scope, subject: str, event: EventPattern, values: Filters, 
     )
 
 
-def _changed_only_in(scope: Scope, expect: OnlyDuring) -> tuple[str, str]:
+def _changed_only_in(scope: QueryScope, expect: OnlyDuring) -> tuple[str, str]:
     """No difference between two successive readings between which none of the calls runs."""
     facts, relation = scope.facts, scope.relation
     wanted = tuple((event, _values(scope, event, Frame())) for event in expect.events)

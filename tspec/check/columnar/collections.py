@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tspec.check.columnar import operators, state
 from tspec.check.columnar.reads import FEATURE_SHAPES, KNOWN
 from tspec.check.columnar.relation import Relation, is_column
-from tspec.check.columnar.scope import CONTEXT, MOMENTS, Frame, Scope
+from tspec.check.columnar.scope import CONTEXT, MOMENTS, Frame, QueryScope
 from tspec.check.columnar.shapes import (
     ABSENT,
     FLOAT,
@@ -18,10 +18,10 @@ from tspec.check.columnar.shapes import (
     STRING,
     TENSOR,
     Cell,
-    Many,
-    One,
-    Pairs,
+    ListShape,
+    MapShape,
     Shape,
+    SingleShape,
     Unsupported,
     bits,
     events_of,
@@ -42,7 +42,7 @@ _CARRIED = (
 # --- subjects -----------------------------------------------------------------------------------
 
 
-def subjects(scope: Scope, kind: str, frame: Frame) -> Cell:
+def subjects(scope: QueryScope, kind: str, frame: Frame) -> Cell:
     """All subjects of a kind that exist at the instant, in the order in which they came into being."""
     at = frame.column("at")
     table = scope.relation.query()
@@ -60,7 +60,7 @@ def subjects(scope: Scope, kind: str, frame: Frame) -> Cell:
         f"SELECT r.{key} AS i, list({{'v': s.sid, 'm': NULL::TINYINT}} ORDER BY s.first) AS l "
         f"FROM {table} r JOIN {lives} s ON {inside} GROUP BY r.{key}"
     )
-    shape = Many(One("subject", kind))
+    shape = ListShape(SingleShape("subject", kind))
     value, _ = _listed(scope, listed, "true", shape)
     if frame.when != "e":
         return Cell(value, "NULL::TINYINT", shape)
@@ -71,7 +71,7 @@ def subjects(scope: Scope, kind: str, frame: Frame) -> Cell:
     )
 
 
-def _listed(scope: Scope, query: str, known: str, shape: Shape) -> tuple[str, str]:
+def _listed(scope: QueryScope, query: str, known: str, shape: Shape) -> tuple[str, str]:
     """The lists `l` of a query by `i`, empty where there is none but the whole is known."""
     made = scope.facts.table(query)
     value, present = scope.relation.joined(
@@ -84,7 +84,7 @@ def _listed(scope: Scope, query: str, known: str, shape: Shape) -> tuple[str, st
 # --- elements -----------------------------------------------------------------------------------
 
 
-def elements(scope: Scope, cell: Cell, carried: Sequence[str] = ()) -> Scope:
+def elements(scope: QueryScope, cell: Cell, carried: Sequence[str] = ()) -> QueryScope:
     """A row for each element of a list: `parent` and `n` its place, `el_v` and `el_m` itself.
 
     Other columns of the parent can be carried along.
@@ -94,13 +94,13 @@ def elements(scope: Scope, cell: Cell, carried: Sequence[str] = ()) -> Scope:
     query = f"""(SELECT hash(parent, n) AS i, el.v AS el_v, el.m AS el_m, * EXCLUDE (el)
         FROM (SELECT {kept}, {key} AS parent, unnest({cell.value}) AS el,
                 generate_subscripts({cell.value}, 1) AS n FROM {scope.relation.query()}))"""
-    return Scope(scope.facts, Relation(scope.facts, query, "i"), scope.window, {})
+    return QueryScope(scope.facts, Relation(scope.facts, query, "i"), scope.window, {})
 
 
-def regrouped(scope: Scope, parts: Scope, base: Cell, cell: Cell, condition: str) -> Cell:
+def regrouped(scope: QueryScope, parts: QueryScope, base: Cell, cell: Cell, condition: str) -> Cell:
     """The lists, for each parent, of a cell of its elements for which a condition holds."""
-    assert isinstance(base.shape, Many)
-    shape = Many(cell.shape, base.shape.is_set)
+    assert isinstance(base.shape, ListShape)
+    shape = ListShape(cell.shape, base.shape.is_set)
     test = parts.relation.column(condition)
     query = (
         f"SELECT parent AS i, list({{'v': {_typed(cell)}, 'm': {cell.why}}} ORDER BY n) AS l "
@@ -115,13 +115,15 @@ def _typed(cell: Cell) -> str:
 
 
 def _item(cell: Cell) -> Shape:
-    assert isinstance(cell.shape, Many)
+    assert isinstance(cell.shape, ListShape)
     return cell.shape.item
 
 
-def restricted(scope: Scope, base: Cell, filters: Sequence[tuple[str, Cell]], frame: Frame) -> Cell:
+def restricted(
+    scope: QueryScope, base: Cell, filters: Sequence[tuple[str, Cell]], frame: Frame
+) -> Cell:
     """The elements whose fields are known to equal the values; `class` is an instance of it."""
-    if not isinstance(base.shape, Many):
+    if not isinstance(base.shape, ListShape):
         return base
     base = _as_column(scope.relation, base)
     carried = [name for _, cell in filters for name in (cell.value, cell.why)]
@@ -144,10 +146,10 @@ def restricted(scope: Scope, base: Cell, filters: Sequence[tuple[str, Cell]], fr
     )
 
 
-def holds(scope: Scope, name: str, found: Cell, value: Cell, frame: Frame) -> str:
+def holds(scope: QueryScope, name: str, found: Cell, value: Cell, frame: Frame) -> str:
     """SQL of one filter: the field equals the value. What is missing does not."""
     if name == "class":
-        if isinstance(found.shape, One) and found.shape.name == "subject":
+        if isinstance(found.shape, SingleShape) and found.shape.name == "subject":
             found = state.of_subject(scope, found, "class", frame, None)
         return operators.is_instance(scope.relation, found, value).value
     return operators.compare(scope.relation, "==", found, value).value
@@ -156,22 +158,22 @@ def holds(scope: Scope, name: str, found: Cell, value: Cell, frame: Frame) -> st
 # --- fields -------------------------------------------------------------------------------------
 
 
-def field(scope: Scope, base: Cell, expr: rules.Field, frame: Frame, want: str | None) -> Cell:
+def field(scope: QueryScope, base: Cell, expr: rules.Field, frame: Frame, want: str | None) -> Cell:
     """A field of a subject or call; of a collection the list of fields (of sets: the union)."""
-    if not isinstance(base.shape, Many):
+    if not isinstance(base.shape, ListShape):
         return field_of(scope, base, expr.name, frame, want)
     base = _as_column(scope.relation, base)
     parts = elements(scope, base)
     cell = field_of(parts, Cell("el_v", "el_m", _item(base)), expr.name, frame, want)
     if isinstance(expr.type, SetOf):
         return _union(scope, parts, base, cell)
-    listed = Cell(base.value, base.why, Many(_item(base)))
+    listed = Cell(base.value, base.why, ListShape(_item(base)))
     return regrouped(scope, parts, listed, cell, f"coalesce({cell.why}, 0) <> {ABSENT}")
 
 
-def _union(scope: Scope, parts: Scope, base: Cell, cell: Cell) -> Cell:
+def _union(scope: QueryScope, parts: QueryScope, base: Cell, cell: Cell) -> Cell:
     """The union of the elements' sets, in the order in which sets are read."""
-    if not isinstance(cell.shape, Many):
+    if not isinstance(cell.shape, ListShape):
         item: Shape = NOTHING
         sets = f"SELECT parent, rank, NULL AS e FROM {parts.relation.query()} WHERE false"
     else:
@@ -181,9 +183,9 @@ def _union(scope: Scope, parts: Scope, base: Cell, cell: Cell) -> Cell:
             f"SELECT DISTINCT parent, rank, unnest({cell.value}) AS e "
             f"FROM {parts.relation.query()} WHERE {cell.why} IS NULL AND {known}"
         )
-    shape = Many(item, True)
+    shape = ListShape(item, True)
     order, joined = "u.e.v", ""
-    if isinstance(item, One) and item.name == "subject":
+    if isinstance(item, SingleShape) and item.name == "subject":
         joined = (
             "LEFT JOIN firsts f ON f.rank = u.rank AND f.sid = u.e.v "
             "LEFT JOIN subjects n ON n.sid = u.e.v"
@@ -209,16 +211,16 @@ def _union(scope: Scope, parts: Scope, base: Cell, cell: Cell) -> Cell:
     return scope.relation.cell(f"CASE WHEN {why} IS NULL THEN {value} END", why, shape)
 
 
-def field_of(scope: Scope, base: Cell, name: str, frame: Frame, want: str | None) -> Cell:
+def field_of(scope: QueryScope, base: Cell, name: str, frame: Frame, want: str | None) -> Cell:
     """A field of one subject or call in a frame, or a part of a device."""
     shape = base.shape
     if shape == STRING and name in ("type", "index"):
         return _of_device(scope.relation, base, name)
-    if isinstance(shape, Many):
+    if isinstance(shape, ListShape):
         raise Unsupported("fields of lists of lists are read")
-    if isinstance(shape, One) and shape.name == "subject":
+    if isinstance(shape, SingleShape) and shape.name == "subject":
         return state.of_subject(scope, base, name, frame, want)
-    if isinstance(shape, One) and shape.name == "call":
+    if isinstance(shape, SingleShape) and shape.name == "call":
         return state.of_call(scope, base, events_of(shape), name, frame, want)
     return state.unread(scope, base)
 
@@ -246,12 +248,14 @@ def display(relation: Relation, cells: Sequence[Cell]) -> Cell:
     item: Shape = next(iter(shapes), NOTHING)
     kind = sql_type(item)
     held = ", ".join(f"{{'v': {cell.value}::{kind}, 'm': {cell.why}}}" for cell in cells)
-    return Cell(relation.column(f"[{held}]::{sql_type(Many(item))}"), "NULL::TINYINT", Many(item))
+    return Cell(
+        relation.column(f"[{held}]::{sql_type(ListShape(item))}"), "NULL::TINYINT", ListShape(item)
+    )
 
 
 def _mixed(cell: Cell) -> Cell:
     """A value as the text of its shape and bits."""
-    name = cell.shape.name if isinstance(cell.shape, One) else "list"
+    name = cell.shape.name if isinstance(cell.shape, SingleShape) else "list"
     value = f"'{name} ' || ({bits(cell.value, cell.shape)})::VARCHAR"
     inner = first_inside(cell.value, cell.shape)
     why = cell.why if inner.startswith("NULL") else f"coalesce({cell.why}, {inner})"
@@ -260,7 +264,7 @@ def _mixed(cell: Cell) -> Cell:
 
 def at_place(relation: Relation, base: Cell, place: str) -> Cell:
     """The element at a place, counted from 1, of a list that has it."""
-    assert isinstance(base.shape, Many)
+    assert isinstance(base.shape, ListShape)
     element = relation.column(f"{base.value}[{place}]")
     return relation.cell(
         f"{element}.v", f"CASE WHEN {element} IS NULL THEN {NOT_RECORDED}::TINYINT ELSE {element}.m END",
@@ -268,12 +272,12 @@ def at_place(relation: Relation, base: Cell, place: str) -> Cell:
     )  # fmt: skip
 
 
-def index(scope: Scope, base: Cell, place: Cell, want: str | None) -> Cell:
+def index(scope: QueryScope, base: Cell, place: Cell, want: str | None) -> Cell:
     """`x[0]`, `x[-1]`, `m["key"]`: absent where there is none."""
     relation = scope.relation
-    if isinstance(base.shape, Pairs) and place.shape == STRING:
+    if isinstance(base.shape, MapShape) and place.shape == STRING:
         return _of_map(scope, base, place, want)
-    if not isinstance(base.shape, Many) or place.shape != INT:
+    if not isinstance(base.shape, ListShape) or place.shape != INT:
         return operators.unfit(relation, *(Cell(c.value, c.why, NOTHING) for c in (base, place)))
     whys = [cell.why for cell in (base, place) if not cell.why.startswith("NULL")]
     why = relation.column(f"coalesce({', '.join([*whys, 'NULL::TINYINT'])})")
@@ -290,7 +294,7 @@ def index(scope: Scope, base: Cell, place: Cell, want: str | None) -> Cell:
 
 
 _MAP_SHAPES: dict[str, tuple[str, Shape]] = {
-    "BOOLEAN": ("{j}::BOOLEAN", One("bool")),
+    "BOOLEAN": ("{j}::BOOLEAN", SingleShape("bool")),
     "BIGINT": ("{j}::BIGINT", INT),
     "UBIGINT": ("{j}::BIGINT", INT),
     "DOUBLE": ("j_float({j})", FLOAT),
@@ -299,7 +303,7 @@ _MAP_SHAPES: dict[str, tuple[str, Shape]] = {
 }
 
 
-def _of_map(scope: Scope, base: Cell, key: Cell, want: str | None) -> Cell:
+def _of_map(scope: QueryScope, base: Cell, key: Cell, want: str | None) -> Cell:
     """A map's value: of the kind of which all values under that key are."""
     relation = scope.relation
     whys = [cell.why for cell in (base, key) if not cell.why.startswith("NULL")]
@@ -316,10 +320,10 @@ def _of_map(scope: Scope, base: Cell, key: Cell, want: str | None) -> Cell:
     )
 
 
-def _kept(scope: Scope, held: str, want: str | None) -> tuple[str, Shape]:
+def _kept(scope: QueryScope, held: str, want: str | None) -> tuple[str, Shape]:
     """SQL of the value in JSON `{j}` of a map's values in a column, or of a feature of it, and its shape."""
     if want == KNOWN:
-        return "true", One("bool")
+        return "true", SingleShape("bool")
     kind_of = (
         f"CASE json_type({held}) WHEN 'OBJECT' THEN json_keys({held})[1] ELSE json_type({held}) END"
     )
@@ -347,7 +351,7 @@ def _of_tensor(name: str, shape: Shape) -> tuple[str, Shape]:
     """SQL of a recorded feature of the tensor in JSON `{j}`."""
     if shape == FLOAT:
         return f"j_float({{j}} -> '$.tensor.{name}')", shape
-    if isinstance(shape, Many):
+    if isinstance(shape, ListShape):
         listed = f"from_json({{j}} -> '$.tensor.{name}', '[\"BIGINT\"]')"
         return f"list_transform({listed}, lambda it: {{{{'v': it, 'm': NULL::TINYINT}}}})", shape
     return f"({{j}} ->> '$.tensor.{name}')::{sql_type(shape)}", shape

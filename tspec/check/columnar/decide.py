@@ -14,16 +14,16 @@ from tspec.check.columnar.expressions import condition, read
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.instances import Instances, instances
 from tspec.check.columnar.relation import is_column
-from tspec.check.columnar.scope import Frame, Scope
+from tspec.check.columnar.scope import Frame, QueryScope
 from tspec.check.columnar.shapes import REASONS, Cell, NoInstances, Unsupported
 from tspec.check.columnar.sql import text
-from tspec.check.verdicts import Count
-from tspec.plan.shown import Read, reads
+from tspec.check.verdicts import InstanceCount
+from tspec.plan.shown import ShownValue, reads
 from tspec.resolve.program.rules import Axis, Contains, Holds, Ordered, Rule
 
 
 @dataclass(frozen=True, slots=True)
-class Decisions:
+class InstanceTable:
     """The instances of one rule as a table: `verdict`, `reason`, `ranks`, `at0`, `at1`, `step`, `row`, `located`,
 
     and `s0`, `s1`, ... the subjects' keys. `shown` are the values that findings show, as cells of
@@ -35,11 +35,11 @@ class Decisions:
     kinds: tuple[str, ...]
     rows: str
     group: str
-    shown: tuple[tuple[Read, Cell], ...]
+    shown: tuple[tuple[ShownValue, Cell], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class UndecidedRule:
     """A rule that no query here decides, and why."""
 
     rule: Rule
@@ -51,35 +51,37 @@ def frame(rule: Rule) -> object:
     return rule.subjects, rule.across, rule.window
 
 
-def decide(rules: Sequence[Rule], facts: Facts) -> list[Decisions | Failed]:
+def decide(rules: Sequence[Rule], facts: Facts) -> list[InstanceTable | UndecidedRule]:
     """Decide all instances of rules of one frame, if there are any; errors of the engine are the caller's."""
     try:
         made = instances(rules[0], facts)
     except NoInstances:
         return []
     except Unsupported as error:
-        return [Failed(rule, str(error)) for rule in rules]
+        return [UndecidedRule(rule, str(error)) for rule in rules]
     if rules[0].across and made.scope.group is None:
         return [_without_groups(rule, made, facts) for rule in rules]
-    named: list[tuple[Rule, dict[str, str], tuple[tuple[Read, Cell], ...]] | Failed] = []
+    named: list[
+        tuple[Rule, dict[str, str], tuple[tuple[ShownValue, Cell], ...]] | UndecidedRule
+    ] = []
     for rule in rules:
         try:
             named.append((rule, _columns(rule, made), _shown(rule, made.scope)))
         except Unsupported as error:
-            named.append(Failed(rule, str(error)))
+            named.append(UndecidedRule(rule, str(error)))
     wanted = [
         name
         for each in named
-        if not isinstance(each, Failed)
+        if not isinstance(each, UndecidedRule)
         for name in [
             *each[1].values(),
             *(sql for _, cell in each[2] for sql in (cell.value, cell.why)),
         ]
     ]
     table = made.scope.relation.table("rank", *filter(is_column, wanted))
-    found: list[Decisions | Failed] = []
+    found: list[InstanceTable | UndecidedRule] = []
     for each in named:
-        if isinstance(each, Failed):
+        if isinstance(each, UndecidedRule):
             found.append(each)
             continue
         rule, columns, shown = each
@@ -91,7 +93,7 @@ def decide(rules: Sequence[Rule], facts: Facts) -> list[Decisions | Failed]:
         else:
             decided = f"({_alone(rows)})"
         group = made.scope.relation.key if made.scope.group is None else made.scope.group.key
-        found.append(Decisions(rule, decided, made.kinds, table, group, shown))
+        found.append(InstanceTable(rule, decided, made.kinds, table, group, shown))
     return found
 
 
@@ -116,14 +118,14 @@ def _columns(rule: Rule, made: Instances) -> dict[str, str]:
     return {name: relation.column(sql) for name, sql in columns.items()}
 
 
-def _located(rule: Rule, scope: Scope) -> str:
+def _located(rule: Rule, scope: QueryScope) -> str:
     """The record whose location a finding names."""
     if not isinstance(rule.expect, Ordered) or rule.across:
         return "located"
     return scope.relation.column(f"coalesce({too_early(scope, rule.expect)}, located)")
 
 
-def _shown(rule: Rule, scope: Scope) -> tuple[tuple[Read, Cell], ...]:
+def _shown(rule: Rule, scope: QueryScope) -> tuple[tuple[ShownValue, Cell], ...]:
     """The values that a finding shows; what cannot be read alone is left out."""
     found = []
     for each in reads(rule):
@@ -139,7 +141,7 @@ def _reason(why: str) -> str:
     return f"CASE {why} {names} END"
 
 
-def _without_groups(rule: Rule, made: Instances, facts: Facts) -> Decisions:
+def _without_groups(rule: Rule, made: Instances, facts: Facts) -> InstanceTable:
     """No rank has a group to look across: every instance is idle, and nothing need be read."""
     columns = {
         "at0": "at0", "at1": made.place, "ranks": made.ranks, "row": made.scope.relation.key,
@@ -151,7 +153,7 @@ def _without_groups(rule: Rule, made: Instances, facts: Facts) -> Decisions:
     selected = ", ".join(f"{sql} AS {name}" for name, sql in named.items())
     reason = text(f"no group {_axes(rule)}")
     decided = f"(SELECT {selected}, 'idle' AS verdict, {reason} AS reason FROM {table})"
-    return Decisions(rule, decided, made.kinds, table, made.scope.relation.key, ())
+    return InstanceTable(rule, decided, made.kinds, table, made.scope.relation.key, ())
 
 
 def _axes(rule: Rule) -> str:
@@ -161,7 +163,7 @@ def _axes(rule: Rule) -> str:
     )
 
 
-def _when(rule: Rule, scope: Scope) -> tuple[str, str]:
+def _when(rule: Rule, scope: QueryScope) -> tuple[str, str]:
     """Columns: `holds` (it is due), `idle` or `unknown`; and why it is unknown."""
     early = isinstance(rule.expect, Contains | Ordered)
     cut = "CASE WHEN e_at IS NULL THEN 'unknown' ELSE 'holds' END"
@@ -180,7 +182,7 @@ def _when(rule: Rule, scope: Scope) -> tuple[str, str]:
     return scope.relation.column(value), scope.relation.column(reason)
 
 
-def _expect(rule: Rule, scope: Scope) -> tuple[str, str]:
+def _expect(rule: Rule, scope: QueryScope) -> tuple[str, str]:
     if not isinstance(rule.expect, Holds):
         return claim(scope, rule.expect)
     cell: Cell = condition(scope, rule.expect.condition, Frame())
@@ -234,17 +236,20 @@ def _together(rule: Rule, rows: str, subjects: int) -> str:
         CASE {reasons} END AS reason FROM ({grouped})"""
 
 
-def counts_of(decisions: Decisions, facts: Facts) -> list[Count]:
+def counts_of(decisions: InstanceTable, facts: Facts) -> list[InstanceCount]:
     """How many instances came to each verdict, by ranks and reason."""
     rows = facts.ask(
         f"""SELECT ranks, verdict, coalesce(reason, ''), count(*) FROM {decisions.table}
             GROUP BY ALL ORDER BY ALL"""
     )
     name = decisions.rule.qualified
-    return [Count(name, tuple(ranks), verdict, why, count) for ranks, verdict, why, count in rows]
+    return [
+        InstanceCount(name, tuple(ranks), verdict, why, count)
+        for ranks, verdict, why, count in rows
+    ]
 
 
-def rows_of(decisions: Decisions, facts: Facts) -> list[tuple[Any, ...]]:
+def rows_of(decisions: InstanceTable, facts: Facts) -> list[tuple[Any, ...]]:
     """(at0, at1, ranks, step, row, verdict, reason, subjects' names...) of each instance, in order."""
     names, joins = [], ""
     for number, kind in enumerate(decisions.kinds):

@@ -12,7 +12,7 @@ from typing import Any
 from tspec.check.columnar import calls, collections, folds, lookback, operators, state, tensors
 from tspec.check.columnar.reads import KNOWN
 from tspec.check.columnar.relation import is_computed
-from tspec.check.columnar.scope import Element, Frame, Scope
+from tspec.check.columnar.scope import Element, Frame, QueryScope
 from tspec.check.columnar.shapes import (
     ABSENT,
     BOOL,
@@ -21,8 +21,8 @@ from tspec.check.columnar.shapes import (
     NOT_RECORDED,
     STRING,
     Cell,
-    Many,
-    One,
+    ListShape,
+    SingleShape,
     call_of,
     missing,
 )
@@ -40,7 +40,7 @@ _PATHS = (
 )  # fmt: skip
 
 
-def read(scope: Scope, expr: Expr, frame: Frame, want: str | None = None) -> Cell:
+def read(scope: QueryScope, expr: Expr, frame: Frame, want: str | None = None) -> Cell:
     """The columns of an expression's value and of why it is missing."""
     asked = (expr, frame, want)
     if asked not in scope.memo:
@@ -51,12 +51,12 @@ def read(scope: Scope, expr: Expr, frame: Frame, want: str | None = None) -> Cel
     return scope.memo[asked]
 
 
-def condition(scope: Scope, expr: Expr, frame: Frame) -> Cell:
+def condition(scope: QueryScope, expr: Expr, frame: Frame) -> Cell:
     """An expression where a bool is expected."""
     return operators.truth(scope.relation, read(scope, expr, frame))
 
 
-def _is_of_window(expr: Expr, scope: Scope) -> bool:
+def _is_of_window(expr: Expr, scope: QueryScope) -> bool:
     """It is the same for every choice of subjects, and dear: then it is read once for a window."""
     found = list(expressions(expr))
     return any(isinstance(each, _HEAVY) for each in found) and not any(
@@ -66,7 +66,7 @@ def _is_of_window(expr: Expr, scope: Scope) -> bool:
     )
 
 
-def _from_outer(scope: Scope, cell: Cell) -> Cell:
+def _from_outer(scope: QueryScope, cell: Cell) -> Cell:
     """A cell of the windows, beside each choice of subjects."""
     outer = scope.outer
     assert outer is not None
@@ -81,7 +81,7 @@ def _from_outer(scope: Scope, cell: Cell) -> Cell:
 # --- names --------------------------------------------------------------------------------------
 
 
-def _constant(scope: Scope, expr: rules.Constant, frame: Frame, want: str | None) -> Cell:
+def _constant(scope: QueryScope, expr: rules.Constant, frame: Frame, want: str | None) -> Cell:
     value = expr.value
     if isinstance(value, bool):
         return Cell(str(value).lower(), "NULL::TINYINT", BOOL)
@@ -92,7 +92,7 @@ def _constant(scope: Scope, expr: rules.Constant, frame: Frame, want: str | None
     return Cell(text(value), "NULL::TINYINT", STRING)
 
 
-def _ambient(scope: Scope, expr: rules.Ambient, frame: Frame, want: str | None) -> Cell:
+def _ambient(scope: QueryScope, expr: rules.Ambient, frame: Frame, want: str | None) -> Cell:
     if expr.name == "rank":
         return Cell("rank", "NULL::TINYINT", INT)
     if expr.name in ("step", "epoch", "microbatch", "phase"):
@@ -101,11 +101,11 @@ def _ambient(scope: Scope, expr: rules.Ambient, frame: Frame, want: str | None) 
         if frame.when == "e":
             why = scope.relation.column("CASE WHEN e_at IS NULL THEN 2::TINYINT END")
         return Cell(frame.column(expr.name), why, shape)
-    context = Cell("hash('context ')", "NULL::TINYINT", One("subject", "context"))
+    context = Cell("hash('context ')", "NULL::TINYINT", SingleShape("subject", "context"))
     return state.of_subject(scope, context, expr.name, Frame(frame.when), want)
 
 
-def _variable(scope: Scope, expr: rules.Variable, frame: Frame, want: str | None) -> Cell:
+def _variable(scope: QueryScope, expr: rules.Variable, frame: Frame, want: str | None) -> Cell:
     bound = scope.variables[expr.name]
     if isinstance(bound, Element):
         held = read(scope, bound.collection, Frame("l"), want)
@@ -113,21 +113,23 @@ def _variable(scope: Scope, expr: rules.Variable, frame: Frame, want: str | None
     return bound
 
 
-def _window_call(scope: Scope, expr: rules.WindowCall, frame: Frame, want: str | None) -> Cell:
+def _window_call(scope: QueryScope, expr: rules.WindowCall, frame: Frame, want: str | None) -> Cell:
     return Cell("c", "NULL::TINYINT", calls.of_window(scope.window))
 
 
-def _last_call(scope: Scope, expr: rules.LastCall, frame: Frame, want: str | None) -> Cell:
+def _last_call(scope: QueryScope, expr: rules.LastCall, frame: Frame, want: str | None) -> Cell:
     if frame.when == "s" and not scope.instant:
         return missing(NOT_RECORDED, call_of(expr.event.events))
     filters = calls.filters(scope, expr.event, frame, read)
     return calls.last(scope, expr.event, filters, frame)
 
 
-def _calls(scope: Scope, expr: rules.Calls, frame: Frame, want: str | None) -> Cell:
+def _calls(scope: QueryScope, expr: rules.Calls, frame: Frame, want: str | None) -> Cell:
     if frame.when == "s" and not scope.instant:
         return Cell(
-            "[]::STRUCT(v BIGINT, m TINYINT)[]", "NULL::TINYINT", Many(call_of(expr.event.events))
+            "[]::STRUCT(v BIGINT, m TINYINT)[]",
+            "NULL::TINYINT",
+            ListShape(call_of(expr.event.events)),
         )
     filters = calls.filters(scope, expr.event, frame, read)
     return calls.in_window(scope, ((expr.event, filters),), frame)
@@ -136,38 +138,42 @@ def _calls(scope: Scope, expr: rules.Calls, frame: Frame, want: str | None) -> C
 # --- subjects and their fields ------------------------------------------------------------------
 
 
-def _subjects(scope: Scope, expr: rules.Subjects, frame: Frame, want: str | None) -> Cell:
+def _subjects(scope: QueryScope, expr: rules.Subjects, frame: Frame, want: str | None) -> Cell:
     found = collections.subjects(scope, expr.kind, frame)
     return _restricted(scope, found, expr.filters, frame)
 
 
-def _restrict(scope: Scope, expr: rules.Restrict, frame: Frame, want: str | None) -> Cell:
+def _restrict(scope: QueryScope, expr: rules.Restrict, frame: Frame, want: str | None) -> Cell:
     return _restricted(scope, read(scope, expr.collection, frame, want), expr.filters, frame)
 
 
-def _restricted(scope: Scope, found: Cell, filters: tuple[rules.Filter, ...], frame: Frame) -> Cell:
+def _restricted(
+    scope: QueryScope, found: Cell, filters: tuple[rules.Filter, ...], frame: Frame
+) -> Cell:
     if not filters:
         return found
     values = tuple((each.field, read(scope, each.value, frame)) for each in filters)
     return collections.restricted(scope, found, values, frame)
 
 
-def _field(scope: Scope, expr: rules.Field, frame: Frame, want: str | None) -> Cell:
+def _field(scope: QueryScope, expr: rules.Field, frame: Frame, want: str | None) -> Cell:
     base = read(scope, expr.base, frame)
     return collections.field(scope, base, expr, frame, want)
 
 
-def _list_display(scope: Scope, expr: rules.ListDisplay, frame: Frame, want: str | None) -> Cell:
+def _list_display(
+    scope: QueryScope, expr: rules.ListDisplay, frame: Frame, want: str | None
+) -> Cell:
     cells = [read(scope, item, frame, want) for item in expr.items]
     return collections.display(scope.relation, cells)
 
 
-def _index(scope: Scope, expr: rules.Index, frame: Frame, want: str | None) -> Cell:
+def _index(scope: QueryScope, expr: rules.Index, frame: Frame, want: str | None) -> Cell:
     base, index = read(scope, expr.base, frame, want), read(scope, expr.index, frame)
     return collections.index(scope, base, index, want)
 
 
-def _present(scope: Scope, expr: rules.Present, frame: Frame, want: str | None) -> Cell:
+def _present(scope: QueryScope, expr: rules.Present, frame: Frame, want: str | None) -> Cell:
     cell = read(scope, expr.value, frame, KNOWN if isinstance(expr.value, _PATHS) else None)
     return scope.relation.cell(
         f"CASE WHEN {cell.why} IS NULL THEN true WHEN {cell.why} = {ABSENT} THEN false END",
@@ -179,7 +185,7 @@ def _present(scope: Scope, expr: rules.Present, frame: Frame, want: str | None) 
 # --- tensors ------------------------------------------------------------------------------------
 
 
-def _feature(scope: Scope, expr: rules.Feature, frame: Frame, want: str | None) -> Cell:
+def _feature(scope: QueryScope, expr: rules.Feature, frame: Frame, want: str | None) -> Cell:
     if expr.per is not None or expr.dim is not None:
         return tensors.unread(scope.relation, read(scope, expr.tensor, frame, KNOWN))
     return tensors.feature(
@@ -187,11 +193,11 @@ def _feature(scope: Scope, expr: rules.Feature, frame: Frame, want: str | None) 
     )
 
 
-def _cast(scope: Scope, expr: rules.Cast, frame: Frame, want: str | None) -> Cell:
+def _cast(scope: QueryScope, expr: rules.Cast, frame: Frame, want: str | None) -> Cell:
     return tensors.unread(scope.relation, read(scope, expr.tensor, frame, KNOWN))
 
 
-def _change(scope: Scope, expr: rules.Change, frame: Frame, want: str | None) -> Cell:
+def _change(scope: QueryScope, expr: rules.Change, frame: Frame, want: str | None) -> Cell:
     now = read(scope, expr.tensor, frame, KNOWN)
     before = read(scope, expr.tensor, Frame("s", frame.first), KNOWN)
     return tensors.unread(scope.relation, now, before)
@@ -200,7 +206,7 @@ def _change(scope: Scope, expr: rules.Change, frame: Frame, want: str | None) ->
 # --- folds and look-backs -----------------------------------------------------------------------
 
 
-def _fold(scope: Scope, expr: rules.Fold, frame: Frame, want: str | None) -> Cell:
+def _fold(scope: QueryScope, expr: rules.Fold, frame: Frame, want: str | None) -> Cell:
     if expr.scope == "list":
         counted = expr.name == "count" and holds_tensors(expr.value.type)
         value = read(scope, expr.value, frame, KNOWN if counted else None)
@@ -212,54 +218,54 @@ def _fold(scope: Scope, expr: rules.Fold, frame: Frame, want: str | None) -> Cel
     return lookback.over(scope, expr.name, value, expr.over)
 
 
-def _previous(scope: Scope, expr: rules.Previous, frame: Frame, want: str | None) -> Cell:
+def _previous(scope: QueryScope, expr: rules.Previous, frame: Frame, want: str | None) -> Cell:
     return lookback.previous(scope, read(scope, expr.value, frame, want))
 
 
-def _first(scope: Scope, expr: rules.First, frame: Frame, want: str | None) -> Cell:
+def _first(scope: QueryScope, expr: rules.First, frame: Frame, want: str | None) -> Cell:
     if reads_entities_only(expr.value):
         return read(scope, expr.value, Frame(frame.when, True), want)
     return lookback.first(scope, read(scope, expr.value, frame, want), expr.value)
 
 
-def _transpose(scope: Scope, expr: rules.Transpose, frame: Frame, want: str | None) -> Cell:
+def _transpose(scope: QueryScope, expr: rules.Transpose, frame: Frame, want: str | None) -> Cell:
     return lookback.transposed(scope, read(scope, expr.value, frame, want))
 
 
 # --- operators ----------------------------------------------------------------------------------
 
 
-def _function(scope: Scope, expr: rules.Function, frame: Frame, want: str | None) -> Cell:
+def _function(scope: QueryScope, expr: rules.Function, frame: Frame, want: str | None) -> Cell:
     cells = [read(scope, argument, frame) for argument in expr.arguments]
     if expr.name == "isinstance":
         value, wanted = cells
-        if isinstance(value.shape, One) and value.shape.name in ("subject", "call"):
+        if isinstance(value.shape, SingleShape) and value.shape.name in ("subject", "call"):
             value = collections.field_of(scope, value, "class", frame, None)
         return operators.is_instance(scope.relation, value, wanted)
     return operators.function(scope.facts, scope.relation, expr.name, cells)
 
 
-_Meaning = Callable[[Scope, Any, Frame, "str | None"], Cell]
+_Meaning = Callable[[QueryScope, Any, Frame, "str | None"], Cell]
 
 
 def _of_operands(
     apply: Callable[..., Cell], *names: str
-) -> Callable[[Scope, Any, Frame, str | None], Cell]:
+) -> Callable[[QueryScope, Any, Frame, str | None], Cell]:
     """The meaning of an operator whose operands are the fields of those names."""
 
-    def meaning(scope: Scope, expr: Any, frame: Frame, want: str | None) -> Cell:
+    def meaning(scope: QueryScope, expr: Any, frame: Frame, want: str | None) -> Cell:
         operands = [read(scope, getattr(expr, name), frame) for name in names]
         return apply(scope.relation, *operands)
 
     return meaning
 
 
-def _compare(scope: Scope, expr: rules.Compare, frame: Frame, want: str | None) -> Cell:
+def _compare(scope: QueryScope, expr: rules.Compare, frame: Frame, want: str | None) -> Cell:
     left, right = read(scope, expr.left, frame), read(scope, expr.right, frame)
     return operators.compare(scope.relation, expr.op, left, right)
 
 
-def _same_object(scope: Scope, expr: rules.SameObject, frame: Frame, want: str | None) -> Cell:
+def _same_object(scope: QueryScope, expr: rules.SameObject, frame: Frame, want: str | None) -> Cell:
     left, right = read(scope, expr.left, frame), read(scope, expr.right, frame)
     if left.shape == right.shape == tensors.TENSOR:
         left = read(scope, expr.left, frame, "object")
@@ -267,23 +273,25 @@ def _same_object(scope: Scope, expr: rules.SameObject, frame: Frame, want: str |
     return operators.compare(scope.relation, "==", left, right)
 
 
-def _arithmetic(scope: Scope, expr: rules.Arithmetic, frame: Frame, want: str | None) -> Cell:
+def _arithmetic(scope: QueryScope, expr: rules.Arithmetic, frame: Frame, want: str | None) -> Cell:
     left, right = read(scope, expr.left, frame), read(scope, expr.right, frame)
     return operators.arithmetic(scope.relation, expr.op, left, right)
 
 
-def _junction(scope: Scope, expr: rules.And | rules.Or, frame: Frame, want: str | None) -> Cell:
+def _junction(
+    scope: QueryScope, expr: rules.And | rules.Or, frame: Frame, want: str | None
+) -> Cell:
     items = [condition(scope, item, frame) for item in expr.items]
     word = "AND" if isinstance(expr, rules.And) else "OR"
     return operators.junction(scope.relation, word, items)
 
 
-def _implies(scope: Scope, expr: rules.Implies, frame: Frame, want: str | None) -> Cell:
+def _implies(scope: QueryScope, expr: rules.Implies, frame: Frame, want: str | None) -> Cell:
     left = operators.negation(scope.relation, condition(scope, expr.left, frame))
     return operators.junction(scope.relation, "OR", [left, condition(scope, expr.right, frame)])
 
 
-def _not(scope: Scope, expr: rules.Not, frame: Frame, want: str | None) -> Cell:
+def _not(scope: QueryScope, expr: rules.Not, frame: Frame, want: str | None) -> Cell:
     return operators.negation(scope.relation, condition(scope, expr.value, frame))
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tspec.check.columnar.fields import Fields, Key
+from tspec.check.columnar.fields import FieldIndex, Key
 from tspec.check.columnar.sql import MACROS
 from tspec.resolve.program.rules import Window
 from tspec.trace.endings import EndsEarly, of_tables, of_trace
@@ -71,11 +71,11 @@ _TABLES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class LoadedTrace:
     """A trace in memory: all rows of all ranks as one Arrow table, with `rank` and `g`, and an index."""
 
     rows: Any
-    fields: Fields
+    fields: FieldIndex
     world: int
     ends_early: tuple[EndsEarly, ...] = ()
     """Ranks whose recordings end before the run does."""
@@ -89,7 +89,7 @@ class Recording:
 class Facts:
     """The tables of one trace, and of what rules read from it. To be closed; of one thread."""
 
-    def __init__(self, recording: Recording, threads: int) -> None:
+    def __init__(self, recording: LoadedTrace, threads: int) -> None:
         import duckdb
 
         self.world = recording.world
@@ -174,7 +174,7 @@ def _together(streams: Sequence[tuple[int, Any]]) -> Any:
     return pa.concat_tables(parts).unify_dictionaries()
 
 
-def load(trace: Path | str | Trace, features: Collection[str]) -> Recording:
+def load(trace: Path | str | Trace, features: Collection[str]) -> LoadedTrace:
     """Read a trace; of tensors only the features asked for. Raises TraceError for a folder that is none."""
     if isinstance(trace, Trace):
         from tspec.trace.write import table
@@ -189,4 +189,4 @@ def load(trace: Path | str | Trace, features: Collection[str]) -> Recording:
         world, early = tables.world, of_tables(tables)
     rows = _together([(rank, rows) for rank, rows in streams if rows.num_rows])
     world = world_of_groups((rank for rank, _ in streams), world)
-    return Recording(rows, Fields(rows), world, early)
+    return LoadedTrace(rows, FieldIndex(rows), world, early)

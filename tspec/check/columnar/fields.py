@@ -16,7 +16,7 @@ KEPT = (
 )  # fmt: skip
 
 
-class Fields:
+class FieldIndex:
     """An index of an Arrow table of `tspec.trace.columns`, with `rank` and `g`."""
 
     def __init__(self, rows: Any) -> None:

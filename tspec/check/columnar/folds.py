@@ -19,8 +19,8 @@ from tspec.check.columnar.shapes import (
     NOTHING,
     NUMBERS,
     Cell,
-    Many,
-    Pairs,
+    ListShape,
+    MapShape,
     Shape,
     bits,
     incomplete,
@@ -30,7 +30,7 @@ from tspec.check.columnar.shapes import (
 
 def without_absent(relation: Relation, cell: Cell) -> Cell:
     """A list without its absent elements."""
-    if not isinstance(cell.shape, Many):
+    if not isinstance(cell.shape, ListShape):
         return cell
     kept = relation.column(f"list_filter({cell.value}, lambda it: coalesce(it.m, 0) <> {ABSENT})")
     return Cell(kept, cell.why, cell.shape)
@@ -38,7 +38,7 @@ def without_absent(relation: Relation, cell: Cell) -> Cell:
 
 def values(cell: Cell, shape: Shape | None = None) -> str:
     """SQL of the plain values of a list of which all elements are known."""
-    assert isinstance(cell.shape, Many)
+    assert isinstance(cell.shape, ListShape)
     wanted = sql_type(shape if shape is not None else cell.shape.item)
     return f"list_transform({cell.value}, lambda it: it.v::{wanted})"
 
@@ -50,9 +50,9 @@ def float_sum(floats: str) -> str:
 
 def first_reason(value: str, shape: Shape, nested: bool = True) -> str:
     """SQL of the reason of the first element of a list that is missing (or holds something missing)."""
-    assert isinstance(shape, Many)
+    assert isinstance(shape, ListShape)
     own = "it.m"
-    if nested and isinstance(shape.item, Many | Pairs):
+    if nested and isinstance(shape.item, ListShape | MapShape):
         own = f"coalesce(it.m, CASE WHEN {incomplete('it.v', shape.item)} THEN {NOT_RECORDED}::TINYINT END)"
     return f"list_filter(list_transform({value}, lambda it: {own}), lambda m: m IS NOT NULL)[1]"
 
@@ -60,21 +60,21 @@ def first_reason(value: str, shape: Shape, nested: bool = True) -> str:
 def complete(relation: Relation, cell: Cell) -> Cell:
     """A list without absent elements, missing as a whole where one of the others is."""
     held = without_absent(relation, cell)
-    if not isinstance(held.shape, Many):
-        return Cell(f"NULL::{sql_type(Many(NOTHING))}", held.why, Many(NOTHING))
+    if not isinstance(held.shape, ListShape):
+        return Cell(f"NULL::{sql_type(ListShape(NOTHING))}", held.why, ListShape(NOTHING))
     why = relation.column(f"coalesce({held.why}, {first_reason(held.value, held.shape)})")
     return Cell(held.value, why, held.shape)
 
 
 def of_list(relation: Relation, name: str, cell: Cell) -> Cell:
     """Fold the list that a value is; absent elements are left out of it."""
-    if isinstance(cell.shape, Pairs) and name == "count":
+    if isinstance(cell.shape, MapShape) and name == "count":
         return Cell(relation.column(f"len(json_keys({cell.value}))"), cell.why, INT)
-    if not isinstance(cell.shape, Many):
+    if not isinstance(cell.shape, ListShape):
         why = relation.column(f"coalesce({cell.why}, {NOT_RECORDED}::TINYINT)")
         return Cell("NULL::BOOLEAN", why, BOOL if name in EARLY else NOTHING)
     held = without_absent(relation, cell)
-    assert isinstance(held.shape, Many)
+    assert isinstance(held.shape, ListShape)
     if name == "count":
         why = relation.column(
             f"coalesce({held.why}, {first_reason(held.value, held.shape, False)})"
@@ -88,7 +88,7 @@ def of_many(relation: Relation, name: str, cell: Cell, whole: str, why: int = NO
 
     `why` is the reason where one does.
     """
-    assert isinstance(cell.shape, Many)
+    assert isinstance(cell.shape, ListShape)
     if name != "count":
         return _fold(relation, name, cell, whole, why)
     reason = relation.column(
@@ -103,7 +103,7 @@ def of_many(relation: Relation, name: str, cell: Cell, whole: str, why: int = NO
 def _fold(
     relation: Relation, name: str, cell: Cell, whole: str, why_not_whole: int = NO_HISTORY
 ) -> Cell:
-    assert isinstance(cell.shape, Many)
+    assert isinstance(cell.shape, ListShape)
     inner = first_reason(cell.value, cell.shape)
     late = "" if whole == "true" else f", CASE WHEN NOT {whole} THEN {why_not_whole}::TINYINT END"
     lacking = relation.column(f"coalesce({cell.why}, {inner}{late})")
@@ -139,7 +139,7 @@ def _of_no_numbers(relation: Relation, name: str, cell: Cell, lacking: str) -> C
 
 def _known_bits(cell: Cell) -> str:
     """The bits of the elements that are known as a whole."""
-    assert isinstance(cell.shape, Many)
+    assert isinstance(cell.shape, ListShape)
     lacking = incomplete("it.v", cell.shape.item)
     test = "it.m IS NULL" + ("" if lacking == "false" else f" AND NOT {lacking}")
     kept = f"list_filter({cell.value}, lambda it: {test})"
@@ -164,7 +164,7 @@ def _some_false(cell: Cell) -> str:
 
 
 def _bools(cell: Cell, value: str) -> str:
-    assert isinstance(cell.shape, Many)
+    assert isinstance(cell.shape, ListShape)
     if cell.shape.item != BOOL:
         return "false"
     return f"coalesce(list_contains(list_transform({cell.value}, lambda it: it.v), {value}), false)"
@@ -178,7 +178,7 @@ EARLY = {"same": _different, "distinct": _repeated, "any": _some_true, "all": _s
 
 def _numeric(relation: Relation, name: str, cell: Cell) -> tuple[str, Shape]:
     """SQL of a fold of known numbers as its row writes it, NULL of none, and its shape."""
-    assert isinstance(cell.shape, Many)
+    assert isinstance(cell.shape, ListShape)
     shape = cell.shape.item
     plain = relation.column(values(cell))
     row = FOLDS[name]

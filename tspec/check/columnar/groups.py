@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from tspec.check.columnar import state
 from tspec.check.columnar.expressions import read
-from tspec.check.columnar.scope import Frame, Scope
-from tspec.check.columnar.shapes import INT, STRING, Cell, Many, One, Unsupported
+from tspec.check.columnar.scope import Frame, QueryScope
+from tspec.check.columnar.shapes import INT, STRING, Cell, ListShape, SingleShape, Unsupported
 from tspec.check.columnar.sql import text
 from tspec.resolve.program.rules import Axis, Rule
 
@@ -16,7 +16,7 @@ LAST = Frame("l")
 NONE = "[]::BIGINT[]"
 
 
-def of_rows(rule: Rule, scope: Scope) -> tuple[str, str]:
+def of_rows(rule: Rule, scope: QueryScope) -> tuple[str, str]:
     """Columns: the ranks of each row's group in order (or the rank alone), and whether there is none."""
     relation = scope.relation
     if not rule.across:
@@ -40,14 +40,14 @@ def _concatenated(parts: list[str]) -> str:
     return sql
 
 
-def _reached(scope: Scope, clause: object) -> str:
+def _reached(scope: QueryScope, clause: object) -> str:
     """Column: the ranks that one clause reaches from each row."""
     if isinstance(clause, Axis):
         if clause.name == "world":
             return _world(scope)
         return _on_axis(scope, f"hash({text('group ' + clause.name)})")
     value = read(scope, clause.value, LAST)  # type: ignore[attr-defined]
-    if isinstance(value.shape, Many):
+    if isinstance(value.shape, ListShape):
         return _ranks(scope, value)
     if value.shape != STRING:
         return NONE
@@ -58,24 +58,24 @@ def _reached(scope: Scope, clause: object) -> str:
     )
 
 
-def _world(scope: Scope) -> str:
+def _world(scope: QueryScope) -> str:
     return f"range({scope.facts.world}::BIGINT)"
 
 
-def _on_axis(scope: Scope, axis: str) -> str:
-    base = Cell(scope.relation.column(axis), "NULL::TINYINT", One("subject", "group"))
+def _on_axis(scope: QueryScope, axis: str) -> str:
+    base = Cell(scope.relation.column(axis), "NULL::TINYINT", SingleShape("subject", "group"))
     return _ranks(scope, state.of_subject(scope, base, "ranks", LAST, None))
 
 
-def _ranks(scope: Scope, cell: Cell) -> str:
+def _ranks(scope: QueryScope, cell: Cell) -> str:
     """Column: the ints of a list; none where it is missing."""
-    if not isinstance(cell.shape, Many) or cell.shape.item != INT:
+    if not isinstance(cell.shape, ListShape) or cell.shape.item != INT:
         return NONE
     known = f"list_transform(list_filter({cell.value}, lambda it: it.m IS NULL), lambda it: it.v)"
     return scope.relation.column(f"coalesce({known}, {NONE})")
 
 
-def _connected(rule: Rule, scope: Scope, reached: str) -> str:
+def _connected(rule: Rule, scope: QueryScope, reached: str) -> str:
     """Column: all ranks reached from rank to rank over any of the axes (the others' last groups)."""
     if not all(isinstance(clause, Axis) for clause in rule.across):
         raise Unsupported("a group over several axes, of which one is a field")
@@ -102,7 +102,7 @@ def _connected(rule: Rule, scope: Scope, reached: str) -> str:
     return relation.column(f"CASE {' '.join(cases)} END" if cases else NONE)
 
 
-def _last_groups(scope: Scope, rank: int, axes: list[str]) -> list[int]:
+def _last_groups(scope: QueryScope, rank: int, axes: list[str]) -> list[int]:
     """The ranks that a rank's last groups on some axes hold."""
     from tspec.check.columnar import reads
 
@@ -112,7 +112,7 @@ def _last_groups(scope: Scope, rank: int, axes: list[str]) -> list[int]:
             found += range(scope.facts.world)
             continue
         source = reads.of_subjects(scope.facts, "group", "ranks", None)
-        if not isinstance(source.shape, Many) or source.shape.item != INT:
+        if not isinstance(source.shape, ListShape) or source.shape.item != INT:
             continue
         rows = scope.facts.ask(
             f"SELECT list_transform(v, lambda it: it.v) FROM {source.table} WHERE rank = {rank} "

@@ -14,19 +14,19 @@ from tspec.check.columnar.expressions import read
 from tspec.check.columnar.facts import RANK, Facts
 from tspec.check.columnar.reads import KNOWN
 from tspec.check.columnar.relation import Relation
-from tspec.check.columnar.scope import Element, Frame, History, Scope
+from tspec.check.columnar.scope import Element, Frame, HistoryColumns, QueryScope
 from tspec.check.columnar.shapes import (
     NOTHING,
     TENSOR,
     Cell,
-    Many,
+    ListShape,
     NoInstances,
-    One,
     Shape,
+    SingleShape,
     Unsupported,
 )
 from tspec.check.columnar.sql import text
-from tspec.check.columnar.windows import Found, windows
+from tspec.check.columnar.windows import RuleWindows, windows
 from tspec.resolve.program import rules
 from tspec.resolve.program.queries import variables
 from tspec.resolve.program.rules import For, Rule
@@ -46,7 +46,7 @@ class Instances:
     `at`, `ranks` of the group's ranks, `no_group` a column that is true where there is none.
     """
 
-    scope: Scope
+    scope: QueryScope
     windows: str
     held: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
@@ -59,14 +59,14 @@ class Instances:
 def instances(rule: Rule, facts: Facts) -> Instances:
     """The instances of a rule. Raises Unsupported if a query cannot tell them, NoInstances for none."""
     empty = Relation(facts, "(SELECT 1 AS i)", "i")
-    found = windows(Scope(facts, empty, rule.window, {}))
+    found = windows(QueryScope(facts, empty, rule.window, {}))
     if facts.is_empty(found.table):
         raise NoInstances
     if ("outer", rule.window) not in facts.cache:
         windows_alone = Relation(facts, found.table, "w")
-        facts.cache["outer", rule.window] = Scope(facts, windows_alone, rule.window, {})
+        facts.cache["outer", rule.window] = QueryScope(facts, windows_alone, rule.window, {})
     outer = facts.cache["outer", rule.window]
-    scope = Scope(facts, Relation(facts, found.table, "w"), rule.window, {})
+    scope = QueryScope(facts, Relation(facts, found.table, "w"), rule.window, {})
     pending = dict(found.filters)
     made = Instances(replace(scope, outer=outer), found.table)
     if rule.window.kind == "calls" and rule.across:
@@ -153,7 +153,7 @@ def _subjects(made: Instances, clause: For, collection: rules.Subjects) -> Insta
                     FROM {table} r JOIN {lives} s ON s.born <= r.l_at AND r.l_at < s.died
                       AND s.born >= r.rank * {RANK}"""
     made = _grown(made, query, f"v{number}", f"k{number}")
-    cell = Cell(f"v{number}", "NULL::TINYINT", One("subject", collection.kind))
+    cell = Cell(f"v{number}", "NULL::TINYINT", SingleShape("subject", collection.kind))
     label, labelled = (
         (f"k{number}", "place") if collection.kind in PASSING else (f"v{number}", "subject")
     )
@@ -170,7 +170,7 @@ def _elements(made: Instances, clause: For) -> Instances:
     scope, number = made.scope, len(made.labels)
     tensors = holds_tensors(clause.collection.type)
     cell = read(scope, clause.collection, LAST, KNOWN if tensors else None)
-    if not isinstance(cell.shape, Many):
+    if not isinstance(cell.shape, ListShape):
         query = f"SELECT *, NULL::BIGINT AS k{number} FROM {scope.relation.query()} WHERE false"
         made = _grown(made, query, f"k{number}")
         return _bound(
@@ -184,9 +184,9 @@ def _elements(made: Instances, clause: For) -> Instances:
     held = scope.relation.column(f"({cell.value})")
     label, kind = f"k{number} - 1", "item"
     once = ""
-    if isinstance(item, One) and item.name == "call":
+    if isinstance(item, SingleShape) and item.name == "call":
         kind = "nth call"
-    if isinstance(item, One) and item.name == "subject":
+    if isinstance(item, SingleShape) and item.name == "subject":
         if item.kind in PASSING or not item.kind:
             raise Unsupported("a list of batches or messages as subjects")
         label, kind = f"v{number}", "subject"
@@ -230,7 +230,7 @@ def _keyed(rule: Rule, made: Instances, late: bool) -> Instances:
     order = relation.column(f"row_number() OVER (PARTITION BY {history} ORDER BY at0, {place})")
     chosen = [f"k{n}" for n, (_, kind) in enumerate(clauses) if kind != "call"]
     rank_first = ", ".join(["at0", place, "w", *chosen])
-    scope = replace(scope, history=History(history, order, rank_first, rule.window.every))
+    scope = replace(scope, history=HistoryColumns(history, order, rank_first, rule.window.every))
     made = replace(made, scope=scope, labels=labels, place=place, ranks=ranks, no_group=no_group)
     # Where no rank has a group, all is idle, and there is nobody to ask for.
     grouped = f"SELECT 1 FROM {relation.query()} WHERE NOT {no_group} LIMIT 1"
@@ -239,7 +239,7 @@ def _keyed(rule: Rule, made: Instances, late: bool) -> Instances:
     return members.with_others(rule, made)
 
 
-def _grouped_calls(rule: Rule, made: Instances, found: Found) -> Instances:
+def _grouped_calls(rule: Rule, made: Instances, found: RuleWindows) -> Instances:
     """Windows that are calls have their place among those of the step with the same group,
 
     whatever subjects there were.

@@ -11,7 +11,7 @@ from tspec.builtin.folds import OF_NUMBERS
 from tspec.check.columnar import folds
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.relation import Relation
-from tspec.check.columnar.scope import Group, History, Scope
+from tspec.check.columnar.scope import GroupColumns, HistoryColumns, QueryScope
 from tspec.check.columnar.shapes import (
     ABSENT,
     BOOL,
@@ -20,8 +20,8 @@ from tspec.check.columnar.shapes import (
     NOT_RECORDED,
     NOTHING,
     Cell,
-    Many,
-    One,
+    ListShape,
+    SingleShape,
     Unsupported,
     bits,
     sql_type,
@@ -30,7 +30,7 @@ from tspec.resolve.program.queries import names_call
 from tspec.resolve.program.rules import Duration, Expr
 
 
-def previous(scope: Scope, cell: Cell) -> Cell:
+def previous(scope: QueryScope, cell: Cell) -> Cell:
     """The value at the instance before."""
     history = _history(scope)
     over = f"OVER (PARTITION BY {history.key} ORDER BY {history.number})"
@@ -41,7 +41,7 @@ def previous(scope: Scope, cell: Cell) -> Cell:
     )
 
 
-def first(scope: Scope, cell: Cell, expr: Expr) -> Cell:
+def first(scope: QueryScope, cell: Cell, expr: Expr) -> Cell:
     """The value at the first instance; if a call is read, at the first one on this rank."""
     history = _history(scope)
     over = f"OVER (PARTITION BY {history.key} ORDER BY {history.number})"
@@ -52,7 +52,7 @@ def first(scope: Scope, cell: Cell, expr: Expr) -> Cell:
     )
 
 
-def over(scope: Scope, name: str, cell: Cell, duration: Duration) -> Cell:
+def over(scope: QueryScope, name: str, cell: Cell, duration: Duration) -> Cell:
     """A fold of the values at this and the earlier instances within a duration."""
     history, relation = _history(scope), scope.relation
     unit = f"u_{duration.unit}"
@@ -70,7 +70,7 @@ def over(scope: Scope, name: str, cell: Cell, duration: Duration) -> Cell:
     whole = relation.column(f"({since} <= {unit} - {duration.count} + {stride})")
     back = f"ROWS BETWEEN ({history.number} - {start}) PRECEDING AND CURRENT ROW"
     rows = f"OVER ({parts} {history.number} {back})"
-    if isinstance(cell.shape, One) and name not in OF_NUMBERS:
+    if isinstance(cell.shape, SingleShape) and name not in OF_NUMBERS:
         return _reckoned(relation, name, cell, Frames(rows, whole, start, history))
     return folds.of_many(relation, name, _gathered(relation, cell, rows), whole)
 
@@ -82,7 +82,7 @@ class Frames:
     rows: str
     whole: str
     start: str
-    history: History
+    history: HistoryColumns
 
 
 def _reckoned(relation: Relation, name: str, cell: Cell, frames: Frames) -> Cell:
@@ -120,7 +120,7 @@ def _reckoned(relation: Relation, name: str, cell: Cell, frames: Frames) -> Cell
     return Cell(found, relation.column(f"CASE WHEN {found} IS NULL THEN {reason} END"), BOOL)
 
 
-def _check_order(facts: Facts, relation: Relation, history: History, unit: str) -> None:
+def _check_order(facts: Facts, relation: Relation, history: HistoryColumns, unit: str) -> None:
     """The frames of a window function need the unit to grow along the instances."""
     over = f"OVER (PARTITION BY {history.key} ORDER BY {history.number})"
     back = f"SELECT {unit} < lag({unit}) {over} AS back FROM {relation.query()}"
@@ -128,24 +128,24 @@ def _check_order(facts: Facts, relation: Relation, history: History, unit: str) 
         raise Unsupported(f"{unit[2:]}s do not grow along the trace")
 
 
-def members(scope: Scope, name: str, cell: Cell) -> Cell:
+def members(scope: QueryScope, name: str, cell: Cell) -> Cell:
     """A fold of the values on the members of the group, in order."""
     group = _group(scope)
     many = _gathered(scope.relation, cell, _over_members(group))
     return folds.of_many(scope.relation, name, many, f"({group.others} = 0)", why=NOT_RECORDED)
 
 
-def _over_members(group: Group) -> str:
+def _over_members(group: GroupColumns) -> str:
     return (
         f"OVER (PARTITION BY {group.key} ORDER BY rank "
         "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
     )
 
 
-def transposed(scope: Scope, cell: Cell) -> Cell:
+def transposed(scope: QueryScope, cell: Cell) -> Cell:
     """Element i is x[k] of the i-th member, k this rank's place in the group."""
     group, relation = _group(scope), scope.relation
-    if not isinstance(cell.shape, Many):
+    if not isinstance(cell.shape, ListShape):
         why = f"coalesce({cell.why}, {NOT_RECORDED}::TINYINT)"
         return _gathered(relation, Cell("NULL::BOOLEAN", why, NOTHING), _over_members(group))
     many = _gathered(relation, cell, _over_members(group))
@@ -158,22 +158,22 @@ def transposed(scope: Scope, cell: Cell) -> Cell:
     )
     lacking = f"[{{'v': NULL::{sql_type(item)}, 'm': {NOT_RECORDED}::TINYINT}}]"
     value = f"CASE WHEN {group.others} > 0 THEN list_concat({moved}, {lacking}) ELSE {moved} END"
-    return Cell(relation.column(value), "NULL::TINYINT", Many(item))
+    return Cell(relation.column(value), "NULL::TINYINT", ListShape(item))
 
 
 def _gathered(relation: Relation, cell: Cell, over: str) -> Cell:
     kind = sql_type(cell.shape)
     value = f"list({{'v': {cell.value}::{kind}, 'm': {cell.why}}}) {over}"
-    return Cell(relation.column(value), "NULL::TINYINT", Many(cell.shape))
+    return Cell(relation.column(value), "NULL::TINYINT", ListShape(cell.shape))
 
 
-def _history(scope: Scope) -> History:
+def _history(scope: QueryScope) -> HistoryColumns:
     if scope.history is None:
         raise Unsupported("a look at other instances, where instances are made")
     return scope.history
 
 
-def _group(scope: Scope) -> Group:
+def _group(scope: QueryScope) -> GroupColumns:
     if scope.group is None:
         raise Unsupported("a fold over a group, without one")
     return scope.group

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tspec.check.columnar.relation import is_column
-from tspec.check.columnar.scope import Group
+from tspec.check.columnar.scope import GroupColumns
 from tspec.resolve.program.rules import Rule
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def with_others(rule: Rule, made: Instances) -> Instances:
         ("coalesce(o.lacking, 0)", "o.lack_rank", "coalesce(o.unknown, 0)", "o.why_unknown"),
     )
     outside = relation.column(f"{lacking} + {unknown}")
-    group = Group(instance, outside, made.ranks, have, lacking, lack_rank, unknown, why)
+    group = GroupColumns(instance, outside, made.ranks, have, lacking, lack_rank, unknown, why)
     return replace(made, scope=replace(scope, group=group))
 
 

@@ -21,10 +21,10 @@ from tspec.check.columnar.shapes import (
     NUMBERS,
     STRING,
     Cell,
-    Many,
-    One,
-    Pairs,
+    ListShape,
+    MapShape,
     Shape,
+    SingleShape,
     Unsupported,
     as_float,
     first_inside,
@@ -89,9 +89,11 @@ def _ordered(op: str, left: Cell, right: Cell) -> str:
 
 def equal(left: str, left_shape: Shape, right: str, right_shape: Shape) -> str:
     """SQL of `==` of two known values; what is of different kinds is never equal."""
-    if isinstance(left_shape, Many) and isinstance(right_shape, Many):
+    if isinstance(left_shape, ListShape) and isinstance(right_shape, ListShape):
         return _equal_lists(left, left_shape, right, right_shape)
-    if isinstance(left_shape, Many | Pairs) or isinstance(right_shape, Many | Pairs):
+    if isinstance(left_shape, ListShape | MapShape) or isinstance(
+        right_shape, ListShape | MapShape
+    ):
         if left_shape == right_shape:
             raise Unsupported("maps are compared")
         return "false"
@@ -108,7 +110,7 @@ def equal(left: str, left_shape: Shape, right: str, right_shape: Shape) -> str:
     return f"{left} = {right}" if left_shape.name == right_shape.name else "false"
 
 
-def _equal_lists(left: str, left_shape: Many, right: str, right_shape: Many) -> str:
+def _equal_lists(left: str, left_shape: ListShape, right: str, right_shape: ListShape) -> str:
     if left_shape.is_set != right_shape.is_set:
         return "false"
     if NOTHING in (left_shape.item, right_shape.item):
@@ -132,12 +134,12 @@ def member(relation: Relation, item: Cell, collection: Cell) -> Cell:
     if shape == STRING and item.shape == STRING:
         value = f"contains({collection.value}, {item.value})"
         return relation.cell(f"CASE WHEN {why} IS NULL THEN {value} END", why, BOOL)
-    if isinstance(shape, Pairs):
+    if isinstance(shape, MapShape):
         return _in_map(relation, item, collection, why)
-    if not isinstance(shape, Many):
+    if not isinstance(shape, ListShape):
         cell = unfit(relation, item, collection)
         return Cell(cell.value, cell.why, BOOL)
-    if isinstance(item.shape, Many):
+    if isinstance(item.shape, ListShape):
         answers = f"list_transform({item.value}, lambda one: {_in_list('one.v', item.shape.item, collection)})"
         answers = (
             f"list_transform({item.value}, lambda one: CASE WHEN one.m IS NULL THEN "
@@ -157,13 +159,13 @@ def member(relation: Relation, item: Cell, collection: Cell) -> Cell:
 
 
 def _in_list(item: str, shape: Shape, collection: Cell) -> str:
-    assert isinstance(collection.shape, Many)
+    assert isinstance(collection.shape, ListShape)
     inner = collection.shape.item
     lacking = f"(it.m IS NOT NULL AND it.m <> {ABSENT})"
-    if isinstance(inner, Many):
+    if isinstance(inner, ListShape):
         raise Unsupported("membership in a list of lists")
     plain = NOTHING not in (shape, inner) and FLOAT not in (shape, inner)
-    if plain and isinstance(shape, One) and shape.name == inner.name:  # type: ignore[union-attr]
+    if plain and isinstance(shape, SingleShape) and shape.name == inner.name:  # type: ignore[union-attr]
         found = f"list_contains(list_transform({collection.value}, lambda it: it.v), {item})"
     else:
         same = equal("it.v", inner, item, shape) if shape != NOTHING else "NULL"
@@ -176,7 +178,7 @@ def _in_list(item: str, shape: Shape, collection: Cell) -> str:
 
 def _in_map(relation: Relation, item: Cell, collection: Cell, why: str) -> Cell:
     keys = f"json_keys({collection.value})"
-    if isinstance(item.shape, Pairs):
+    if isinstance(item.shape, MapShape):
         value = (
             f"kleene_all(list_transform(json_keys({item.value}), lambda k: CASE "
             f"WHEN NOT list_contains({keys}, k) THEN false "
@@ -248,14 +250,14 @@ def function(facts: Facts, relation: Relation, name: str, cells: Sequence[Cell])
     if any(cell.shape == NOTHING for cell in cells):
         return Cell("NULL::BOOLEAN", relation.column(first_why(*cells)), NOTHING)
     row = FUNCTIONS[name]
-    if row.maps and isinstance(cells[0].shape, Many):
+    if row.maps and isinstance(cells[0].shape, ListShape):
         many, *rest = cells
         item = Cell("it.v", "NULL::TINYINT", cells[0].shape.item)
         found = _of_known(facts, row, (item, *rest))
         if found is None:
             raise Unsupported(f"`{name}` of a list of other than it takes")
         sql = f"list_transform({many.value}, lambda it: {{'v': {found[0]}, 'm': NULL::TINYINT}})"
-        return known(relation, sql, Many(found[1]), *cells)
+        return known(relation, sql, ListShape(found[1]), *cells)
     found = _of_known(facts, row, cells)
     if found is None:
         return unfit(relation, *cells)
@@ -318,7 +320,7 @@ def is_instance(relation: Relation, classes: Cell, wanted: Cell) -> Cell:
 def instance_of(classes: str, wanted: Cell) -> str:
     """SQL of `is_instance` of known values."""
     paths = f"string_split({classes}, ' ')"
-    if isinstance(wanted.shape, Many):
+    if isinstance(wanted.shape, ListShape):
         if wanted.shape.item != STRING:
             return "false"
         return f"list_has_any({paths}, list_transform({wanted.value}, lambda it: it.v))"

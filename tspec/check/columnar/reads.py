@@ -19,10 +19,10 @@ from tspec.check.columnar.shapes import (
     NOTHING,
     STRING,
     TENSOR,
-    Many,
-    One,
-    Pairs,
+    ListShape,
+    MapShape,
     Shape,
+    SingleShape,
     Unsupported,
     sql_type,
 )
@@ -31,7 +31,7 @@ KNOWN = "known"
 """Wanted of a tensor (or anything) if only its being there counts."""
 
 _SHAPES: dict[str, Shape] = {
-    "int": INT, "float": FLOAT, "bool": BOOL, "string": STRING, "shape": Many(INT),
+    "int": INT, "float": FLOAT, "bool": BOOL, "string": STRING, "shape": ListShape(INT),
 }  # fmt: skip
 FEATURE_SHAPES: dict[str, Shape] = {
     **{row.name: _SHAPES[row.kind] for row in FEATURES.values()},
@@ -51,7 +51,7 @@ _KIND = "CASE json_type({j}) WHEN 'OBJECT' THEN json_keys({j})[1] ELSE json_type
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ReadTable:
     """A table of read values. Of subjects: `rank, sid, g, v, m`. Of calls: `c, v, m` with `side`
 
     0 for what the begin says and 1 for what the end says; `ends` if some end says something.
@@ -63,7 +63,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class _Values:
+class _FieldRows:
     """The rows of one field: `rows` is a query with the raw columns and the `keys`."""
 
     rows: str
@@ -71,20 +71,20 @@ class _Values:
     types: frozenset[tuple[str, bool]]
 
 
-def of_subjects(facts: Facts, kind: str, field: str, want: str | None) -> Source:
+def of_subjects(facts: Facts, kind: str, field: str, want: str | None) -> ReadTable:
     """A field of the subjects of a kind, at each of its samples."""
     asked = ("subjects", kind, field, want)
     if asked not in facts.cache:
         part = facts.part(("sample", kind, field))
         rows = f"SELECT *, hash(what || ' ' || subject) AS sid FROM {part}"
         types = facts.types.get(("sample", kind, field), frozenset())
-        facts.cache[asked] = _source(facts, _Values(rows, "rank, sid, g", types), want)
+        facts.cache[asked] = _source(facts, _FieldRows(rows, "rank, sid, g", types), want)
     source = facts.cache[asked]
-    assert isinstance(source, Source)
+    assert isinstance(source, ReadTable)
     return source
 
 
-def of_calls(facts: Facts, events: Iterable[str], field: str, want: str | None) -> Source:
+def of_calls(facts: Facts, events: Iterable[str], field: str, want: str | None) -> ReadTable:
     """A field of the calls of some events, as their begins and ends say it."""
     named = tuple(sorted(set(events)))
     asked = ("calls", named, field, want)
@@ -100,11 +100,11 @@ def of_calls(facts: Facts, events: Iterable[str], field: str, want: str | None) 
         if not parts:
             parts.append(_side(facts.part(("begin", "", field)), "begin"))
         rows = " UNION ALL ".join(parts)
-        values = _Values(rows, "rank, c, side", frozenset(types))
+        values = _FieldRows(rows, "rank, c, side", frozenset(types))
         ends = any(("end", event, field) in facts.types for event in named)
         facts.cache[asked] = replace(_source(facts, values, want), ends=ends)
     source = facts.cache[asked]
-    assert isinstance(source, Source)
+    assert isinstance(source, ReadTable)
     return source
 
 
@@ -114,7 +114,7 @@ def _side(part: str, tag: str) -> str:
     return f"SELECT p.*, k.c, 1 AS side FROM {part} p JOIN calls k ON k.e = p.g"
 
 
-def _source(facts: Facts, values: _Values, want: str | None) -> Source:
+def _source(facts: Facts, values: _FieldRows, want: str | None) -> ReadTable:
     top = {kind for kind, item in values.types if not item} - _MISSING
     if "list" in top and top <= {"list", "json"}:
         return _lists(facts, values, want)
@@ -122,12 +122,12 @@ def _source(facts: Facts, values: _Values, want: str | None) -> Source:
         return _json(facts, values, want)
     if want == KNOWN:
         query = f"SELECT {values.keys}, true AS v, reason(type) AS m FROM ({values.rows}) WHERE item IS NULL"
-        return Source(facts.table(query), BOOL)
+        return ReadTable(facts.table(query), BOOL)
     if top & {"list", "json"}:
         raise Unsupported("a field holds lists and plain values")
     value, shape = _plain(facts, values.rows, top, want)
     query = f"SELECT {values.keys}, {value} AS v, reason(type) AS m FROM ({values.rows})"
-    return Source(facts.table(_null_if_missing(query)), shape)
+    return ReadTable(facts.table(_null_if_missing(query)), shape)
 
 
 def _null_if_missing(query: str) -> str:
@@ -147,7 +147,7 @@ def _plain(facts: Facts, rows: str, types: set[str], want: str | None) -> tuple[
     if types == {"tensor"}:
         return "digest", TENSOR
     if types == {"ref"}:
-        return "hash(text)", One("subject", _kind_of(facts, rows))
+        return "hash(text)", SingleShape("subject", _kind_of(facts, rows))
     if types <= {"int", "float"} and "float" in types:
         return "coalesce(float, int::DOUBLE)", FLOAT
     if len(types) == 1 and (kind := next(iter(types))) in _PLAIN:
@@ -184,7 +184,7 @@ def _kind_of(facts: Facts, rows: str) -> str:
 # --- lists --------------------------------------------------------------------------------------
 
 
-def _lists(facts: Facts, values: _Values, want: str | None) -> Source:
+def _lists(facts: Facts, values: _FieldRows, want: str | None) -> ReadTable:
     """Lists that have a row for each item, beside lists without tensors, which are JSON."""
     items = {kind for kind, item in values.types if item} - _MISSING
     value, shape = _plain(facts, values.rows, items, want)
@@ -203,10 +203,10 @@ def _lists(facts: Facts, values: _Values, want: str | None) -> Source:
     ]
     if "json" in top:
         parts.append(_tensorless(facts, values, want, shape))
-    return Source(facts.table(" UNION ALL ".join(parts)), Many(shape))
+    return ReadTable(facts.table(" UNION ALL ".join(parts)), ListShape(shape))
 
 
-def _tensorless(facts: Facts, values: _Values, want: str | None, shape: Shape) -> str:
+def _tensorless(facts: Facts, values: _FieldRows, want: str | None, shape: Shape) -> str:
     """JSON lists where others hold tensors: of their items no feature is known."""
     rows = f"SELECT * FROM ({values.rows}) WHERE type = 'json'"
     odd = facts.ask(f"SELECT count(*) FROM ({rows}) WHERE json_type(text) <> 'ARRAY'")
@@ -220,7 +220,7 @@ def _tensorless(facts: Facts, values: _Values, want: str | None, shape: Shape) -
     return f"SELECT {values.keys}, {listed}, NULL FROM ({rows})"
 
 
-def _json(facts: Facts, values: _Values, want: str | None) -> Source:
+def _json(facts: Facts, values: _FieldRows, want: str | None) -> ReadTable:
     """Lists, sets or maps without tensors."""
     rows = f"SELECT * FROM ({values.rows}) WHERE type = 'json'"
     kinds = {
@@ -232,9 +232,9 @@ def _json(facts: Facts, values: _Values, want: str | None) -> Source:
     )
     if kinds == {"map"}:
         held = f"SELECT {values.keys}, (text -> '$.map')::VARCHAR AS v, NULL::TINYINT AS m FROM ({rows})"
-        return Source(facts.table(f"{held} UNION ALL {gone}"), Pairs())
+        return ReadTable(facts.table(f"{held} UNION ALL {gone}"), MapShape())
     if kinds not in ({"ARRAY"}, {"set"}) and want == KNOWN:
-        return Source(
+        return ReadTable(
             facts.table(f"SELECT {values.keys}, true AS v, reason(type) AS m FROM ({values.rows})"),
             BOOL,
         )
@@ -250,7 +250,7 @@ def _json(facts: Facts, values: _Values, want: str | None) -> Source:
         value = f"NULL::{sql_type(shape)}"
         if want == "finite":
             raise Unsupported("whether numbers of a list are finite is read")
-    elif isinstance(shape, One) and shape.name == "subject":
+    elif isinstance(shape, SingleShape) and shape.name == "subject":
         value = "j_subject(j)"
     else:
         value = _OF_JSON[shape].format(j="j")  # type: ignore[index]
@@ -260,7 +260,7 @@ def _json(facts: Facts, values: _Values, want: str | None) -> Source:
     is_set = kinds == {"set"}
     if is_set:
         listed = _in_order(values, listed, shape)
-    return Source(facts.table(f"{listed} UNION ALL {gone}"), Many(shape, is_set))
+    return ReadTable(facts.table(f"{listed} UNION ALL {gone}"), ListShape(shape, is_set))
 
 
 def _item_shape(facts: Facts, opened: str) -> Shape:
@@ -280,7 +280,7 @@ def _item_shape(facts: Facts, opened: str) -> Shape:
                 WHERE sid NOT IN (SELECT sid FROM subjects)"""
         )
         found = facts.ask(f"SELECT DISTINCT kind FROM ({named})")
-        return One("subject", str(found[0][0]) if len(found) == 1 else "")
+        return SingleShape("subject", str(found[0][0]) if len(found) == 1 else "")
     shapes = {_JSON.get(kind) for kind in kinds}
     if None in shapes:
         raise Unsupported("a field holds lists of lists")
@@ -291,12 +291,12 @@ def _item_shape(facts: Facts, opened: str) -> Shape:
     return next((shape for shape in shapes if shape is not None), NOTHING)
 
 
-def _in_order(values: _Values, listed: str, shape: Shape) -> str:
+def _in_order(values: _FieldRows, listed: str, shape: Shape) -> str:
     """Sets in the order in which they are read: subjects as they came into being, else by value."""
     keys = ", ".join(f"u.{key}" for key in values.keys.split(", "))
     order = "u.e.v"
     joined = ""
-    if isinstance(shape, One) and shape.name == "subject":
+    if isinstance(shape, SingleShape) and shape.name == "subject":
         joined = "LEFT JOIN firsts f ON f.rank = u.rank AND f.sid = u.e.v LEFT JOIN subjects n ON n.sid = u.e.v"
         order = "f.first NULLS LAST, n.name NULLS LAST, u.e.v"
     return f"""SELECT {keys}, coalesce(list(u.e ORDER BY {order}) FILTER (u.full), []) AS v,

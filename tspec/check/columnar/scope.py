@@ -42,7 +42,7 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class HistoryColumns:
     """Columns for looks at other instances: `key` of the same rank, group and subjects, `number` its order."""
 
     key: str
@@ -53,7 +53,7 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupColumns:
     """Columns for folds over members: `key` of the instance, `others` the count of members without it."""
 
     key: str
@@ -69,16 +69,16 @@ class Group:
 
 
 @dataclass(slots=True)
-class Scope:
+class QueryScope:
     """A relation and the meaning of its columns. `outer`: the windows, before subjects were chosen."""
 
     facts: Facts
     relation: Relation
     window: Window
     variables: Mapping[str, Cell | Element]
-    outer: Scope | None = None
-    history: History | None = None
-    group: Group | None = None
+    outer: QueryScope | None = None
+    history: HistoryColumns | None = None
+    group: GroupColumns | None = None
     memo: dict[Any, Cell] = field(default_factory=dict)
 
     @property

@@ -16,7 +16,7 @@ _SQL = {
 
 
 @dataclass(frozen=True, slots=True)
-class One:
+class SingleShape:
     """A single value. A subject is the hash of its kind and name, a call its place in the trace,
 
     a tensor its digest. Of `nothing` no value is ever known. `kind` is that of a subject; of a call
@@ -29,7 +29,7 @@ class One:
 
 
 @dataclass(frozen=True, slots=True)
-class Many:
+class ListShape:
     """A list (or set, in its order) of structs `{v, m}`: a value, or why it is missing."""
 
     item: Shape
@@ -37,14 +37,19 @@ class Many:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class MapShape:
     """A map, as JSON text of an object."""
 
 
-Shape: TypeAlias = One | Many | Pairs
+Shape: TypeAlias = SingleShape | ListShape | MapShape
 
-BOOL, INT, FLOAT, STRING = One("bool"), One("int"), One("float"), One("string")
-TENSOR, MIXED, NOTHING = One("tensor"), One("mixed"), One("nothing")
+BOOL, INT, FLOAT, STRING = (
+    SingleShape("bool"),
+    SingleShape("int"),
+    SingleShape("float"),
+    SingleShape("string"),
+)
+TENSOR, MIXED, NOTHING = SingleShape("tensor"), SingleShape("mixed"), SingleShape("nothing")
 NUMBERS = (INT, FLOAT)
 
 ABSENT, NOT_RECORDED, NO_HISTORY = 1, 2, 3
@@ -69,21 +74,21 @@ class Unsupported(Exception):
     """What no query here says; the rule is left to the reference interpreter, and the notes say so."""
 
 
-def call_of(events: Iterable[str]) -> One:
+def call_of(events: Iterable[str]) -> SingleShape:
     """The shape of calls of some events."""
-    return One("call", "\n".join(sorted(set(events))))
+    return SingleShape("call", "\n".join(sorted(set(events))))
 
 
-def events_of(shape: One) -> list[str]:
+def events_of(shape: SingleShape) -> list[str]:
     """The events of which calls of a shape may be."""
     return shape.kind.split("\n")
 
 
 def sql_type(shape: Shape) -> str:
     """The SQL type of a shape's values."""
-    if isinstance(shape, Many):
+    if isinstance(shape, ListShape):
         return f"STRUCT(v {sql_type(shape.item)}, m TINYINT)[]"
-    return "VARCHAR" if isinstance(shape, Pairs) else _SQL[shape.name]
+    return "VARCHAR" if isinstance(shape, MapShape) else _SQL[shape.name]
 
 
 def missing(why: int | str, shape: Shape = NOTHING) -> Cell:
@@ -95,18 +100,18 @@ def bits(sql: str, shape: Shape) -> str:
     """SQL of what `same` and `distinct` compare: floats by their bits."""
     if shape == FLOAT:
         return f"({sql})::BIT::BIGINT"
-    if isinstance(shape, Many):
+    if isinstance(shape, ListShape):
         return f"list_transform({sql}, lambda it: {bits('it.v', shape.item)})"
-    if isinstance(shape, Pairs):
+    if isinstance(shape, MapShape):
         return f"j_pairs({sql})"
     return sql
 
 
 def incomplete(sql: str, shape: Shape) -> str:
     """SQL that is true where a known value holds something missing."""
-    if isinstance(shape, Pairs):
+    if isinstance(shape, MapShape):
         return f"j_lacks({sql})"
-    if not isinstance(shape, Many):
+    if not isinstance(shape, ListShape):
         return "false"
     inner = incomplete("it.v", shape.item)
     test = "it.m IS NOT NULL" + ("" if inner == "false" else f" OR {inner}")
@@ -115,9 +120,9 @@ def incomplete(sql: str, shape: Shape) -> str:
 
 def first_inside(sql: str, shape: Shape) -> str:
     """SQL of the first reason inside of a known value, NULL where it is complete."""
-    if isinstance(shape, Pairs):
+    if isinstance(shape, MapShape):
         return f"CASE WHEN j_lacks({sql}) THEN {NOT_RECORDED}::TINYINT END"
-    if not isinstance(shape, Many):
+    if not isinstance(shape, ListShape):
         return "NULL::TINYINT"
     inner = first_inside("it.v", shape.item)
     own = "it.m" if inner == "NULL::TINYINT" else f"coalesce(it.m, {inner})"

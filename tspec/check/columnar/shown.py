@@ -6,10 +6,18 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tspec.check.columnar.decide import Decisions
+from tspec.check.columnar.decide import InstanceTable
 from tspec.check.columnar.facts import Facts
-from tspec.check.columnar.shapes import ABSENT, NO_HISTORY, NOT_RECORDED, Many, One, Pairs, Shape
-from tspec.plan.shown import Read
+from tspec.check.columnar.shapes import (
+    ABSENT,
+    NO_HISTORY,
+    NOT_RECORDED,
+    ListShape,
+    MapShape,
+    Shape,
+    SingleShape,
+)
+from tspec.plan.shown import ShownValue
 from tspec.trace.model import Location, Missing, Ref, Tensor
 from tspec.trace.values import decode, decode_location
 from tspec.values import show
@@ -24,7 +32,7 @@ _MISSING = {
 }
 
 
-def shown(decisions: Decisions, facts: Facts) -> Mapping[Any, Mapping[str, str]]:
+def shown(decisions: InstanceTable, facts: Facts) -> Mapping[Any, Mapping[str, str]]:
     """For the first violated instances of a rule, by their `row`: read -> value."""
     if not decisions.shown:
         return {}
@@ -35,7 +43,7 @@ def shown(decisions: Decisions, facts: Facts) -> Mapping[Any, Mapping[str, str]]
                 AND reason IS DISTINCT FROM 'members differ on when'
               ORDER BY step, at0, at1 LIMIT {MOST}) ORDER BY rank"""
     )
-    names = _Names(facts)
+    names = _ShownNames(facts)
     members: dict[Any, list[tuple[int, list[str]]]] = {}
     for row, rank, *values in rows:
         texts = [
@@ -47,7 +55,7 @@ def shown(decisions: Decisions, facts: Facts) -> Mapping[Any, Mapping[str, str]]
     return {row: _of_instance(reads, each) for row, each in members.items()}
 
 
-def locations(decisions: Decisions, facts: Facts) -> Mapping[Any, Location]:
+def locations(decisions: InstanceTable, facts: Facts) -> Mapping[Any, Location]:
     """For the first violated instances of a rule, by their `row`: the line that it points at."""
     lines = facts.table("SELECT g, location FROM raw WHERE place = 0 AND location IS NOT NULL")
     rows = facts.ask(
@@ -58,7 +66,7 @@ def locations(decisions: Decisions, facts: Facts) -> Mapping[Any, Location]:
     return {row: decode_location(text) for row, text in rows}
 
 
-def _of_instance(reads: list[Read], members: list[tuple[int, list[str]]]) -> dict[str, str]:
+def _of_instance(reads: list[ShownValue], members: list[tuple[int, list[str]]]) -> dict[str, str]:
     """What differs between members is shown for each of them."""
     found = {}
     for number, each in enumerate(reads):
@@ -72,7 +80,7 @@ def _of_instance(reads: list[Read], members: list[tuple[int, list[str]]]) -> dic
     return found
 
 
-class _Names:
+class _ShownNames:
     """Values of queries as values of the trace; subjects' names are looked up once."""
 
     def __init__(self, facts: Facts) -> None:
@@ -85,12 +93,12 @@ class _Names:
     def _datum(self, value: Any, why: int | None, shape: Shape) -> Any:
         if why is not None:
             return _MISSING[why]
-        if isinstance(shape, Many):
+        if isinstance(shape, ListShape):
             items = [self._datum(item["v"], item["m"], shape.item) for item in value]
             return frozenset(items) if shape.is_set else tuple(items)
-        if isinstance(shape, Pairs):
+        if isinstance(shape, MapShape):
             return {key: decode(json.dumps(item)) for key, item in json.loads(value).items()}
-        assert isinstance(shape, One)
+        assert isinstance(shape, SingleShape)
         if shape.name == "subject":
             return self._subject(value)
         if shape.name == "tensor":

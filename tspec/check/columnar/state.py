@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from tspec.check.columnar import reads
 from tspec.check.columnar.relation import own
-from tspec.check.columnar.scope import Frame, Scope
-from tspec.check.columnar.shapes import NOT_RECORDED, Cell, One, Unsupported
+from tspec.check.columnar.scope import Frame, QueryScope
+from tspec.check.columnar.shapes import NOT_RECORDED, Cell, SingleShape, Unsupported
 
 
-def of_subject(scope: Scope, base: Cell, field: str, frame: Frame, want: str | None) -> Cell:
+def of_subject(scope: QueryScope, base: Cell, field: str, frame: Frame, want: str | None) -> Cell:
     """What was last sampled at or before the instant; in a `first` frame, what was first sampled."""
-    assert isinstance(base.shape, One)
+    assert isinstance(base.shape, SingleShape)
     if not base.shape.kind:
         raise Unsupported("a field of subjects of several kinds is read")
     source = reads.of_subjects(scope.facts, base.shape.kind, field, want)
@@ -36,7 +36,7 @@ def of_subject(scope: Scope, base: Cell, field: str, frame: Frame, want: str | N
 
 
 def of_call(
-    scope: Scope,
+    scope: QueryScope,
     base: Cell,
     events: Iterable[str],
     field: str,
@@ -75,7 +75,7 @@ def of_call(
     return _with_base(scope, base, Cell(value, why, source.shape))
 
 
-def _of_begin(scope: Scope, base: Cell, source: reads.Source, at: str) -> Cell:
+def _of_begin(scope: QueryScope, base: Cell, source: reads.ReadTable, at: str) -> Cell:
     """A field that only begins say is known as soon as there is the call."""
     named = own(scope.relation.column(base.value))
     still = base.value == "c" and scope.window.kind != "before"
@@ -90,7 +90,7 @@ def _of_begin(scope: Scope, base: Cell, source: reads.Source, at: str) -> Cell:
     return _with_base(scope, base, Cell(value, why, source.shape))
 
 
-def _with_base(scope: Scope, base: Cell, cell: Cell) -> Cell:
+def _with_base(scope: QueryScope, base: Cell, cell: Cell) -> Cell:
     """The field of what is missing is missing for the same reason."""
     if base.why.startswith("NULL"):
         return cell
@@ -103,7 +103,7 @@ def _with_base(scope: Scope, base: Cell, cell: Cell) -> Cell:
     )
 
 
-def unread(scope: Scope, base: Cell) -> Cell:
+def unread(scope: QueryScope, base: Cell) -> Cell:
     """A field of what has none: not recorded, if the thing itself is there."""
     why = scope.relation.column(f"coalesce({base.why}, {NOT_RECORDED}::TINYINT)")
-    return Cell("NULL::BOOLEAN", why, One("nothing"))
+    return Cell("NULL::BOOLEAN", why, SingleShape("nothing"))

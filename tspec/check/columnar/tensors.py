@@ -19,7 +19,7 @@ from tspec.check.columnar.shapes import (
     NOTHING,
     TENSOR,
     Cell,
-    Many,
+    ListShape,
 )
 
 __all__ = ["TENSOR", "feature", "unread"]
@@ -28,7 +28,9 @@ __all__ = ["TENSOR", "feature", "unread"]
 def feature(relation: Relation, name: str, read: Callable[[str], Cell]) -> Cell:
     """A feature; `read` gives the tensor, or each of the list, as one of its recorded features."""
     cell = read(name)
-    many = isinstance(cell.shape, Many) and (name != "shape" or isinstance(cell.shape.item, Many))
+    many = isinstance(cell.shape, ListShape) and (
+        name != "shape" or isinstance(cell.shape.item, ListShape)
+    )
     if name in DOTTED:
         return folds.without_absent(relation, cell) if many else cell
     if many:

@@ -14,14 +14,14 @@ from tspec.check.columnar import calls as patterns
 from tspec.check.columnar import reads
 from tspec.check.columnar.facts import RANK, Facts
 from tspec.check.columnar.operators import equal, instance_of
-from tspec.check.columnar.scope import CONTEXT, Frame, Scope
-from tspec.check.columnar.shapes import NOTHING, STRING, Cell, One, Shape, Unsupported
+from tspec.check.columnar.scope import CONTEXT, Frame, QueryScope
+from tspec.check.columnar.shapes import NOTHING, STRING, Cell, Shape, SingleShape, Unsupported
 from tspec.check.columnar.sql import text, texts
 from tspec.resolve.program.rules import Constant, EventPattern, Expr, ListDisplay, Window
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RuleWindows:
     """The windows of a rule. `filters` are those of which the values depend on the subjects:
 
     the filter's place in the pattern, with the shape of column `f<place>`. `earlier`, if filters are known
@@ -34,15 +34,15 @@ class Found:
     earlier: str = ""
 
 
-def windows(scope: Scope) -> Found:
+def windows(scope: QueryScope) -> RuleWindows:
     """All occurrences of the scope's window; those that `every` skips are left out."""
     facts, window = scope.facts, scope.window
     if window.kind == "each":
-        return Found(facts.table(_thinned(_spans(facts, window), window)))
+        return RuleWindows(facts.table(_thinned(_spans(facts, window), window)))
     assert window.event is not None
     called = of_pattern(scope, window.event)
     query = f"SELECT * EXCLUDE (b_step, b_epoch, b_microbatch) FROM ({_thinned(_of_calls(facts, window, called.table), window)})"
-    return Found(facts.table(query), called.filters, called.earlier)
+    return RuleWindows(facts.table(query), called.filters, called.earlier)
 
 
 def _context(moment: str, source: str, prefix: str = "") -> str:
@@ -160,7 +160,7 @@ def _of_calls(facts: Facts, window: Window, called: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Filtered:
+class _FilteredCalls:
     """A pattern's calls with the fields of its filters, and the tests that do not depend on subjects.
 
     `calls` has `c`, `rank`, `b_step`, `e`, `until` (the instant at which it is decided whether it is a
@@ -190,7 +190,7 @@ class _Filtered:
         return " AND ".join(pairs) or "true"
 
 
-def of_pattern(scope: Scope, pattern: EventPattern) -> Found:
+def of_pattern(scope: QueryScope, pattern: EventPattern) -> RuleWindows:
     """A table `c, place, f0, ...` of the calls that are windows for the subjects with these fields."""
     facts = scope.facts
     found = _filters(scope, pattern)
@@ -217,14 +217,14 @@ def of_pattern(scope: Scope, pattern: EventPattern) -> Found:
     if not late:
         placed = f"""SELECT m.c, row_number() OVER (PARTITION BY m.rank, m.b_step{kept} ORDER BY m.c) - 1
             AS place{kept} FROM {outer} m"""
-        return Found(facts.table(placed), found.open)
+        return RuleWindows(facts.table(placed), found.open)
     earlier = facts.table(_earlier(found, outer, nested))
     placed = f"""SELECT m.c, coalesce(q.place, 0) AS place{kept} FROM {outer} m
         LEFT JOIN (SELECT c, count(*) AS place FROM {earlier} GROUP BY c) q ON q.c = m.c"""
-    return Found(facts.table(placed), found.open, earlier)
+    return RuleWindows(facts.table(placed), found.open, earlier)
 
 
-def _earlier(found: _Filtered, outer: str, nested: str) -> str:
+def _earlier(found: _FilteredCalls, outer: str, nested: str) -> str:
     """Query `c, other` where fields become known at the end: only those known when the window is over count."""
     matching = f"{found.matches('o', 'm.until')} AND {found.alike('o', 'm.until', 'm')}"
     fields = "".join(f", m.f{n}" for n, _ in found.open)
@@ -237,7 +237,7 @@ def _earlier(found: _Filtered, outer: str, nested: str) -> str:
         ON x.c = p.c AND x.other = p.other"""
 
 
-def _filters(scope: Scope, pattern: EventPattern) -> _Filtered:
+def _filters(scope: QueryScope, pattern: EventPattern) -> _FilteredCalls:
     from tspec.check.columnar.expressions import read
 
     facts, before = scope.facts, scope.window.kind == "before"
@@ -264,7 +264,7 @@ def _filters(scope: Scope, pattern: EventPattern) -> _Filtered:
             FROM calls k JOIN {_lasts(facts)} l ON l.rank = k.rank {joins}
             WHERE k.event IN {texts(sorted(set(pattern.events)))}"""
     )
-    return _Filtered(calls, tuple(constant), tuple(open_filters))
+    return _FilteredCalls(calls, tuple(constant), tuple(open_filters))
 
 
 def is_constant(expr: Expr) -> bool:
@@ -277,7 +277,11 @@ def _field(facts: Facts, pattern: EventPattern, field: str) -> tuple[str, Shape]
     """A table `c, b` of a field of the calls, of a subject's class if that is the field; and its shape."""
     source = reads.of_calls(facts, pattern.events, field, None)
     sides = patterns.both_sides(facts, source)
-    if field == "class" and isinstance(source.shape, One) and source.shape.name == "subject":
+    if (
+        field == "class"
+        and isinstance(source.shape, SingleShape)
+        and source.shape.name == "subject"
+    ):
         classes = reads.of_subjects(facts, source.shape.kind, "class", None)
         if len(
             facts.ask(

@@ -12,11 +12,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
-from tspec.check.columnar.decide import Decisions, Failed, counts_of, decide, frame, rows_of
-from tspec.check.columnar.facts import Facts, Recording
+from tspec.check.columnar.decide import (
+    InstanceTable,
+    UndecidedRule,
+    counts_of,
+    decide,
+    frame,
+    rows_of,
+)
+from tspec.check.columnar.facts import Facts, LoadedTrace
 from tspec.check.columnar.notes import waiting
 from tspec.check.columnar.shown import locations, shown
-from tspec.check.verdicts import Count, Decided, Instance
+from tspec.check.verdicts import Decision, Instance, InstanceCount
 from tspec.resolve.program.rules import Rule
 
 _MOST = 4
@@ -26,7 +33,7 @@ _FRAMES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CheckOptions:
     """What is to be returned of each rule: see `tspec.check.columnar.check`."""
 
     evidence: bool
@@ -34,15 +41,15 @@ class Asked:
 
 
 @dataclass(slots=True)
-class Outcome:
+class CheckResult:
     """What came of rules, by their `id`."""
 
-    decided: dict[int, tuple[Decided, ...]] = field(default_factory=dict)
-    counted: dict[int, list[Count]] = field(default_factory=dict)
+    decided: dict[int, tuple[Decision, ...]] = field(default_factory=dict)
+    counted: dict[int, list[InstanceCount]] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    def join(self, other: Outcome) -> None:
+    def join(self, other: CheckResult) -> None:
         """Take in what came of other rules."""
         self.decided |= other.decided
         self.counted |= other.counted
@@ -50,7 +57,7 @@ class Outcome:
         self.notes += other.notes
 
 
-def decide_all(rules: Sequence[Rule], recording: Recording, asked: Asked) -> Outcome:
+def decide_all(rules: Sequence[Rule], recording: LoadedTrace, asked: CheckOptions) -> CheckResult:
     """Decide all rules that queries can, and note what the recording lacks."""
     frames: dict[object, list[Rule]] = {}
     for rule in rules:
@@ -62,9 +69,9 @@ def decide_all(rules: Sequence[Rule], recording: Recording, asked: Asked) -> Out
     workers = max(1, min(_MOST, cores, len(frames) // _FRAMES))
     threads = 1 if recording.is_small else max(1, cores // workers)
 
-    def work(number: int) -> Outcome:
+    def work(number: int) -> CheckResult:
         with Facts(recording, threads) as facts:
-            outcome = Outcome()
+            outcome = CheckResult()
             while (together := _next(waiting_frames)) is not None:
                 _decide(together, facts, asked, outcome)
             if number == 0:
@@ -73,7 +80,7 @@ def decide_all(rules: Sequence[Rule], recording: Recording, asked: Asked) -> Out
 
     if workers == 1:
         return work(0)
-    whole = Outcome()
+    whole = CheckResult()
     with ThreadPoolExecutor(workers) as pool:
         for outcome in pool.map(work, range(workers)):
             whole.join(outcome)
@@ -87,9 +94,11 @@ def _next(frames: SimpleQueue[list[Rule]]) -> list[Rule] | None:
         return None
 
 
-def _decide(together: Sequence[Rule], facts: Facts, asked: Asked, outcome: Outcome) -> None:
+def _decide(
+    together: Sequence[Rule], facts: Facts, asked: CheckOptions, outcome: CheckResult
+) -> None:
     for each in _of_frame(together, facts):
-        if isinstance(each, Failed):
+        if isinstance(each, UndecidedRule):
             outcome.failed[id(each.rule)] = each.why
             continue
         counts = counts_of(each, facts)
@@ -99,7 +108,7 @@ def _decide(together: Sequence[Rule], facts: Facts, asked: Asked, outcome: Outco
             outcome.decided[id(each.rule)] = tuple(_instances(each, facts, asked.evidence))
 
 
-def _of_frame(together: Sequence[Rule], facts: Facts) -> Iterator[Decisions | Failed]:
+def _of_frame(together: Sequence[Rule], facts: Facts) -> Iterator[InstanceTable | UndecidedRule]:
     """Rules of one frame are decided together, unless the engine stumbles over one of them."""
     import duckdb
 
@@ -109,18 +118,18 @@ def _of_frame(together: Sequence[Rule], facts: Facts) -> Iterator[Decisions | Fa
     except duckdb.Error as error:
         why = str(error).splitlines()[0]
     if len(together) == 1:
-        yield Failed(together[0], why)
+        yield UndecidedRule(together[0], why)
         return
     for rule in together:
         facts.forget(rule.window)
         try:
             yield from decide([rule], facts)
         except duckdb.Error as error:
-            yield Failed(rule, str(error).splitlines()[0])
+            yield UndecidedRule(rule, str(error).splitlines()[0])
         facts.forget(rule.window)
 
 
-def _instances(decisions: Decisions, facts: Facts, evidence: bool) -> Iterator[Decided]:
+def _instances(decisions: InstanceTable, facts: Facts, evidence: bool) -> Iterator[Decision]:
     name = decisions.rule.qualified
     rows = rows_of(decisions, facts)
     some = evidence and any(row[5] == "violated" for row in rows)
@@ -129,6 +138,6 @@ def _instances(decisions: Decisions, facts: Facts, evidence: bool) -> Iterator[D
     for at0, at1, ranks, step, row, verdict, reason, *names in rows:
         key = Instance(name, tuple(ranks), (at0, at1), tuple(names))
         if verdict == "violated":
-            yield Decided(key, verdict, reason or "", values.get(row, {}), step, lines.get(row))
+            yield Decision(key, verdict, reason or "", values.get(row, {}), step, lines.get(row))
         else:
-            yield Decided(key, verdict, reason or "", step=step)
+            yield Decision(key, verdict, reason or "", step=step)

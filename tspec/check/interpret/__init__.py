@@ -25,11 +25,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from tspec.check.interpret.claims import too_early
 from tspec.check.interpret.decide import DIFFER, decide
 from tspec.check.interpret.expressions import evaluate
-from tspec.check.interpret.frames import Frame, Grouped
-from tspec.check.interpret.instances import Job, instances
+from tspec.check.interpret.frames import Frame, GroupInstance
+from tspec.check.interpret.instances import RecordedJob, instances
 from tspec.check.interpret.timeline import Call, Timeline
-from tspec.check.verdicts import Decided, Verdicts
-from tspec.plan.shown import Read, reads
+from tspec.check.verdicts import Decision, Verdicts
+from tspec.plan.shown import ShownValue, reads
 from tspec.resolve.program.rules import Ordered, Rule
 from tspec.trace.endings import of_trace
 from tspec.trace.model import Location, Trace, world_of_groups
@@ -39,7 +39,7 @@ from tspec.values import show
 def interpret(rules: Sequence[Rule], trace: Trace) -> Verdicts:
     """The verdict of every instance of the rules in a trace, by rule and then by instance."""
     job = job_of(trace)
-    decided: list[Decided] = []
+    decided: list[Decision] = []
     without: list[str] = []
     for rule in rules:
         found = [each for _, each in decide_rule(rule, job)]
@@ -50,34 +50,34 @@ def interpret(rules: Sequence[Rule], trace: Trace) -> Verdicts:
     return Verdicts(tuple(decided), tuple(without), notes, ends_early=of_trace(trace))
 
 
-def job_of(trace: Trace) -> Job:
+def job_of(trace: Trace) -> RecordedJob:
     """A trace arranged for being asked, once for all rules."""
     lines = {s.rank: Timeline(s) for s in trace.streams if s.worker is None and s.records}
     recorded = (stream.rank for stream in trace.streams if stream.worker is None)
-    return Job(lines, world_of_groups(recorded, trace.world))
+    return RecordedJob(lines, world_of_groups(recorded, trace.world))
 
 
-def decide_rule(rule: Rule, job: Job) -> list[tuple[Grouped, Decided]]:
+def decide_rule(rule: Rule, job: RecordedJob) -> list[tuple[GroupInstance, Decision]]:
     """Every instance of a rule with its verdict, in order."""
     return [(instance, _decided(rule, instance)) for instance in instances(rule, job)]
 
 
 def decide_again(
-    rule: Rule, found: Sequence[Grouped], *, values: bool = False
-) -> list[tuple[Grouped, Decided]]:
+    rule: Rule, found: Sequence[GroupInstance], *, values: bool = False
+) -> list[tuple[GroupInstance, Decision]]:
     """The verdicts of a rule that has the instances of another: only `when` or `expect` differ."""
     return [(instance, _decided(rule, instance, values)) for instance in found]
 
 
-def _decided(rule: Rule, instance: Grouped, with_values: bool = True) -> Decided:
+def _decided(rule: Rule, instance: GroupInstance, with_values: bool = True) -> Decision:
     found = decide(rule, instance)
     shown = with_values and found.verdict == "violated"
     values = values_read(rule, instance) if shown and found.reason != DIFFER else {}
     location = location_of(rule, instance) if shown else None
-    return Decided(instance.key, found.verdict, found.reason, values, _step(instance), location)
+    return Decision(instance.key, found.verdict, found.reason, values, _step(instance), location)
 
 
-def location_of(rule: Rule, instance: Grouped) -> Location | None:
+def location_of(rule: Rule, instance: GroupInstance) -> Location | None:
     """The line that a violated instance points at, on the first rank that has it."""
     local = instance.locals[min(instance.locals)]
     if isinstance(rule.expect, Ordered) and not rule.across:
@@ -87,7 +87,7 @@ def location_of(rule: Rule, instance: Grouped) -> Location | None:
     return local.window.location
 
 
-def _step(instance: Grouped) -> int:
+def _step(instance: GroupInstance) -> int:
     """The step in which the window closed, of a call in which it began."""
     local = next(iter(instance.locals.values())).reading()
     if local.window.call is not None:
@@ -95,12 +95,12 @@ def _step(instance: Grouped) -> int:
     return local.window.close.context.step if local.window.close is not None else 0
 
 
-def values_read(rule: Rule, instance: Grouped) -> Mapping[str, str]:
+def values_read(rule: Rule, instance: GroupInstance) -> Mapping[str, str]:
     """What an instance read; what differs between members, for each of them."""
     return {read.text: _shown(read, instance) for read in reads(rule)}
 
 
-def _shown(read: Read, instance: Grouped) -> str:
+def _shown(read: ShownValue, instance: GroupInstance) -> str:
     frames = [Frame(local, instance) for _, local in sorted(instance.locals.items())]
     shown = [_show(evaluate(read.expr, frame)) for frame in frames]
     if len(set(shown)) == 1 and not read.each_member:
@@ -111,7 +111,7 @@ def _shown(read: Read, instance: Grouped) -> str:
     return ", ".join(f"rank {rank}: {text}" for rank, text in zip(ranks, shown, strict=True))
 
 
-def shown_in(read: Read, frame: Frame) -> str:
+def shown_in(read: ShownValue, frame: Frame) -> str:
     """What a part of a rule is on one rank, as text."""
     return _show(evaluate(read.expr, frame))
 
@@ -120,7 +120,7 @@ def _show(value: object) -> str:
     return value.begin.callable if isinstance(value, Call) else show(value)
 
 
-def _notes(decided: Sequence[Decided]) -> Iterator[str]:
+def _notes(decided: Sequence[Decision]) -> Iterator[str]:
     """Axes that the job does not have."""
     yield from dict.fromkeys(
         f"{each.instance.rule}: {each.reason}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tspec.check.interpret.frames import Local, Occurrence
+from tspec.check.interpret.frames import LocalInstance, Occurrence
 from tspec.check.interpret.timeline import Call, Timeline
 from tspec.check.interpret.values import Datum, compare, is_instance
 from tspec.resolve.program.rules import EventPattern, Expr, Filter
@@ -19,7 +19,7 @@ Reading = Callable[[Expr], Datum]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class BoundPattern:
     """An event pattern of which the filters' values are read."""
 
     events: tuple[str, ...]
@@ -35,9 +35,9 @@ class Wanted:
         )
 
 
-def wanted(pattern: EventPattern, read: Reading) -> Wanted:
+def wanted(pattern: EventPattern, read: Reading) -> BoundPattern:
     """Read the values of a pattern's filters."""
-    return Wanted(pattern.events, tuple((f.field, read(f.value)) for f in pattern.filters))
+    return BoundPattern(pattern.events, tuple((f.field, read(f.value)) for f in pattern.filters))
 
 
 def wanted_fields(filters: Sequence[Filter], read: Reading) -> tuple[tuple[str, Datum], ...]:
@@ -85,7 +85,7 @@ def outermost(line: Timeline, matching: Sequence[Call]) -> list[Call]:
     ]
 
 
-def calls_in_window(local: Local, want: Sequence[Wanted]) -> list[Call]:
+def calls_in_window(local: LocalInstance, want: Sequence[BoundPattern]) -> list[Call]:
     """The outermost of the matching calls that begin in the window, in order.
 
     Fields are read at the call's end, of a call that outlasts the window at its begin.
@@ -103,7 +103,7 @@ def calls_in_window(local: Local, want: Sequence[Wanted]) -> list[Call]:
     return outermost(line, matching)
 
 
-def last_call(local: Local, want: Wanted) -> Call | None:
+def last_call(local: LocalInstance, want: BoundPattern) -> Call | None:
     """The last matching call that ended in the window."""
     ended = [
         (call.end.seq, call)
@@ -115,21 +115,23 @@ def last_call(local: Local, want: Wanted) -> Call | None:
     return max(ended, key=lambda pair: pair[0])[1] if ended else None
 
 
-def is_window(line: Timeline, window: Occurrence, call: Call, want: Wanted) -> bool:
+def is_window(line: Timeline, window: Occurrence, call: Call, want: BoundPattern) -> bool:
     """The call matches, and no call that encloses it does, as far as known when it is decided."""
     return _matches_as_window(line, window, call, want) and not any(
         _matches_as_window(line, window, outer, want) for outer in ancestors(line, call)
     )
 
 
-def _matches_as_window(line: Timeline, window: Occurrence, call: Call, want: Wanted) -> bool:
+def _matches_as_window(line: Timeline, window: Occurrence, call: Call, want: BoundPattern) -> bool:
     if window.kind == "before":
         return want.matches(call, line, call.begin.seq)
     limit = window.close.seq if window.close is not None else line.seqs[-1]
     return want.matches(call, line, limit)
 
 
-def earlier_in_step(line: Timeline, window: Occurrence, call: Call, want: Wanted) -> list[Call]:
+def earlier_in_step(
+    line: Timeline, window: Occurrence, call: Call, want: BoundPattern
+) -> list[Call]:
     """The other windows of the same kind that began before it in the same step."""
     step = call.begin.context.step
     return [

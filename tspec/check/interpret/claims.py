@@ -21,24 +21,24 @@ from tspec.trace.model import Missing
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ClaimResult:
     """What a claim or condition comes to on one rank, and why it is not known."""
 
     verdict: Verdict
     reason: str = ""
 
 
-CUT_OFF = Found("unknown", "cut off")
+CUT_OFF = ClaimResult("unknown", "cut off")
 
 
-def claim(expect: Ordered | Contains | OnlyDuring, frame: Frame) -> Found:
+def claim(expect: Ordered | Contains | OnlyDuring, frame: Frame) -> ClaimResult:
     """Decide a claim in a frame, as far as a window that is cut off lets it."""
     cut_off = frame.local.window.close is None
     reading = Frame(frame.local.reading(), frame.instance)
     if isinstance(expect, Contains):
         if _calls(expect.event, frame, reading):
-            return Found("holds")
-        return CUT_OFF if cut_off else Found("violated")
+            return ClaimResult("holds")
+        return CUT_OFF if cut_off else ClaimResult("violated")
     if isinstance(expect, Ordered):
         found = _ordered(expect, frame, reading)
         return CUT_OFF if cut_off and found.verdict != "violated" else found
@@ -52,12 +52,12 @@ def _calls(event: EventPattern, frame: Frame, reading: Frame) -> list[Call]:
     return calls_in_window(frame.local, [wanted(event, reader(reading))])
 
 
-def _ordered(expect: Ordered, frame: Frame, reading: Frame) -> Found:
+def _ordered(expect: Ordered, frame: Frame, reading: Frame) -> ClaimResult:
     """Each B in the window has an A in it that has ended before B begins."""
     pairs = _pairs(expect, frame, reading)
     if _first_too_early(pairs) is not None:
-        return Found("violated")
-    return Found("holds" if any(seconds for _, seconds in pairs) else "idle")
+        return ClaimResult("violated")
+    return ClaimResult("holds" if any(seconds for _, seconds in pairs) else "idle")
 
 
 def too_early(expect: Ordered, frame: Frame) -> Call | None:
@@ -79,21 +79,21 @@ def _first_too_early(pairs: Sequence[tuple[list[Call], list[Call]]]) -> Call | N
     return None
 
 
-def _call_only_in(expect: OnlyDuring, frame: Frame) -> Found:
+def _call_only_in(expect: OnlyDuring, frame: Frame) -> ClaimResult:
     """Some call of A or B encloses the call."""
     call, moment = evaluate(expect.subject, frame), frame.moment
     if not isinstance(call, Call) or moment is None:
-        return Found("unknown", Missing.NOT_RECORDED.value)
+        return ClaimResult("unknown", Missing.NOT_RECORDED.value)
     patterns = [wanted(event, reader(frame)) for event in expect.events]
     enclosed = any(
         pattern.matches(outer, frame.local.line, moment.seq)
         for outer in ancestors(frame.local.line, call)
         for pattern in patterns
     )
-    return Found("holds" if enclosed else "violated")
+    return ClaimResult("holds" if enclosed else "violated")
 
 
-def _changed_only_in(expect: OnlyDuring, frame: Frame) -> Found:
+def _changed_only_in(expect: OnlyDuring, frame: Frame) -> ClaimResult:
     """No difference between two successive readings between which none of the calls runs."""
     local, close = frame.local, frame.local.window.close
     assert close is not None
@@ -110,10 +110,10 @@ def _changed_only_in(expect: OnlyDuring, frame: Frame) -> Found:
             continue
         outside = _differ(_digest(expect, frame, start), _digest(expect, frame, end))
         if outside is True:
-            return Found("violated")
+            return ClaimResult("violated")
         if isinstance(outside, Missing):
             unknown = unknown or outside
-    return Found("unknown", unknown.value) if unknown else Found("holds")
+    return ClaimResult("unknown", unknown.value) if unknown else ClaimResult("holds")
 
 
 def _digest(expect: OnlyDuring, frame: Frame, seq: int) -> Datum:

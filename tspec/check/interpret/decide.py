@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tspec.check.interpret.claims import CUT_OFF, Found, claim
+from tspec.check.interpret.claims import CUT_OFF, ClaimResult, claim
 from tspec.check.interpret.expressions import evaluate
-from tspec.check.interpret.frames import Frame, Grouped
+from tspec.check.interpret.frames import Frame, GroupInstance
 from tspec.check.interpret.values import truth
 from tspec.resolve.program.rules import Contains, Holds, Ordered, Rule
 from tspec.trace.model import Missing
@@ -19,12 +19,12 @@ DIFFER = "members differ on when"
 """Why an instance is violated of which the claim was not looked at: it shows no values."""
 
 
-def decide(rule: Rule, instance: Grouped) -> Found:
+def decide(rule: Rule, instance: GroupInstance) -> ClaimResult:
     """`when` on all members that have the instance, then the others, then `expect`."""
     if instance.no_group:
-        return Found("idle", instance.no_group)
+        return ClaimResult("idle", instance.no_group)
     if rule.across and len(instance.members) == 1:
-        return Found("idle", "one holder")
+        return ClaimResult("idle", "one holder")
     frames = [
         Frame(instance.locals[rank], instance)
         for rank in instance.members
@@ -32,51 +32,51 @@ def decide(rule: Rule, instance: Grouped) -> Found:
     ]
     due = [_when(rule, frame) for frame in frames]
     if {"holds", "idle"} <= {each.verdict for each in due}:
-        return Found("violated", DIFFER)
+        return ClaimResult("violated", DIFFER)
     for each in due:
         if each.verdict == "unknown":
             return each
     if instance.unknown:
-        return Found("unknown", next(iter(instance.unknown.values())))
+        return ClaimResult("unknown", next(iter(instance.unknown.values())))
     if all(each.verdict == "idle" for each in due):
-        return Found("idle")
+        return ClaimResult("idle")
     if instance.lacking:
-        return Found("violated", f"rank {instance.lacking[0]} lacks it")
+        return ClaimResult("violated", f"rank {instance.lacking[0]} lacks it")
     return _all([_expect(rule, frame) for frame in frames])
 
 
-def _when(rule: Rule, frame: Frame) -> Found:
+def _when(rule: Rule, frame: Frame) -> ClaimResult:
     """holds: it is due; idle: it is not. Read at the start of `during`, else at the end."""
     if rule.when is None:
         decided_early = isinstance(rule.expect, Contains | Ordered)
-        return Found("holds") if decided_early else _whole(frame)
+        return ClaimResult("holds") if decided_early else _whole(frame)
     if rule.window.kind == "during":
         frame = replace(frame, start=True)
     elif frame.local.window.close is None:
         return CUT_OFF
     value = truth(evaluate(rule.when, frame))
     if isinstance(value, Missing):
-        return Found("unknown", value.value)
+        return ClaimResult("unknown", value.value)
     if value is True and not isinstance(rule.expect, Contains | Ordered):
         return _whole(frame)
-    return Found("holds") if value is True else Found("idle")
+    return ClaimResult("holds") if value is True else ClaimResult("idle")
 
 
-def _whole(frame: Frame) -> Found:
+def _whole(frame: Frame) -> ClaimResult:
     """A window that is cut off is unknown, whatever it could have decided."""
-    return CUT_OFF if frame.local.window.close is None else Found("holds")
+    return CUT_OFF if frame.local.window.close is None else ClaimResult("holds")
 
 
-def _expect(rule: Rule, frame: Frame) -> Found:
+def _expect(rule: Rule, frame: Frame) -> ClaimResult:
     if not isinstance(rule.expect, Holds):
         return claim(rule.expect, frame)
     value = truth(evaluate(rule.expect.condition, frame))
     if isinstance(value, Missing):
-        return Found("unknown", value.value)
-    return Found("holds" if value is True else "violated")
+        return ClaimResult("unknown", value.value)
+    return ClaimResult("holds" if value is True else "violated")
 
 
-def _all(found: Sequence[Found]) -> Found:
+def _all(found: Sequence[ClaimResult]) -> ClaimResult:
     """Violated if one is, else unknown if one is, idle if all are, else holds."""
     for verdict in ("violated", "unknown"):
         for each in found:

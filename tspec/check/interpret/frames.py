@@ -63,7 +63,7 @@ class Occurrence:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Local:
+class LocalInstance:
     """One choice of subjects at one occurrence of the window on one rank."""
 
     line: Timeline
@@ -71,7 +71,7 @@ class Local:
     window: Occurrence
     bindings: Mapping[str, Datum]
 
-    def reading(self) -> Local:
+    def reading(self) -> LocalInstance:
         """The same, where a window that is cut off closes at the last record."""
         if self.window.close is not None:
             return self
@@ -79,30 +79,30 @@ class Local:
 
 
 @dataclass(slots=True, eq=False)
-class Book:
+class InstanceHistory:
     """All instances of one rule, as look-backs find them."""
 
     every: Duration | None = None
-    histories: dict[tuple[int, tuple[int, ...], tuple[str, ...]], list[Grouped]] = field(
+    histories: dict[tuple[int, tuple[int, ...], tuple[str, ...]], list[GroupInstance]] = field(
         default_factory=dict
     )
     """(rank, the group's ranks, subjects) -> the instances there, in order of `at`."""
-    first: dict[int, Grouped] = field(default_factory=dict)
+    first: dict[int, GroupInstance] = field(default_factory=dict)
     """rank -> the first instance of the rule there."""
 
-    def history(self, rank: int, instance: Grouped) -> Sequence[Grouped]:
+    def history(self, rank: int, instance: GroupInstance) -> Sequence[GroupInstance]:
         """This instance and the earlier ones, on this rank, of the same ranks and subjects."""
         all_of_them = self.histories[rank, instance.key.ranks, instance.key.subjects]
         return all_of_them[: all_of_them.index(instance) + 1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Grouped:
+class GroupInstance:
     """One instance: what each rank that has it reads, and which other ranks should have it."""
 
     key: Instance
-    locals: Mapping[int, Local]
-    book: Book
+    locals: Mapping[int, LocalInstance]
+    book: InstanceHistory
     no_group: str = ""
     """Why there is no group to fold over."""
     lacking: tuple[int, ...] = ()
@@ -119,8 +119,8 @@ class Grouped:
 class Frame:
     """Where and when names are read. `start`: at the window's start. `first`: as first sampled."""
 
-    local: Local
-    instance: Grouped | None = None
+    local: LocalInstance
+    instance: GroupInstance | None = None
     start: bool = False
     first: bool = False
 
@@ -129,11 +129,11 @@ class Frame:
         """The instant at which state is read; None: the end of a window that is cut off."""
         return self.local.window.open if self.start else self.local.window.close
 
-    def at_instance(self, instance: Grouped) -> Frame | None:
+    def at_instance(self, instance: GroupInstance) -> Frame | None:
         """The same frame at another instance, on this rank; None if this rank has it not."""
         return self.on_rank(self.local.line.rank, instance)
 
-    def on_rank(self, rank: int, instance: Grouped) -> Frame | None:
+    def on_rank(self, rank: int, instance: GroupInstance) -> Frame | None:
         """The same frame on another rank of an instance; None if that rank has it not."""
         local = instance.locals.get(rank)
         return None if local is None else Frame(local, instance, self.start, self.first)

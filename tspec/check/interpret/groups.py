@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tspec.check.interpret.expressions import evaluate
-from tspec.check.interpret.frames import Frame, Local
+from tspec.check.interpret.frames import Frame, LocalInstance
 from tspec.check.interpret.timeline import Timeline
 from tspec.resolve.program.rules import Axis, Rule
 
@@ -16,7 +16,7 @@ Ranks = tuple[int, ...]
 
 
 def group_of(
-    rule: Rule, local: Local, lines: Mapping[int, Timeline], world: int
+    rule: Rule, local: LocalInstance, lines: Mapping[int, Timeline], world: int
 ) -> tuple[Ranks, str]:
     """The ranks of an instance in order, and if there is no group to look across, why.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tspec.check.interpret.calls import earlier_in_step, is_window, wanted
 from tspec.check.interpret.expressions import evaluate, ordered, passing, reader
-from tspec.check.interpret.frames import Book, Frame, Grouped, Local
+from tspec.check.interpret.frames import Frame, GroupInstance, InstanceHistory, LocalInstance
 from tspec.check.interpret.groups import group_of
 from tspec.check.interpret.members import others
 from tspec.check.interpret.timeline import Call, Timeline
@@ -24,7 +24,7 @@ from tspec.trace.model import Missing, Ref
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RecordedJob:
     """All ranks that were recorded, and how many there were."""
 
     lines: Mapping[int, Timeline]
@@ -32,28 +32,28 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class RankInstance:
     """What one rank has of an instance, and the key under which it meets the others'."""
 
-    local: Local
+    local: LocalInstance
     key: Instance
     no_group: str
 
 
-def instances(rule: Rule, job: Job) -> list[Grouped]:
+def instances(rule: Rule, job: RecordedJob) -> list[GroupInstance]:
     """Every instance of a rule, in order of rank and place."""
     placed = [
         each
         for rank in sorted(job.lines)
         for window in occurrences(rule.window, job.lines[rank])
-        for each in _placed(rule, Local(job.lines[rank], job.world, window, {}), job)
+        for each in _placed(rule, LocalInstance(job.lines[rank], job.world, window, {}), job)
     ]
-    keys: dict[Instance, list[Placed]] = {}
+    keys: dict[Instance, list[RankInstance]] = {}
     for each in placed:
         keys.setdefault(each.key, []).append(each)
     if rule.window.once:
         keys = _first_only(keys)
-    book = Book(rule.window.every)
+    book = InstanceHistory(rule.window.every)
     entered = {
         key: _enter(_grouped(rule, key, keys[key], job, book), book)
         for key in sorted(keys, key=lambda key: key.at)
@@ -64,7 +64,7 @@ def instances(rule: Rule, job: Job) -> list[Grouped]:
     return sorted(entered.values(), key=lambda each: each.key)
 
 
-def _first_only(keys: Mapping[Instance, list[Placed]]) -> dict[Instance, list[Placed]]:
+def _first_only(keys: Mapping[Instance, list[RankInstance]]) -> dict[Instance, list[RankInstance]]:
     """The first window for each choice of subjects and group."""
     first: dict[tuple[tuple[int, ...], tuple[str, ...]], tuple[int, int]] = {}
     for key in keys:
@@ -73,16 +73,22 @@ def _first_only(keys: Mapping[Instance, list[Placed]]) -> dict[Instance, list[Pl
     return {key: each for key, each in keys.items() if first[key.ranks, key.subjects] == key.at}
 
 
-def _grouped(rule: Rule, key: Instance, placed: Sequence[Placed], job: Job, book: Book) -> Grouped:
+def _grouped(
+    rule: Rule,
+    key: Instance,
+    placed: Sequence[RankInstance],
+    job: RecordedJob,
+    book: InstanceHistory,
+) -> GroupInstance:
     locals_ = {each.local.line.rank: each.local for each in placed}
     no_group = placed[0].no_group
     if not rule.across or no_group:
-        return Grouped(key, locals_, book, no_group)
+        return GroupInstance(key, locals_, book, no_group)
     lacking, unknown = others(rule, key, locals_, job.lines)
-    return Grouped(key, locals_, book, no_group, lacking, unknown)
+    return GroupInstance(key, locals_, book, no_group, lacking, unknown)
 
 
-def _enter(instance: Grouped, book: Book) -> Grouped:
+def _enter(instance: GroupInstance, book: InstanceHistory) -> GroupInstance:
     for rank in instance.locals:
         history = (rank, instance.key.ranks, instance.key.subjects)
         book.histories.setdefault(history, []).append(instance)
@@ -92,7 +98,7 @@ def _enter(instance: Grouped, book: Book) -> Grouped:
 # --- one rank's choices -------------------------------------------------------------------------
 
 
-def _placed(rule: Rule, local: Local, job: Job) -> Iterator[Placed]:
+def _placed(rule: Rule, local: LocalInstance, job: RecordedJob) -> Iterator[RankInstance]:
     """Each choice of subjects at one occurrence, if the occurrence is a window for it."""
     call, pattern = local.window.call, rule.window.event
     unfiltered = pattern is not None and not pattern.filters
@@ -107,10 +113,10 @@ def _placed(rule: Rule, local: Local, job: Job) -> Iterator[Placed]:
         key = Instance(rule.qualified, ranks, at, subjects)
         if call is not None:
             chosen = replace(chosen, window=with_place(chosen.window, call, at[1]))
-        yield Placed(chosen, key, no_group)
+        yield RankInstance(chosen, key, no_group)
 
 
-def _is_window(rule: Rule, local: Local) -> bool:
+def _is_window(rule: Rule, local: LocalInstance) -> bool:
     pattern, call = rule.window.event, local.window.call
     if pattern is None or call is None:
         return False
@@ -119,7 +125,7 @@ def _is_window(rule: Rule, local: Local) -> bool:
 
 
 def _place(
-    rule: Rule, local: Local, call: Call, ranks: tuple[int, ...], job: Job
+    rule: Rule, local: LocalInstance, call: Call, ranks: tuple[int, ...], job: RecordedJob
 ) -> tuple[int, int]:
     """(step, place among the windows that began in it); where the window is the call, of its group."""
     assert rule.window.event is not None
@@ -134,7 +140,7 @@ def _place(
     return (call.begin.context.step, len(earlier))
 
 
-def _of_call(rule: Rule, local: Local, call: Call) -> Local:
+def _of_call(rule: Rule, local: LocalInstance, call: Call) -> LocalInstance:
     """The same choice with another call in place of the window's."""
     own = of_call(rule.window.kind, call)
     assert own is not None
@@ -156,8 +162,8 @@ Names = tuple[str | None, ...]
 
 
 def _choices(
-    clauses: Sequence[For], rule: Rule, local: Local, names: Names
-) -> Iterator[tuple[Local, Names]]:
+    clauses: Sequence[For], rule: Rule, local: LocalInstance, names: Names
+) -> Iterator[tuple[LocalInstance, Names]]:
     """Every choice of an element for each remaining `for`, in order."""
     if not clauses:
         yield local, names
@@ -168,7 +174,7 @@ def _choices(
         yield from _choices(rest, rule, chosen, (*names, name))
 
 
-def _elements(clause: For, rule: Rule, local: Local) -> Iterator[tuple[Datum, str | None]]:
+def _elements(clause: For, rule: Rule, local: LocalInstance) -> Iterator[tuple[Datum, str | None]]:
     """The elements of a `for` clause's collection, with their names as subjects."""
     if is_windows_call(clause, rule):
         yield local.window.call, None

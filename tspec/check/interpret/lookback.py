@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tspec.check.interpret.frames import Frame, Local
+from tspec.check.interpret.frames import Frame, LocalInstance
 from tspec.resolve.program.queries import names_call, reads_entities_only
 from tspec.resolve.program.rules import Duration, Expr
 
@@ -56,7 +56,7 @@ def over(frame: Frame, duration: Duration) -> tuple[list[Frame], bool]:
     return inside, there[0][1] <= now - duration.count + stride
 
 
-def unit_index(local: Local, at: tuple[int, int], unit: str) -> int:
+def unit_index(local: LocalInstance, at: tuple[int, int], unit: str) -> int:
     """Which step, epoch or microbatch (counted through the run) an instance belongs to."""
     window = local.window
     if unit == "microbatch":

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from tspec.check.interpret.calls import calls_of, is_window, wanted
 from tspec.check.interpret.expressions import reader
-from tspec.check.interpret.frames import Frame, Local
+from tspec.check.interpret.frames import Frame, LocalInstance
 from tspec.check.interpret.timeline import Call, Timeline
 from tspec.check.interpret.values import Datum
 from tspec.check.interpret.windows import occurrences, of_call
@@ -20,7 +20,7 @@ from tspec.trace.model import Context, Finish, Ref
 
 
 def others(
-    rule: Rule, key: Instance, locals_: Mapping[int, Local], lines: Mapping[int, Timeline]
+    rule: Rule, key: Instance, locals_: Mapping[int, LocalInstance], lines: Mapping[int, Timeline]
 ) -> tuple[tuple[int, ...], dict[int, str]]:
     """The living members that lack the instance, and those of which it cannot be known."""
     lacking: list[int] = []
@@ -86,7 +86,7 @@ def _has_window(rule: Rule, key: Instance, subjects: Mapping[str, Datum], line: 
     for call in calls_of(line, rule.window.event.events):
         window = of_call(rule.window.kind, call)
         if call.begin.context.step == step and window is not None:
-            local = Local(line, 0, window, subjects).reading()
+            local = LocalInstance(line, 0, window, subjects).reading()
             want = wanted(rule.window.event, reader(Frame(local)))
             found += is_window(line, window, call, want)
     return found > place

@@ -50,7 +50,7 @@ class Call:
 
 
 @dataclass(slots=True)
-class _History:
+class _SampleHistory:
     """The samples of one field of one subject."""
 
     seqs: list[int] = field(default_factory=list)
@@ -76,8 +76,8 @@ class Subject:
     name: str
     first: Sample
     order: int
-    fields: Mapping[str, _History]
-    presence: _History
+    fields: Mapping[str, _SampleHistory]
+    presence: _SampleHistory
 
     def exists(self, seq: int) -> bool:
         """It was sampled at or before that instant, and the last such sample is not `gone`."""
@@ -124,7 +124,7 @@ class Timeline:
         history = self._history(kind, name, attribute)
         return Missing.NOT_RECORDED if history is None else history.first(seq)
 
-    def _history(self, kind: str, name: str, attribute: str) -> _History | None:
+    def _history(self, kind: str, name: str, attribute: str) -> _SampleHistory | None:
         subject = self.subjects.get((kind, name))
         return None if subject is None else subject.fields.get(attribute)
 
@@ -169,7 +169,7 @@ def _calls(records: Sequence[Record]) -> list[Call]:
 
 def _subjects(records: Sequence[Record]) -> dict[tuple[str, str], Subject]:
     subjects: dict[tuple[str, str], Subject] = {}
-    fields: dict[tuple[str, str], dict[str, _History]] = {}
+    fields: dict[tuple[str, str], dict[str, _SampleHistory]] = {}
     for record in records:
         if not isinstance(record, Sample):
             continue
@@ -177,9 +177,9 @@ def _subjects(records: Sequence[Record]) -> dict[tuple[str, str], Subject]:
         if key not in subjects:
             fields[key] = {}
             subjects[key] = Subject(
-                record.kind, record.subject, record, len(subjects), fields[key], _History()
+                record.kind, record.subject, record, len(subjects), fields[key], _SampleHistory()
             )
         for name, value in record.fields.items():
-            fields[key].setdefault(name, _History()).add(record.seq, value)
+            fields[key].setdefault(name, _SampleHistory()).add(record.seq, value)
         subjects[key].presence.add(record.seq, not record.gone)
     return subjects

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal, get_args
 
-from tspec.diff.changes import Change, Part, Written
+from tspec.diff.changes import ChangedPart, DeclarationChange, DeclarationText
 from tspec.diff.sides.side import Side
 from tspec.resolve.modules.files import Unit
 from tspec.resolve.outline import canonical_lines, outline
@@ -20,24 +20,24 @@ Found = tuple[Unit, Span]
 """The file in which it is declared, and where."""
 
 
-def other_changes(old: Side, new: Side) -> tuple[list[Change], int]:
+def other_changes(old: Side, new: Side) -> tuple[list[DeclarationChange], int]:
     """The changes of declarations other than rules, and the number of those that did not change."""
     before, after = dict(_declared(old)), dict(_declared(new))
     _match_moved(before, after)
-    changes: list[Change] = []
+    changes: list[DeclarationChange] = []
     same = 0
     for key in sorted({*before, *after}):
         first, second = before.get(key), after.get(key)
         written = (_written(old, first), _written(new, second))
         if first is None or second is None:
             kind: Literal["added", "removed"] = "added" if first is None else "removed"
-            changes.append(Change(key[0], _name(key), kind, *written))
+            changes.append(DeclarationChange(key[0], _name(key), kind, *written))
             continue
         parts = tuple(_parts(key, (first, second), (old, new)))
         if not parts and written[0] and written[1] and written[0].text == written[1].text:
             same += 1
             continue
-        changes.append(Change(key[0], _name(key), "changed", *written, parts=parts))
+        changes.append(DeclarationChange(key[0], _name(key), "changed", *written, parts=parts))
     return changes, same
 
 
@@ -65,14 +65,14 @@ def _name(key: Key) -> str:
     return f"{key[1]}.{key[2]}" if key[1] and key[0] != "test" else key[2]
 
 
-def _written(side: Side, found: Found | None) -> Written | None:
+def _written(side: Side, found: Found | None) -> DeclarationText | None:
     if found is None:
         return None
     unit, span = found
     return side.written(unit.source, span)
 
 
-def _parts(key: Key, pair: tuple[Found, Found], sides: tuple[Side, Side]) -> Iterator[Part]:
+def _parts(key: Key, pair: tuple[Found, Found], sides: tuple[Side, Side]) -> Iterator[ChangedPart]:
     if key[0] == "layout":
         yield from _of_layout(key[2], pair, sides)
     elif key[0] in ("mesh", "dims"):
@@ -81,30 +81,32 @@ def _parts(key: Key, pair: tuple[Found, Found], sides: tuple[Side, Side]) -> Ite
         for name in dict.fromkeys([*before, *after]):
             first, second = (lines[name][0] if name in lines else "" for lines in (before, after))
             if first != second:
-                yield Part(part, "changed", first, second)
+                yield ChangedPart(part, "changed", first, second)
 
 
 # --- layouts ------------------------------------------------------------------------------------
 
 
-def _of_layout(name: str, pair: tuple[Found, Found], sides: tuple[Side, Side]) -> Iterator[Part]:
+def _of_layout(
+    name: str, pair: tuple[Found, Found], sides: tuple[Side, Side]
+) -> Iterator[ChangedPart]:
     """Each tensor that is cut differently, by its own line or by the size of an axis."""
     before, after = (canonical_lines(unit, span) for unit, span in pair)
     old, new = (_layout(side, name, unit) for side, (unit, _) in zip(sides, pair, strict=True))
     if old.mesh.name != new.mesh.name:
-        yield Part("mesh", "changed", f"on {old.mesh.name}", f"on {new.mesh.name}")
+        yield ChangedPart("mesh", "changed", f"on {old.mesh.name}", f"on {new.mesh.name}")
     if old.replicated != new.replicated:
         said = [
             f"replicated {', '.join(each.replicated)}" if each.replicated else ""
             for each in (old, new)
         ]
-        yield Part("replicas", "changed", *said)
+        yield ChangedPart("replicas", "changed", *said)
     sizes = (old.mesh.all_axes, new.mesh.all_axes)
     for about in dict.fromkeys([*before, *after]):
         first, second = (lines[about][0] if about in lines else "" for lines in (before, after))
         if first != second:
             change = "added" if not first else "removed" if not second else "changed"
-            yield Part("place", change, first, second)
+            yield ChangedPart("place", change, first, second)
             continue
         cut = _cut_over(new, after[about][1])
         axes = [axis for axis in sorted(cut) if sizes[0].get(axis) != sizes[1].get(axis)]
@@ -113,7 +115,7 @@ def _of_layout(name: str, pair: tuple[Found, Found], sides: tuple[Side, Side]) -
                 f"{first}  ({', '.join(f'{axis} = {each.get(axis, 1)}' for axis in axes)})"
                 for each in sizes
             ]
-            yield Part("place", "changed", *said)
+            yield ChangedPart("place", "changed", *said)
 
 
 def _layout(side: Side, name: str, unit: Unit) -> LayoutDeclaration:

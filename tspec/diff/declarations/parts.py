@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tspec.diff.changes import Part, PartName
+from tspec.diff.changes import ChangedPart, PartName
 from tspec.diff.declarations import clauses
 from tspec.diff.declarations.actions import compare
 from tspec.diff.witness.relation import Relation, relate
@@ -32,7 +32,7 @@ class _Aspect:
 
 def changed_parts(
     old: Rule, new: Rule, vocabulary: Vocabulary, relation: Relation
-) -> Iterator[Part]:
+) -> Iterator[ChangedPart]:
     """Each part that changed.
 
     Each of several is compared as if the others were unchanged. A single one has `relation`, the
@@ -46,15 +46,15 @@ def changed_parts(
             change = relation
             if len(aspects) > 1:
                 change = relate(*each.alone, vocabulary, shown=False).relation
-        yield Part(each.part, change, each.old, each.new)
+        yield ChangedPart(each.part, change, each.old, each.new)
     if old.draft != new.draft:
         change = "accepted" if old.draft else "withdrawn"
         said = ("draft", "") if old.draft else ("", "draft")
-        yield Part("draft", change, *said)
+        yield ChangedPart("draft", change, *said)
     strictness = compare(old.responses, new.responses)
     if strictness != "same":
         said = clauses.action(old.responses), clauses.action(new.responses)
-        yield Part("action", strictness, *said)
+        yield ChangedPart("action", strictness, *said)
 
 
 def _knows_its_variables(rule: Rule) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tspec.diff.changes import Change, Changes, Written
+from tspec.diff.changes import Changes, DeclarationChange, DeclarationText
 from tspec.diff.witness.witness import Witness
 from tspec.printable import json_text
 
@@ -14,7 +14,7 @@ def as_json(found: Changes) -> str:
     return json_text([_change(each) for each in found.changes]) + "\n"
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change(change: DeclarationChange) -> dict[str, Any]:
     witnesses = [_witness(each) for each in change.witnesses]
     return {
         "rule": change.name,
@@ -33,7 +33,7 @@ def _change(change: Change) -> dict[str, Any]:
     }
 
 
-def _written(written: Written | None) -> dict[str, Any] | None:
+def _written(written: DeclarationText | None) -> dict[str, Any] | None:
     if written is None:
         return None
     return {"file": written.file, "line": written.line, "text": written.text}

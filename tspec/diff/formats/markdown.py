@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tspec.diff.changes import Change, Changes
+from tspec.diff.changes import Changes, DeclarationChange
 from tspec.diff.formats.words import meaning, summary, title
 from tspec.diff.witness.witness import Witness
 from tspec.printable import fenced, longest_run, visible
@@ -36,13 +36,13 @@ def as_markdown(found: Changes) -> str:
     return "\n".join(lines)
 
 
-def _row(change: Change) -> str:
+def _row(change: DeclarationChange) -> str:
     shown = "<br>".join(_cell(each.line) for each in change.witnesses)
     shown = shown or "<br>".join(map(_cell, change.notes)) or meaning(change)
     return f"| {MARKS[change.change]} | {_cell(title(change))} | {change.change} | {shown} |"
 
 
-def _details(change: Change) -> Iterator[str]:
+def _details(change: DeclarationChange) -> Iterator[str]:
     yield "<details>"
     yield f"<summary>{change.change}: <code>{_html(title(change))}</code></summary>"
     yield ""
@@ -66,7 +66,7 @@ def _said(witness: Witness) -> str:
     )
 
 
-def _diff(change: Change) -> Iterator[str]:
+def _diff(change: DeclarationChange) -> Iterator[str]:
     """Both texts as a patch of the whole declaration."""
     import difflib
 

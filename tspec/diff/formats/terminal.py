@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tspec.diff.changes import Change, Changes, Part
+from tspec.diff.changes import ChangedPart, Changes, DeclarationChange
 from tspec.diff.formats.words import meaning, summary
 from tspec.printable import lines, visible
 
@@ -30,7 +30,7 @@ def print_changes(found: Changes, console: Console) -> None:
     console.print(summary(found), soft_wrap=True, highlight=False)
 
 
-def _lines(change: Change, width: int) -> Iterator[Text]:
+def _lines(change: DeclarationChange, width: int) -> Iterator[Text]:
     from rich.text import Text
 
     head = Text()
@@ -54,7 +54,7 @@ def _lines(change: Change, width: int) -> Iterator[Text]:
             yield from _wrapped(f"taken as given: {', '.join(witness.given)}", "       ", width)
 
 
-def _part(part: Part, width: int) -> Iterator[Text]:
+def _part(part: ChangedPart, width: int) -> Iterator[Text]:
     from rich.text import Text
 
     yield Text(f"  {visible(part.part)}: {part.change}")

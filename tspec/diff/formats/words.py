@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tspec.diff.changes import KINDS, Change, Changes
+from tspec.diff.changes import KINDS, Changes, DeclarationChange
 
 
 def summary(found: Changes) -> str:
@@ -24,23 +24,23 @@ ACTIONS = {
 """How the summary counts rules that are violated as before, while something else is done about it."""
 
 
-def _counted_as(change: Change) -> str:
+def _counted_as(change: DeclarationChange) -> str:
     done = _action(change)
     return ACTIONS[done] if change.change == "equivalent" and done else change.change
 
 
-def _action(change: Change) -> str:
+def _action(change: DeclarationChange) -> str:
     """How the action changed: `stricter`, `milder` or `changed`; empty if it did not."""
     return next((part.change for part in change.parts if part.part == "action"), "")
 
 
-def title(change: Change) -> str:
+def title(change: DeclarationChange) -> str:
     """The name of the declaration, with its kind unless it is a rule."""
     name = change.name if change.what == "rule" else f"{change.what} {change.name}"
     return f"{name} (was {change.old_name})" if change.old_name else name
 
 
-def meaning(change: Change) -> str:
+def meaning(change: DeclarationChange) -> str:
     """The meaning of a change in one sentence."""
     said = _of_kind(change)
     done = _action(change)
@@ -50,7 +50,7 @@ def meaning(change: Change) -> str:
     return f"{said}; {rest} done about what is violated"
 
 
-def _of_kind(change: Change) -> str:
+def _of_kind(change: DeclarationChange) -> str:
     if change.change == "equivalent" and {part.part for part in change.parts} <= {
         "action",
         "draft",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tspec.diagnostics import Diagnostic, render
-from tspec.diff.changes import Written
+from tspec.diff.changes import DeclarationText
 from tspec.resolve import load
 from tspec.resolve.modules.files import Unit
 from tspec.resolve.outline import canonical_text
@@ -27,11 +27,11 @@ class Side:
     shown: Mapping[str, str] = field(default_factory=dict)
     """Path prefix -> what stands for it, where files lie in a folder that is soon gone."""
 
-    def written(self, source: Source, span: Span) -> Written:
+    def written(self, source: Source, span: Span) -> DeclarationText:
         """The canonical text and place of the declaration that stands at a span, or whose name does."""
         unit = next(unit for unit in self.units if unit.source.path == source.path)
         line = source.position(span.start).line
-        return Written(canonical_text(unit, span), self.path(source.path), line)
+        return DeclarationText(canonical_text(unit, span), self.path(source.path), line)
 
     def path(self, path: str) -> str:
         """A file as a person knows it."""

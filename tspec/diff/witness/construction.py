@@ -14,9 +14,9 @@ from tspec.builtin.folds import FOLDS
 from tspec.builtin.functions import FUNCTIONS
 from tspec.diff.witness.job import CannotConstruct, PartialTensor, Position, SyntheticJob, Value
 from tspec.diff.witness.placeholders import placeholder
-from tspec.logic.situations import Known, Read, Side, Situation
+from tspec.logic.situations import Known, Side, Situation, SituationRead
 from tspec.logic.sorts import known_number
-from tspec.logic.values import Something, Thing
+from tspec.logic.values import OpaqueValue, SubjectIdentity
 from tspec.resolve.program import rules, types
 from tspec.resolve.program.rules import Claim, Expr, Fold
 from tspec.resolve.program.types import CallOf, Entity, Enum, Type, plain
@@ -36,20 +36,22 @@ class Construction:
         self.situation = situation
         self._done: dict[tuple[Expr, Position], Any] = {}
 
-    def put_all(self) -> list[Read]:
+    def put_all(self) -> list[SituationRead]:
         """Put every read and claim. Returns the reads that cannot be put."""
         reads = self.situation.reads
-        things = {r: v for r, v in reads.items() if isinstance(v, Thing)}
+        things = {r: v for r, v in reads.items() if isinstance(v, SubjectIdentity)}
         self._put_things(things)
-        left: list[Read] = []
+        left: list[SituationRead] = []
         later = []
         for read, value in reads.items():
-            if value is Something.SOMETHING:
+            if value is OpaqueValue.SOMETHING:
                 self._put_something(read)
         for read, value in reads.items():
-            if value is Something.SOMETHING:
+            if value is OpaqueValue.SOMETHING:
                 continue
-            if isinstance(value, Thing) or isinstance(read.expr, rules.Variable | rules.WindowCall):
+            if isinstance(value, SubjectIdentity) or isinstance(
+                read.expr, rules.Variable | rules.WindowCall
+            ):
                 continue
             if _is_worked_out(read.expr):
                 continue
@@ -66,15 +68,15 @@ class Construction:
                 self._claim(claim, met, Position(rank))
         return left
 
-    def put_placeholder(self, read: Read) -> None:
+    def put_placeholder(self, read: SituationRead) -> None:
         """Give the placeholder of a read its value."""
         value = self.situation.reads[read]
-        if isinstance(value, Thing):
+        if isinstance(value, SubjectIdentity):
             return
         at = Position(read.member, 0, read.start)
         self.job.context.setdefault(at, {})[placeholder(read.expr)] = value
 
-    def _try(self, read: Read, value: Known) -> bool:
+    def _try(self, read: SituationRead, value: Known) -> bool:
         at = Position(read.member, 0, read.start)
         self._side = read.side
         try:
@@ -88,9 +90,9 @@ class Construction:
         """Windows of the job from one window of the current side's rule to its next."""
         return self.counts.get(self._side, 1)
 
-    def _put_things(self, things: dict[Read, Thing]) -> None:
+    def _put_things(self, things: dict[SituationRead, SubjectIdentity]) -> None:
         """Put subjects into fields of others; equal things become one subject."""
-        refs: dict[tuple[str, Thing], Ref] = {}
+        refs: dict[tuple[str, SubjectIdentity], Ref] = {}
         for read, thing in things.items():
             if isinstance(read.expr, rules.Variable):
                 bound = self.job.bound.get(read.expr.name)
@@ -108,7 +110,7 @@ class Construction:
             except CannotConstruct:
                 continue
 
-    def _put_something(self, read: Read) -> None:
+    def _put_something(self, read: SituationRead) -> None:
         """Create a tensor whose features are put later. Elements of lists are created where they are read."""
         self._side = read.side
         inner, where = _moved(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tspec.logic.situations import Read
+from tspec.logic.situations import SituationRead
 from tspec.resolve.program import rules
 from tspec.resolve.program.rules import Expr, Rule
 from tspec.resolve.program.text import text
@@ -20,7 +20,7 @@ def placeholder(expr: Expr) -> str:
     return f"given {text(expr)}"
 
 
-def with_placeholders(rule: Rule, taken: Sequence[Read]) -> Rule:
+def with_placeholders(rule: Rule, taken: Sequence[SituationRead]) -> Rule:
     """The rule with placeholders for these reads."""
     new = {
         read.expr: rules.Ambient(read.expr.type, read.expr.span, placeholder(read.expr))

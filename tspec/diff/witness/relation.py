@@ -16,8 +16,8 @@ from tspec.check.interpret.frames import Frame
 from tspec.diff.witness.simplify import is_odd, plain_situations, simpler_situations
 from tspec.diff.witness.trace import earlier_windows
 from tspec.diff.witness.witness import Attempt, Witness, attempt, unconfirmed
-from tspec.logic.situations import Read, Side, Situation
-from tspec.logic.violations import Pair
+from tspec.logic.situations import Side, Situation, SituationRead
+from tspec.logic.violations import RulePair
 from tspec.resolve.program import rules
 from tspec.resolve.program.queries import conditions
 from tspec.resolve.program.rules import Expr, Rule, Vocabulary
@@ -89,14 +89,14 @@ class _Pairs:
         self._of = (old, new, vocabulary)
 
     @cached_property
-    def open(self) -> Pair:
+    def open(self) -> RulePair:
         """Sums and products of floats may be anything that keeps the order."""
-        return Pair(*self._of)
+        return RulePair(*self._of)
 
     @cached_property
-    def exact(self) -> Pair:
+    def exact(self) -> RulePair:
         """Sums and products bit by bit."""
-        return Pair(*self._of, exact=True)
+        return RulePair(*self._of, exact=True)
 
 
 def _only(side: Side, pairs: _Pairs, shown: bool) -> _Direction:
@@ -139,7 +139,7 @@ def _only(side: Side, pairs: _Pairs, shown: bool) -> _Direction:
 
 
 def _with_plain_numbers(
-    pair: Pair, side: Side, situation: Situation
+    pair: RulePair, side: Side, situation: Situation
 ) -> tuple[Situation, Attempt] | None:
     """A situation with small numbers in which the interpreter finds a difference, or None."""
     windows = 1 + earlier_windows(tuple(pair.rules.values()))
@@ -150,7 +150,7 @@ def _with_plain_numbers(
     return None
 
 
-def _simplest(pair: Pair, side: Side, situation: Situation, seen: Attempt) -> Witness:
+def _simplest(pair: RulePair, side: Side, situation: Situation, seen: Attempt) -> Witness:
     """The witness with simpler values for which the interpreter still finds a difference."""
     best, shown = situation, seen
     windows = 1 + earlier_windows(tuple(pair.rules.values()))
@@ -173,7 +173,7 @@ def _simplest(pair: Pair, side: Side, situation: Situation, seen: Attempt) -> Wi
     return shown.witness
 
 
-def _learn(pair: Pair, side: Side, frames: Sequence[Frame]) -> None:
+def _learn(pair: RulePair, side: Side, frames: Sequence[Frame]) -> None:
     """Add to the formula what sums and products of these values are in IEEE arithmetic."""
     for member, frame in enumerate(frames):
         for each, rule in pair.rules.items():
@@ -186,7 +186,7 @@ def _learn(pair: Pair, side: Side, frames: Sequence[Frame]) -> None:
                     if any(isinstance(value, Missing) for value in (*values, result)):
                         continue
                     told = list(zip(operands, values, strict=True))
-                    pair.learn(Read(expr, start, member, each), told, result)  # type: ignore[arg-type]
+                    pair.learn(SituationRead(expr, start, member, each), told, result)  # type: ignore[arg-type]
 
 
 def _reckoned(rule: Rule) -> Iterator[Expr]:

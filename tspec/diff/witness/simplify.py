@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice, pairwise, product
 
-from tspec.logic.situations import Known, Read, Situation
+from tspec.logic.situations import Known, Situation, SituationRead
 from tspec.logic.sorts import known_number
-from tspec.logic.violations import Pair
+from tspec.logic.violations import RulePair
 from tspec.resolve.program import rules, types
 from tspec.resolve.program.types import plain
 from tspec.resolve.program.walk import parts
@@ -22,7 +22,7 @@ MOST = 48
 """Changes that are tried; each is a run of the interpreter on a few records."""
 
 
-def simpler_situations(pair: Pair, situation: Situation) -> Iterator[Change]:
+def simpler_situations(pair: RulePair, situation: Situation) -> Iterator[Change]:
     """One change after the other: of one read, on all members that read the same."""
     constants, texts = _constants(pair), _texts(pair)
     groups = _alike(situation)
@@ -32,7 +32,7 @@ def simpler_situations(pair: Pair, situation: Situation) -> Iterator[Change]:
             yield _setter(reads, candidate)
 
 
-def plain_situations(pair: Pair, situation: Situation) -> Iterator[Situation]:
+def plain_situations(pair: RulePair, situation: Situation) -> Iterator[Situation]:
     """The same with small numbers for its floats, if those are few; of two, their ratio counts."""
     floats = [reads for reads in _alike(situation) if _is_number(reads[0], situation)]
     if not 1 <= len(floats) <= 3:
@@ -59,7 +59,7 @@ def is_odd(value: Known) -> bool:
     return isinstance(value, float) and math.isfinite(value) and len(repr(value)) > 6
 
 
-def _is_number(read: Read, situation: Situation) -> bool:
+def _is_number(read: SituationRead, situation: Situation) -> bool:
     """A float, or an int that is no place in the run."""
     if isinstance(situation.reads[read], Missing):
         return False
@@ -70,16 +70,16 @@ def _is_number(read: Read, situation: Situation) -> bool:
     return plain(read.expr.type) in (types.INT, types.FLOAT)
 
 
-def _alike(situation: Situation) -> list[tuple[Read, ...]]:
+def _alike(situation: Situation) -> list[tuple[SituationRead, ...]]:
     """Reads that are the same for all members, together; the others one by one."""
-    groups: dict[tuple[object, ...], list[Read]] = {}
+    groups: dict[tuple[object, ...], list[SituationRead]] = {}
     for read, value in situation.reads.items():
         if not isinstance(read.expr, rules.Variable | rules.WindowCall):
             groups.setdefault((read.expr, read.start, read.side, str(value)), []).append(read)
     return [tuple(reads) for reads in groups.values()]
 
 
-def _setter(reads: tuple[Read, ...], candidate: Known) -> Change:
+def _setter(reads: tuple[SituationRead, ...], candidate: Known) -> Change:
     def change(situation: Situation) -> Situation | None:
         if _rank(situation.reads[reads[0]]) <= _rank(candidate):
             return None
@@ -101,7 +101,7 @@ def _rank(value: Known) -> tuple[bool, int, float]:
 
 
 def _candidates(
-    read: Read, value: Known, constants: list[float], texts: list[str]
+    read: SituationRead, value: Known, constants: list[float], texts: list[str]
 ) -> Iterator[Known]:
     kind = plain(read.expr.type)
     if kind == types.INT:
@@ -114,7 +114,7 @@ def _candidates(
         yield from texts
 
 
-def _constants(pair: Pair) -> list[float]:
+def _constants(pair: RulePair) -> list[float]:
     """The numbers of both rules, those next to them and between them, and the plainest ones."""
     found = set()
     for rule in pair.rules.values():
@@ -131,7 +131,7 @@ def _constants(pair: Pair) -> list[float]:
     return list(dict.fromkeys(float(f"{each:.15g}") if each else 0.0 for each in every))[:32]
 
 
-def _texts(pair: Pair) -> list[str]:
+def _texts(pair: RulePair) -> list[str]:
     found = ["a"]
     for rule in pair.rules.values():
         for part in parts(rule):

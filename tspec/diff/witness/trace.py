@@ -40,7 +40,9 @@ def trace_of(job: SyntheticJob, returns: Sequence[bool], instant: bool) -> Trace
 
     `returns`: for each rank whether its last window has an end. `instant`: the rules read before the call.
     """
-    streams = tuple(_Rank(job, rank, instant).stream(ends) for rank, ends in enumerate(returns))
+    streams = tuple(
+        _RankWriter(job, rank, instant).stream(ends) for rank, ends in enumerate(returns)
+    )
     only = job.context.get(Position(0, 0, False), {}).get("rank")
     if job.members == 1 and isinstance(only, int) and 0 < only < 64:
         return Trace((replace(streams[0], rank=only),), only + 1)
@@ -48,7 +50,7 @@ def trace_of(job: SyntheticJob, returns: Sequence[bool], instant: bool) -> Trace
 
 
 @dataclass(slots=True)
-class _Rank:
+class _RankWriter:
     """Writes one rank's records."""
 
     job: SyntheticJob

@@ -8,16 +8,16 @@ from math import gcd
 
 from tspec.check.interpret.decide import decide
 from tspec.check.interpret.expressions import evaluate
-from tspec.check.interpret.frames import Frame, Grouped
-from tspec.check.interpret.instances import Job, instances
+from tspec.check.interpret.frames import Frame, GroupInstance
+from tspec.check.interpret.instances import RecordedJob, instances
 from tspec.check.interpret.timeline import Call, Timeline
 from tspec.diff.witness.construction import Construction
 from tspec.diff.witness.job import CannotConstruct, SyntheticJob
 from tspec.diff.witness.placeholders import with_placeholders
 from tspec.diff.witness.trace import MOST_WINDOWS, earlier_windows, trace_of
-from tspec.logic.situations import Read, Side, Situation
-from tspec.logic.values import Something, Thing
-from tspec.logic.violations import Pair
+from tspec.logic.situations import Side, Situation, SituationRead
+from tspec.logic.values import OpaqueValue, SubjectIdentity
+from tspec.logic.violations import RulePair
 from tspec.resolve.program import rules, types
 from tspec.resolve.program.rules import Rule
 from tspec.resolve.program.text import claim_text, text
@@ -59,7 +59,7 @@ class Attempt:
 
 
 def attempt(
-    pair: Pair, side: Side, situation: Situation, *, anywhere: bool = False
+    pair: RulePair, side: Side, situation: Situation, *, anywhere: bool = False
 ) -> Attempt | None:
     """Decide both rules on a job with this situation; None if no job can be constructed."""
     old, new = pair.rules["old"], pair.rules["new"]
@@ -79,12 +79,13 @@ def attempt(
     return Attempt(witness, found.frames[side], found.last)
 
 
-def _independent(taken: Sequence[Read], situation: Situation) -> bool:
+def _independent(taken: Sequence[SituationRead], situation: Situation) -> bool:
     """Whether no other read shares an operand with the reads that placeholders replaced."""
     below = [
         {part for part in walk(read.expr) if isinstance(part, rules.Ambient | rules.Field)}
         for read in situation.reads
-        if read not in taken and not isinstance(situation.reads[read], Thing | Something)
+        if read not in taken
+        and not isinstance(situation.reads[read], SubjectIdentity | OpaqueValue)
     ]
     return not any(
         part in other
@@ -96,11 +97,11 @@ def _independent(taken: Sequence[Read], situation: Situation) -> bool:
 
 
 def _constructed(
-    pair: Pair, side: Side, situation: Situation
-) -> tuple[tuple[Rule, Rule], Trace, Sequence[Read]] | None:
+    pair: RulePair, side: Side, situation: Situation
+) -> tuple[tuple[Rule, Rule], Trace, Sequence[SituationRead]] | None:
     old, new = pair.rules["old"], pair.rules["new"]
     both = (old, new)
-    taken: list[Read] = []
+    taken: list[SituationRead] = []
     for _ in range(2):
         job, counts = _empty_job(pair, side)
         try:
@@ -119,7 +120,7 @@ def _constructed(
     return None
 
 
-def _empty_job(pair: Pair, side: Side) -> tuple[SyntheticJob, Mapping[Side | None, int]]:
+def _empty_job(pair: RulePair, side: Side) -> tuple[SyntheticJob, Mapping[Side | None, int]]:
     """An empty job with the earlier windows that the rules read, and the `counts` of Construction."""
     other: Side = "new" if side == "old" else "old"
     own = pair.rules[side]
@@ -153,7 +154,7 @@ class _Difference:
 
 
 def _difference(
-    pair: Pair, both: tuple[Rule, Rule], trace: Trace, side: Side, anywhere: bool
+    pair: RulePair, both: tuple[Rule, Rule], trace: Trace, side: Side, anywhere: bool
 ) -> _Difference | None:
     """The last instance that only this side's rule calls violated, or else its last instance.
 
@@ -169,7 +170,7 @@ def _difference(
         if not anywhere and instance.key.at != last:
             continue
         said = _said(rules_[side], instance)
-        there: Grouped | None = None
+        there: GroupInstance | None = None
         if pair.comparable:
             there = _matching(instance, found[other])
             beside = "not looked at" if there is None else _said(rules_[other], there)
@@ -186,16 +187,16 @@ def _difference(
     return best
 
 
-def _frames(instance: Grouped) -> tuple[Frame, ...]:
+def _frames(instance: GroupInstance) -> tuple[Frame, ...]:
     return tuple(Frame(local, instance) for _, local in sorted(instance.locals.items()))
 
 
-def _instances(rule: Rule, trace: Trace) -> list[Grouped]:
+def _instances(rule: Rule, trace: Trace) -> list[GroupInstance]:
     lines = {s.rank: Timeline(s) for s in trace.streams if s.records}
-    return instances(rule, Job(lines, trace.world))
+    return instances(rule, RecordedJob(lines, trace.world))
 
 
-def _matching(instance: Grouped, among: Sequence[Grouped]) -> Grouped | None:
+def _matching(instance: GroupInstance, among: Sequence[GroupInstance]) -> GroupInstance | None:
     key = (instance.key.ranks, instance.key.at, instance.key.subjects)
     for each in among:
         if (each.key.ranks, each.key.at, each.key.subjects) == key:
@@ -203,7 +204,7 @@ def _matching(instance: Grouped, among: Sequence[Grouped]) -> Grouped | None:
     return None
 
 
-def _said(rule: Rule, instance: Grouped) -> str:
+def _said(rule: Rule, instance: GroupInstance) -> str:
     found = decide(rule, instance)
     if found.verdict in ("unknown", "violated") and found.reason:
         return found.verdict if found.verdict == "violated" else f"unknown ({found.reason})"
@@ -226,7 +227,7 @@ def unconfirmed(situation: Situation, side: Side) -> Witness:
 
 
 def _values(
-    pair: Pair,
+    pair: RulePair,
     situation: Situation,
     frames: Mapping[Side, Sequence[Frame]],
     side: Side,
@@ -263,7 +264,7 @@ def _values(
     return _step_first(found)
 
 
-def _read(read: Read, frames: Sequence[Frame]) -> str:
+def _read(read: SituationRead, frames: Sequence[Frame]) -> str:
     """The value that was read, or one for each rank if they differ."""
     shown = [
         _plain(read.expr, evaluate(read.expr, replace(frame, start=read.start))) for frame in frames
@@ -278,17 +279,17 @@ def _step_first(values: dict[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(values.items(), key=lambda item: item[0] not in ("step", "epoch")))
 
 
-def _is_shown(read: Read, situation: Situation) -> bool:
+def _is_shown(read: SituationRead, situation: Situation) -> bool:
     """Whether a read is shown; a subject is not if something is read of it."""
     if isinstance(read.expr, rules.Variable | rules.WindowCall):
         return False
-    subject = isinstance(situation.reads[read], Thing | Something)
+    subject = isinstance(situation.reads[read], SubjectIdentity | OpaqueValue)
     return not (
         subject and any(read.expr in walk(other.expr) for other in situation.reads if other != read)
     )
 
 
-def _name(read: Read) -> str:
+def _name(read: SituationRead) -> str:
     return f"old({text(read.expr)})" if read.start else text(read.expr)
 
 
@@ -298,9 +299,9 @@ def _plain(expr: rules.Expr, value: object) -> str:
             return value.value
         case Ref():
             return value.name
-        case Tensor() | Something():
+        case Tensor() | OpaqueValue():
             return "present"
-        case Thing():
+        case SubjectIdentity():
             return f"{plain(expr.type)} {value.number}"
         case Call():
             return value.begin.event

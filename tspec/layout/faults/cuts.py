@@ -10,7 +10,7 @@ from tspec.diagnostics import Diagnostic
 from tspec.layout.faults.words import at, index_text, shown
 from tspec.layout.indices import Indices
 from tspec.layout.places import flattened_from
-from tspec.layout.shards import Uneven, shard
+from tspec.layout.shards import UnevenShards, shard
 from tspec.layout.sizes import free_sizes, sizes_of
 from tspec.resolve.program.sharding import (
     Dimension,
@@ -69,7 +69,7 @@ def _uneven_flats(layout: LayoutDeclaration, place: Placement) -> Iterator[Diagn
         sizes = sizes_of(layout, free_sizes(layout))
         try:
             shard(replace(alone, stages=(), ties=()), place.kind, name, 0, sizes)
-        except Uneven as uneven:
+        except UnevenShards as uneven:
             piece = shard(replace(alone, stages=(), ties=()), "param", name, 0, sizes)
             assert piece is not None
             pieces = prod(sizes.of(split.axis) for split in place.shape.splits)

@@ -9,7 +9,7 @@ from tspec.diagnostics import Diagnostic
 from tspec.layout.faults.words import MOST_RANKS, at, index_text, shown
 from tspec.layout.places import flattened_from
 from tspec.layout.ranks import coordinates_of, rank_at
-from tspec.layout.replicas import Spread, spread
+from tspec.layout.replicas import AxisUse, spread
 from tspec.layout.shards import indices
 from tspec.layout.sizes import free_sizes, sizes_of
 from tspec.resolve.program.sharding import Axes, LayoutDeclaration, Placement, Shape
@@ -28,7 +28,7 @@ def faults(layout: LayoutDeclaration) -> Iterator[Diagnostic]:
 def _silent(
     layout: LayoutDeclaration,
     of: tuple[Placement, Placement | None],
-    how: Spread,
+    how: AxisUse,
     said: tuple[str, ...],
 ) -> Iterator[Diagnostic]:
     """Axes over which a tensor is neither cut nor added up nor said to be the same.
@@ -52,7 +52,7 @@ def _silent(
 
 
 def _of_two_factorisations(
-    layout: LayoutDeclaration, place: Placement, below: Placement | None, how: Spread
+    layout: LayoutDeclaration, place: Placement, below: Placement | None, how: AxisUse
 ) -> Iterator[Diagnostic]:
     """Axes of two factorisations are not free of each other: some places on both have no rank."""
     if how.axes is not None:

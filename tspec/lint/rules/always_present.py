@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
+from tspec.lint.checked import CheckedProgram
 from tspec.lint.conditions import left_out
-from tspec.lint.finding import Fix, Found, about
+from tspec.lint.finding import Fix, LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program import rules
 from tspec.resolve.program.rules import Expr, Present, Rule
@@ -15,7 +15,7 @@ from tspec.resolve.program.walk import walk
 from tspec.source import Span
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         for part in checked.written(rule):
             if not isinstance(part, Present) or _may_be_absent(part.value):

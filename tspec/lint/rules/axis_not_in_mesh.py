@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.diagnostics import did_you_mean
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Found, about
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program.rules import Axis
 
 ALWAYS = frozenset({"world"})
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     axes = _axes(checked)
     if not axes:
         return
@@ -29,7 +29,7 @@ def check(checked: Checked) -> Iterator[Found]:
             yield about(rule, message, span, hint)
 
 
-def _axes(checked: Checked) -> frozenset[str]:
+def _axes(checked: CheckedProgram) -> frozenset[str]:
     """The axes of all meshes, those of other factorisations included."""
     found: set[str] = set()
     for mesh in checked.program.meshes:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Found, about
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program import types
 from tspec.resolve.program.rules import Axis, Calls
 from tspec.resolve.program.types import plain
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         axis = next((each for each in rule.across if isinstance(each, Axis)), None)
         if axis is None:
@@ -29,7 +29,7 @@ def check(checked: Checked) -> Iterator[Found]:
                 break
 
 
-def _have_groups(calls: Calls, checked: Checked) -> bool:
+def _have_groups(calls: Calls, checked: CheckedProgram) -> bool:
     events = [checked.program.vocabulary.event(name) for name in calls.event.events]
     fields = [event.field("group") if event else None for event in events]
     return all(field is not None and plain(field.type) == types.GROUP for field in fields) and not (

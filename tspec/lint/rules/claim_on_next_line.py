@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Edit, Fix, Found, about
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import Edit, Fix, LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program.rules import Ordered
 from tspec.source import Span
@@ -14,7 +14,7 @@ from tspec.syntax.format import WIDTH
 INDENT = 2
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         expect = rule.spans.expect
         if expect is None or not isinstance(rule.expect, Ordered):

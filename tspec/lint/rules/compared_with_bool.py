@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
+from tspec.lint.checked import CheckedProgram
 from tspec.lint.conditions import bare, is_written
-from tspec.lint.finding import Edit, Fix, Found, about
+from tspec.lint.finding import Edit, Fix, LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program import types
 from tspec.resolve.program.rules import (
@@ -22,7 +22,7 @@ from tspec.resolve.program.rules import (
 from tspec.source import Source
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         for part in checked.expressions(rule):
             if not isinstance(part, Compare) or not is_written(part) or not _is_of_bools(part):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.bounds import INFINITY, Truth, bounds, truth
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Found, about
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program.rules import Compare, Constant, Expr, Rule
 from tspec.resolve.program.walk import walk
@@ -21,7 +21,7 @@ def compared(condition: Expr) -> Iterator[tuple[Compare, Truth]]:
                 yield part, found
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         for part in checked.written(rule):
             found = truth(part) if isinstance(part, Compare) else None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
+from tspec.lint.checked import CheckedProgram
 from tspec.lint.cost import Cost, cost_of, of_one_look
-from tspec.lint.finding import Found, about
+from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
-from tspec.plan.reads import Column
+from tspec.plan.reads import SubjectField
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         settings, once = checked.settings, of_one_look(rule)
         if once.passes <= settings.passes and once.collectives <= settings.collectives:
@@ -36,7 +36,7 @@ def _read(cost: Cost) -> str:
     return ", ".join(dict.fromkeys(map(_column, cost.reads)))
 
 
-def _column(column: Column) -> str:
+def _column(column: SubjectField) -> str:
     features = ", ".join(each for each in column.features if not each.startswith("@"))
     moment = " before and after" if column.frame == "was" else ""
     return f"{features} of {column.name}{moment}" if features else f"{column.name}{moment}"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tspec.diagnostics import Related
-from tspec.lint.checked import Checked
+from tspec.lint.checked import CheckedProgram
 from tspec.lint.conditions import left_out
-from tspec.lint.finding import Fix, Found, about
+from tspec.lint.finding import Fix, LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program.rules import And, Expr, Or
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         for double, first in duplicates(checked.written(rule)):
             message = f"`{rule.source.slice(double.span)}` stands there twice"

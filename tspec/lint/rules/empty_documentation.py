@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Edit, Fix, Found
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import Edit, Fix, LintViolation
 from tspec.lint.rule import LintRule
-from tspec.resolve.outline import Declared, Documentation, Outline
+from tspec.resolve.outline import Documentation, Outline, OutlinedDeclaration
 from tspec.source import Source, Span
 
 _WORD = re.compile(r"\w+")
 _SMALL = frozenset({"the", "a", "an", "is", "are", "of", "to", "in", "on"})
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for file in checked.files:
         if file.documentation is not None and not _words(file.documentation.text):
             yield _empty(file, file.documentation)
@@ -24,7 +24,9 @@ def check(checked: Checked) -> Iterator[Found]:
                 yield from _of(file, declared, declared.documentation)
 
 
-def _of(file: Outline, declared: Declared, said: Documentation) -> Iterator[Found]:
+def _of(
+    file: Outline, declared: OutlinedDeclaration, said: Documentation
+) -> Iterator[LintViolation]:
     words = _words(said.text)
     if not words:
         yield _empty(file, said)
@@ -32,13 +34,17 @@ def _of(file: Outline, declared: Declared, said: Documentation) -> Iterator[Foun
         message = "the documentation says what the name says"
         hint = "say what goes wrong where it is violated, or leave it out"
         name = f"{file.name}.{declared.name.text}" if file.name else declared.name.text
-        yield Found(message, file.source, said.lines[0].to(said.lines[-1]), hint, invariant=name)
+        yield LintViolation(
+            message, file.source, said.lines[0].to(said.lines[-1]), hint, invariant=name
+        )
 
 
-def _empty(file: Outline, said: Documentation) -> Found:
+def _empty(file: Outline, said: Documentation) -> LintViolation:
     fix = Fix("delete it", tuple(Edit(_line(file.source, span), "") for span in said.lines))
     span = said.lines[0].to(said.lines[-1])
-    return Found("the documentation is empty", file.source, span, "write a sentence", fix=fix)
+    return LintViolation(
+        "the documentation is empty", file.source, span, "write a sentence", fix=fix
+    )
 
 
 def _words(text: str) -> frozenset[str]:

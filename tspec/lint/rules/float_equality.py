@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from tspec.builtin.features import FEATURES
 from tspec.builtin.folds import FOLDS
 from tspec.builtin.functions import FUNCTIONS
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Found, about
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program import rules, types
 from tspec.resolve.program.rules import Compare, Expr
 from tspec.resolve.program.types import plain
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         for part in checked.written(rule):
             if isinstance(part, Compare) and part.op in ("==", "!=") and _is_rounded(part):

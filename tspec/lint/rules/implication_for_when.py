@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
+from tspec.lint.checked import CheckedProgram
 from tspec.lint.conditions import bare, is_written
-from tspec.lint.finding import Edit, Fix, Found, about
+from tspec.lint.finding import Edit, Fix, LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program.rules import Holds, Implies, Rule
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         # `during` reads its `when` as the call begins; members of a group may differ on a claim.
         if rule.when is not None or rule.window.kind == "during" or rule.across:

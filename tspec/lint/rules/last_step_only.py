@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Found, about
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program import types
 from tspec.resolve.program.rules import Field
@@ -14,7 +14,7 @@ from tspec.resolve.program.types import item_of, plain
 _OF_A_STEP = frozenset({"grad", "main_grad"})
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         span = rule.window.span
         if rule.window.kind != "each" or span not in ("epoch", "run"):

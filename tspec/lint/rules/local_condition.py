@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Found, about
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program.queries import of_each_member
 from tspec.resolve.program.rules import Ambient, Axis, Rule
@@ -16,7 +16,7 @@ _OWN_DATA = frozenset({"dp", "world"})
 _LOCAL = frozenset({"loss"})
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         part = _local(rule)
         if part is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Found, about
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program.rules import Constant, Function
 
@@ -14,7 +14,7 @@ _EVERYTHING = re.compile(r"\^?(\.\*)*\$?")
 _NOTHING = re.compile(r".*(?<!\\)\$[^|)$].*|.*[^|(^\\\[]\^.*")
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         for part in checked.written(rule):
             if not isinstance(part, Function) or part.name not in _PATTERNS:

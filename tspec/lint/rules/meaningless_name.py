@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Found, about
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
 
 _PREFIX = re.compile(r"(check|test|rule|invariant|assert|verify|ensure)_(?=.)")
 _COUNTED = re.compile(r".*_\d+|[a-z]+\d+")
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         if rule.draft:
             continue  # Inference named it; whoever accepts it gives it a name.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Edit, Fix, Found, about
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import Edit, Fix, LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.source import Span
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         spans = rule.spans
         if rule.draft or spans.otherwise is not None or spans.expect is None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
+from tspec.lint.checked import CheckedProgram
 from tspec.lint.conditions import bare, is_written
-from tspec.lint.finding import Edit, Fix, Found, about
+from tspec.lint.finding import Edit, Fix, LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program.rules import Compare, Expr, Member, Not, SameObject
 from tspec.source import Source
@@ -15,7 +15,7 @@ from tspec.source import Source
 _OPPOSITE = {"==": "!=", "!=": "=="}
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         for negation in checked.expressions(rule):
             if not isinstance(negation, Not) or not is_written(negation):

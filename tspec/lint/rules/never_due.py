@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from tspec.diagnostics import Related
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Found, about
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.lint.rules.constant_comparison import compared
 from tspec.resolve.program import types
@@ -17,7 +17,7 @@ from tspec.resolve.program.rules import And, Rule
 MOST_PARTS = 8
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         if rule.when is None or not checked.proofs.notes(rule, "never due"):
             continue
@@ -29,7 +29,7 @@ def check(checked: Checked) -> Iterator[Found]:
         yield about(rule, message, rule.spans.condition, hint, related=related)
 
 
-def _conflict(rule: Rule, checked: Checked) -> tuple[Related, ...]:
+def _conflict(rule: Rule, checked: CheckedProgram) -> tuple[Related, ...]:
     """Two parts that exclude each other."""
     parts = conjuncts(rule.when)
     if len(parts) > MOST_PARTS:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Found, about
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.lint.steps import read
 from tspec.resolve.program import types
@@ -14,7 +14,7 @@ from tspec.resolve.program.rules import And, Compare, Constant, Rule
 _AFTER_THE_UPDATE = frozenset({"scheduler.step", "save"})
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         written = zip(rule.spans.actions, rule.spans.responses, strict=True)
         skips = [span for action, span in written if rule.source.slice(action) == "skip"]
@@ -24,7 +24,7 @@ def check(checked: Checked) -> Iterator[Found]:
             yield about(rule, message, skips[0], "write `warn`, `stop` or `raise`")
 
 
-def _why_not(rule: Rule, checked: Checked) -> str | None:
+def _why_not(rule: Rule, checked: CheckedProgram) -> str | None:
     """Why no update can be skipped when the rule is decided, or None."""
     events = rule.window.event.events if rule.window.event else ()
     late = [event for event in events if event in _AFTER_THE_UPDATE]

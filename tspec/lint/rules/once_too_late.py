@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Found, about
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.lint.steps import are_true_at, begins_in_the_first_step, of_the_step, read_step
 from tspec.resolve.program import types
@@ -13,7 +13,7 @@ from tspec.resolve.program.queries import conjuncts
 from tspec.resolve.program.rules import And, Compare, Constant
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         step = read_step(rule)
         if not rule.window.once or rule.when is None or step is None:

@@ -8,13 +8,13 @@ from functools import cache
 from itertools import combinations
 
 from tspec.diagnostics import Related
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Found
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintViolation
 from tspec.lint.rule import LintRule
 from tspec.resolve.program.sharding import Placement
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for layout in checked.layouts:
         for first, second in combinations(layout.placements, 2):
             if first.kind != second.kind or _exclude(first, second):
@@ -25,7 +25,7 @@ def check(checked: Checked) -> Iterator[Found]:
             message = f"`{name}` fits two places of the layout"
             hint = "the first counts: make one pattern narrower, or say when each applies"
             there = Related(first.pattern_span, "the other one")
-            yield Found(message, layout.source, second.pattern_span, hint, (there,))
+            yield LintViolation(message, layout.source, second.pattern_span, hint, (there,))
 
 
 def _exclude(first: Placement, second: Placement) -> bool:

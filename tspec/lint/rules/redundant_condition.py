@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
+from tspec.lint.checked import CheckedProgram
 from tspec.lint.conditions import left_out
-from tspec.lint.finding import Fix, Found, about
+from tspec.lint.finding import Fix, LintViolation, about
 from tspec.lint.leaves import leaves
 from tspec.lint.rule import LintRule
 from tspec.lint.rules.constant_comparison import compared
@@ -16,7 +16,7 @@ from tspec.resolve.program.rules import Expr, Or, Rule
 from tspec.resolve.program.text import text
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         doubles = [double for double, _ in duplicates(checked.expressions(rule))]
         for note in checked.proofs.notes(rule, "dropped"):
@@ -37,7 +37,7 @@ def _part(written: tuple[Expr, ...], shown: str) -> Expr | None:
     return found[-1] if found else None
 
 
-def _message(rule: Rule, part: Expr, checked: Checked) -> str:
+def _message(rule: Rule, part: Expr, checked: CheckedProgram) -> str:
     shown = rule.source.slice(part.span)
     if any(isinstance(whole, Or) and part in whole.items for whole in checked.written(rule)):
         return f"`{shown}` adds nothing to what it is joined with by `or`"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.diagnostics import Related
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Found
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintViolation
 from tspec.lint.rule import LintRule
 from tspec.resolve.outline import Outline
 from tspec.source import Span
@@ -17,7 +17,7 @@ RULES_WITH_IT = 3
 _PLAIN = frozenset({0.0, 0.5, 1.0, 2.0, 0.1, 0.01, 10.0, 100.0})
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for file in checked.files:
         for places in _numbers(file).values():
             if len(places) < RULES_WITH_IT:
@@ -27,7 +27,7 @@ def check(checked: Checked) -> Iterator[Found]:
             message = f"`{shown}` stands in {len(places)} rules"
             hint = f"give it a name: `let limit = {shown}`"
             related = tuple(Related(span, "and here") for span in others[:3])
-            yield Found(message, file.source, first, hint, related)
+            yield LintViolation(message, file.source, first, hint, related)
 
 
 def _numbers(file: Outline) -> dict[float, dict[str, Span]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.diagnostics import Related
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Found, about
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule, first in checked.proofs.repeated:
         message = f"`{rule.name}` says the same as `{first.name}`"
         hint = "leave one out; one rule can have several actions"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Found, about
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program import types
 from tspec.resolve.program.rules import Arithmetic, Compare, Constant, Expr, Member, SameObject
 from tspec.resolve.program.types import plain
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         for part in checked.written(rule):
             if compares_itself(part):

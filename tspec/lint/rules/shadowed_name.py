@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Found, about
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.lint.usage import visible
 from tspec.resolve.outline import Outline
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for file in checked.files:
         known = _known(file, checked)
         for let in file.of("let"):
             if let.name.text in known:
                 message, hint = _said(let.name.text, known[let.name.text])
-                yield Found(message, file.source, let.name.span, hint)
+                yield LintViolation(message, file.source, let.name.span, hint)
         known |= {let.name.text: "`let`" for let in file.of("let")}
         for rule in checked.rules:
             if rule.source is not file.source:
@@ -32,7 +32,7 @@ def _said(name: str, what: str) -> tuple[str, str]:
     return f"`{name}` hides the {what} of that name", "choose another name"
 
 
-def _known(file: Outline, checked: Checked) -> dict[str, str]:
+def _known(file: Outline, checked: CheckedProgram) -> dict[str, str]:
     """Names that stand alone in conditions, and what they are."""
     seen = checked.program.vocabulary
     modules = visible(file, checked.by_module)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Found, about
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program.rules import Axis, For, Rule, Subjects
 from tspec.resolve.program.types import Entity
@@ -14,7 +14,7 @@ _OF_LAYERS = frozenset({"parameter", "buffer", "state", "module"})
 _STAGES = "pp"
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         if rule.across != (Axis(_STAGES),):
             continue

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Edit, Fix, Found
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import Edit, Fix, LintViolation
 from tspec.lint.rule import LintRule
-from tspec.resolve.outline import Declared, Outline
+from tspec.resolve.outline import Outline, OutlinedDeclaration
 from tspec.source import Span
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for file in checked.files:
         if file.key in checked.shared or not any(file.of("invariant")):
             continue  # Vocabulary, and what others build on, is for those who are not here.
@@ -22,14 +22,14 @@ def check(checked: Checked) -> Iterator[Found]:
                 continue
             fix = Fix("delete the line", (Edit(_lines(file, let), ""),), safe=not file.name)
             message = f"nothing reads `{let.name.text}`"
-            yield Found(message, file.source, let.name.span, "delete it", fix=fix)
+            yield LintViolation(message, file.source, let.name.span, "delete it", fix=fix)
 
 
 def _uses(other: Outline, file: Outline) -> bool:
     return bool(file.name) and any(use.module.text == file.name for use in other.uses)
 
 
-def _lines(file: Outline, let: Declared) -> Span:
+def _lines(file: Outline, let: OutlinedDeclaration) -> Span:
     """The lines of a `let`, and of the documentation right above it."""
     text = file.source.text
     start = text.rfind("\n", 0, let.span.start) + 1

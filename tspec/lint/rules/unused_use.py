@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.checked import Checked
-from tspec.lint.finding import Edit, Fix, Found
+from tspec.lint.checked import CheckedProgram
+from tspec.lint.finding import Edit, Fix, LintViolation
 from tspec.lint.rule import LintRule
 from tspec.lint.usage import visible
 from tspec.resolve.outline import Outline, UseLine
 from tspec.source import Span
 
 
-def check(checked: Checked) -> Iterator[Found]:
+def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for file in checked.files:
         if file.is_pack:
             continue  # It uses modules for their rules.
@@ -25,10 +25,10 @@ def check(checked: Checked) -> Iterator[Found]:
             else:
                 continue
             fix = Fix("delete the line", (Edit(_line(file, use), ""),))
-            yield Found(message, file.source, use.module.span, "delete the line", fix=fix)
+            yield LintViolation(message, file.source, use.module.span, "delete the line", fix=fix)
 
 
-def _is_read(use: UseLine, read: set[str], file: Outline, checked: Checked) -> bool:
+def _is_read(use: UseLine, read: set[str], file: Outline, checked: CheckedProgram) -> bool:
     target = checked.by_module.get(use.module.text)
     if target is None or use.settings:
         return True

@@ -13,7 +13,7 @@ from typing import Any
 from tspec import __version__
 from tspec.explain import codes, explain
 from tspec.printable import json_text
-from tspec.report.results import About, Region, Result, Results, is_code, shown
+from tspec.report.results import Region, Result, Results, RuleHelp, is_code, shown
 from tspec.values import Location
 
 LEVELS = {"error": "error", "warning": "warning", "draft": "note"}
@@ -79,7 +79,7 @@ def _notification(incomplete: Result) -> dict[str, Any]:
     }
 
 
-def _abouts(results: Results) -> list[About]:
+def _abouts(results: Results) -> list[RuleHelp]:
     """Of all rules that the results name or that the command looked at, each once, by name."""
     found = dict(results.about)
     pages = set(codes())
@@ -90,13 +90,13 @@ def _abouts(results: Results) -> list[About]:
     return [found[rule] for rule in sorted(found)]
 
 
-def _of_page(result: Result, page: str) -> About:
+def _of_page(result: Result, page: str) -> RuleHelp:
     title, _, body = page.partition("\n")
     summary = title.partition(": ")[2] or result.explanation or result.rule
-    return About(result.rule, summary, body.strip() or result.explanation, result.severity)
+    return RuleHelp(result.rule, summary, body.strip() or result.explanation, result.severity)
 
 
-def _descriptor(about: About) -> dict[str, Any]:
+def _descriptor(about: RuleHelp) -> dict[str, Any]:
     found: dict[str, Any] = {
         "id": about.rule,
         "shortDescription": {"text": about.summary or about.rule},

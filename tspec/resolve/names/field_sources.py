@@ -111,7 +111,7 @@ def _call(node: nodes.Call) -> FieldSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class EventCallables:
     """The callables of an event, whose parameters the source of a field may name.
 
     `axes` are the names of groups of ranks: `group: group = ep`.
@@ -123,7 +123,7 @@ class Calls:
     findings: Findings
 
 
-def check_source(node: nodes.Field, calls: Calls) -> None:
+def check_source(node: nodes.Field, calls: EventCallables) -> None:
     """Report a field that no call can give: no such parameter, or an unknown function or name."""
     names = _names_of(calls.callables)
     if node.value is not None:
@@ -134,7 +134,7 @@ def check_source(node: nodes.Field, calls: Calls) -> None:
         calls.findings.add("TS0113", message, (calls.source, node.name.span), hint=hint)
 
 
-def _check_names(value: nodes.Expr, names: set[str] | None, calls: Calls) -> None:
+def _check_names(value: nodes.Expr, names: set[str] | None, calls: EventCallables) -> None:
     if isinstance(value, nodes.Call):
         for argument in value.arguments:
             _check_names(argument.value, names, calls)

@@ -9,7 +9,7 @@ from tspec.diagnostics import Related, did_you_mean
 from tspec.resolve.findings import Findings
 from tspec.resolve.modules.files import Unit
 from tspec.resolve.names.callables import check_callable
-from tspec.resolve.names.field_sources import Calls, check_source, lower_source
+from tspec.resolve.names.field_sources import EventCallables, check_source, lower_source
 from tspec.resolve.names.type_names import resolve_type
 from tspec.resolve.program import rules, types
 from tspec.source import Source, Span
@@ -19,7 +19,7 @@ Place = tuple[Source, Span]
 
 
 @dataclass(slots=True)
-class _Gathered:
+class _MergedDeclarations:
     """The declarations seen so far, by name, and where each stands."""
 
     findings: Findings
@@ -46,7 +46,7 @@ def gather(
 ) -> tuple[rules.Vocabulary, dict[tuple[str, str], Place]]:
     """The merged vocabulary, and where each thing is declared, by kind and name."""
     axes = {node.name.text for _, node in _declarations(units) if isinstance(node, nodes.Group)}
-    found = _Gathered(findings, frozenset(axes))
+    found = _MergedDeclarations(findings, frozenset(axes))
     for unit, node in _declarations(units):
         _declare_name(unit, node, found)
     for unit, node in _declarations(units):
@@ -79,7 +79,7 @@ def _declarations(units: tuple[Unit, ...]) -> Iterator[tuple[Unit, nodes.Declara
             yield unit, node
 
 
-def _declare_name(unit: Unit, node: nodes.Declaration, found: _Gathered) -> None:
+def _declare_name(unit: Unit, node: nodes.Declaration, found: _MergedDeclarations) -> None:
     """Entities come first by name alone, as fields of one may be of the type of another."""
     if isinstance(node, nodes.Entity) and not node.extend:
         name = node.name.text
@@ -88,7 +88,7 @@ def _declare_name(unit: Unit, node: nodes.Declaration, found: _Gathered) -> None
             found.entities[name] = rules.EntityDeclaration(name, plural(name), (), unit.name)
 
 
-def _declare(unit: Unit, node: nodes.Declaration, found: _Gathered) -> None:
+def _declare(unit: Unit, node: nodes.Declaration, found: _MergedDeclarations) -> None:
     source = unit.source
     if isinstance(node, nodes.Entity):
         known = found.entities[node.name.text]
@@ -101,7 +101,7 @@ def _declare(unit: Unit, node: nodes.Declaration, found: _Gathered) -> None:
             callables = _callables(unit, node.callables, found)
             fields = _fields(unit, node.fields, found)
             for given in node.fields:
-                check_source(given, Calls(callables, found.axes, source, found.findings))
+                check_source(given, EventCallables(callables, found.axes, source, found.findings))
             family = any(path.endswith(".*") for path in callables)
             found.events[name] = rules.EventDeclaration(name, unit.name, callables, fields, family)
     elif isinstance(node, nodes.Group):
@@ -114,7 +114,7 @@ def _declare(unit: Unit, node: nodes.Declaration, found: _Gathered) -> None:
         _declare_context(unit, node, found)
 
 
-def _declare_context(unit: Unit, node: nodes.Context, found: _Gathered) -> None:
+def _declare_context(unit: Unit, node: nodes.Context, found: _MergedDeclarations) -> None:
     for each in node.fields:
         name = each.name.text
         kind = resolve_type(each.type, found.entities, unit.source, found.findings)
@@ -122,7 +122,7 @@ def _declare_context(unit: Unit, node: nodes.Context, found: _Gathered) -> None:
             found.context[name] = rules.AmbientDeclaration(name, kind or types.SCALAR, unit.name)
 
 
-def _extend(unit: Unit, node: nodes.Declaration, found: _Gathered) -> None:
+def _extend(unit: Unit, node: nodes.Declaration, found: _MergedDeclarations) -> None:
     if isinstance(node, nodes.Entity) and _exists(unit, "entity", node.name, found.entities, found):
         known = found.entities[node.name.text]
         fields = _fields(unit, node.fields, found)
@@ -137,13 +137,13 @@ def _extend(unit: Unit, node: nodes.Declaration, found: _Gathered) -> None:
         found.groups[group.name] = replace(group, callables=callables)
 
 
-def _extend_event(unit: Unit, node: nodes.Event, found: _Gathered) -> None:
+def _extend_event(unit: Unit, node: nodes.Event, found: _MergedDeclarations) -> None:
     event = found.events[node.name.text]
     callables = _callables(unit, node.callables, found)
     fields = _fields(unit, node.fields, found)
     fresh = []
     for each, given in zip(fields, _known(node.fields, fields), strict=True):
-        check_source(given, Calls(callables, found.axes, unit.source, found.findings))
+        check_source(given, EventCallables(callables, found.axes, unit.source, found.findings))
         before = event.field(each.name)
         if before is None:
             fresh.append(each)
@@ -160,7 +160,11 @@ def _extend_event(unit: Unit, node: nodes.Event, found: _Gathered) -> None:
 
 
 def _exists(
-    unit: Unit, kind: str, name: nodes.Word | nodes.Dotted, known: object, found: _Gathered
+    unit: Unit,
+    kind: str,
+    name: nodes.Word | nodes.Dotted,
+    known: object,
+    found: _MergedDeclarations,
 ) -> bool:
     assert isinstance(known, dict)
     if name.text in known:
@@ -178,7 +182,7 @@ def _without_clashes(
     node: nodes.Entity,
     before: tuple[rules.FieldDeclaration, ...],
     fields: tuple[rules.FieldDeclaration, ...],
-    found: _Gathered,
+    found: _MergedDeclarations,
 ) -> tuple[rules.FieldDeclaration, ...]:
     names = {each.name for each in before}
     for given in node.fields:
@@ -188,14 +192,16 @@ def _without_clashes(
     return tuple(each for each in fields if each.name not in names)
 
 
-def _callables(unit: Unit, paths: tuple[nodes.Dotted, ...], found: _Gathered) -> tuple[str, ...]:
+def _callables(
+    unit: Unit, paths: tuple[nodes.Dotted, ...], found: _MergedDeclarations
+) -> tuple[str, ...]:
     for path in paths:
         check_callable(path.text, (unit.source, path.span), found.findings)
     return tuple(dict.fromkeys(path.text for path in paths))
 
 
 def _fields(
-    unit: Unit, given: tuple[nodes.Field, ...], found: _Gathered
+    unit: Unit, given: tuple[nodes.Field, ...], found: _MergedDeclarations
 ) -> tuple[rules.FieldDeclaration, ...]:
     fields: dict[str, rules.FieldDeclaration] = {}
     spans: dict[str, Span] = {}

@@ -135,7 +135,7 @@ def bare_event(path: str, vocabulary: Vocabulary) -> EventDeclaration:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ExpectedOutcome:
     """`violates RULE at step 3 on rank 1 for "w"`, or `passes RULE`."""
 
     rule: str | None
@@ -149,7 +149,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class TestRecording:
     """The recorded trace that a test reads; the path is relative to the test's file."""
 
     path: str
@@ -172,7 +172,7 @@ class TestDeclaration:
     source: Source = field(compare=False, repr=False)
     span: Span = field(compare=False, repr=False)
     """Of the title."""
-    events: Script | Recording = field(repr=False)
+    events: Script | TestRecording = field(repr=False)
     """What happens in it."""
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[ExpectedOutcome, ...] = ()
     seen: tuple[str, ...] = field(default=(), repr=False)

@@ -16,7 +16,6 @@ from tspec.resolve.program.declarations import EventDeclaration as EventDeclarat
 from tspec.resolve.program.declarations import EventVariant as EventVariant
 from tspec.resolve.program.declarations import FieldDeclaration as FieldDeclaration
 from tspec.resolve.program.declarations import GroupDeclaration as GroupDeclaration
-from tspec.resolve.program.declarations import Outcome as Outcome
 from tspec.resolve.program.declarations import TestDeclaration as TestDeclaration
 from tspec.resolve.program.declarations import Vocabulary as Vocabulary
 from tspec.resolve.program.sharding import DimsDeclaration as DimsDeclaration

@@ -10,7 +10,7 @@ from tspec.resolve.expressions.lower import lower
 from tspec.resolve.findings import Findings
 from tspec.resolve.names.reporter import Reporter
 from tspec.resolve.names.scope import Scope
-from tspec.resolve.program.declarations import Outcome, Recording, TestDeclaration
+from tspec.resolve.program.declarations import ExpectedOutcome, TestDeclaration, TestRecording
 from tspec.resolve.program.scripts import Script, Steps
 from tspec.resolve.program.sharding import MeshDeclaration
 from tspec.resolve.scripts.statements import ScriptContext, statements
@@ -71,20 +71,22 @@ def lower_test(
     )
 
 
-def _recording(node: nodes.Test) -> Recording:
+def _recording(node: nodes.Test) -> TestRecording:
     found = next((each for each in node.clauses if isinstance(each, nodes.Trace)), None)
     return (
-        Recording("", node.title.span) if found is None else Recording(found.path.value, found.span)
+        TestRecording("", node.title.span)
+        if found is None
+        else TestRecording(found.path.value, found.span)
     )
 
 
-def _outcome(clause: nodes.Violates | nodes.Passes, names: Mapping[str, str]) -> Outcome:
+def _outcome(clause: nodes.Violates | nodes.Passes, names: Mapping[str, str]) -> ExpectedOutcome:
     rule = names[clause.rule.text] if clause.rule else None
     if isinstance(clause, nodes.Passes):
-        return Outcome(rule, False, clause.span)
+        return ExpectedOutcome(rule, False, clause.span)
     steps = (clause.at.first, clause.at.last) if clause.at else None
     subject = clause.subject.value if clause.subject else None
-    return Outcome(rule, True, clause.span, steps, clause.rank, subject)
+    return ExpectedOutcome(rule, True, clause.span, steps, clause.rank, subject)
 
 
 def _ranks(script: nodes.Events, meshes: Mapping[str, MeshDeclaration], reporter: Reporter) -> int:
