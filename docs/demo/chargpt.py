@@ -8,8 +8,7 @@ clipped, warm-up and cosine decay. With `--ranks` above one, gradients are avera
 
 import argparse
 import math
-import os
-import socket
+import tempfile
 from contextlib import nullcontext
 from pydoc_data.topics import topics
 
@@ -192,19 +191,12 @@ class Job:
             torch.save(self.model.state_dict(), self.args.save)
 
 
-def work(rank: int, args: argparse.Namespace, port: int) -> None:
+def work(rank: int, args: argparse.Namespace, meeting: str) -> None:
     if args.ranks > 1:
-        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-        dist.init_process_group("gloo", rank=rank, world_size=args.ranks)
+        dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=args.ranks)
     Job(rank, args).run()
     if args.ranks > 1:
         dist.destroy_process_group()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def main() -> None:
@@ -230,9 +222,10 @@ def main() -> None:
     parser.add_argument("--bug", choices=sorted(BUGS))
     args = parser.parse_args()
     if args.ranks > 1:
-        mp.spawn(work, (args, free_port()), nprocs=args.ranks)
+        with tempfile.TemporaryDirectory() as folder:
+            mp.spawn(work, (args, f"file://{folder}/meeting"), nprocs=args.ranks)
     else:
-        work(0, args, 0)
+        work(0, args, "")
 
 
 if __name__ == "__main__":

@@ -6,8 +6,7 @@ step, an evaluation after every epoch, and DistributedDataParallel when `--ranks
 """
 
 import argparse
-import os
-import socket
+import tempfile
 
 import torch
 import torch.distributed as dist
@@ -164,17 +163,10 @@ def train(rank: int, args: argparse.Namespace) -> None:
         torch.save(network.state_dict(), args.save)
 
 
-def train_on_one_of_several(rank: int, args: argparse.Namespace, port: int) -> None:
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    dist.init_process_group("gloo", rank=rank, world_size=args.ranks)
+def train_on_one_of_several(rank: int, args: argparse.Namespace, meeting: str) -> None:
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=args.ranks)
     train(rank, args)
     dist.destroy_process_group()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def main() -> None:
@@ -196,7 +188,8 @@ def main() -> None:
     parser.add_argument("--bug", choices=sorted(BUGS))
     args = parser.parse_args()
     if args.ranks > 1:
-        mp.spawn(train_on_one_of_several, (args, free_port()), nprocs=args.ranks)
+        with tempfile.TemporaryDirectory() as folder:
+            mp.spawn(train_on_one_of_several, (args, f"file://{folder}/meeting"), nprocs=args.ranks)
     else:
         train(0, args)
 

@@ -6,9 +6,9 @@ With `--late`, the process group is built only after the model has taken some st
 import argparse
 import multiprocessing
 import os
-import socket
 import subprocess
 import sys
+import tempfile
 
 import torch
 import torch.distributed as dist
@@ -26,9 +26,9 @@ def step(model, optimizer, images, labels):
     return loss.item()
 
 
-def work(rank, world, port, args):
+def work(rank, world, meeting, args):
     torch.set_num_threads(1)
-    train(rank, world, f"tcp://127.0.0.1:{port}", args)
+    train(rank, world, meeting, args)
     dist.barrier()
     dist.destroy_process_group()
 
@@ -61,12 +61,6 @@ def train(rank, world, meeting, args):
             print(f"epoch {epoch}: loss {loss:.4f}", flush=True)
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=0)
@@ -75,29 +69,32 @@ def main():
     parser.add_argument("--late", action="store_true")
     args = parser.parse_args()
     if "RANK" in os.environ:
-        world, port = int(os.environ["WORLD_SIZE"]), int(os.environ["MASTER_PORT"]) + 1
-        work(int(os.environ["RANK"]), world, port, args)
-    elif args.start == "spawn":
-        mp.spawn(work, (2, free_port(), args), nprocs=2)
+        work(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), os.environ["MEETING"], args)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        start(f"file://{folder}/meeting", args)
+
+
+def start(meeting, args):
+    if args.start == "spawn":
+        mp.spawn(work, (2, meeting, args), nprocs=2)
     elif args.start == "fork":
-        port = free_port()
         context = multiprocessing.get_context("fork")
-        ranks = [context.Process(target=work, args=(rank, 2, port, args)) for rank in range(2)]
+        ranks = [context.Process(target=work, args=(rank, 2, meeting, args)) for rank in range(2)]
         for rank in ranks:
             rank.start()
         for rank in ranks:
             rank.join()
         sys.exit(max(abs(rank.exitcode) for rank in ranks))
     else:
-        launch(free_port())
+        launch(meeting)
 
 
-def launch(port):
-    """What torchrun does: one process for each rank, told by the environment."""
+def launch(meeting):
+    """What a launcher does: one process for each rank, told by the environment."""
     ranks = []
     for rank in range(2):
-        said = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
-        said |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        said = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "MEETING": meeting}
         ranks.append(subprocess.Popen([sys.executable, *sys.argv], env=os.environ | said))
     sys.exit(max(abs(rank.wait()) for rank in ranks))
 

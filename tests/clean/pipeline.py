@@ -1,7 +1,6 @@
 """Two stages of a pipeline under torch's own 1F1B schedule."""
 
-import os
-import socket
+import tempfile
 
 import torch
 import torch.distributed as dist
@@ -10,9 +9,8 @@ from torch import nn
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 
 
-def work(rank, port):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    dist.init_process_group("gloo", rank=rank, world_size=2)
+def work(rank, meeting):
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
     torch.manual_seed(0)
     layers = [nn.Sequential(nn.Linear(8, 16), nn.ReLU()), nn.Sequential(nn.Linear(16, 8))]
     mod = layers[rank]
@@ -35,8 +33,5 @@ def work(rank, port):
 
 
 if __name__ == "__main__":
-    s = socket.socket()
-    s.bind(("127.0.0.1", 0))
-    p = s.getsockname()[1]
-    s.close()
-    mp.spawn(work, (p,), 2)
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(work, (f"file://{folder}/meeting",), 2)

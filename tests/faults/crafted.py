@@ -18,7 +18,7 @@ from tests.faults.hostile import unprintable
 from tests.faults.outcome import Failure, Outcome, Progress
 from tests.faults.worker import Worker
 from tspec.trace.meta import write_meta
-from tspec.trace.model import Context, Finish, Missing, Record, Ref, Tensor
+from tspec.trace.model import Context, Finish, Location, Missing, Record, Ref, Tensor
 from tspec.trace.write import TraceWriter
 
 LARGE = 2**62
@@ -116,6 +116,9 @@ def _changed(record: Record, chance: Random) -> Record:
         new = {**value, key: chance.choice([each for each in ODD if each is not None])}
     elif name == "span":
         new = chance.choice(SPANS)
+    elif name == "location":
+        file, function, text = chance.choices(NAMES, k=3)
+        new = Location(file, chance.choice(NUMBERS), function, text)
     elif isinstance(value, bool):
         new = not value
     elif isinstance(value, int):

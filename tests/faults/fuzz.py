@@ -95,8 +95,13 @@ def run_chunk(chunk: Chunk) -> Outcome:
         return Outcome(failures=(Failure(f"{chunk.name}-{chunk.seed}", problem, {}),))
 
 
-def run_all(planned: list[Chunk], seconds: float, workers: int) -> dict[str, Outcome]:
-    """Run chunks until they or the time are over; what is under way then is finished."""
+def run_all(
+    planned: list[Chunk], seconds: float, workers: int, folder: Path
+) -> dict[str, Outcome]:
+    """Run chunks until they or the time are over; what is under way then is finished.
+
+    Inputs that fail are written to the folder as soon as they are found.
+    """
     outcomes: dict[str, Outcome] = {}
     started = time.monotonic()
     waiting, done = iter(planned), 0
@@ -112,7 +117,9 @@ def run_all(planned: list[Chunk], seconds: float, workers: int) -> dict[str, Out
                 return outcomes
             for future in wait(under_way, return_when=FIRST_COMPLETED).done:
                 chunk = under_way.pop(future)
-                outcomes[chunk.name] = outcomes.get(chunk.name, Outcome()) + future.result()
+                outcome = future.result()
+                outcomes[chunk.name] = outcomes.get(chunk.name, Outcome()) + outcome
+                save(outcome.failures, folder)
                 done += 1
             failed = sum(len(outcome.failures) for outcome in outcomes.values())
             say = f"{time.monotonic() - started:5.0f} s  {done} of {len(planned)} chunks, {failed} failed"
@@ -156,14 +163,13 @@ def main(arguments: list[str]) -> int:
     scale = asked.minutes / 30 if asked.scale is None else asked.scale
     started = time.monotonic()
     planned = chunks(plans, scale, asked.seed)
-    outcomes = run_all(planned, asked.minutes * 60, asked.jobs)
+    folder = asked.out / f"seed-{asked.seed}"
+    outcomes = run_all(planned, asked.minutes * 60, asked.jobs, folder)
     print(table(outcomes, planned))
     failures = tuple(failure for outcome in outcomes.values() for failure in outcome.failures)
     took = (time.monotonic() - started) / 60
     print(f"\nseed {asked.seed}, {took:.1f} minutes, {len(failures)} failed")
     if failures:
-        folder = asked.out / f"seed-{asked.seed}"
-        save(failures, folder)
         print(f"the failing inputs are in {folder}")
     return 1 if failures else 0
 

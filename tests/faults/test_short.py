@@ -21,7 +21,7 @@ SEED = 2026
         (configurations.run, 200, {"a TS05xx error", "accepted"}),
         (baselines.run, 80, {"an error that names the file", "accepted"}),
         (traces.run, 60, {"a clear error", "a cut that is reported"}),
-        (crafted.run, 3, set()),
+        (crafted.run, 12, set()),
         (kills.run, 2, set()),
         (disks.run, 1, set()),
     ],

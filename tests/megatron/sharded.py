@@ -73,10 +73,8 @@ def shards(state: object) -> list[dict[str, object]]:
 
 
 def main() -> None:
-    from tests.megatron.train import free_port
-
     layout, folder = Layout.parse(sys.argv[1]), sys.argv[2]
-    method = f"tcp://127.0.0.1:{free_port()}"
+    method = f"file://{folder}/meeting"
     context = multiprocessing.get_context("fork")
     ranks = [
         context.Process(target=work, args=(rank, method, layout, folder))

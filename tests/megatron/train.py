@@ -13,8 +13,8 @@ import importlib
 import json
 import multiprocessing
 import os
-import socket
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -46,13 +46,6 @@ def work(rank: int, method: str, layout: Layout, report: str | None) -> None:
     dist.destroy_process_group()
 
 
-def free_port() -> int:
-    """A port of 127.0.0.1 that is free just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("layout", type=Layout.parse)
@@ -61,7 +54,12 @@ def main() -> None:
     args = parser.parse_args()
     if "RANK" in os.environ:
         return work(int(os.environ["RANK"]), "env://", args.layout, args.report)
-    method = f"tcp://127.0.0.1:{free_port()}"
+    with tempfile.TemporaryDirectory() as folder:
+        start(f"file://{folder}/meeting", args)
+
+
+def start(method: str, args: argparse.Namespace) -> None:
+    """Run each rank in a process of its own, and end with the worst exit status."""
     if args.layout.world == 1:
         return work(0, method, args.layout, args.report)
     if args.start == "fork":

@@ -1,8 +1,7 @@
 """Small training jobs for tests of recording: `python jobs.py NAME OUT [ranks]` writes parameters and losses."""
 
-import os
-import socket
 import sys
+import tempfile
 from typing import Any
 
 import torch
@@ -48,12 +47,11 @@ class Gpt(nn.Module):
 MODELS = {"mlp": Mlp, "cnn": Cnn, "gpt": Gpt}
 
 
-def work(rank: int, name: str, out: str, ranks: int, port: int) -> None:
+def work(rank: int, name: str, out: str, ranks: int, meeting: str = "") -> None:
     torch.manual_seed(0)
     model: Any = MODELS[name]()
     if ranks > 1:
-        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-        dist.init_process_group("gloo", rank=rank, world_size=ranks)
+        dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=ranks)
         model = DistributedDataParallel(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
@@ -75,17 +73,13 @@ def work(rank: int, name: str, out: str, ranks: int, port: int) -> None:
         dist.destroy_process_group()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 if __name__ == "__main__":
     name, out = sys.argv[1:3]
     ranks = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     method = sys.argv[4] if len(sys.argv) > 4 else "spawn"
     if ranks > 1:
-        mp.start_processes(work, (name, out, ranks, free_port()), ranks, start_method=method)
+        with tempfile.TemporaryDirectory() as folder:
+            arguments = (name, out, ranks, f"file://{folder}/meeting")
+            mp.start_processes(work, arguments, ranks, start_method=method)
     else:
-        work(0, name, out, 1, 0)
+        work(0, name, out, 1)

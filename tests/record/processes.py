@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -48,11 +47,3 @@ def without_size(done: subprocess.CompletedProcess[str]) -> subprocess.Completed
     """What a recorded script wrote, without the line that says how much was recorded."""
     done.stderr = re.sub(r"^recorded [\d,]+ steps?, .*\n", "", done.stderr, flags=re.MULTILINE)
     return done
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that is free just now."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        port: int = held.getsockname()[1]
-        return port

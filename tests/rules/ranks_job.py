@@ -4,7 +4,7 @@
 """
 
 import argparse
-import socket
+import tempfile
 
 import torch
 import torch.distributed as dist
@@ -21,9 +21,9 @@ def digits() -> torch.utils.data.TensorDataset:
     return torch.utils.data.TensorDataset(images, torch.tensor(data.target))
 
 
-def work(rank: int, port: int, args: argparse.Namespace) -> None:
+def work(rank: int, meeting: str, args: argparse.Namespace) -> None:
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
     (tensor_parallel if args.tensor_parallel else data_parallel)(rank, args.faulty)
     dist.destroy_process_group()
 
@@ -78,7 +78,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--faulty", action="store_true")
     parser.add_argument("--tensor-parallel", action="store_true")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    mp.spawn(work, (port, parser.parse_args()), nprocs=2)
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(work, (f"file://{folder}/meeting", parser.parse_args()), nprocs=2)

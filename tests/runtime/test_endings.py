@@ -33,9 +33,8 @@ def train(how, rank=0):
                 print("READY", flush=True)
                 time.sleep(60)
 
-def work(rank, port, how):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    dist.init_process_group("gloo", rank=rank, world_size=2)
+def work(rank, meeting, how):
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
     train(how, rank)
 
 if __name__ == "__main__":
@@ -43,10 +42,8 @@ if __name__ == "__main__":
     if len(sys.argv) == 2:
         train(how)
     else:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        mp.spawn(work, (port, how), nprocs=2)
+        with tempfile.TemporaryDirectory() as folder:
+            mp.spawn(work, (f"file://{folder}/meeting", how), nprocs=2)
 """
 
 

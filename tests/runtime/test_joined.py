@@ -54,9 +54,9 @@ BATCHES = (5, 3)
 NORM = "after optimizer.step\nexpect norm(parameters.grad) < 1000\nelse stop"
 
 
-def joining(rank: int, port: int, folder: Path, rule: str, fault: int) -> None:
+def joining(rank: int, meeting: str, folder: Path, rule: str, fault: int) -> None:
     """In step `fault` the first rank goes its own way. A rank that waits in vain waits until it is ended."""
-    join(rank, port)
+    join(rank, meeting)
     os.environ["TSPEC_TIMEOUT"] = "300"
     pace.SOON = 300.0
     torch.manual_seed(0)

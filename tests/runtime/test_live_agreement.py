@@ -149,9 +149,9 @@ invariant small { across world each step when loss < 0.5 expect same(step) }
 """
 
 
-def apart(rank: int, port: int, folder: Path) -> None:
+def apart(rank: int, meeting: str, folder: Path) -> None:
     """Two ranks whose parameters part in step 2. In step 3 only the first evaluates."""
-    join(rank, port)
+    join(rank, meeting)
 
     def train() -> None:
         model = nn.Linear(3, 2)

@@ -48,8 +48,8 @@ def stage(rank: int, folder: Path, count: int, late: bool) -> None:
         (folder / f"did-{rank}").write_text(str(step))
 
 
-def pipeline(rank: int, port: int, folder: Path, action: str, late: bool) -> None:
-    join(rank, port)
+def pipeline(rank: int, meeting: str, folder: Path, action: str, late: bool) -> None:
+    join(rank, meeting)
     with module(LOSS + f"else {action}").install(folder=folder):
         stage(rank, folder, 8, late)
     dist.destroy_process_group()
@@ -74,8 +74,8 @@ def test_a_pipeline_that_is_only_watched_runs_to_its_end(tmp_path: Path) -> None
     assert min(one["step"] for one in findings(tmp_path)) == 4
 
 
-def uneven(rank: int, port: int, folder: Path, steps: tuple[int, int]) -> None:
-    join(rank, port)
+def uneven(rank: int, meeting: str, folder: Path, steps: tuple[int, int]) -> None:
+    join(rank, meeting)
     torch.manual_seed(0)
     model = nn.Linear(3, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -94,9 +94,9 @@ def test_ranks_with_different_numbers_of_steps_end(tmp_path: Path) -> None:
     assert counts(tmp_path)["holds"] > 0
 
 
-def alone(rank: int, port: int, folder: Path) -> None:
+def alone(rank: int, meeting: str, folder: Path) -> None:
     """The first rank evaluates alone after each step, and sends its result to all."""
-    join(rank, port)
+    join(rank, meeting)
     torch.manual_seed(0)
     model = nn.Linear(3, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -118,9 +118,9 @@ def test_a_rank_that_evaluates_alone_holds_up_nobody(tmp_path: Path) -> None:
     assert findings(tmp_path) == []
 
 
-def left(rank: int, port: int, folder: Path) -> None:
+def left(rank: int, meeting: str, folder: Path) -> None:
     """No rank destroys the process group."""
-    join(rank, port)
+    join(rank, meeting)
     os.environ["TSPEC_TIMEOUT"] = "5"
     uneven_steps = 3
     torch.manual_seed(0)
@@ -137,9 +137,9 @@ def test_a_job_that_leaves_its_group_alone_ends_with_its_own_status(tmp_path: Pa
     assert ranks(left, tmp_path) == [0, 0]
 
 
-def unchecked(rank: int, port: int, folder: Path) -> None:
+def unchecked(rank: int, meeting: str, folder: Path) -> None:
     """Only the first rank is checked."""
-    join(rank, port)
+    join(rank, meeting)
     os.environ["TSPEC_TIMEOUT"] = "5"
     torch.manual_seed(0)
     model = nn.Linear(3, 2)
@@ -160,9 +160,9 @@ def test_a_rank_that_is_not_checked_is_not_waited_for_long(tmp_path: Path) -> No
     assert counts(tmp_path)["unknown"] > 0
 
 
-def again(rank: int, port: int, folder: Path) -> None:
+def again(rank: int, meeting: str, folder: Path) -> None:
     """A job ends its process group and sets it up anew, elsewhere: at one address PyTorch itself may hang."""
-    join(rank, port)
+    join(rank, meeting)
     torch.manual_seed(0)
     model = nn.Linear(3, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -26,33 +26,30 @@ pytestmark = pytest.mark.gloo
 ALIKE = "for p in parameters\nacross world\nafter optimizer.step\nexpect same(p.data)\n"
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def ranks(worker: Any, *arguments: Any, wait: float = 400.0) -> list[int | None]:
     """Run a function in two processes; their exit codes. They are ended if they hang."""
     context = mp.get_context("spawn")
-    port = free_port()
-    started = [context.Process(target=worker, args=(rank, port, *arguments)) for rank in range(2)]
-    for process in started:
-        process.start()
-    until = time.monotonic() + wait
-    for process in started:
-        process.join(max(0.1, until - time.monotonic()))
-    for process in started:
-        if process.is_alive():
-            process.kill()
-            process.join()
+    with tempfile.TemporaryDirectory() as folder:
+        meeting = f"file://{folder}/meeting"
+        started = [
+            context.Process(target=worker, args=(rank, meeting, *arguments)) for rank in range(2)
+        ]
+        for process in started:
+            process.start()
+        until = time.monotonic() + wait
+        for process in started:
+            process.join(max(0.1, until - time.monotonic()))
+        for process in started:
+            if process.is_alive():
+                process.kill()
+                process.join()
     return [process.exitcode for process in started]
 
 
-def join(rank: int, port: int) -> None:
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), TSPEC_TIMEOUT="60")
+def join(rank: int, meeting: str) -> None:
+    os.environ["TSPEC_TIMEOUT"] = "60"
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", rank=rank, world_size=2)
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
 
 
 def steps(folder: Path, rank: int, fault: int, count: int = 4, leave: int = 0) -> None:
@@ -71,21 +68,21 @@ def steps(folder: Path, rank: int, fault: int, count: int = 4, leave: int = 0) -
             os._exit(7)
 
 
-def diverge(rank: int, port: int, folder: Path, action: str) -> None:
-    join(rank, port)
+def diverge(rank: int, meeting: str, folder: Path, action: str) -> None:
+    join(rank, meeting)
     with module(ALIKE + f"else {action}").install(folder=folder):
         steps(folder, rank, fault=2)
     dist.destroy_process_group()
 
 
-def die(rank: int, port: int, folder: Path) -> None:
-    join(rank, port)
+def die(rank: int, meeting: str, folder: Path) -> None:
+    join(rank, meeting)
     with module(ALIKE + "else stop").install(folder=folder):
         steps(folder, rank, fault=0, leave=2)
 
 
-def skip_on_one(rank: int, port: int, folder: Path) -> None:
-    join(rank, port)
+def skip_on_one(rank: int, meeting: str, folder: Path) -> None:
+    join(rank, meeting)
     rule = "before optimizer.step\nexpect norm(parameters.grad) < 100\nelse skip"
     torch.manual_seed(0)
     model = nn.Linear(3, 2)
@@ -139,8 +136,8 @@ def test_a_dead_rank_makes_it_unknown_and_training_goes_on(tmp_path: Path) -> No
     assert counts(tmp_path)["holds"] > 0
 
 
-def hang(rank: int, port: int, folder: Path) -> None:
-    join(rank, port)
+def hang(rank: int, meeting: str, folder: Path) -> None:
+    join(rank, meeting)
     os.environ["TSPEC_TIMEOUT"] = "3"
     with module(ALIKE + "else stop").install(folder=folder):
         steps(folder, rank, fault=0, count=1)
@@ -161,9 +158,9 @@ def farewell(finished: bool) -> Packet:
     return Packet((1, 0), finished, [], [], {}, {}, {}, [], set(), [])
 
 
-def part(rank: int, port: int, folder: Path, late: float, patience: float) -> None:
+def part(rank: int, meeting: str, folder: Path, late: float, patience: float) -> None:
     """Both end by a stop, the second rank some seconds after the first."""
-    join(rank, port)
+    join(rank, meeting)
     exchange = Exchange()
     assert exchange.ready()
     exchange.give(farewell(False))
@@ -184,9 +181,9 @@ def test_ranks_that_stop_wait_for_one_another_for_a_while(
     assert (tmp_path / "saw-0").read_text() == saw
 
 
-def fail_meanwhile(rank: int, port: int, folder: Path) -> None:
+def fail_meanwhile(rank: int, meeting: str, folder: Path) -> None:
     """The first rank is stopped for what the second did, which fails before it looks."""
-    join(rank, port)
+    join(rank, meeting)
     torch.manual_seed(0)
     model = nn.Linear(3, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

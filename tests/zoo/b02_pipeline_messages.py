@@ -6,8 +6,7 @@ the stage reads what the last message left. `driver` (BC-86): below `dist.send` 
 """
 
 import argparse
-import os
-import socket
+import tempfile
 import time
 
 import torch
@@ -100,9 +99,8 @@ def picks(args, count: int):
         yield torch.randint(count, (BATCH,), generator=draw)
 
 
-def work(rank: int, port: int, args) -> None:
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    dist.init_process_group("gloo", rank=rank, world_size=2)
+def work(rank: int, meeting: str, args) -> None:
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
     break_transport(args.bug)
     torch.manual_seed(args.seed)
     digits = load_digits()
@@ -119,7 +117,5 @@ if __name__ == "__main__":
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--bug", choices=["copy", "early", "driver"])
     args = parser.parse_args()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    mp.spawn(work, (port, args), nprocs=2)
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(work, (f"file://{folder}/meeting", args), nprocs=2)

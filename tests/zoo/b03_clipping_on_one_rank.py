@@ -6,8 +6,7 @@ on the first rank. The layer norms drift apart, and the loss does not show it.
 """
 
 import argparse
-import os
-import socket
+import tempfile
 
 import torch
 import torch.distributed as dist
@@ -92,9 +91,8 @@ class MainCopyOptimizer(torch.optim.Optimizer):
             g.mul_(factor)
 
 
-def work(rank: int, port: int, args) -> None:
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    dist.init_process_group("gloo", rank=rank, world_size=2)
+def work(rank: int, meeting: str, args) -> None:
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
     torch.manual_seed(args.seed)
     digits = load_digits()
     images = torch.tensor(digits.data, dtype=torch.float32) / 16
@@ -118,7 +116,5 @@ if __name__ == "__main__":
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--bug", choices=["clip-on-rank-0"])
     args = parser.parse_args()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    mp.spawn(work, (port, args), nprocs=2)
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(work, (f"file://{folder}/meeting", args), nprocs=2)

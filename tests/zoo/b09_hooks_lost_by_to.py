@@ -6,8 +6,7 @@ wrapping replaces every parameter. DDP reduces what nobody uses any more, and th
 
 import argparse
 import datetime
-import os
-import socket
+import tempfile
 
 import torch
 import torch.distributed as dist
@@ -27,11 +26,9 @@ class Classifier(nn.Module):
 
 
 class Worker:
-    def __init__(self, rank, port, args):
-        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-        dist.init_process_group(
-            "gloo", rank=rank, world_size=2, timeout=datetime.timedelta(seconds=60)
-        )
+    def __init__(self, rank, meeting, args):
+        wait = datetime.timedelta(seconds=60)
+        dist.init_process_group("gloo", meeting, wait, 2, rank)
         torch.manual_seed(args.seed)
         self.rank, self.args = rank, args
         digits = load_digits()
@@ -57,8 +54,8 @@ class Worker:
             print(f"rank {self.rank}, epoch {epoch + 1}: loss {total:.4f}", flush=True)
 
 
-def work(rank, port, args):
-    Worker(rank, port, args).fit()
+def work(rank, meeting, args):
+    Worker(rank, meeting, args).fit()
     dist.destroy_process_group()
 
 
@@ -68,7 +65,5 @@ if __name__ == "__main__":
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--bug", choices=["overwrite"])
     args = parser.parse_args()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    mp.spawn(work, (port, args), nprocs=2)
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(work, (f"file://{folder}/meeting", args), nprocs=2)

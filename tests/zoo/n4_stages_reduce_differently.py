@@ -7,8 +7,7 @@ Stand-in: two gloo ranks and gradients averaged by hand.
 """
 
 import argparse
-import os
-import socket
+import tempfile
 
 import torch
 import torch.distributed as dist
@@ -37,9 +36,8 @@ def reduce_gradients(model: nn.Module, experts_first: bool) -> None:
         parameter.grad.div_(dist.get_world_size())
 
 
-def work(rank: int, port: int, args: argparse.Namespace) -> None:
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    dist.init_process_group("gloo", rank=rank, world_size=2)
+def work(rank: int, meeting: str, args: argparse.Namespace) -> None:
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
     torch.manual_seed(args.seed)
     model = nn.Sequential(Block(64), nn.Linear(64, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -64,7 +62,5 @@ if __name__ == "__main__":
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--bug", choices=["order"])
     args = parser.parse_args()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    mp.spawn(work, (port, args), nprocs=2)
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(work, (f"file://{folder}/meeting", args), nprocs=2)

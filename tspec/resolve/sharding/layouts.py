@@ -75,6 +75,10 @@ def lower_layout(
         reporter.report("TS0175", f"there is no mesh `{node.mesh.text}`", node.mesh, hint)
         return None
     dims = all_dims.get(node.name.text) or all_dims.get(mesh.name)
+    for name in mesh.all_axes:
+        if dims is not None and name in dict(dims.sizes):
+            message = f"`{name}` is an axis of mesh `{mesh.name}` and a size of dims `{dims.name}`"
+            reporter.report("TS0104", message, node.name, "give the size another name")
     layout = _Layout(mesh, dims, reporter)
     places = [each for each in node.clauses if isinstance(each, nodes.Place)]
     ties = [each for each in node.clauses if isinstance(each, nodes.Tied)]
