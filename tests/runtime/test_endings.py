@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = """
-import os, socket, sys, time
+import sys, tempfile, time
 import torch, torch.distributed as dist, torch.multiprocessing as mp
 from torch import nn
 
