@@ -95,9 +95,7 @@ def run_chunk(chunk: Chunk) -> Outcome:
         return Outcome(failures=(Failure(f"{chunk.name}-{chunk.seed}", problem, {}),))
 
 
-def run_all(
-    planned: list[Chunk], seconds: float, workers: int, folder: Path
-) -> dict[str, Outcome]:
+def run_all(planned: list[Chunk], seconds: float, workers: int, folder: Path) -> dict[str, Outcome]:
     """Run chunks until they or the time are over; what is under way then is finished.
 
     Inputs that fail are written to the folder as soon as they are found.
