@@ -73,10 +73,8 @@ def pairs_in_window(
     scope: QueryScope, wanted: Sequence[tuple[EventPattern, Filters]], until: str = "call_hi"
 ) -> str:
     """A table `i, c`: instances with the outermost matching calls that begin in their windows."""
-    for _, each in wanted:
-        for _, value in each:
-            scope.relation.column(value.value)
-    table = scope.relation.query()
+    compared = [scope.relation.column(value.value) for _, each in wanted for _, value in each]
+    table = scope.relation.reading(*compared)
     parts = [_matching(scope, table, pattern, values, until) for pattern, values in wanted]
     found = scope.facts.table(
         " UNION ".join(f"({part})" for part in parts) if len(parts) > 1 else parts[0]

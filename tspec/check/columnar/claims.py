@@ -69,9 +69,9 @@ def _ordered(scope: QueryScope, expect: Ordered) -> tuple[str, str]:
 
 
 def too_early(scope: QueryScope, expect: Ordered) -> str:
-    """Column of the first call in the window that comes before what it is to come after; or NULL."""
+    """SQL of the first call in the window that comes before what it is to come after; or NULL."""
     cases = "".join(f" WHEN {each.too_early} THEN {each.call}" for each in _seconds(scope, expect))
-    return scope.relation.column(f"CASE{cases} END") if cases else "NULL::BIGINT"
+    return f"CASE{cases} END" if cases else "NULL::BIGINT"
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ _CARRIED = (
 def subjects(scope: QueryScope, kind: str, frame: Frame) -> Cell:
     """All subjects of a kind that exist at the instant, in the order in which they came into being."""
     at = frame.column("at")
-    table = scope.relation.query()
+    table = scope.relation.reading()
     lives = scope.facts.table(
         f"""SELECT l.sid, l.born, coalesce(l.died, (l.rank + 1) * {2**40}) AS died, f.first
             FROM lives l JOIN firsts f ON f.rank = l.rank AND f.sid = l.sid
@@ -89,11 +89,12 @@ def elements(scope: QueryScope, cell: Cell, carried: Sequence[str] = ()) -> Quer
 
     Other columns of the parent can be carried along.
     """
-    kept = ", ".join(dict.fromkeys([*_CARRIED, *filter(is_column, carried)]))
-    key = scope.relation.key
+    named = [*_CARRIED, *filter(is_column, carried)]
+    kept, key = ", ".join(dict.fromkeys(named)), scope.relation.key
+    table = scope.relation.reading(cell.value, *named)
     query = f"""(SELECT hash(parent, n) AS i, el.v AS el_v, el.m AS el_m, * EXCLUDE (el)
         FROM (SELECT {kept}, {key} AS parent, unnest({cell.value}) AS el,
-                generate_subscripts({cell.value}, 1) AS n FROM {scope.relation.query()}))"""
+                generate_subscripts({cell.value}, 1) AS n FROM {table}))"""
     return QueryScope(scope.facts, Relation(scope.facts, query, "i"), scope.window, {})
 
 

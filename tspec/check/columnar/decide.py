@@ -51,8 +51,13 @@ def frame(rule: Rule) -> object:
     return rule.subjects, rule.across, rule.window
 
 
-def decide(rules: Sequence[Rule], facts: Facts) -> list[InstanceTable | UndecidedRule]:
-    """Decide all instances of rules of one frame, if there are any; errors of the engine are the caller's."""
+def decide(
+    rules: Sequence[Rule], facts: Facts, evidence: bool = True
+) -> list[InstanceTable | UndecidedRule]:
+    """Decide all instances of rules of one frame, if there are any; errors of the engine are the caller's.
+
+    Without `evidence`, the values that findings show are not read.
+    """
     try:
         made = instances(rules[0], facts)
     except NoInstances:
@@ -66,7 +71,8 @@ def decide(rules: Sequence[Rule], facts: Facts) -> list[InstanceTable | Undecide
     ] = []
     for rule in rules:
         try:
-            named.append((rule, _columns(rule, made), _shown(rule, made.scope)))
+            shown = _shown(rule, made.scope) if evidence else ()
+            named.append((rule, _columns(rule, made), shown))
         except Unsupported as error:
             named.append(UndecidedRule(rule, str(error)))
     wanted = [

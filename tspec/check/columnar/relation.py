@@ -7,6 +7,7 @@ others in nested ones. The same SQL is never added twice, so what several rules 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.shapes import Cell, Shape
@@ -44,9 +45,11 @@ class Relation:
     def __init__(self, facts: Facts, source: str, key: str) -> None:
         self.key = key
         self._facts = facts
-        self._source = source
+        self._given = self._source = source
         self._layers: list[str] = []
         """Each is a query over `BEFORE`, the one before it."""
+        self._depths: dict[str, int] = {}
+        """Above how many layers a computed column is there."""
         self._pending: dict[str, str] = {}
         self._known: dict[str, str] = {}
 
@@ -74,7 +77,7 @@ class Relation:
             self._close()
             names = [self._fresh() for _ in columns]
             added = ", ".join(f"{c} AS {n}" for c, n in zip(columns, names, strict=True))
-            self._layers.append(f"SELECT r.*, {added} FROM {BEFORE} r {join}")
+            self._add(f"SELECT r.*, {added} FROM {BEFORE} r {join}", names)
             self._known[known] = " ".join(names)
         return tuple(self._known[known].split(" "))
 
@@ -86,13 +89,30 @@ class Relation:
     def query(self) -> str:
         """The relation as it is now, to stand after FROM."""
         self._close()
-        return self._nested()
+        return self._nested(len(self._layers))
 
-    def _nested(self) -> str:
+    def reading(self, *expressions: str) -> str:
+        """The query with the columns that expressions name, whatever was added or dropped since.
+
+        It computes less than `query`, and of the same expressions it is the same text, so that a table made
+        of it is made once.
+        """
+        named = _OWN.findall(" ".join(expressions))
+        if not named:
+            return self._given
+        if any(name in self._pending for name in named):
+            self._close()
+        return self._nested(max(self._depths.get(name, 0) for name in named))
+
+    def _nested(self, depth: int) -> str:
         query = self._source
-        for layer in self._layers:
+        for layer in self._layers[:depth]:
             query = f"({layer.replace(BEFORE, query, 1)})"
         return query
+
+    def _add(self, layer: str, names: Iterable[str]) -> None:
+        self._layers.append(layer)
+        self._depths |= dict.fromkeys(names, len(self._layers))
 
     def table(self, *columns: str) -> str:
         """A table of some columns."""
@@ -102,10 +122,12 @@ class Relation:
     def _close(self) -> None:
         if self._pending:
             added = ", ".join(f"{sql} AS {name}" for name, sql in self._pending.items())
+            self._add(f"SELECT *, {added} FROM {BEFORE}", self._pending)
             self._pending = {}
-            self._layers.append(f"SELECT *, {added} FROM {BEFORE}")
         if len(self._layers) > _DEEPEST:
-            self._source, self._layers = self._facts.table(f"SELECT * FROM {self._nested()}"), []
+            whole = self._nested(len(self._layers))
+            self._source, self._layers = self._facts.table(f"SELECT * FROM {whole}"), []
+            self._depths = {}
 
     def _fresh(self) -> str:
         return f"x{next(self._facts.names)}"

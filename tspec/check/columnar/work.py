@@ -97,23 +97,26 @@ def _next(frames: SimpleQueue[list[Rule]]) -> list[Rule] | None:
 def _decide(
     together: Sequence[Rule], facts: Facts, asked: CheckOptions, outcome: CheckResult
 ) -> None:
-    for each in _of_frame(together, facts):
+    for each in _of_frame(together, facts, asked.evidence):
         if isinstance(each, UndecidedRule):
             outcome.failed[id(each.rule)] = each.why
             continue
-        counts = counts_of(each, facts)
-        if asked.findings_only and not any(count.verdict == "violated" for count in counts):
-            outcome.counted[id(each.rule)] = counts
-        elif counts:
-            outcome.decided[id(each.rule)] = tuple(_instances(each, facts, asked.evidence))
+        if asked.findings_only:
+            counts = counts_of(each, facts)
+            if not any(count.verdict == "violated" for count in counts):
+                outcome.counted[id(each.rule)] = counts
+                continue
+        outcome.decided[id(each.rule)] = tuple(_instances(each, facts, asked.evidence))
 
 
-def _of_frame(together: Sequence[Rule], facts: Facts) -> Iterator[InstanceTable | UndecidedRule]:
+def _of_frame(
+    together: Sequence[Rule], facts: Facts, evidence: bool
+) -> Iterator[InstanceTable | UndecidedRule]:
     """Rules of one frame are decided together, unless the engine stumbles over one of them."""
     import duckdb
 
     try:
-        yield from decide(together, facts)
+        yield from decide(together, facts, evidence)
         return
     except duckdb.Error as error:
         why = str(error).splitlines()[0]
@@ -123,7 +126,7 @@ def _of_frame(together: Sequence[Rule], facts: Facts) -> Iterator[InstanceTable 
     for rule in together:
         facts.forget(rule.window)
         try:
-            yield from decide([rule], facts)
+            yield from decide([rule], facts, evidence)
         except duckdb.Error as error:
             yield UndecidedRule(rule, str(error).splitlines()[0])
         facts.forget(rule.window)
