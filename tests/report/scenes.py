@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from tspec.builtin.actions import ActionName
 from tspec.check.verdicts import Decision, Instance, Verdict, Verdicts
 from tspec.resolve.program import rules
 from tspec.resolve.program.types import BOOL, FLOAT, TENSOR, CallOf, Entity, ListOf
@@ -31,7 +32,7 @@ def rule(
     window: rules.Window = STEP,
     across: bool = False,
     draft: bool = False,
-    actions: tuple[rules.ActionName, ...] = ("warn",),
+    actions: tuple[ActionName, ...] = ("warn",),
 ) -> rules.Rule:
     """A rule over all subjects of a kind (`over`), or over none."""
     text = f"edition 2026\n\n/// What {name} is for.\ninvariant {name} {{\n  each step\n}}\n"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tspec.runtime.actions import Checks, strongest
+from tspec.builtin.actions import strongest
+from tspec.runtime.actions import Checks
 from tspec.runtime.ledger import Declared, Response
 
 

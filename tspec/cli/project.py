@@ -10,7 +10,7 @@ import typer
 
 from tspec.cli.say import BadParameter, say
 from tspec.config.model import Config
-from tspec.config.settings import ACTIONS, RuleSetting
+from tspec.config.settings import RULE_ACTIONS, RuleSetting
 
 FAULT = 2
 
@@ -27,9 +27,7 @@ ConfigOption = Annotated[
 NoConfigOption = Annotated[bool, typer.Option("--no-config", help="Read no configuration.")]
 RuleOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--rule", metavar="NAME=ACTION", help="Set a rule: off, warn, skip, rollback, stop, raise."
-    ),
+    typer.Option("--rule", metavar="NAME=ACTION", help=f"Set a rule: {', '.join(RULE_ACTIONS)}."),
 ]
 
 NO_CONFIG = Config()
@@ -97,9 +95,11 @@ def _setting(said: str) -> RuleSetting:
     from tspec.source import Source, Span
 
     name, _, action = said.partition("=")
-    for known in ACTIONS:
+    for known in RULE_ACTIONS:
         if name and action == known:
             source = Source("--rule", said)
             return RuleSetting(name, known, source, Span(0, len(name)), "the command line")
-    hint = did_you_mean(action, ACTIONS) or f"such as `{name or 'std.health.loss_is_finite'}=off`"
+    hint = (
+        did_you_mean(action, RULE_ACTIONS) or f"such as `{name or 'std.health.loss_is_finite'}=off`"
+    )
     raise BadParameter(f"`{said}` is no NAME=ACTION; {hint}", param_hint="--rule")

@@ -13,7 +13,7 @@ from typing import Any, get_args
 from tspec.config.model import Check, Config, FailOn, Fmt, FormatName, Lint, Run, Test
 from tspec.config.places import EntrySpans, places
 from tspec.config.places import Path as Keys
-from tspec.config.settings import ACTIONS, RuleSetting
+from tspec.config.settings import RULE_ACTIONS, RuleSetting
 from tspec.diagnostics import Diagnostic, Related, did_you_mean, in_order
 from tspec.source import Source, Span
 
@@ -264,7 +264,7 @@ def _rules(reader: _Reader, value: Any, at: Keys) -> tuple[RuleSetting, ...]:
     found = []
     for keys, said in _leaves(value, at):
         try:
-            action = _one_of(ACTIONS, "action")(reader, said, keys)
+            action = _one_of(RULE_ACTIONS, "action")(reader, said, keys)
         except _InvalidValue:
             continue
         name = ".".join(map(str, keys[len(at) :]))

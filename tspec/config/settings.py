@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
+from tspec.builtin.actions import ACTIONS, ActionName
 from tspec.source import Source, Span
 
-RuleAction = Literal["off", "warn", "skip", "rollback", "stop", "raise"]
+RuleAction = Literal["off"] | ActionName
 
-ACTIONS: tuple[RuleAction, ...] = get_args(RuleAction)
+RULE_ACTIONS: tuple[RuleAction, ...] = ("off", *(row.name for row in ACTIONS.values()))
 """What a setting can say."""
 
 

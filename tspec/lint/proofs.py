@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from tspec.builtin.actions import strength
 from tspec.lint.leaves import entangled, something_may_follow
-from tspec.lint.responses import strongest
 from tspec.lint.shapes import Key, RuleShape, kind_of, shape_of, stricter
 from tspec.resolve.program.rules import Contains, EventPattern, Expr, Rule
 
@@ -110,7 +110,7 @@ class Proofs:
 
 def _may_replace(strong: Rule, weak: Rule) -> bool:
     """Whether the weak rule is worth leaving out for the strong one."""
-    return strongest(strong) >= strongest(weak) and (weak.draft or not strong.draft)
+    return _strongest(strong) >= _strongest(weak) and (weak.draft or not strong.draft)
 
 
 def _by_thresholds(found: Sequence[Rule]) -> Iterator[Pair]:
@@ -134,7 +134,7 @@ def _says_more(strong: Rule, weak: Rule) -> bool:
 
 
 def _kind(rule: Rule) -> Key:
-    return (kind_of(rule), rule.draft, strongest(rule))
+    return (kind_of(rule), rule.draft, _strongest(rule))
 
 
 def _first_of_each_kind(found: Sequence[Rule]) -> list[Rule]:
@@ -165,10 +165,10 @@ def _by_proof(found: Sequence[Rule]) -> Iterator[Pair]:
     from tspec.logic import removes_implied
 
     accepted = [rule for rule in found if not rule.draft]
-    for level in sorted({strongest(rule) for rule in accepted}):
-        acting = [rule for rule in accepted if strongest(rule) >= level]
+    for level in sorted({_strongest(rule) for rule in accepted}):
+        acting = [rule for rule in accepted if _strongest(rule) >= level]
         for weak, strong in removes_implied(acting)[1]:
-            if strongest(weak) == level:
+            if _strongest(weak) == level:
                 yield weak, strong
     if len(accepted) < len(found):
         for weak, strong in removes_implied(found)[1]:
@@ -184,3 +184,7 @@ def _proved_equal(found: Sequence[Rule]) -> Iterator[Pair]:
     for rule, other in removes_implied(found)[1]:
         if equivalent(rule, other).yes:
             yield rule, other
+
+
+def _strongest(rule: Rule) -> int:
+    return max(strength(each.action) for each in rule.responses)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from tspec.builtin.actions import ACTIONS
 from tspec.plan.calls import late, outermost
 from tspec.plan.events import (
     any_late,
@@ -164,7 +165,9 @@ def _kept(
     looked_up: set[tuple[str, str]] = set()
     if _passing(rules) and vocabulary.event("fetch") is not None:
         kept["fetch"] = {}
-    if any(each.action == "skip" for plan in rules for each in plan.rule.responses):
+    if any(
+        ACTIONS[each.action].needs == "the update" for plan in rules for each in plan.rule.responses
+    ):
         kept.update({name: {} for name in UPDATES if vocabulary.event(name) is not None})
     for plan in rules:
         for one in plan.reads.call_fields:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from tspec.builtin.actions import DEFAULT
 from tspec.config.model import FailOn
 from tspec.report.incomplete import Incomplete
 from tspec.values import Location
@@ -38,7 +39,7 @@ class Finding:
     decided: int = 1
     """Instances that held or were violated, from the first violated one on; 0 if nobody counted them."""
     severity: Severity = "warning"
-    action: str = "warn"
+    action: str = DEFAULT
     set_by: str = ""
     """Who set another action than the rule's `else` says: `tspec.toml:7`."""
     explanation: str = ""

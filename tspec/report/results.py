@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from tspec.builtin.actions import ACTIONS
 from tspec.diagnostics import Diagnostic, render
 from tspec.printable import fenced
 from tspec.report.findings import Finding, Report, Severity, Tally
@@ -310,7 +311,7 @@ def severity(rule: Rule) -> Severity:
     """How grave a violation is: an error if the rule may do more than warn."""
     if rule.draft:
         return "draft"
-    return "error" if any(r.action != "warn" for r in rule.responses) else "warning"
+    return "error" if any(ACTIONS[r.action].acts for r in rule.responses) else "warning"
 
 
 def _case(rule: Rule, tally: Tally, messages: Mapping[str, str], about: RuleHelp) -> Case:

@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from tspec.builtin.actions import DEFAULT
 from tspec.printable import lines as safe_lines
 from tspec.printable import visible
 from tspec.report.findings import Finding, Report, Severity, Tally
@@ -186,7 +187,7 @@ def _print_finding(finding: Finding, rule: Rule | None, console: Console, limits
         _indented(finding.explanation, console, style="italic")
     _indented(f"look at: {finding.look}", console)
     set_by = f" (set by {_from_here(finding.set_by)})" if finding.set_by else ""
-    if finding.action != "warn" or set_by:
+    if finding.action != DEFAULT or set_by:
         _indented(f"action: {finding.action}{set_by}", console)
     _print_consequences(finding.consequences, console, limits)
     console.print()

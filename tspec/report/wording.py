@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from tspec.builtin.actions import DEFAULT
 from tspec.report.collect import Symptom
 from tspec.resolve.program import rules
 from tspec.source import NOWHERE, Span
@@ -68,7 +69,7 @@ def look(symptom: Symptom, about: frozenset[str]) -> str:
 def action(rule: rules.Rule) -> str:
     """The rule's actions as its `else` says them; drafts only warn."""
     if rule.draft or not rule.responses:
-        return "warn"
+        return DEFAULT
     return ", then ".join(map(_response, rule.responses))
 
 

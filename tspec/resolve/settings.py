@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from tspec.builtin.actions import DEFAULT
 from tspec.config.settings import RuleAction, RuleSetting
 from tspec.diagnostics import Related, did_you_mean
 from tspec.resolve.findings import Findings
@@ -267,7 +268,7 @@ def _check_change(
     if not applied.alone:
         return
     place = (applied.source, applied.span)
-    if rule.draft and applied.action != "warn":
+    if rule.draft and applied.action != DEFAULT:
         message = f"`{rule.name}` is a draft, which only warns"
         hint = "accept it first: delete the word `draft`"
         findings.add("TS0197", message, place, hint=hint, severity="warning")

@@ -10,9 +10,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tspec.builtin.actions import DEFAULT, strongest
 from tspec.runtime.ledger import Declared, Response
-
-STRENGTH = ("warn", "skip", "rollback", "stop", "raise")
 
 
 class Stopped(SystemExit):
@@ -57,11 +56,10 @@ class Checks:
 
     def due(self, failing: int, at: tuple[int, int]) -> str:
         """The strongest action of which the condition holds after a failing check."""
-        responses = self.declared.responses or (Response("warn"),)
-        if self.declared.draft:
-            responses = (Response("warn"),)
-        due = [one.action for one in responses if self._is_due(one, failing, at)]
-        return max(due, key=STRENGTH.index, default="")
+        responses = self.declared.responses
+        if self.declared.draft or not responses:
+            responses = (Response(DEFAULT),)
+        return strongest(one.action for one in responses if self._is_due(one, failing, at))
 
     def _is_due(self, response: Response, failing: int, at: tuple[int, int]) -> bool:
         if response.consecutive is not None:
@@ -81,8 +79,3 @@ class Checks:
             self.failed_at[0] in self._among(span, at) for span in spans
         ):
             self.failed_at.popleft()
-
-
-def strongest(actions: Sequence[str]) -> str:
-    """The strongest of several actions, or nothing."""
-    return max((one for one in actions if one), key=STRENGTH.index, default="")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tspec.runtime.actions import Checks, RuleViolated, Stopped, strongest
+from tspec.builtin.actions import ACTIONS, ENDING, strongest
+from tspec.runtime.actions import Checks, RuleViolated, Stopped
 from tspec.runtime.edges import SkipCall, Source
 from tspec.runtime.exchange import Broken, Exchange, Round
 from tspec.runtime.findings import Findings
@@ -25,8 +26,6 @@ from tspec.runtime.memory import Births, Memory
 from tspec.runtime.pace import Pace
 from tspec.runtime.program import Program
 from tspec.runtime.state import RuleState
-
-ENDING = ("stop", "rollback", "raise")
 
 
 class Together(Hooks):
@@ -56,9 +55,9 @@ class Together(Hooks):
         responses = [r for one in program.rules if not one.draft for r in one.responses]
         self.skips = any(r.action == "skip" for r in responses)
         self.meets = any(one.across for one in program.rules) or any(
-            r.action != "warn" or r.conditional for r in responses
+            ACTIONS[r.action].acts or r.conditional for r in responses
         )
-        acts = any(r.action != "warn" for r in responses)
+        acts = any(ACTIONS[r.action].acts for r in responses)
         self.pace = pace or Pace(Exchange(), acts, self._tell_person)
         self.exchange = self.pace.exchange
         for rule in self.rules:
@@ -212,7 +211,7 @@ class Together(Hooks):
         self._told = {one for one in self._told if one[0] > at[0]}
         if not ending:
             self._do(actions, at, source)
-        elif strongest(list(actions.values())) in ENDING and not self.gathering.finished:
+        elif strongest(actions.values()) in ENDING and not self.gathering.finished:
             self.stopped = f"stopped in step {at[0]}"
 
     def _report(self, due: set[int], step: int, rank: int) -> None:
@@ -224,7 +223,7 @@ class Together(Hooks):
         self.found[:] = waiting
 
     def _do(self, actions: dict[int, str], at: tuple[int, int], source: Source) -> None:
-        action = strongest(list(actions.values()))
+        action = strongest(actions.values())
         if action not in ENDING:
             return
         number = next(n for n, one in actions.items() if one == action)
@@ -247,7 +246,7 @@ class Together(Hooks):
             return
         at = (source.context.step, source.context.epoch)
         actions = self._would_be({outcome.rule for outcome in self.found}, at)
-        if strongest(list(actions.values())) in ENDING:
+        if strongest(actions.values()) in ENDING:
             self._report(set(actions), at[0], source.rank)
             self._do(actions, at, source)
 
@@ -262,7 +261,7 @@ class Together(Hooks):
         for number, entries in self.gathering.complete():
             self._settle_together(number, entries, source.rank)
         actions = self._would_be(self.gathering.failed.get(at[0], set()), at)
-        if strongest(list(actions.values())) in ENDING:
+        if strongest(actions.values()) in ENDING:
             self._report(set(actions), at[0], source.rank)
             self._do(actions, at, source)
         if "skip" in actions.values():

@@ -21,6 +21,8 @@ from pygments.token import (
     Whitespace,
 )
 
+from tspec.builtin.actions import ACTIONS
+
 DECLARATIONS = (
     *("edition", "module", "use", "let", "reject", "context", "group", "entity", "event"),
     *("extend", "draft", "invariant", "mesh", "dims", "layout", "equivalence", "replay", "test"),
@@ -50,7 +52,7 @@ CLAUSES = (
 """Words of clauses."""
 
 VALUES = (
-    *("off", "raise", "rollback", "skip", "stop", "warn"),
+    *("off", *sorted(ACTIONS)),
     *("epoch", "microbatch", "step"),
     *("all", "pairs", "triples"),
     *("buffer", "grad", "input", "main_grad", "output", "output_grad", "param", "state"),

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from tspec.builtin.actions import DEFAULT
 from tspec.printable import visible
 from tspec.resolve.program.rules import Rule
 from tspec.why.explain import Explained
@@ -42,7 +43,7 @@ def as_text(found: Explained, version: str = "") -> str:
 def _action(rule: Rule) -> str:
     if rule.draft:
         return "warn, since it is a draft"
-    names = [each.action for each in rule.responses] or ["warn"]
+    names = [each.action for each in rule.responses] or [DEFAULT]
     said = ", then ".join(names)
     return f"{said}{f', as {rule.set_by} says' if rule.set_by else ''}"
 

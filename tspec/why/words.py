@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
+from tspec.builtin.actions import ACTIONS
 from tspec.builtin.features import FEATURES
 from tspec.builtin.folds import FOLDS
 from tspec.builtin.functions import FUNCTIONS
@@ -103,17 +104,8 @@ def _responses(rule: Rule) -> str:
     return ", then ".join(_response(each) for each in rule.responses)
 
 
-_ACTIONS = {
-    "warn": "warns",
-    "skip": "skips the update",
-    "rollback": "stops the job (no good state is kept yet to roll back to)",
-    "stop": "stops the job",
-    "raise": "raises an error",
-}
-
-
 def _response(each: rules.Response) -> str:
-    said = _ACTIONS[each.action]
+    said = ACTIONS[each.action].words
     if each.consecutive is not None:
         return f"{said} after {each.consecutive} failing checks in a row"
     if each.frequent is not None and each.among is not None:

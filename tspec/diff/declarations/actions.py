@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from tspec.builtin.actions import ACTIONS
 from tspec.resolve.program.rules import Response
-
-SEVERITY = {"warn": 0, "skip": 1, "rollback": 2, "raise": 3, "stop": 3}
-"""`raise` and `stop` both end the job, each in its own way: neither is the stricter."""
 
 Strictness = Literal["same", "stricter", "milder", "changed"]
 
@@ -27,14 +25,5 @@ def compare(old: tuple[Response, ...], new: tuple[Response, ...]) -> Strictness:
 
 def _covers(strong: Response, weak: Response) -> bool:
     """The strong one is due wherever the weak one is, and does as much or more."""
-    if strong.action != weak.action and SEVERITY[strong.action] <= SEVERITY[weak.action]:
-        return False
-    if strong.consecutive is None and strong.frequent is None:
-        return True
-    if strong.consecutive is not None:
-        return weak.consecutive is not None and strong.consecutive <= weak.consecutive
-    if strong.frequent is None or weak.frequent is None:
-        return False
-    if strong.among is None or weak.among is None or strong.among.unit != weak.among.unit:
-        return False
-    return strong.frequent <= weak.frequent and strong.among.count >= weak.among.count
+    above = ACTIONS[strong.action].severity > ACTIONS[weak.action].severity
+    return (strong.action == weak.action or above) and strong.due_whenever(weak)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tspec.builtin.actions import ACTIONS
 from tspec.lint.checked import CheckedProgram
 from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
@@ -15,7 +16,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
             continue
         for span in rule.spans.actions:
             action = rule.source.slice(span)
-            if action != "warn":
+            if ACTIONS[action].acts:
                 message = f"a draft only warns: it does not {action}"
                 hint = "accept the rule by deleting `draft`, or write `warn`"
                 yield about(rule, message, span, hint)

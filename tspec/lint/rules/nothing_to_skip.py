@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tspec.builtin.actions import ACTIONS
 from tspec.lint.checked import CheckedProgram
 from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
@@ -17,7 +18,11 @@ _AFTER_THE_UPDATE = frozenset({"scheduler.step", "save"})
 def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         written = zip(rule.spans.actions, rule.spans.responses, strict=True)
-        skips = [span for action, span in written if rule.source.slice(action) == "skip"]
+        skips = [
+            span
+            for action, span in written
+            if ACTIONS[rule.source.slice(action)].needs == "the update"
+        ]
         why = _why_not(rule, checked) if skips else None
         if why is not None:
             message = f"{why}, so that there is nothing to skip"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tspec.builtin.actions import strength
 from tspec.lint.checked import CheckedProgram
 from tspec.lint.finding import LintViolation, about
-from tspec.lint.responses import strength
 from tspec.lint.rule import LintRule
 from tspec.resolve.program.rules import Response
 
@@ -30,20 +30,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
 
 def _hides(strong: Response, weak: Response) -> bool:
     """A stronger action, or the same, is due at least whenever the weaker one is."""
-    if strength(strong) < strength(weak):
-        return False
-    if strong.consecutive is None and strong.frequent is None:
-        return True
-    if strong.consecutive is not None and weak.consecutive is not None:
-        return strong.consecutive <= weak.consecutive
-    if strong.frequent is None or weak.frequent is None or strong.among is None:
-        return False
-    return (
-        weak.among is not None
-        and strong.among.unit == weak.among.unit
-        and strong.frequent <= weak.frequent
-        and strong.among.count >= weak.among.count
-    )
+    return strength(strong.action) >= strength(weak.action) and strong.due_whenever(weak)
 
 
 RULE = LintRule("TS0442", "weaker-escalation", check)

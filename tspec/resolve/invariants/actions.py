@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
+from tspec.builtin.actions import ACTIONS, DEFAULT, ActionName
 from tspec.diagnostics import did_you_mean
 from tspec.resolve.expressions.arguments import duration
 from tspec.resolve.expressions.environment import Environment, Refused
@@ -11,7 +10,7 @@ from tspec.resolve.expressions.events import is_update
 from tspec.resolve.program import rules
 from tspec.syntax import nodes
 
-WARN = (rules.Response("warn"),)
+WARN = (rules.Response(DEFAULT),)
 """The action of a rule without `else`."""
 
 
@@ -51,35 +50,34 @@ def _response(node: nodes.Response, env: Environment) -> rules.Response:
     return rules.Response(action)
 
 
-def _action(word: nodes.Word, env: Environment) -> rules.ActionName:
-    for each in get_args(rules.ActionName):
-        if each == word.text:
-            found: rules.ActionName = each
-            return found
-    hint = did_you_mean(word.text, get_args(rules.ActionName))
+def _action(word: nodes.Word, env: Environment) -> ActionName:
+    if word.text in ACTIONS:
+        return ACTIONS[word.text].name
+    hint = did_you_mean(word.text, [*ACTIONS])
     env.refuse("TS0120", f"there is no action `{word.text}`", word, hint)
 
 
 def _check_possible(
-    action: rules.ActionName, window: rules.Window, node: nodes.Response, env: Environment
+    action: ActionName, window: rules.Window, node: nodes.Response, env: Environment
 ) -> None:
     wrong = impossible(action, window)
     if wrong is not None:
         env.refuse("TS0155", wrong[0], node.action, wrong[1])
 
 
-def impossible(action: rules.ActionName, window: rules.Window) -> tuple[str, str] | None:
+def impossible(action: ActionName, window: rules.Window) -> tuple[str, str] | None:
     """Why an action cannot be taken at the end of a window, with a hint; None if it can.
 
     `skip` must come before the update of the step; `stop` and `rollback` before the end of the run.
     """
-    late = _after_the_update(window) if action == "skip" else None
+    needs = ACTIONS[action].needs
+    late = _after_the_update(window) if needs == "the update" else None
     if late:
         return (
             f"{late}, so nothing is left to skip",
             "write `before optimizer.step`, or another action",
         )
-    if action in ("stop", "rollback") and window.span == "run":
+    if needs == "a step" and window.span == "run":
         return f"the run is over, so there is nothing to {action}", "write `warn` or `raise`"
     return None
 

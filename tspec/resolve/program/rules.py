@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tspec.builtin.actions import ActionName
 from tspec.resolve.program.declarations import AmbientDeclaration as AmbientDeclaration
 from tspec.resolve.program.declarations import EntityDeclaration as EntityDeclaration
 from tspec.resolve.program.declarations import EventDeclaration as EventDeclaration
@@ -408,9 +409,6 @@ class Window:
     once: bool = False
 
 
-ActionName = Literal["warn", "skip", "rollback", "stop", "raise"]
-
-
 @dataclass(frozen=True, slots=True)
 class Response:
     """One action of `else`, with the condition under which it is due.
@@ -423,6 +421,20 @@ class Response:
     consecutive: int | None = None
     frequent: int | None = None
     among: Duration | None = None
+
+    def due_whenever(self, other: Response) -> bool:
+        """Whether it is due at least whenever another one is."""
+        if self.consecutive is not None:
+            return other.consecutive is not None and self.consecutive <= other.consecutive
+        if self.frequent is None or self.among is None:
+            return True
+        if other.frequent is None or other.among is None:
+            return False
+        return (
+            self.among.unit == other.among.unit
+            and self.frequent <= other.frequent
+            and self.among.count >= other.among.count
+        )
 
 
 @dataclass(frozen=True, slots=True)

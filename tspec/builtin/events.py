@@ -1,0 +1,131 @@
+"""The roles of the shipped events in a training step.
+
+An event that is not listed, such as one that a user declared, has the roles of `OTHER`. The type
+checker, the plan, the hooks, the recorder, the reports, `tspec lint` and `tspec infer` read this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Sampling = Literal[
+    "nothing",
+    "first calls",
+    "everything",
+    "update",
+    "gradients",
+    "forward",
+    "backward",
+    "batches",
+    "param groups",
+]
+"""Which state the recorder samples at an edge of a call; `tspec.record.instants` says what each is.
+`first calls`: everything, at the first few calls of a step."""
+
+FORWARD = 2
+"""The place of a forward pass in a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventRoles:
+    """The roles of one event."""
+
+    name: str
+    place: int = FORWARD
+    """Place in the order in which one event of a step can cause another: 0 schedule, 1 load, 2 forward,
+    3 dropout, 4 backward, 5 clip, 6 update, 7 save."""
+    updates: bool = False
+    """Its calls change what is trained: `skip` leaves them out."""
+    follows_update: bool = False
+    """It comes after the update of its step, so nothing is left to skip."""
+    in_every_step: bool = False
+    """Every step of training has a call of it, the first one too."""
+    brings_batch: bool = False
+    """It returns a batch."""
+    changes_state: bool = False
+    """It exists to change state; an effect of another event on state is a coincidence."""
+    paces_ranks: bool = False
+    """Cooperating ranks call it equally often."""
+    seldom: bool = False
+    """It may be called once in many steps."""
+    before: Sampling = "first calls"
+    """What is sampled when a call begins."""
+    after: Sampling = "first calls"
+    """What is sampled when a call has returned."""
+    inner: bool = False
+    """A step has many calls of it: the recorder reads their tensors in some steps only."""
+    tensor_names: bool = False
+    """The recorder stores the names of its tensors."""
+
+
+def _light(
+    name: str, *, inner: bool = False, tensor_names: bool = False, place: int = FORWARD
+) -> EventRoles:
+    """An event that changes no state that lasts, or is called too often to sample it."""
+    return EventRoles(
+        name, place, before="nothing", after="nothing", inner=inner, tensor_names=tensor_names
+    )
+
+
+_ROWS = (
+    EventRoles(
+        "optimizer.step", 6, updates=True, in_every_step=True, changes_state=True, paces_ranks=True,
+        before="update", after="update",
+    ),
+    EventRoles("update", 6, updates=True, before="update", after="update"),
+    EventRoles(
+        "scheduler.step", 0, follows_update=True, changes_state=True, paces_ranks=True, seldom=True,
+        before="nothing", after="param groups",
+    ),
+    EventRoles(
+        "backward", 4, in_every_step=True, changes_state=True, paces_ranks=True,
+        before="backward", after="backward",
+    ),
+    EventRoles(
+        "optimizer.zero_grad", in_every_step=True, changes_state=True,
+        before="nothing", after="gradients",
+    ),
+    EventRoles("load_state_dict", 1, changes_state=True, after="everything"),
+    EventRoles(
+        "fetch", in_every_step=True, brings_batch=True, paces_ranks=True,
+        before="nothing", after="batches",
+    ),
+    EventRoles("clip", 5, before="gradients", after="gradients"),
+    EventRoles("save", 7, follows_update=True, seldom=True, before="everything", after="nothing"),
+    EventRoles("forward", before="forward", after="forward", inner=True),
+    _light("wrapper.forward", inner=True),
+    _light("matmul", inner=True),
+    _light("dropout", inner=True, place=3),
+    _light("attention", inner=True),
+    _light("embedding", inner=True),
+    _light("spectral_norm", inner=True),
+    _light("forward_step", inner=True),
+    _light("capacity", inner=True),
+    _light("route", inner=True),
+    _light("dispatch", inner=True),
+    _light("process", inner=True),
+    _light("cross_entropy"),
+    EventRoles("collective", paces_ranks=True, before="nothing", after="nothing", tensor_names=True),
+    _light("all_reduce", tensor_names=True),
+    _light("replicating"),
+    _light("all_to_all"),
+)  # fmt: skip
+
+EVENTS: Mapping[str, EventRoles] = {row.name: row for row in _ROWS}
+"""Name -> roles."""
+
+OTHER = EventRoles("")
+"""The roles of an event that is not listed: it may change anything."""
+
+LIGHT = _light("")
+"""The roles of a bare callable."""
+
+UPDATES = frozenset(row.name for row in _ROWS if row.updates)
+"""The events that change what is trained."""
+
+
+def roles_of(event: str) -> EventRoles:
+    """The roles of an event."""
+    return EVENTS.get(event, OTHER)
