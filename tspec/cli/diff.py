@@ -51,7 +51,10 @@ def diff(
         ),
     ] = DEFAULT,
 ) -> None:
-    """Say rule by rule what was added, removed, tightened or loosened, with an example."""
+    """Say of each rule whether it was tightened, loosened or rewritten.
+
+    Where a claim or a condition changed, an example shows a value that one of the two accepts.
+    """
     from tspec.diff import Unreadable, compare
     from tspec.diff.sides.arguments import WrongCall, is_drivers_call, sides_of
     from tspec.diff.sides.revisions import NoRevision

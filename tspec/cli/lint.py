@@ -77,7 +77,10 @@ def lint(
     select: SelectOption = None,
     ignore: IgnoreOption = None,
 ) -> None:
-    """Look for what is likely wrong in specs that resolve: rules that never fire, say nothing, cost much."""
+    """Find what is likely wrong in specs that resolve.
+
+    Such as rules that never fire, that hold always, or that cost much.
+    """
     from tspec.cli.fmt import uncollected
     from tspec.lint import lint as look
 

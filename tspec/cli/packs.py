@@ -34,7 +34,7 @@ def packs(
         PacksFormat, typer.Option("--output-format", help="How packs are listed.")
     ] = PacksFormat.TEXT,
 ) -> None:
-    """List packs of rules: their names, versions, how many rules they bring, and what for."""
+    """List packs of rules: name, version, number of rules, purpose."""
     from tspec.resolve.packs import packs as find
 
     found = find(paths or ())

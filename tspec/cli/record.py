@@ -93,7 +93,7 @@ def record(
     keep_going: KeepGoingOption = False,
     redact: RedactOption = None,
 ) -> None:
-    """Run a script as it is, and record what it does: ranks, steps, calls, state.
+    """Run a script, unedited, and record ranks, steps, calls and state.
 
     The exit status is the script's own; 2 if nothing can be recorded into the folder, or a spec is wrong.
     """

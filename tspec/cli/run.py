@@ -85,7 +85,7 @@ def run(  # noqa: PLR0913 (each is an option)
     redact: RedactOption = None,
     verbose: VerboseOption = False,
 ) -> None:
-    """Run a script, unedited, with rules checked in it, and report what violates them.
+    """Run a script, unedited, and report which rules it violates.
 
     A script that fails keeps its own exit status, and so does one of which all findings are warnings; errors
     exit with 1. Findings are on disk as soon as they are known, and are reported however the script ends.

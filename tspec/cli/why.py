@@ -61,7 +61,10 @@ def why(
     options: OutputOptions,
     specs: RuleSpecsOption = None,
 ) -> None:
-    """Say why a rule fired in a recording, and why it did not: what came nearest, and what stopped it."""
+    """Say why a rule fired in a recording, or why it did not.
+
+    Of a rule that did not fire: which instances came nearest, and what they lacked.
+    """
     from tspec.why.ask import InstanceFilter
     from tspec.why.ask import why as ask
     from tspec.why.show import as_plain, as_text
