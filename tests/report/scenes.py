@@ -42,7 +42,7 @@ def rule(
         module="checks",
         source=Source("checks.tspec", text),
         span=Span(start, start + len(name)),
-        doc=f"What {name} is for.",
+        doc=f"What {name} is for.\n\nLook at: where the loop\nneeds {name}.",
         draft=draft,
         subjects=(rules.For("p", subjects_of(over)),) if over else (),
         across=(rules.Axis("world"),) if across else (),

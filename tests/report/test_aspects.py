@@ -18,6 +18,10 @@ RULES = {
     "for g in generators during forward expect not changed(g.state)": {"randomness"},
     "for p in parameters after optimizer.step expect finite(p.data)": {"finiteness"},
     "before optimizer.step expect norm(parameters.grad) <= 100": {"values"},
+    "before backward expect norm(parameters.grad) == 0 or count(calls(optimizer.zero_grad)) > 0": {
+        "clearing",
+        "values",
+    },
     "for p in parameters across world after optimizer.step expect same(p.data)": {
         "agreement",
         "values",

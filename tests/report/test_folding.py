@@ -134,12 +134,37 @@ def test_a_nan_spreads_from_where_it_began() -> None:
 
 def test_an_accepted_rule_is_shown_before_a_draft_of_the_same_step() -> None:
     draft = rule("drafted", scenes.contains("optimizer.zero_grad"), draft=True)
-    found = report(program(draft, CLEARED), verdicts(decided(draft, [1, 2]), decided(CLEARED, [2])))
+    found = report(program(draft, CLEARED), verdicts(decided(draft, [2, 3]), decided(CLEARED, [2])))
     assert [f.rule for f in found.findings] == ["checks.gradients_are_cleared"]
     assert names(found.findings[0]) == ["drafted"]
 
 
-def test_without_drafts_a_finding_keeps_its_accepted_consequences() -> None:
+def test_what_was_seen_before_is_no_consequence() -> None:
+    draft = rule("drafted", scenes.contains("optimizer.zero_grad"), draft=True)
+    found = report(program(draft, CLEARED), verdicts(decided(draft, [1]), decided(CLEARED, [2])))
+    assert [f.rule for f in found.findings] == ["checks.drafted", "checks.gradients_are_cleared"]
+
+
+def test_a_rule_is_folded_under_none_that_is_less_severe() -> None:
+    stops = rule(
+        "gradients_stay_small",
+        scenes.below(),
+        over="parameter",
+        window=BEFORE_UPDATE,
+        actions=("warn", "stop"),
+    )
+    found = report(
+        program(CLEARED, stops, SMALL),
+        verdicts(
+            decided(CLEARED, range(2, 40)),
+            decided(stops, range(9, 40), subject="fc.weight"),
+            decided(SMALL, range(9, 40), subject="fc.weight"),
+        ),
+    )
+    assert [(f.rule, f.severity) for f in found.findings] == [
+        ("checks.gradients_are_cleared", "warning"),
+        ("checks.gradients_stay_small", "error"),
+    ]
     draft = rule(
         "drafted", scenes.own_field("optimizer", "parameters"), over="parameter", draft=True
     )
@@ -150,10 +175,37 @@ def test_without_drafts_a_finding_keeps_its_accepted_consequences() -> None:
             decided(MOVES, range(4, 9), subject="fc.weight"),
         ),
     )
-    assert [f.rule for f in found.findings] == ["checks.drafted"]
-    assert [f.rule for f in found.without_drafts().findings] == [
-        "checks.optimizer_updates_parameters"
+    assert [f.rule for f in found.findings] == [
+        "checks.drafted",
+        "checks.optimizer_updates_parameters",
     ]
+
+
+def test_a_parameter_without_a_gradient_does_not_make_batches_repeat() -> None:
+    idle = rule("parameters_get_gradients", scenes.own_field("parameter", "grad"), over="parameter")
+    repeat = rule(
+        "batches_differ",
+        scenes.below("digest", "tensors", "batch"),
+        over="batch",
+        window=BEFORE_UPDATE,
+    )
+    found = report(
+        program(idle, repeat),
+        verdicts(
+            decided(idle, range(1, 9), subject="half.weight"),
+            decided(repeat, range(4, 9), subject="#0"),
+        ),
+    )
+    assert [f.consequences for f in found.findings] == [(), ()]
+
+
+def test_what_a_call_of_the_project_does_flows_nowhere_that_is_known() -> None:
+    own = rule("indexes_are_built", scenes.contains("build_index"))
+    found = report(
+        program(own, SMALL),
+        verdicts(decided(own, [1]), decided(SMALL, range(4, 9), subject="fc.weight")),
+    )
+    assert len(found.findings) == 2
 
 
 def test_a_wrapper_that_misses_a_layer_is_why_ranks_differ() -> None:

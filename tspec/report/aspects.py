@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from tspec.builtin.features import FEATURES
 from tspec.resolve.program import rules
 from tspec.resolve.program.types import CallOf, Entity, ListOf, Optional, SetOf, Type
-from tspec.resolve.program.walk import parts_of_claim
+from tspec.resolve.program.walk import Part, children, parts_of_claim, roots_of_claim, walk
 
 INFLUENCES = {
     "architecture": {"forward", "ownership", "values"},
@@ -103,24 +102,31 @@ def aspects(rule: rules.Rule, vocabulary: rules.Vocabulary) -> frozenset[str]:
 
     Never empty.
     """
-    found = set(_of_claim(rule.expect, vocabulary))
+    roots = roots_of_claim(rule.expect)
+    found = {a for root in roots for part in _outside(root) for a in _of_part(part, vocabulary)}
+    inside = {a for root in roots for part in _inside(root) for a in _of_part(part, vocabulary)}
     if rule.across and _folds_over_ranks(rule):
         found.add("agreement")
     if _reads_a_change(rule):
-        found = (found - NUMERIC) or {"update"}
-    if found & NUMERIC:
-        found &= NUMERIC | PLACES
+        inside = (inside - NUMERIC) or {"update"}
+    if (inside | found) & NUMERIC:
+        inside &= NUMERIC | PLACES
+    found |= inside
     if not found and rule.window.event is not None:
         found = set(_of_events(rule.window.event.events, vocabulary))
     return frozenset(found or {"values"})
 
 
 def disturbs(cause: frozenset[str], effect: frozenset[str]) -> bool:
-    """Whether a fault in the first aspects can show in the second ones."""
+    """Whether data flows from what the first aspects name to the second ones.
+
+    Numbers at a place (`digest(batch)`, `same(p.data)`) are disturbed by what disturbs the place, not by
+    what disturbs any number: a parameter without a gradient does not make batches repeat.
+    """
     reach = set(cause)
     for aspect in cause:
-        reach |= INFLUENCES.get(aspect, {"values"})
-    return bool(reach & effect)
+        reach |= INFLUENCES.get(aspect, frozenset())
+    return bool(reach & (effect - NUMERIC if effect & PLACES else effect))
 
 
 def causal_place(found: frozenset[str]) -> int:
@@ -130,19 +136,35 @@ def causal_place(found: frozenset[str]) -> int:
     return min(order.index(a) if a in INFLUENCES else own for a in found)
 
 
-def _of_claim(node: Any, vocabulary: rules.Vocabulary) -> Iterator[str]:
-    for part in parts_of_claim(node):
-        match part:
-            case rules.EventPattern(events=events):
-                yield from _of_events(events, vocabulary)
-            case rules.Feature(name=name):
-                yield FEATURES[name].aspect
-            case rules.Field(base=base, name=name):
-                yield from _of_field(base.type, name, vocabulary)
-            case rules.Ambient(name=name) if name == "loss":
-                yield "values"
-            case rules.Ambient(name=name) if name.startswith("autocast"):
-                yield "precision"
+def _outside(part: Part) -> Iterator[Part]:
+    """The part and what is below it, but for features of tensors and what they are read of."""
+    if not isinstance(part, rules.Feature):
+        yield part
+        for child in children(part):
+            yield from _outside(child)
+
+
+def _inside(part: Part) -> Iterator[Part]:
+    """Features of tensors and what they are read of."""
+    if isinstance(part, rules.Feature):
+        yield from walk(part)
+    else:
+        for child in children(part):
+            yield from _inside(child)
+
+
+def _of_part(part: Part, vocabulary: rules.Vocabulary) -> Iterator[str]:
+    match part:
+        case rules.EventPattern(events=events):
+            yield from _of_events(events, vocabulary)
+        case rules.Feature(name=name):
+            yield FEATURES[name].aspect
+        case rules.Field(base=base, name=name):
+            yield from _of_field(base.type, name, vocabulary)
+        case rules.Ambient(name=name) if name == "loss":
+            yield "values"
+        case rules.Ambient(name=name) if name.startswith("autocast"):
+            yield "precision"
 
 
 def _of_field(base: Type, name: str, vocabulary: rules.Vocabulary) -> Iterator[str]:

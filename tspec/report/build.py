@@ -6,13 +6,12 @@ from dataclasses import replace
 
 from tspec.check.verdicts import Verdicts
 from tspec.report import wording
-from tspec.report.aspects import aspects
 from tspec.report.collect import Symptom, symptoms, tallies
 from tspec.report.findings import Finding, Report, Tally
 from tspec.report.folding import fold
 from tspec.report.incomplete import incomplete, undecided
 from tspec.report.results import severity
-from tspec.resolve.program.rules import Program, Vocabulary
+from tspec.resolve.program.rules import Program
 
 
 def report(
@@ -29,12 +28,7 @@ def report(
     causes = fold(found, program.vocabulary)
     return Report(
         findings=tuple(
-            _finding(
-                cause.headline,
-                program.vocabulary,
-                tuple(_finding(s, program.vocabulary) for s in cause.consequences),
-            )
-            for cause in causes
+            _finding(cause.headline, tuple(map(_finding, cause.consequences))) for cause in causes
         ),
         tallies=tallies(program.rules, verdicts) if counted is None else counted,
         notes=verdicts.notes,
@@ -44,9 +38,7 @@ def report(
     )
 
 
-def _finding(
-    symptom: Symptom, vocabulary: Vocabulary, consequences: tuple[Finding, ...] = ()
-) -> Finding:
+def _finding(symptom: Symptom, consequences: tuple[Finding, ...] = ()) -> Finding:
     rule = symptom.rule
     return Finding(
         rule=rule.qualified,
@@ -67,8 +59,8 @@ def _finding(
         severity=severity(rule),
         action=wording.action(rule),
         set_by=rule.set_by,
-        explanation=" ".join(rule.doc.split()),
-        look=wording.look(symptom, aspects(rule, vocabulary)),
+        explanation=wording.explanation(rule),
+        look=wording.look(rule),
         location=symptom.first.location,
         consequences=consequences,
     )

@@ -21,24 +21,19 @@ class ViolationSeries:
     ranks: tuple[int, ...]
     subjects: tuple[str, ...]
     first: Decision | None = None
-    onset: int = 0
-    """The earliest step at which the cause can have begun: for windows that last longer than a step,
-    the step after the instance before."""
     last_step: int = 0
     violated: int = 0
     decided: int = 0
-    seen_until: int = 0
 
     def add(self, found: Decision) -> None:
         """Count one more instance that held or was violated."""
         if found.verdict == "violated":
             if self.first is None:
-                self.first, self.onset = found, min(found.step, self.seen_until + 1)
+                self.first = found
             self.violated += 1
             self.last_step = found.step
         if self.first is not None:
             self.decided += 1
-        self.seen_until = found.step
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +42,6 @@ class Symptom:
 
     rule: Rule
     first: Decision
-    onset: int
     last_step: int
     ranks: tuple[int, ...]
     subjects: tuple[tuple[str, ...], ...]
@@ -147,9 +141,6 @@ def _symptom(rule: Rule, group: list[ViolationSeries], job: set[int]) -> Symptom
     return Symptom(
         rule=rule,
         first=head.first,
-        onset=min(series.onset for series in group)
-        if rule.window.span in ("epoch", "run")
-        else head.first.step,
         last_step=max(series.last_step for series in group),
         ranks=tuple(ranks),
         subjects=tuple(dict.fromkeys(series.subjects for series in group)),

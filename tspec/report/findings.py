@@ -45,7 +45,7 @@ class Finding:
     explanation: str = ""
     """What the rule's `///` says."""
     look: str = ""
-    """What to look at next."""
+    """What to look at next, as the rule's `///` says; empty where it says nothing."""
     location: Location | None = None
     """The line of the script that the first violated instance points at; None where it is not known."""
     consequences: tuple[Finding, ...] = ()
@@ -122,12 +122,13 @@ class Report:
         )
 
     def without_drafts(self) -> Report:
-        """The report on accepted rules alone."""
-        kept = []
-        for finding in self.findings:
-            inner = tuple(f for f in finding.consequences if f.severity != "draft")
-            if finding.severity != "draft":
-                kept.append(replace(finding, consequences=inner))
-            elif inner:
-                kept.append(replace(inner[0], consequences=inner[1:]))
-        return replace(self, findings=tuple(kept))
+        """The report on accepted rules alone; what is folded under a draft is a draft itself."""
+        kept = tuple(
+            replace(
+                finding,
+                consequences=tuple(f for f in finding.consequences if f.severity != "draft"),
+            )
+            for finding in self.findings
+            if finding.severity != "draft"
+        )
+        return replace(self, findings=kept)

@@ -1,9 +1,10 @@
 """Which symptoms have one cause: a symptom is folded under the earliest one that can have brought it about.
 
-One symptom can have brought about another if it began no later, if what its rule is about disturbs what
-the other's is about (`aspects.INFLUENCES`), if their subjects have to do with each other, and if it is not
-the same on all ranks while the other is a difference between ranks. Two faults of a program that have
-nothing in common stay two.
+One symptom can have brought about another if it began no later, if there is evidence of it (they have a
+subject in common, or data flows from what its rule is about to what the other's is about,
+`aspects.INFLUENCES`), and if it is not the same on all ranks while the other is a difference between ranks.
+Two faults of a program that have nothing in common stay two. A rule is folded under no rule that is less
+severe: what stops a job is not hidden under a warning.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ from enum import IntEnum
 
 from tspec.report.aspects import NUMERIC, aspects, causal_place, disturbs
 from tspec.report.collect import TOGETHER, Symptom
+from tspec.report.findings import Severity
+from tspec.report.results import severity
 from tspec.resolve.program.rules import Rule, Vocabulary
 from tspec.resolve.program.types import Entity, ListOf, SetOf
+
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "draft")
 
 LOCAL = ("parameter", "buffer", "module", "state", "param_group")
 """Entities that lie at a place of the model, which their names tell."""
@@ -56,13 +61,14 @@ class ComparableSymptom:
         return self.aspects <= NUMERIC
 
     @property
-    def begins(self) -> int:
-        """The step at which its cause can have begun.
+    def step(self) -> int:
+        """The step at which it is first seen."""
+        return self.symptom.first.step
 
-        What a program does or leaves out is often seen one step later than what comes of it: the
-        first step has no step before it to forget something in.
-        """
-        return self.symptom.onset if self.numeric else self.symptom.onset - 1
+    @property
+    def severity(self) -> int:
+        """How grave the rule is, the gravest first."""
+        return SEVERITIES.index(severity(self.symptom.rule))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,6 @@ class Cause:
     """Symptoms of one cause: the one to show, and the others, earliest first."""
 
     headline: Symptom
-    aspects: frozenset[str]
     consequences: tuple[Symptom, ...]
 
 
@@ -85,30 +90,27 @@ def fold(symptoms: Sequence[Symptom], vocabulary: Vocabulary) -> tuple[Cause, ..
         if strongest is CauseLink.NONE:
             roots.append([one])
         else:
-            roots[links.index(strongest)].append(one)
+            nearest = [m for m, link in zip(roots, links, strict=True) if link is strongest]
+            min(nearest, key=lambda members: members[0].step).append(one)
     return tuple(
         sorted(map(_cause, roots), key=lambda c: (c.headline.first.step, _source(c.headline.rule)))
     )
 
 
 def _cause(members: list[ComparableSymptom]) -> Cause:
-    """The headline is the earliest and most specific; of what is as early, an accepted rule's."""
-    earliest = min(m.symptom.first.step for m in members)
-    near = [m for m in members if m.symptom.first.step <= earliest + TOGETHER]
-    head = min(near, key=lambda m: (m.symptom.rule.draft, members.index(m)))
-    rest = [m.symptom for m in members if m is not head]
-    rest.sort(key=lambda s: (s.first.step, s.rule.draft))
-    return Cause(head.symptom, head.aspects, tuple(rest))
+    """The first is as severe as any, and as early."""
+    rest = sorted(members[1:], key=lambda m: (m.step, m.severity))
+    return Cause(members[0].symptom, tuple(m.symptom for m in rest))
 
 
 def _precedence(one: ComparableSymptom) -> tuple[object, ...]:
     symptom = one.symptom
     return (
-        one.begins,
+        one.severity,
+        one.step,
         one.numeric,
         causal_place(one.aspects),
         _place_in_step(symptom.rule),
-        symptom.rule.draft,
         len(symptom.subjects),
         _source(symptom.rule),
     )
@@ -118,7 +120,7 @@ def _link(cause: ComparableSymptom, effect: ComparableSymptom) -> CauseLink:
     """How closely an effect hangs on what comes before it in the order of `_precedence`."""
     if not _can_have_caused(cause, effect):
         return CauseLink.NONE
-    together = abs(cause.symptom.onset - effect.symptom.onset) <= TOGETHER
+    together = effect.step - cause.step <= TOGETHER
     apart = _apart(cause.places, effect.places)
     alike = bool(cause.aspects & effect.aspects)
     if cause.symptom.rule is effect.symptom.rule:
@@ -132,22 +134,16 @@ def _link(cause: ComparableSymptom, effect: ComparableSymptom) -> CauseLink:
         return CauseLink.PLACE
     if disturbs(cause.aspects, effect.aspects):
         return CauseLink.ALIKE if alike else CauseLink.AFTER
-    return CauseLink.AFTER if _only_drafts_say(effect, together) else CauseLink.NONE
+    return CauseLink.NONE
 
 
 def _can_have_caused(cause: ComparableSymptom, effect: ComparableSymptom) -> bool:
-    """Whether the order in time, and the ranks, allow it."""
-    if cause.begins > effect.symptom.onset:
+    """Whether severity, the order in time, and the ranks allow it."""
+    if cause.severity > effect.severity or cause.step > effect.step:
         return False
     if "agreement" in effect.aspects and cause.symptom.everywhere and not cause.aspects & BETWEEN:
         return False
     return effect.numeric or bool(set(cause.symptom.ranks) & set(effect.symptom.ranks))
-
-
-def _only_drafts_say(effect: ComparableSymptom, together: bool) -> bool:
-    """A draft about a call inside of another that nobody named begins with what it is a detail of."""
-    inner = all(aspect.startswith("event:") or aspect == "forward" for aspect in effect.aspects)
-    return effect.symptom.rule.draft and together and inner
 
 
 def _shared(left: frozenset[Place], right: frozenset[Place]) -> list[Place]:

@@ -185,7 +185,8 @@ def _print_finding(finding: Finding, rule: Rule | None, console: Console, limits
     _indented(_how_often(finding), console)
     if finding.explanation:
         _indented(finding.explanation, console, style="italic")
-    _indented(f"look at: {finding.look}", console)
+    if finding.look:
+        _indented(f"look at: {finding.look}", console)
     set_by = f" (set by {_from_here(finding.set_by)})" if finding.set_by else ""
     if finding.action != DEFAULT or set_by:
         _indented(f"action: {finding.action}{set_by}", console)

@@ -10,28 +10,8 @@ from tspec.report.collect import Symptom
 from tspec.resolve.program import rules
 from tspec.source import NOWHERE, Span
 
-LOOK = {
-    "clearing": "where the loop clears gradients: once in each step, before `backward`?",
-    "gradients": "which loss reaches {subject}: a `detach`, `no_grad`, or gradients never cleared?",
-    "ownership": "`optimizer.param_groups` beside `model.parameters()`: was a layer replaced, wrapped or added"
-    " after the optimizer was built?",
-    "update": "what the optimizer holds of {subject}, its learning rate, and its gradient at step {step}",
-    "mode": "where the loop calls `model.train()` and `model.eval()`, and who passes `training=`",
-    "randomness": "who draws random numbers at step {step}, and from which seed",
-    "settings": "how the optimizer and its groups are set up",
-    "schedule": "where the loop and its callbacks call `scheduler.step()`",
-    "precision": "dtypes at step {step}: which operation runs outside of autocast, or casts by hand",
-    "data": "the batches of step {step}: how they are drawn, split over ranks and normalised",
-    "communication": "what each rank sends and receives in step {step}, and in which order",
-    "agreement": "what makes {subject} differ between ranks, and since when",
-    "checkpoint": "what was saved beside what was loaded, name by name",
-    "architecture": "how the model is built, and what changes it before the first step",
-    "finiteness": "the first number that is not finite: inputs, loss and gradients of step {step}",
-    "backward": "how often `backward` runs in step {step}, and on which loss",
-    "forward": "which layers run in step {step}, with which inputs",
-    "values": "{subject} in the steps before {step}: when did it begin to grow or to shrink?",
-}
-"""What to look at next, by what the rule is about; the first that fits."""
+HINT = "Look at: "
+"""Begins the paragraph of a rule's documentation that says what to look at where it is violated."""
 
 
 def message(symptom: Symptom) -> str:
@@ -55,15 +35,18 @@ def message(symptom: Symptom) -> str:
             return f"expected {text}{_values(found.values)}"
 
 
-def look(symptom: Symptom, about: frozenset[str]) -> str:
-    """What to look at next."""
-    named = next((name for names in symptom.subjects for name in names if name != "#"), "")
-    subject = f"`{named}`" if named else "it"
-    for aspect, advice in LOOK.items():
-        if aspect in about:
-            return advice.format(subject=subject, step=symptom.first.step)
-    own = sorted(about)[0].removeprefix("event:")
-    return f"the calls of `{own}` in step {symptom.first.step}"
+def explanation(rule: rules.Rule) -> str:
+    """What the rule's documentation says, without its hint."""
+    return " ".join(each for each in _paragraphs(rule) if not each.startswith(HINT))
+
+
+def look(rule: rules.Rule) -> str:
+    """What to look at next, as the rule's documentation says; empty where it says nothing."""
+    return " ".join(p.removeprefix(HINT) for p in _paragraphs(rule) if p.startswith(HINT))
+
+
+def _paragraphs(rule: rules.Rule) -> list[str]:
+    return [" ".join(paragraph.split()) for paragraph in rule.doc.split("\n\n")]
 
 
 def action(rule: rules.Rule) -> str:

@@ -141,7 +141,7 @@ def parts(rule: r.Rule) -> Iterator[Part]:
 
 def parts_of_claim(claim: r.Claim) -> Iterator[Part]:
     """All expressions and event patterns of a claim."""
-    for root in _of_claim(claim):
+    for root in roots_of_claim(claim):
         yield from walk(root)
 
 
@@ -155,10 +155,11 @@ def _roots(rule: r.Rule) -> Iterator[Part]:
         yield rule.window.event
     if rule.when is not None:
         yield rule.when
-    yield from _of_claim(rule.expect)
+    yield from roots_of_claim(rule.expect)
 
 
-def _of_claim(claim: r.Claim) -> tuple[Part, ...]:
+def roots_of_claim(claim: r.Claim) -> tuple[Part, ...]:
+    """The outermost expressions and event patterns of a claim."""
     match claim:
         case r.Holds(condition=condition):
             return (condition,)
