@@ -69,6 +69,16 @@ RequireInstancesOption = Annotated[
 ]
 
 
+EquivalenceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--equivalence",
+        metavar="NAME",
+        help="Run both sides of an equivalence and compare them, instead of checking rules.",
+    ),
+]
+
+
 @spread
 def run(  # noqa: PLR0913 (each is an option)
     ctx: typer.Context,
@@ -84,13 +94,20 @@ def run(  # noqa: PLR0913 (each is an option)
     keep_going: KeepGoingOption = False,
     redact: RedactOption = None,
     verbose: VerboseOption = False,
+    equivalence: EquivalenceOption = None,
 ) -> None:
     """Run a script, unedited, and report which rules it violates.
 
     A script that fails keeps its own exit status, and so does one of which all findings are warnings; errors
     exit with 1. Findings are on disk as soon as they are known, and are reported however the script ends.
+    With --equivalence the script is run on one rank and on several, and the status is 0, 1 or 2.
     """
     command = command_of(ctx)
+    if equivalence is not None:
+        from tspec.cli.equivalence import check, refuse_rule_options
+
+        refuse_rule_options(ctx)
+        check(equivalence, specs, command, record, output)
     from tspec.run.start import running
     from tspec.runtime.sources import Sources
 

@@ -1,0 +1,116 @@
+"""What is tolerated, and what is known to look wrong in a correct run."""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+
+import pytest
+import torch
+from torch import Tensor
+
+from tspec.equivalence.compare import Comparer
+from tspec.equivalence.merge import Merged, Spread
+from tspec.equivalence.recording import TensorName
+from tspec.equivalence.tolerances import Allowed, allowed
+from tspec.resolve.program.trials import Absolute, Combined, Noise, Number, Relative, Ulp
+
+WEIGHT = TensorName("param_grads", "fc.weight", 1)
+KEY = TensorName("param_grads", "key.bias", 1)
+THREE = Combined("*", Number(3.0), Noise())
+EPS = torch.finfo(torch.float32).eps
+
+
+def times(reference: dict, samples: list[dict], name: TensorName, candidate: Tensor) -> float:
+    return Comparer(reference, samples, THREE).compared(name, candidate.double()).times
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "expected"),
+    [
+        (Number(0.5), Allowed(0.5)),
+        (Ulp("bfloat16"), Allowed(2**-7)),
+        (THREE, Allowed(0.75)),
+        (Combined("+", Relative(Number(1e-4)), Absolute(Number(5e-4))), Allowed(1e-4, 5e-4)),
+        (Combined("*", Number(2.0), Absolute(Number(0.5))), Allowed(0.0, 1.0)),
+        (Combined("/", Noise(), Number(5.0)), Allowed(0.05)),
+    ],
+)
+def test_a_tolerance_is_relative_and_absolute(tolerance, expected) -> None:
+    found = allowed(tolerance, lambda noise: 0.25)
+    assert (found.relative, found.absolute) == pytest.approx((expected.relative, expected.absolute))
+
+
+def test_two_absolute_tolerances_are_not_multiplied() -> None:
+    square = Combined("*", Absolute(Number(1.0)), Absolute(Number(1.0)))
+    with pytest.raises(ValueError, match="is not multiplied or divided by an `atol`"):
+        allowed(square, lambda noise: 0.0)
+
+
+def test_the_reference_under_perturbed_inputs_says_how_far_is_too_far() -> None:
+    reference = torch.ones(100)
+    samples = [{WEIGHT: reference * (1 + shift)} for shift in (1e-5, 2e-5)]
+    found = [
+        times({WEIGHT: reference}, samples, WEIGHT, reference.double() * (1 + error))
+        for error in (6e-5, 3e-5)
+    ]
+    assert found == pytest.approx([1.0, 0.5], rel=1e-2)
+
+
+def test_without_movement_the_neighbouring_number_is_the_floor() -> None:
+    reference = torch.ones(100)
+    candidate = reference.double() * (1 + 3 * EPS)
+    found = times({WEIGHT: reference}, [{WEIGHT: reference}], WEIGHT, candidate)
+    assert found == pytest.approx(1.0)
+
+
+def test_a_gradient_that_is_zero_but_for_round_off_may_be_any_round_off() -> None:
+    zero = torch.full((16,), 1e-9)
+    reference = {WEIGHT: torch.ones(4, 4), KEY: zero}
+    assert times(reference, [reference], KEY, -2.0 * zero) <= 1
+    assert times(reference, [reference], KEY, 1e5 * zero) > 100
+    assert times({KEY: torch.zeros(4)}, [{KEY: torch.zeros(4)}], KEY, torch.zeros(4)) == 0
+
+
+def test_adams_first_update_goes_either_way_where_the_gradient_is_round_off() -> None:
+    """Half of the elements have a true gradient of zero; Adam moves each by the learning rate."""
+    lr, before = 0.1, torch.ones(16)
+    gradient = torch.cat([torch.ones(8), torch.full((8,), 1e-10)])
+    params, initial = TensorName("params", "b", 1), TensorName("initial", "b", 0)
+    of = TensorName("param_grads", "b", 1)
+    after = before - lr * gradient.sign()
+    reference = {initial: before, of: gradient, params: after}
+    flipped = torch.where(torch.arange(16) < 8, after, before + lr)
+    assert times(reference, [reference], params, flipped) <= 1
+    wrong = torch.where(torch.arange(16) < 8, before + 3 * lr, after)
+    assert times(reference, [reference], params, wrong) > 1
+
+
+@pytest.mark.parametrize(
+    ("candidate", "evidence"),
+    [
+        (torch.arange(1.0, 9) / 2, "the candidate is 0.5 times the reference"),
+        (torch.arange(1.0, 9).flip(0), "the candidate has the same numbers in another order"),
+        (torch.zeros(8), "the candidate is zero"),
+        (torch.arange(1.0, 9) ** 2, ""),
+        (torch.full((8,), inf), "the candidate is not finite"),
+    ],
+)
+def test_evidence_says_what_a_wrong_tensor_has_to_do_with_the_right_one(
+    candidate: Tensor, evidence: str
+) -> None:
+    reference = {WEIGHT: torch.arange(1.0, 9)}
+    found = Comparer(reference, [reference], THREE).compared(WEIGHT, candidate.double())
+    assert found.differs
+    assert found.evidence == evidence
+
+
+def test_replicas_may_differ_by_round_off_but_not_what_is_kept() -> None:
+    params = TensorName("params", "b", 1)
+    reference = {WEIGHT: torch.ones(4), params: torch.ones(4)}
+    comparer = Comparer(reference, [reference], THREE)
+    spread = Spread((0, 1), 2 * EPS * sqrt(4), 2.0)
+    merged = Merged(torch.ones(4).double(), (), (spread,))
+    assert list(comparer.faults(WEIGHT, merged)) == []
+    [fault] = comparer.faults(params, merged)
+    assert fault.fault.kind == "replicas"
+    assert fault.fault.message == "replicas on ranks 0, 1 differ by 2.4e-07 of the tensor"

@@ -1,0 +1,100 @@
+"""Pieces make the tensor that was cut, and each way in which they do not is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+import pytest
+import torch
+from hypothesis import given, settings
+
+from tests.layout.cut import AXES, layout_of, placements
+from tspec.equivalence.cut import Cut
+from tspec.equivalence.cuts import cut_of
+from tspec.equivalence.merge import Piece, merge
+from tspec.layout.ranks import coordinates
+from tspec.layout.shards import shard
+from tspec.layout.sizes import sizes_of
+from tspec.resolve.program.sharding import Placement
+
+WORLD = prod(size for _, size in AXES)
+
+
+@settings(max_examples=60, deadline=None)
+@given(placements())
+def test_pieces_make_the_tensor_that_was_cut(place: Placement) -> None:
+    layout = layout_of(place)
+    shards = [shard(layout, "param", "w", rank, sizes_of(layout)) for rank in range(WORLD)]
+    full = torch.randn(shards[0].full)
+    spare = [name for name, _ in AXES if name not in place.cut_over][:1]
+    count = prod(dict(AXES)[name] for name in spare)
+    pieces = []
+    for rank, each in enumerate(shards):
+        cut = cut_of(each)
+        positions = cut.positions()
+        held = full.flatten()[positions.clamp(min=0)].masked_fill(positions < 0, 99.0)
+        summand = tuple(coordinates(AXES, rank)[name] for name in spare)
+        pieces.append(Piece(rank, cut, held.double() / count, summand))
+    merged = merge(tuple(full.shape), pieces)
+    assert (merged.faults, merged.spreads) == ((), ())
+    assert merged.tensor is not None
+    assert torch.allclose(merged.tensor, full.double(), rtol=1e-12)
+
+
+TOP, BOTTOM = (Cut((4, 2), (((start, 2, 0, 1),), ((0, 2, 0, 1),))) for start in (0, 2))
+
+
+def halves() -> list[Piece]:
+    return [Piece(0, TOP, torch.ones(2, 2)), Piece(1, BOTTOM, torch.ones(2, 2))]
+
+
+def test_a_rank_without_its_tensor_is_told() -> None:
+    first, second = halves()
+    merged = merge((4, 2), [first, replace(second, tensor=None)])
+    assert merged.tensor is None
+    [fault] = merged.faults
+    assert (fault.kind, fault.message) == ("missing", "rank 1 recorded no such tensor")
+
+
+def test_a_wrong_shape_is_told() -> None:
+    first, second = halves()
+    merged = merge((4, 2), [first, replace(second, tensor=torch.ones(2, 3))])
+    [fault] = merged.faults
+    assert fault.kind == "shape"
+    assert fault.message == "rank 1 has [2, 3], and the layout says [2, 2]"
+
+
+def test_omission_and_overlap_are_told_with_an_element() -> None:
+    first, second = halves()
+    middle = Cut((4, 2), (((1, 2, 0, 1),), ((0, 2, 0, 1),)))
+    [fault] = merge((4, 2), [first]).faults
+    assert (fault.kind, fault.message) == ("omission", "no rank holds element (2, 0) and 3 more")
+    omission, overlap = merge((4, 2), [first, replace(second, cut=middle)]).faults
+    assert omission.message == "no rank holds element (3, 0) and 1 more"
+    assert overlap.kind == "overlap"
+    assert overlap.message == "ranks that are no replicas hold element (1, 0) and 1 more"
+
+
+def test_replicas_with_other_bits_are_told_with_their_distance() -> None:
+    first, second = halves()
+    other = Piece(2, TOP, torch.tensor([[1.0, 1.0], [1.0, 4.0]]))
+    [spread] = merge((4, 2), [first, second, other]).spreads
+    assert (spread.ranks, spread.difference, spread.norm) == ((0, 2), 3.0, 2.0)
+    same = merge((4, 2), [first, second, replace(other, tensor=torch.ones(2, 2))])
+    assert same.spreads == ()
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_replicas_that_are_not_finite_are_infinitely_far(wrong: float) -> None:
+    first, second = halves()
+    [spread] = merge((4, 2), [first, second, Piece(2, TOP, torch.full((2, 2), wrong))]).spreads
+    assert spread.difference == float("inf")
+
+
+def test_summands_are_added_and_are_no_overlap() -> None:
+    first, second = halves()
+    more = replace(first, rank=2, summand=(1,))
+    merged = merge((4, 2), [replace(first, summand=(0,)), second, more])
+    assert merged.faults == merged.spreads == ()
+    assert merged.tensor is not None and merged.tensor[:, 0].tolist() == [2, 2, 1, 1]

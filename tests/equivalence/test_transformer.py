@@ -1,0 +1,88 @@
+"""A tensor-parallel transformer against one rank: the clean job is silent, and each fault is found where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tspec.equivalence.check import Outcome, Reference, compare, run_candidate, run_reference
+from tspec.equivalence.sides import Trial, trial_of
+from tspec.resolve import load
+
+HERE = Path(__file__).resolve().parent
+
+
+def trial(dtype: str, fault: str = "") -> Trial:
+    program = load([HERE / "transformer.tspec"]).program
+    assert program is not None
+    [declaration] = program.equivalences
+    script = str(HERE / "transformer.py")
+    return trial_of(declaration, (script, "--dtype", dtype, "--fault", fault))
+
+
+@pytest.fixture(scope="module")
+def references(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Reference]:
+    """The reference of a dtype and its samples, run once."""
+    found: dict[str, Reference] = {}
+
+    def of(dtype: str) -> Reference:
+        if dtype not in found:
+            found[dtype] = run_reference(trial(dtype), tmp_path_factory.mktemp(dtype))
+        return found[dtype]
+
+    return of
+
+
+def judged(reference: Reference, dtype: str, fault: str, folder: Path) -> Outcome:
+    asked = trial(dtype, fault)
+    return compare(asked, reference, run_candidate(asked, reference.recording, folder))
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_clean_job_is_silent(
+    dtype: str, references: Callable[[str], Reference], tmp_path: Path
+) -> None:
+    found = judged(references(dtype), dtype, "", tmp_path)
+    assert (found.wrong, found.faults, found.unplaced) == ((), (), ())
+    assert len(found.comparisons) == 99
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize(
+    ("dtype", "fault", "kind", "name"),
+    [
+        ("float32", "scale", "outputs", "blocks.1.fc2"),
+        ("float32", "shard", "outputs", "blocks.1.attention.proj"),
+        ("bfloat16", "all_reduce", "outputs", "blocks.1.fc2"),
+        ("bfloat16", "shard", "outputs", "blocks.1.attention.proj"),
+    ],
+)
+def test_the_first_wrong_tensor_is_that_of_the_fault(
+    dtype: str,
+    fault: str,
+    kind: str,
+    name: str,
+    references: Callable[[str], Reference],
+    tmp_path: Path,
+) -> None:
+    found = judged(references(dtype), dtype, fault, tmp_path)
+    assert found.first is not None
+    assert (found.first.name.kind, found.first.name.name) == (kind, name)
+    disagree = {each.name.name for each in found.faults if each.fault.kind == "replicas"}
+    assert (name in disagree) == (fault == "all_reduce")
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_replicas_of_a_gradient_that_disagree_are_a_finding_of_their_own(
+    references: Callable[[str], Reference], tmp_path: Path
+) -> None:
+    found = judged(references("float32"), "float32", "norm_gradient", tmp_path)
+    of = {(each.name.kind, each.name.name, each.fault.kind) for each in found.faults}
+    assert ("param_grads", "blocks.1.norm1.weight", "replicas") in of
+    assert {name for kind, name, _ in of if kind == "param_grads"} == {"blocks.1.norm1.weight"}

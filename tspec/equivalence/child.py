@@ -1,0 +1,77 @@
+"""A process of a run: the script, unedited, with an observer around it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tspec.equivalence.cut import Cut
+from tspec.equivalence.observer import WATCH, Observer, Orders, Perturbation
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the processes of a run have to know. `cuts` are the pieces of each rank."""
+
+    command: tuple[str, ...]
+    orders: Orders
+    cuts: tuple[Mapping[str, tuple[Cut, float]], ...] | None = None
+
+    def write(self, file: Path) -> None:
+        """Write it as JSON."""
+        orders = asdict(self.orders) | {"cuts": None}
+        cuts = self.cuts and [
+            {name: [cut.as_json(), mean] for name, (cut, mean) in each.items()}
+            for each in self.cuts
+        ]
+        file.write_text(json.dumps({"command": self.command, "orders": orders, "cuts": cuts}))
+
+    @staticmethod
+    def read(file: Path, rank: int) -> tuple[tuple[str, ...], Orders]:
+        """The command and a rank's orders, of what was written."""
+        said = json.loads(file.read_text())
+        orders: dict[str, Any] = said["orders"]
+        if said["cuts"] is not None:
+            mine = said["cuts"][rank]
+            orders["cuts"] = {name: (Cut.of_json(cut), mean) for name, (cut, mean) in mine.items()}
+        if orders["perturbation"] is not None:
+            orders["perturbation"] = Perturbation(**orders["perturbation"])
+        return tuple(said["command"]), Orders(**orders | {"kinds": tuple(orders["kinds"])})
+
+
+def run(folder: Path, given: Path) -> int:
+    """Run the script and record into the folder; the script's own exit status."""
+    import torch
+
+    from tspec.runtime.live import Job
+    from tspec.runtime.live.follow import Ending
+    from tspec.runtime.live.script import run_script
+    from tspec.runtime.sources import Sources
+    from tspec.targets.adapters import ADAPTERS
+
+    command, orders = Given.read(given, int(os.environ.get("RANK", "0")))
+    random.seed(orders.seed)
+    torch.manual_seed(orders.seed or 0)
+    job = Job(WATCH, [Observer(orders, folder)], Sources(Path.cwd()), ADAPTERS)
+    ending = Ending(job, lambda: None)
+    ending.arm()
+    try:
+        return run_script(command, job)
+    finally:
+        ending.disarm()
+
+
+def main() -> NoReturn:
+    """The arguments are the folder to record into, and a file that `Given.write` wrote."""
+    folder, given = map(Path, sys.argv[1:])
+    sys.exit(run(folder, given))
+
+
+if __name__ == "__main__":
+    main()

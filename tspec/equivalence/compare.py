@@ -1,0 +1,171 @@
+"""Merged tensors of the candidate against those of the reference, each by its own tolerance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, sqrt
+
+import torch
+from torch import Tensor
+
+from tspec.equivalence.evidence import evidence
+from tspec.equivalence.merge import Merged, MergeFault, Spread
+from tspec.equivalence.recording import TensorName
+from tspec.equivalence.tolerances import Allowed, allowed, number
+from tspec.layout.text import ranks_text
+from tspec.resolve.program.trials import Noise, Tolerance
+
+Tensors = Mapping[TensorName, Tensor]
+EXACT = ("params", "buffers")
+"""Kinds of which replicas have the same bits: they are kept from step to step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One tensor of both sides.
+
+    `order` is its place in the reference's run. `error` and `tolerated` are Frobenius norms of the
+    difference, relative to that of the reference.
+    """
+
+    name: TensorName
+    order: int
+    error: float
+    tolerated: float
+    evidence: str = ""
+
+    @property
+    def times(self) -> float:
+        """How many times the tolerated error it is."""
+        if self.error == 0:
+            return 0.0
+        return self.error / self.tolerated if self.tolerated else inf
+
+    @property
+    def differs(self) -> bool:
+        """The error is more than what is tolerated."""
+        return self.times > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Pieces of one tensor that do not make it, or replicas that disagree."""
+
+    name: TensorName
+    order: int
+    fault: MergeFault
+
+
+class Comparer:
+    """Compares with one reference and its perturbed runs. Raises ValueError for a tolerance without a meaning."""
+
+    def __init__(
+        self, reference: Tensors, samples: Sequence[Tensors], tolerance: Tolerance
+    ) -> None:
+        self._reference = reference
+        self._samples = samples
+        self._tolerance = tolerance
+        self._order = {name: number for number, name in enumerate(reference)}
+        self._sizes = dict(_sizes(reference))
+
+    def compared(self, name: TensorName, candidate: Tensor) -> Comparison:
+        """A merged tensor against the reference's of that name, both of one shape."""
+        reference = self._reference[name].double()
+        difference = float((candidate - reference).norm())
+        scale, limit = self._scale(name), self._limit(name)
+        order = self._order[name]
+        if limit != limit or difference != difference:
+            return Comparison(name, order, inf, limit, evidence(reference, candidate, inf))
+        found = Comparison(name, order, _ratio(difference, scale), _ratio(limit, scale))
+        if not found.differs:
+            return found
+        why = evidence(reference, candidate, limit)
+        return Comparison(name, order, found.error, found.tolerated, why)
+
+    def faults(self, name: TensorName, merged: Merged) -> Iterator[Fault]:
+        """What is wrong with the pieces of a tensor."""
+        faults = list(merged.faults)
+        for each in merged.spreads:
+            limit = 0.0 if name.kind in EXACT else self._limit(name)
+            if not each.difference <= limit:
+                faults.append(MergeFault("replicas", _disagree(each)))
+        for fault in faults:
+            yield Fault(name, self._order[name], fault)
+
+    # --- what round-off amounts to ----------------------------------------------------------------
+
+    def _limit(self, name: TensorName) -> float:
+        """The tolerated Frobenius norm of the difference."""
+        reference = self._reference[name]
+        may: Allowed = allowed(self._tolerance, lambda noise: self._noise(name, noise))
+        limit = may.relative * self._scale(name) + may.absolute * sqrt(reference.numel())
+        return limit + self._undetermined(name) if name.kind == "params" else limit
+
+    def _scale(self, name: TensorName) -> float:
+        """To what an error is relative: the norm of the reference, or what round-off makes of a zero."""
+        return max(_norm(self._reference[name]), self._zero(name))
+
+    def _zero(self, name: TensorName) -> float:
+        """The norm up to which a tensor is nothing but round-off, by the size of all of its kind."""
+        tensor = self._reference[name]
+        return _epsilon(tensor) * self._sizes[name.kind, name.step] * sqrt(tensor.numel())
+
+    def _noise(self, name: TensorName, noise: Noise) -> float:
+        """How far the reference moves under perturbed inputs, relatively (TTrace, section 4.5)."""
+        reference = self._reference[name].double()
+        scale = self._scale(name)
+        floor = _epsilon(self._reference[name]) if noise.floor is None else number(noise.floor)
+        moved = [float((each[name].double() - reference).norm()) for each in self._samples]
+        moved.append(floor * scale)
+        if _norm(reference) <= self._zero(name):
+            moved.append(scale)
+        return _ratio(max(moved), scale)
+
+    def _undetermined(self, name: TensorName) -> float:
+        """How far a parameter may be off where round-off gives the sign of its gradient.
+
+        There an update whose size does not depend on that of the gradient, such as Adam's first, goes
+        either way.
+        """
+        gradient = TensorName("param_grads", name.name, name.step)
+        before = TensorName("params", name.name, name.step - 1)
+        before = before if before in self._reference else TensorName("initial", name.name, 0)
+        if gradient not in self._reference or before not in self._reference:
+            return 0.0
+        held = self._reference[gradient].double()
+        noise = torch.full_like(held, self._zero(gradient) / sqrt(max(held.numel(), 1)))
+        for each in self._samples:
+            noise = torch.maximum(noise, (each[gradient].double() - held).abs())
+        update = self._reference[name].double() - self._reference[before].double()
+        return 2 * float(update[held.abs() <= noise].norm())
+
+
+def _disagree(spread: Spread) -> str:
+    relative = _ratio(spread.difference, spread.norm)
+    return f"replicas on {ranks_text(spread.ranks)} differ by {relative:.1e} of the tensor"
+
+
+def _sizes(reference: Tensors) -> Iterator[tuple[tuple[str, int], float]]:
+    """The root mean square of all elements of a kind in a step."""
+    squares: dict[tuple[str, int], float] = {}
+    numbers: dict[tuple[str, int], int] = {}
+    for name, tensor in reference.items():
+        of = (name.kind, name.step)
+        squares[of] = squares.get(of, 0.0) + _norm(tensor) ** 2
+        numbers[of] = numbers.get(of, 0) + tensor.numel()
+    return ((of, sqrt(squares[of] / max(numbers[of], 1))) for of in squares)
+
+
+def _norm(tensor: Tensor) -> float:
+    return float(tensor.double().norm())
+
+
+def _epsilon(tensor: Tensor) -> float:
+    return float(torch.finfo(tensor.dtype).eps) if tensor.is_floating_point() else 0.0
+
+
+def _ratio(part: float, whole: float) -> float:
+    if part == 0:
+        return 0.0
+    return part / whole if whole else inf

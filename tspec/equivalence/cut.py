@@ -1,0 +1,76 @@
+"""Where the elements of a rank's tensor stand in the full tensor, as plain numbers that a job is handed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Run = tuple[int, int, int, int]
+"""`count` blocks of `length` indices: (start, length, stride, count)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A rank's piece of a tensor of shape `full`.
+
+    `runs` are its indices in each dimension, in its own order; it holds every combination. With
+    `flat` it holds only those places, first to last (not included), of the combinations in row-major
+    order. What lies beyond `full`, or beyond the combinations, is padding.
+    """
+
+    full: tuple[int, ...]
+    runs: tuple[tuple[Run, ...], ...]
+    flat: tuple[int, int] | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the rank's tensor, padding included."""
+        if self.flat is not None:
+            return (self.flat[1] - self.flat[0],)
+        return tuple(sum(length * count for _, length, _, count in runs) for runs in self.runs)
+
+    def positions(self) -> Tensor:
+        """For each element its place in the flattened full tensor, -1 for padding: int64 of `shape`."""
+        found = torch.zeros((), dtype=torch.int64)
+        padding = torch.zeros((), dtype=torch.bool)
+        for size, runs in zip(self.full, self.runs, strict=True):
+            indices = _indices(runs)
+            found = found[..., None] * size + indices
+            padding = padding[..., None] | (indices >= size)
+        found = found.masked_fill(padding, -1)
+        if self.flat is None:
+            return found
+        first, last = self.flat
+        held = found.flatten()[first:last]
+        return torch.cat([held, held.new_full((last - first - len(held),), -1)])
+
+    def as_json(self) -> dict[str, Any]:
+        """A value that `json` can write."""
+        return asdict(self)
+
+    @staticmethod
+    def of_json(said: Mapping[str, Any]) -> Cut:
+        """What `as_json` gave, after it was written and read."""
+        runs = tuple(
+            tuple((start, length, stride, count) for start, length, stride, count in each)
+            for each in said["runs"]
+        )
+        return Cut(tuple(said["full"]), runs, None if said["flat"] is None else tuple(said["flat"]))
+
+
+def whole(shape: tuple[int, ...]) -> Cut:
+    """The piece that is all of a tensor."""
+    return Cut(shape, tuple(((0, size, 0, 1),) for size in shape))
+
+
+def _indices(runs: tuple[Run, ...]) -> Tensor:
+    """The indices of runs, in order."""
+    found = [
+        (start + stride * torch.arange(count)[:, None] + torch.arange(length)).flatten()
+        for start, length, stride, count in runs
+    ]
+    return torch.cat(found) if found else torch.zeros(0, dtype=torch.int64)

@@ -1,0 +1,39 @@
+"""From a layout to the piece of each rank as plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tspec.equivalence.cut import Cut
+from tspec.layout.places import CUT_AS, placement_of
+from tspec.layout.shards import Shard, flattened
+from tspec.layout.sizes import Sizes
+from tspec.resolve.program.sharding import LayoutDeclaration, Shape, TensorKind
+
+
+def cut_of(shard: Shard) -> Cut:
+    """The piece that a shard says."""
+    runs = tuple(
+        tuple((run.start, run.length, run.stride, run.count) for run in each.runs)
+        for each in shard.dimensions
+    )
+    return Cut(shard.full, runs, shard.flat)
+
+
+def sized(
+    layout: LayoutDeclaration, kind: TensorKind, name: str, full: Sequence[int], sizes: Sizes
+) -> Sizes:
+    """Sizes with those of the input (`batch`, `seq`) that a tensor of shape `full` shows."""
+    place = placement_of(layout, kind, name, sizes.known)
+    if place is None:
+        return sizes
+    shape = place.shape
+    if not isinstance(shape, Shape):
+        below = flattened(layout, CUT_AS.get(kind, kind), name, sizes)
+        shape = below if below is not None else Shape(())
+    shown = {
+        each.size: size
+        for each, size in zip(shape.dimensions, full, strict=False)
+        if isinstance(each.size, str)
+    }
+    return Sizes({**shown, **sizes.sizes}, sizes.axes, sizes.flags)

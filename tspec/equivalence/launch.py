@@ -1,0 +1,86 @@
+"""The processes of a side: one, or as many ranks as torchrun starts on this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tspec.equivalence.child import Given
+
+CHILD = "tspec.equivalence.child"
+TOLD = 20
+"""So many of the last lines of a run that failed are shown."""
+GRACE = 10.0
+"""Seconds that processes have to end after they were asked to."""
+
+
+class Failed(Exception):
+    """A run ended with an error, or recorded nothing. What it said last is in the message."""
+
+
+def launch(given: Given, world: int, folder: Path, name: str) -> Path:
+    """Run a command on `world` ranks; the folder with the recording of each rank.
+
+    What the processes print goes to a file beside it. Raises Failed.
+    """
+    place = folder / name
+    place.mkdir()
+    file, log = folder / f"{name}.json", folder / f"{name}.log"
+    given.write(file)
+    with log.open("wb") as said:
+        status = _ended(
+            subprocess.Popen(
+                [sys.executable, *_launcher(world), CHILD, str(place), str(file)],
+                env=os.environ | (_ALONE if world == 1 else {}),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        )
+    if status:
+        raise Failed(f"{name} ended with status {status}\n{_last_lines(log)}")
+    silent = [rank for rank in range(world) if not (place / f"rank-{rank}.pt").exists()]
+    if silent:
+        ranks = ", ".join(map(str, silent))
+        raise Failed(f"{name} recorded nothing on rank {ranks}\n{_last_lines(log)}")
+    return place
+
+
+_ALONE = {
+    "RANK": "0",
+    "WORLD_SIZE": "1",
+    "LOCAL_RANK": "0",
+    "LOCAL_WORLD_SIZE": "1",
+    "MASTER_ADDR": "127.0.0.1",
+    "MASTER_PORT": "0",
+}
+"""What torchrun sets; a port of 0 is one that is free."""
+
+
+def _launcher(world: int) -> list[str]:
+    if world == 1:
+        return ["-m"]
+    return ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={world}", "-m"]
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a process; what interrupts this one ends it and all that it started."""
+    try:
+        return process.wait()
+    except BaseException:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        raise
+
+
+def _last_lines(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return "\n".join(lines[-TOLD:])

@@ -1,0 +1,127 @@
+"""The full tensor from the pieces of all ranks, and what does not fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Literal, TypeVar
+
+import torch
+from torch import Tensor
+
+from tspec.equivalence.cut import Cut
+from tspec.layout.text import ranks_text
+
+FaultKind = Literal["missing", "shape", "omission", "overlap", "replicas", "layout"]
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one rank is to hold of a tensor, and what it holds; None if it recorded no such tensor.
+
+    Ranks with one `cut` whose `summand` differs hold summands of it; those with one `summand` hold
+    replicas.
+    """
+
+    rank: int
+    cut: Cut
+    tensor: Tensor | None
+    summand: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MergeFault:
+    """Pieces that do not make a tensor."""
+
+    kind: FaultKind
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far the replicas of a piece are from the first of them: Frobenius norms."""
+
+    ranks: tuple[int, ...]
+    difference: float
+    norm: float
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A full tensor (None if pieces are missing), what is wrong with it, and replicas with other bits."""
+
+    tensor: Tensor | None
+    faults: tuple[MergeFault, ...] = ()
+    spreads: tuple[Spread, ...] = ()
+
+
+def merge(full: tuple[int, ...], pieces: Sequence[Piece]) -> Merged:
+    """The tensor of shape `full` in float64 that pieces make.
+
+    Summands are added in the order of their ranks; of replicas the first counts.
+    """
+    broken = tuple(_unfit(pieces))
+    if broken:
+        return Merged(None, broken)
+    found = torch.zeros(full, dtype=torch.float64).flatten()
+    held = torch.zeros(len(found), dtype=torch.int64)
+    spreads: list[Spread] = []
+    for cut, of_cut in _grouped(pieces, lambda each: each.cut):
+        positions = cut.positions()
+        real = positions >= 0
+        for _, replicas in _grouped(of_cut, lambda each: each.summand):
+            first, *others = (
+                each.tensor.double()[real] for each in replicas if each.tensor is not None
+            )
+            found.index_add_(0, positions[real], first)
+            if any(not torch.equal(other, first) for other in others):
+                spreads.append(_spread(replicas, first, others))
+        held.index_add_(0, positions[real], torch.ones_like(positions[real]))
+    faults = tuple(_holes(full, held))
+    return Merged(found.view(full), faults, tuple(spreads))
+
+
+def _unfit(pieces: Iterable[Piece]) -> Iterator[MergeFault]:
+    """Pieces that were not recorded, or that have another shape than they are to have."""
+    missing = [each.rank for each in pieces if each.tensor is None]
+    if missing:
+        yield MergeFault("missing", f"{ranks_text(missing)} recorded no such tensor")
+    for each in pieces:
+        if each.tensor is not None and tuple(each.tensor.shape) != each.cut.shape:
+            has, wanted = list(each.tensor.shape), list(each.cut.shape)
+            message = f"rank {each.rank} has {has}, and the layout says {wanted}"
+            yield MergeFault("shape", message)
+
+
+def _spread(replicas: Sequence[Piece], first: Tensor, others: Sequence[Tensor]) -> Spread:
+    """Replicas of which some differ from the first."""
+    ranks = tuple(each.rank for each in replicas)
+    furthest = max(float((other - first).norm().nan_to_num(inf, inf)) for other in others)
+    return Spread(ranks, furthest, float(first.norm()))
+
+
+def _holes(full: tuple[int, ...], held: Tensor) -> Iterator[MergeFault]:
+    """Elements that no rank holds, and elements that several hold which are no replicas."""
+    if bool((held == 0).any()):
+        yield MergeFault("omission", f"no rank holds {_elements(full, held == 0)}")
+    if bool((held > 1).any()):
+        where = _elements(full, held > 1)
+        yield MergeFault("overlap", f"ranks that are no replicas hold {where}")
+
+
+def _elements(full: tuple[int, ...], chosen: Tensor) -> str:
+    """The first of some elements, and how many there are besides."""
+    first = torch.unravel_index(chosen.nonzero()[0, 0], full)
+    others = int(chosen.sum()) - 1
+    index = f"element ({', '.join(str(int(each)) for each in first)})"
+    return f"{index} and {others} more" if others else index
+
+
+def _grouped(pieces: Iterable[Piece], by: Callable[[Piece], K]) -> list[tuple[K, list[Piece]]]:
+    """Pieces by a key, in the order in which keys first come."""
+    found: dict[K, list[Piece]] = {}
+    for each in pieces:
+        found.setdefault(by(each), []).append(each)
+    return list(found.items())

@@ -1,0 +1,236 @@
+"""In the job: generates weights, perturbs inputs, and records the tensors that an equivalence names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from tspec.equivalence.cut import Cut, whole
+from tspec.equivalence.generator import key, signs, weights
+from tspec.equivalence.recording import Recording, TensorName, write
+from tspec.runtime.edges import Call, Missing, Ref, Source
+from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, WatchSpec
+
+_TENSOR, _OPTIONAL = ("tensor",), ("optional", ("tensor",))
+WATCH = WatchSpec(
+    events=(
+        EventSpec(
+            "forward",
+            ("torch.nn.Module.__call__",),
+            (
+                FieldSpec("module", ("entity", "module"), ("name", "self")),
+                FieldSpec("inputs", ("list", _TENSOR)),
+                FieldSpec("output", _TENSOR, ("name", "result"), True),
+            ),
+        ),
+        EventSpec(
+            "backward",
+            ("torch.autograd.backward",),
+            (FieldSpec("loss", _TENSOR, ("name", "tensors")),),
+        ),
+        EventSpec("optimizer.step", ("torch.optim.Optimizer.step",)),
+    ),
+    entities=(
+        EntitySpec("parameter", (FieldSpec("data", _TENSOR), FieldSpec("grad", _OPTIONAL))),
+        EntitySpec("buffer", (FieldSpec("data", _TENSOR),)),
+    ),
+)
+"""What is followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbation:
+    """Floating inputs are changed by `epsilon`, relatively, up or down by the numbers of a sample.
+
+    Without `epsilon` it is the machine epsilon of each tensor's dtype.
+    """
+
+    sample: int
+    epsilon: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a process of a run is to do.
+
+    `seed` is None if weights are the script's own. `cuts` has this rank's piece of each parameter,
+    and the mean of each vector; None on the reference, which has all of each.
+    """
+
+    steps: int
+    kinds: tuple[str, ...]
+    seed: int | None = None
+    cuts: Mapping[str, tuple[Cut, float]] | None = None
+    perturbation: Perturbation | None = None
+
+
+class Observer:
+    """The sink of one process. It writes what it recorded when the steps are over, and ends the script."""
+
+    def __init__(self, orders: Orders, folder: Path) -> None:
+        self._orders = orders
+        self._folder = folder
+        self._tensors: dict[TensorName, Tensor] = {}
+        self._filled: dict[str, float] = {}
+        self._known: set[str] = set()
+        """Parameters whose weights were generated, or left as they are."""
+        self._calls: Counter[TensorName] = Counter()
+        self._names: dict[int, TensorName] = {}
+        """Call -> the name of the module's output."""
+        self._perturbed: int | None = None
+        """The outermost call of which an input was perturbed already."""
+        self._over = False
+
+    # --- the sink -------------------------------------------------------------------------------
+
+    def begin(self, call: Call, source: Source) -> None:
+        """A module, a backward pass or an update begins."""
+        if self._over:
+            return
+        match call.event:
+            case "forward":
+                self._set_weights(source)
+                if self._is_followed(call):
+                    self._enters(call)
+            case "backward":
+                self._record(self._name("losses", "loss", call), call.fields.get("loss"))
+            case "optimizer.step":
+                for name, grad in source.fields("parameter", "grad").items():
+                    self._record(TensorName("param_grads", name, call.context.step), grad)
+
+    def end(self, call: Call, source: Source) -> None:
+        """A module returned."""
+        name = self._names.pop(call.id, None)
+        if self._over or name is None:
+            return
+        output = call.fields.get("output")
+        self._perturb([output], call)
+        self._record(name, output)
+        if isinstance(output, Tensor) and output.requires_grad and "output_grads" in self._kinds:
+            of = TensorName("output_grads", name.name, name.step, name.microbatch, name.call)
+            output.register_hook(lambda grad: self._record(of, grad))  # type: ignore[no-untyped-call]
+
+    def boundary(
+        self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source
+    ) -> None:
+        """A step closes. After the last one the script ends, on all ranks at the same place."""
+        if span != "step" or index < 2 or self._over:
+            return
+        self._close_step(index - 1, source)
+        if index > self._orders.steps:
+            self._finish(source)
+            raise SystemExit(0)
+
+    def finish(self, source: Source) -> None:
+        """The script ended by itself."""
+        if not self._over:
+            if source.context.step:
+                self._close_step(source.context.step, source)
+            self._finish(source)
+
+    # --- what is done ---------------------------------------------------------------------------
+
+    @property
+    def _kinds(self) -> tuple[str, ...]:
+        return self._orders.kinds
+
+    def _is_followed(self, call: Call) -> bool:
+        """A training pass of a module with a name; what is computed again for a backward pass is not."""
+        return (
+            isinstance(call.fields.get("module"), Ref)
+            and torch.is_grad_enabled()
+            and torch._C._current_graph_task_id() == -1
+        )
+
+    def _enters(self, call: Call) -> None:
+        inputs = call.fields.get("inputs")
+        tensors = list(inputs) if isinstance(inputs, tuple) else []
+        self._perturb(tensors, call)
+        name = self._name("outputs", call.fields["module"].name, call)
+        self._names[call.id] = name
+        given = TensorName("inputs", name.name, name.step, name.microbatch, name.call)
+        self._record(given, next(iter(tensors), None))
+
+    def _name(self, kind: str, name: str, call: Call) -> TensorName:
+        """The name of what a call makes: the next one of that module in the micro-batch."""
+        now = call.context
+        first = TensorName(kind, name, now.step, now.microbatch)
+        self._calls[first] += 1
+        number = self._calls[first] - 1
+        return TensorName(kind, name, now.step, now.microbatch, number)
+
+    def _record(self, name: TensorName, value: Any) -> None:
+        if name.kind in (*self._kinds, "initial") and isinstance(value, Tensor):
+            self._tensors[name] = value.detach().clone()
+
+    def _close_step(self, step: int, source: Source) -> None:
+        for kind, entity in (("params", "parameter"), ("buffers", "buffer")):
+            for name, value in source.fields(entity, "data").items():
+                self._record(TensorName(kind, name, step), value)
+
+    def _finish(self, source: Source) -> None:
+        self._over = True
+        write(self._folder, source.rank, Recording(self._tensors, self._filled))
+
+    # --- the same numbers -----------------------------------------------------------------------
+
+    def _set_weights(self, source: Source) -> None:
+        """Give parameters that were not there before their generated values, and record them."""
+        found = source.fields("parameter", "data")
+        if len(found) == len(self._known):
+            return
+        for name, tensor in found.items():
+            if name not in self._known and not isinstance(tensor, Missing):
+                self._known.add(name)
+                self._generate(name, tensor)
+                self._record(TensorName("initial", name, 0), tensor)
+
+    def _generate(self, name: str, tensor: Tensor) -> None:
+        orders = self._orders
+        if orders.seed is None or not tensor.is_floating_point():
+            return
+        if orders.cuts is None:
+            cut, mean = whole(tuple(tensor.shape)), filled_with(tensor)
+            self._filled[name] = mean
+        elif name in orders.cuts:
+            cut, mean = orders.cuts[name]
+        else:
+            return
+        if cut.shape == tuple(tensor.shape):  # else the comparison tells of the shape
+            with torch.no_grad():
+                tensor.copy_(weights(orders.seed, name, cut, mean))
+
+    def _perturb(self, tensors: list[Any], call: Call) -> None:
+        """Change the first floating tensors that flow in an outermost call: its inputs, or the first output."""
+        perturbation = self._orders.perturbation
+        outermost = _outermost(call)
+        floating = [t for t in tensors if isinstance(t, Tensor) and t.is_floating_point()]
+        if perturbation is None or self._perturbed == outermost.id or not floating:
+            return
+        self._perturbed = outermost.id
+        for number, tensor in enumerate(floating):
+            now = call.context
+            place = f"{now.step} {now.microbatch} {number}"
+            of = key(self._orders.seed or 0, "perturb", str(perturbation.sample), place)
+            epsilon = perturbation.epsilon or torch.finfo(tensor.dtype).eps
+            factor = 1 + epsilon * signs(of, whole(tuple(tensor.shape)).positions())
+            data = tensor.detach()
+            data.copy_(data.double() * factor.to(data.device))
+
+
+def filled_with(tensor: Tensor) -> float:
+    """The number of which a vector holds nothing else; 0 if it holds several."""
+    first = tensor.detach().flatten()[:1]
+    return float(first) if tensor.numel() and bool((tensor == first).all()) else 0.0
+
+
+def _outermost(call: Call) -> Call:
+    while call.parent is not None:
+        call = call.parent
+    return call

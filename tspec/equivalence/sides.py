@@ -1,0 +1,181 @@
+"""The two sides of an equivalence as runs: ranks, layout, arguments of the script."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from tspec.equivalence.tolerances import DEFAULT, SAMPLES, noises, number
+from tspec.layout.sizes import Sizes, sizes_of
+from tspec.resolve.program.sharding import Axes, LayoutDeclaration, MeshDeclaration
+from tspec.resolve.program.trials import (
+    EquivalenceDeclaration,
+    Generated,
+    Noise,
+    Recorded,
+    Tolerance,
+)
+
+COMPARED = ("inputs", "outputs", "output_grads", "param_grads", "params", "buffers", "losses")
+"""Kinds of tensors that are recorded."""
+
+
+class NotExecuted(Exception):
+    """Something that an equivalence says and that cannot be run. The message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """An equivalence that can be run.
+
+    `seed` is None where weights are the script's own; `perturb` None where the noise is that of
+    each tensor's dtype.
+    """
+
+    name: str
+    layout: LayoutDeclaration
+    sizes: Sizes
+    reference: tuple[str, ...]
+    candidate: tuple[str, ...]
+    steps: int
+    seed: int | None
+    kinds: tuple[str, ...]
+    tolerance: Tolerance
+    samples: int
+    perturb: float | None
+
+    @property
+    def world(self) -> int:
+        """How many ranks the candidate has."""
+        return self.layout.mesh.world
+
+
+def trial_of(declaration: EquivalenceDeclaration, command: Sequence[str]) -> Trial:
+    """What is to be run for `script.py ARGS`. Raises NotExecuted.
+
+    `{NAME}` in an argument stands for the side's value of a setting.
+    """
+    _refuse(declaration)
+    layout = declaration.layout
+    assert layout is not None
+    settings = {
+        side: {each.name: each.value.value for each in said or ()}
+        for side, said in (
+            ("reference", declaration.reference),
+            ("candidate", declaration.candidate),
+        )
+    }
+    _refuse_silent(settings.values(), layout, command)
+    reference, candidate = (
+        replace(layout, mesh=_with_axes(layout.mesh, each)) for each in settings.values()
+    )
+    if reference.mesh.world > 1:
+        axes = ", ".join(f"{name}: {size}" for name, size in reference.mesh.axes if size > 1)
+        raise NotExecuted(f"the reference runs on one rank, and has {axes}")
+    flags = frozenset(name for name in layout.flags if settings["candidate"].get(name) is True)
+    tolerance = declaration.within or DEFAULT
+    noise = _noise(tolerance)
+    assert declaration.length is not None
+    return Trial(
+        name=f"{declaration.module}.{declaration.name}",
+        layout=candidate,
+        sizes=sizes_of(candidate, flags=flags),
+        reference=_filled(command, reference, settings["reference"]),
+        candidate=_filled(command, candidate, settings["candidate"]),
+        steps=declaration.length.count,
+        seed=_seed(declaration),
+        kinds=declaration.compare,
+        tolerance=tolerance,
+        samples=0 if noise is None else noise.samples or SAMPLES,
+        perturb=None if noise is None or noise.perturb is None else number(noise.perturb),
+    )
+
+
+def _refuse(declaration: EquivalenceDeclaration) -> None:
+    """Refuse what is in the language and is not run."""
+    unknown = [kind for kind in declaration.compare if kind not in COMPARED]
+    for said, what in (
+        (declaration.sweeps, "`sweep`"),
+        (declaration.require, "`require`"),
+        (declaration.equal_when, "`equal when`"),
+        (declaration.localize, "`localize by rewriting inputs`"),
+        (isinstance(declaration.origin, Recorded), "`from recorded`"),
+        (isinstance(declaration.origin, Generated) and declaration.origin.models, "`models:`"),
+        (unknown, f"`compare {', '.join(unknown)}`"),
+        (declaration.length and declaration.length.unit == "epoch", "a run of epochs"),
+    ):
+        if said:
+            raise NotExecuted(f"{what} cannot be run yet")
+    for lacking, what in (
+        (declaration.layout is None, "layout NAME"),
+        (declaration.length is None, "run 1 step"),
+        (not declaration.compare, "compare outputs, param_grads"),
+        (declaration.reference is None or declaration.candidate is None, "reference { ... }"),
+    ):
+        if lacking:
+            raise NotExecuted(f"it has no `{what}`")
+
+
+def _refuse_silent(
+    sides: Iterable[Mapping[str, object]], layout: LayoutDeclaration, command: Sequence[str]
+) -> None:
+    """Refuse settings of which neither the layout nor the script learns."""
+    known = {*layout.mesh.all_axes, *layout.flags}
+    for name in {name for side in sides for name in side} - known:
+        if not any(f"{{{name}}}" in argument for argument in command):
+            raise NotExecuted(
+                f"the script does not learn of `{name}`: write `{{{name}}}` in one of its arguments"
+            )
+
+
+def _with_axes(mesh: MeshDeclaration, settings: Mapping[str, object]) -> MeshDeclaration:
+    """The mesh with the sizes that a side sets; all of one rank if the mesh is."""
+
+    def sized(axes: Axes, alone: bool) -> Axes:
+        return tuple(
+            (name, 1 if alone and name not in settings else int(str(settings.get(name, size))))
+            for name, size in axes
+        )
+
+    axes = sized(mesh.axes, False)
+    world = prod(size for _, size in axes)
+    regroups = tuple((name, sized(each, world == 1)) for name, each in mesh.regroups)
+    for name, each in regroups:
+        if prod(size for _, size in each) != world:
+            raise NotExecuted(f"`{name}` regroups another number of ranks than {world}")
+    return replace(mesh, axes=axes, regroups=regroups)
+
+
+def _filled(
+    command: Sequence[str], layout: LayoutDeclaration, settings: Mapping[str, object]
+) -> tuple[str, ...]:
+    """The arguments with the values of settings."""
+    flags = dict.fromkeys(layout.flags, False)
+    values = {**layout.mesh.all_axes, **flags, **settings}
+    return tuple(
+        re.sub(
+            r"\{(\w+)\}",
+            lambda found: _text(values[found[1]]) if found[1] in values else found[0],
+            argument,
+        )
+        for argument in command
+    )
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _seed(declaration: EquivalenceDeclaration) -> int | None:
+    origin = declaration.origin
+    return (origin.seed or 0) if isinstance(origin, Generated) else None
+
+
+def _noise(tolerance: Tolerance) -> Noise | None:
+    """The noise that is to be measured. Raises NotExecuted for several that differ."""
+    found = set(noises(tolerance))
+    if len({(each.perturb, each.samples) for each in found}) > 1:
+        raise NotExecuted("a tolerance has one `noise`, with one perturbation")
+    return next(iter(found), None)
