@@ -6,14 +6,14 @@ The look-back of `batches_do_not_repeat` and its like, without a job around it. 
 
 import time
 
-from tspec.runtime.sliding import FOLDS, Series
+from tspec.runtime.sliding import FOLDS, FoldSeries
 
 EARLY, LATE, MORE = 1_000, 50_000, 1_000
 SLOW = ("std",)
 """Measured at a tenth of the instances."""
 
 
-def cost(series: Series, start: int, until: int, more: int) -> float:
+def cost(series: FoldSeries, start: int, until: int, more: int) -> float:
     """Seconds of CPU for each of some instances, after others."""
     for value in range(start, until):
         series.take(0, value * 2.0**-20)
@@ -28,7 +28,7 @@ def main() -> None:
     for name in sorted(FOLDS):
         share = 10 if name in SLOW else 1
         early, late, more = EARLY // share, LATE // share, MORE // share
-        series = Series(name, 1, 1)
+        series = FoldSeries(name, 1, 1)
         at_first = cost(series, 0, early, more)
         at_last = cost(series, early + more, late, more)
         print(

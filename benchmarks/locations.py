@@ -74,7 +74,7 @@ def measured(way: str, script: Sequence[str]) -> float:
     from tspec.record.watch import watch_spec
     from tspec.resolve import load
     from tspec.run.child import ChildSettings, checker_of
-    from tspec.runtime.live import Job
+    from tspec.runtime.live import LiveJob
     from tspec.runtime.live.script import run_script
     from tspec.runtime.sources import Sources
     from tspec.targets.compile import compile_program
@@ -89,7 +89,7 @@ def measured(way: str, script: Sequence[str]) -> float:
             hooks = folder / "hooks.py"
             hooks.write_text(compile_program(load([PACK]).program, target="torch"))
             sink, watch = checker_of(ChildSettings(hooks, folder, tuple(script), sources))
-        steps.job = Job(watch, [sink, steps], sources)
+        steps.job = LiveJob(watch, [sink, steps], sources)
         run_script(script, steps.job)
         sink.close()
     return steps.ratio()

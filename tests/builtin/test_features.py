@@ -16,7 +16,7 @@ from tspec.check.interpret import folds as interpret
 from tspec.runtime import features as hooks
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.features import features
-from tspec.runtime.tensors import Seen
+from tspec.runtime.tensors import TensorSample
 from tspec.trace.model import Tensor
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/design/semantics.md"
@@ -51,7 +51,7 @@ def test_absmax_and_nans_of_ints() -> None:
 
 def test_absmax_and_nans_of_several_tensors_as_one() -> None:
     tensors = (Tensor(absmax=2.0, nans=1), Tensor(absmax=5.0, nans=2))
-    live = tuple(Seen({"absmax": each.absmax, "nans": each.nans}) for each in tensors)
+    live = tuple(TensorSample({"absmax": each.absmax, "nans": each.nans}) for each in tensors)
     for feature in (interpret.feature, lambda name, of: hooks.feature(of, name)):
         of = tensors if feature is interpret.feature else live
         assert (feature("absmax", of), feature("nans", of)) == (5.0, 3)

@@ -35,8 +35,8 @@ from tspec.report.results import (
 )  # fmt: skip
 from tspec.report.terminal import print_report
 from tspec.resolve.program.rules import Program, Vocabulary
-from tspec.runtime.findings import Findings
-from tspec.runtime.ledger import Declared, Outcome
+from tspec.runtime.findings import FindingsWriter
+from tspec.runtime.results import InstanceResult, RuleRecord
 from tspec.source import Source, Span
 from tspec.trace.model import Ending
 from tspec.trace.show import StreamSummary, TraceSummary
@@ -192,11 +192,11 @@ def test_the_summary_of_a_trace_shows_any_text(text, file):
 @QUICK
 @given(texts)
 def test_a_job_tells_of_a_violation_on_one_line(text):
-    declared = Declared(0, text, text, 1, text, False, "", ())
+    declared = RuleRecord(0, text, text, 1, text, False, "", ())
     at = Location(text, 1, text, text)
-    outcome = Outcome(0, (0,), (1,), (text,), "violated", text, 1, {text: text}, at)
+    outcome = InstanceResult(0, (0,), (1,), (text,), "violated", text, 1, {text: text}, at)
     with patch("sys.stderr", io.StringIO()) as stream:
-        Findings().add(declared, outcome, 0)
+        FindingsWriter().add(declared, outcome, 0)
     shown = stream.getvalue()
     assert shown.startswith("tspec: step 1 rank 0:")
     assert shown.count("\n") == 1 and shown.endswith("\n")

@@ -49,16 +49,16 @@ def violated(loop, folder):
     from tspec.record.destination import Destination
     from tspec.record.start import recorder_of
     from tspec.record.watch import watch_spec
-    from tspec.runtime.actions import Stopped
+    from tspec.runtime.actions import JobStopped
     from tspec.runtime.checker import Checker
-    from tspec.runtime.live import Job
+    from tspec.runtime.live import LiveJob
     from tspec.trace.read import read_trace
 
     spec, hooks = program(loop.pack), compiled(loop.pack)
     watched = watch_spec(spec.vocabulary)
     recorder = recorder_of(Destination(folder / "trace"), watched, "tests/rules")
     checker = Checker(hooks)
-    with Job(watched, [recorder, checker]), suppress(Stopped):
+    with LiveJob(watched, [recorder, checker]), suppress(JobStopped):
         loop.run()
     recorder.close()
     assert checker.faults == []

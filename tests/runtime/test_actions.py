@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from tspec.builtin.actions import strongest
-from tspec.runtime.actions import Checks
-from tspec.runtime.ledger import Declared, Response
+from tspec.runtime.actions import CheckHistory
+from tspec.runtime.results import ActionRecord, RuleRecord
 
 
-def checks(*responses: Response, draft: bool = False) -> Checks:
-    return Checks(Declared(0, "t.r", "t.tspec", 1, "", draft, "each", responses))
+def checks(*responses: ActionRecord, draft: bool = False) -> CheckHistory:
+    return CheckHistory(RuleRecord(0, "t.r", "t.tspec", 1, "", draft, "each", responses))
 
 
-def run(rule: Checks, outcomes: str) -> list[str]:
+def run(rule: CheckHistory, outcomes: str) -> list[str]:
     """`x` fails, `.` holds, `-` is idle or unknown: the action of each step."""
     return [rule.add(one == "x", one != "-", (step, 0)) for step, one in enumerate(outcomes, 1)]
 
@@ -21,36 +21,36 @@ def test_without_else_it_warns() -> None:
 
 
 def test_a_draft_only_warns() -> None:
-    assert run(checks(Response("stop"), draft=True), "x") == ["warn"]
+    assert run(checks(ActionRecord("stop"), draft=True), "x") == ["warn"]
 
 
 def test_consecutive_checks_are_counted_and_a_passing_one_resets() -> None:
-    rule = checks(Response("warn", consecutive=2))
+    rule = checks(ActionRecord("warn", consecutive=2))
     assert run(rule, "xx.xx") == ["", "warn", "", "", "warn"]
 
 
 def test_an_idle_or_unknown_check_neither_counts_nor_resets() -> None:
-    assert run(checks(Response("warn", consecutive=2)), "x--x") == ["", "", "", "warn"]
+    assert run(checks(ActionRecord("warn", consecutive=2)), "x--x") == ["", "", "", "warn"]
 
 
 def test_so_many_of_the_last_steps() -> None:
-    rule = checks(Response("stop", frequent=2, among=(3, "step")))
+    rule = checks(ActionRecord("stop", frequent=2, among=(3, "step")))
     assert run(rule, "x..x.x") == ["", "", "", "", "", "stop"]
 
 
 def test_the_strongest_that_is_due_is_taken() -> None:
-    rule = checks(Response("skip"), Response("stop", consecutive=3))
+    rule = checks(ActionRecord("skip"), ActionRecord("stop", consecutive=3))
     assert run(rule, "xxx") == ["skip", "skip", "stop"]
     assert strongest(["warn", "", "raise", "skip"]) == "raise"
     assert strongest([]) == ""
 
 
 def test_a_list_that_begins_with_a_condition_does_nothing_before_it() -> None:
-    assert run(checks(Response("stop", consecutive=2)), "x.") == ["", ""]
+    assert run(checks(ActionRecord("stop", consecutive=2)), "x.") == ["", ""]
 
 
 def test_what_would_be_due_counts_nothing() -> None:
-    rule = checks(Response("stop", consecutive=2))
+    rule = checks(ActionRecord("stop", consecutive=2))
     assert rule.would_be((1, 0)) == ""
     assert rule.would_be((1, 0)) == ""
     rule.add(True, True, (1, 0))

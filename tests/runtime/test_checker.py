@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from tests.runtime.training import Trained, loop, module, train
-from tspec.runtime.actions import RuleViolated, Stopped
+from tspec.runtime.actions import JobStopped, RuleViolated
 
 HUGE = "before optimizer.step\nexpect norm(parameters.grad) < 100\n"
 
@@ -72,7 +72,7 @@ def test_skip_is_decided_by_what_was_seen_earlier_in_the_step() -> None:
 def test_stop_ends_the_process_before_the_update(capsys: pytest.CaptureFixture[str]) -> None:
     done = Trained()
     hooks = module(HUGE + "else stop").install(callback=done.found.append)
-    with pytest.raises(Stopped) as stopped, hooks:
+    with pytest.raises(JobStopped) as stopped, hooks:
         torch.manual_seed(0)
         loop(done, 4, blow_up(2))
     assert stopped.value.code == 1
@@ -87,7 +87,7 @@ def test_raise_is_an_exception_that_names_the_rule() -> None:
 
 
 def test_rollback_stops_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(Stopped):
+    with pytest.raises(JobStopped):
         train(module(HUGE + "else rollback"), disturb=blow_up(2))
     assert "no good state is kept yet" in capsys.readouterr().err
 

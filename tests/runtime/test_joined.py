@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 from tests.record.processes import ROOT, python
 from tests.runtime.test_ranks import ALIKE, counts, findings, join, ranks
 from tests.runtime.training import module
-from tspec.runtime import pace
+from tspec.runtime import sync
 from tspec.trace.model import Boundary, Finish
 from tspec.trace.read import read_trace
 
@@ -58,7 +58,7 @@ def joining(rank: int, meeting: str, folder: Path, rule: str, fault: int) -> Non
     """In step `fault` the first rank goes its own way. A rank that waits in vain waits until it is ended."""
     join(rank, meeting)
     os.environ["TSPEC_TIMEOUT"] = "300"
-    pace.SOON = 300.0
+    sync.SOON = 300.0
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Linear(3, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -80,7 +80,7 @@ def joining(rank: int, meeting: str, folder: Path, rule: str, fault: int) -> Non
 def test_nobody_waits_for_a_rank_that_joined(tmp_path: Path) -> None:
     assert ranks(joining, tmp_path, ALIKE + "else stop", 0, wait=200) == [0, 0]
     # A wait that was in vain would have changed it.
-    assert {(tmp_path / f"pace-{rank}").read_text() for rank in range(2)} == {str(pace.TOGETHER)}
+    assert {(tmp_path / f"pace-{rank}").read_text() for rank in range(2)} == {str(sync.TOGETHER)}
     assert findings(tmp_path) == []
     # Two parameters in six steps of both ranks, and in four of the first alone.
     assert counts(tmp_path) == {"holds": 12, "violated": 0, "idle": 0, "unknown": 8}

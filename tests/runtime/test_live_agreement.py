@@ -21,8 +21,8 @@ from tspec.record.watch import watch_spec
 from tspec.resolve import load_text
 from tspec.resolve.program.rules import Program
 from tspec.runtime.checker import Checker
-from tspec.runtime.ledger import Outcome
-from tspec.runtime.live import Job
+from tspec.runtime.live import LiveJob
+from tspec.runtime.results import InstanceResult
 from tspec.targets.compile import compile_program
 from tspec.targets.load import module_of
 from tspec.trace.read import read_trace
@@ -76,10 +76,10 @@ def watched(
     rules = program(text)
     spec = watch_spec(rules.vocabulary)
     recorder = recorder_of(Destination(folder / "trace"), spec, "test")
-    seen: list[Outcome] = []
+    seen: list[InstanceResult] = []
     checker = module_of(compile_program(rules)).hooks(observer=seen.append)
     torch.manual_seed(0)
-    with Job(spec, [recorder, checker]):
+    with LiveJob(spec, [recorder, checker]):
         train()
     recorder.close()
     checker.close()

@@ -18,7 +18,7 @@ from tspec.record.start import recorder_of
 from tspec.record.watch import watch_spec
 from tspec.resolve import load
 from tspec.runtime.checker import Checker
-from tspec.runtime.live import Job
+from tspec.runtime.live import LiveJob
 from tspec.targets.compile import compile_program
 from tspec.targets.load import module_of
 
@@ -114,7 +114,7 @@ def recording(tmp_path: Path) -> Iterator[Callable[[Callable[[int], None]], None
     recorder = recorder_of(Destination(tmp_path / "trace"), spec, "test")
 
     def run(look: Callable[[int], None]) -> None:
-        with Job(spec, [recorder]):
+        with LiveJob(spec, [recorder]):
             train(18, 20, look)
 
     yield run

@@ -17,9 +17,9 @@ import torch.multiprocessing as mp
 from torch import nn
 
 from tests.runtime.training import module
-from tspec.runtime.exchange import Exchange
-from tspec.runtime.gathering import Packet
-from tspec.runtime.pace import FREE
+from tspec.runtime.allgather import AllGather
+from tspec.runtime.packets import Packet
+from tspec.runtime.sync import FREE
 
 pytestmark = pytest.mark.gloo
 
@@ -161,7 +161,7 @@ def farewell(finished: bool) -> Packet:
 def part(rank: int, meeting: str, folder: Path, late: float, patience: float) -> None:
     """Both end by a stop, the second rank some seconds after the first."""
     join(rank, meeting)
-    exchange = Exchange()
+    exchange = AllGather()
     assert exchange.ready()
     exchange.give(farewell(False))
     assert exchange.collect(100.0) is not None

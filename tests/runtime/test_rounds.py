@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import torch
 
-from tspec.runtime.exchange import Broken, Exchange, Round, Standing, _Carrier
-from tspec.runtime.gathering import Packet
-from tspec.runtime.pace import FREE, STAGGERED, TOGETHER, Pace
+from tspec.runtime.allgather import AllGather, RankLost, Round, RoundProgress, _AllGatherThread
+from tspec.runtime.packets import Packet
+from tspec.runtime.sync import FREE, STAGGERED, TOGETHER, SyncPolicy
 
 LONG = 200.0
 """Seconds for what comes, however busy the machine is."""
@@ -77,13 +77,13 @@ class Rank:
 
     def __init__(self, rounds: Rounds, number: int, patience: float) -> None:
         self.group = Group(rounds, number)
-        self.exchange = Exchange()
+        self.exchange = AllGather()
         self.exchange.timeout = patience
-        carrier = _Carrier(self.group)  # type: ignore[arg-type]
+        carrier = _AllGatherThread(self.group)  # type: ignore[arg-type]
         self.exchange._carrier = carrier
         carrier.start()
         self.said: list[str] = []
-        self.pace = Pace(self.exchange, True, self.said.append)
+        self.pace = SyncPolicy(self.exchange, True, self.said.append)
         self.waits = 0
         collect = self.exchange.collect
 
@@ -202,7 +202,7 @@ def test_a_rank_that_is_not_checked_is_waited_for_once(two: tuple[Rank, Rank]) -
         first.opens(step)
     assert first.pace.pace == FREE
     assert first.waits == 1
-    with pytest.raises(Broken, match="no rules are checked on it"):
+    with pytest.raises(RankLost, match="no rules are checked on it"):
         list(first.pace.run_ends(packet(8), packet(8)))
 
 
@@ -233,14 +233,14 @@ def test_a_rank_that_ended_takes_part_until_all_have(
 
 
 def test_standing_is_that_of_all_rounds() -> None:
-    standing = Standing()
+    standing = RoundProgress()
     assert not standing.answers(0)
     standing = standing.after([[packet(1), packet(2)], [packet(1)]])
     assert (standing.answers(0), standing.answers(1)) == (True, False)
     standing = standing.after([[], [packet(2, joined=True)]])
     assert (standing.answers(0), standing.answers(1)) == (False, True)
     standing = standing.after([[packet(3)], []]).after([[packet(4, joined=True)], []])
-    assert standing == Standing((4, 4), frozenset({0, 1}))
+    assert standing == RoundProgress((4, 4), frozenset({0, 1}))
     assert (standing.answers(0), standing.answers(1)) == (False, False)
     standing = standing.after([[packet(5)], [packet(5)]])
-    assert standing == Standing((5, 5), frozenset())
+    assert standing == RoundProgress((5, 5), frozenset())

@@ -18,9 +18,9 @@ from tspec.builtin.numbers import INF, NAN
 from tspec.runtime.edges import Ref
 from tspec.runtime.folds import fold_many
 from tspec.runtime.history import TimeFold
-from tspec.runtime.meeting import Book, Entry
-from tspec.runtime.sliding import FOLDS, READ_ANEW, Series
-from tspec.runtime.tensors import Seen
+from tspec.runtime.joint import PendingInstance, RuleHistory
+from tspec.runtime.sliding import FOLDS, READ_ANEW, FoldSeries
+from tspec.runtime.tensors import TensorSample
 from tspec.runtime.values import ABSENT, NO_HISTORY, NOT_RECORDED
 
 NUMBERS = (0, 1, 2, 2**63, 0.0, -0.0, 1.0, 0.1, 0.2, 1e300, -1e16, NAN, INF)
@@ -40,7 +40,14 @@ MISSING = (ABSENT, NOT_RECORDED, NO_HISTORY)
 KINDS = {
     "numbers": NUMBERS,
     "ints": (0, 1, 2, 3, 4, 5, 2**70),
-    "mixed": (*NUMBERS, *CONDITIONS, *OTHERS, Seen({"digest": 1}), Seen({"digest": 2}), Seen({})),
+    "mixed": (
+        *NUMBERS,
+        *CONDITIONS,
+        *OTHERS,
+        TensorSample({"digest": 1}),
+        TensorSample({"digest": 2}),
+        TensorSample({}),
+    ),
     "conditions": CONDITIONS,
     "true": (True,),
     "false": (False,),
@@ -67,7 +74,7 @@ def test_a_fold_of_a_sliding_window_is_that_of_its_values(name: str, kind: str) 
     for seed in range(40):
         draw = Random(f"{name} {kind} {seed}")
         span = (draw.choice((1, 2, 3, 7)), draw.choice((1, 1, 2)))
-        series, seen, index = Series(name, *span), [], draw.choice((0, 1, 5))
+        series, seen, index = FoldSeries(name, *span), [], draw.choice((0, 1, 5))
         missing = draw.choice((0.0, 0.0, 0.1))
         for _ in range(40):
             value = draw.choice(MISSING if draw.random() < missing else KINDS[kind])
@@ -79,7 +86,7 @@ def test_a_fold_of_a_sliding_window_is_that_of_its_values(name: str, kind: str) 
 
 @pytest.mark.parametrize("name", FOLDS)
 def test_an_index_that_goes_back_is_unknown_and_begins_anew(name: str) -> None:
-    series = Series(name, 2, 1)
+    series = FoldSeries(name, 2, 1)
     for index in (4, 5, 6):
         series.take(index, 1)
     assert series.take(5, 1) is NO_HISTORY
@@ -87,7 +94,7 @@ def test_an_index_that_goes_back_is_unknown_and_begins_anew(name: str) -> None:
     assert bits(again[-1]) == bits(fold_many(name, [1, 1]))
 
 
-def instructions(series: Series, items: Sequence[tuple[int, Any]]) -> int:
+def instructions(series: FoldSeries, items: Sequence[tuple[int, Any]]) -> int:
     """How many bytecode instructions it takes to fold some more values: a cost without a clock."""
     count = 0
 
@@ -109,7 +116,7 @@ def instructions(series: Series, items: Sequence[tuple[int, Any]]) -> int:
 
 @pytest.mark.parametrize("name", sorted({*FOLDS} - {*READ_ANEW}))
 def test_a_value_late_in_an_epoch_costs_what_an_early_one_does(name: str) -> None:
-    series, spent = Series(name, 1, 1), []
+    series, spent = FoldSeries(name, 1, 1), []
     for start, until in ((0, 1_000), (1_100, 50_000)):
         for value in range(start, until):
             series.take(0, float(value))
@@ -122,7 +129,7 @@ def test_a_value_late_in_an_epoch_costs_what_an_early_one_does(name: str) -> Non
 def test_a_long_window_of_steps_costs_what_a_short_one_does(name: str) -> None:
     spent = []
     for length in (100, 2_000):
-        series = Series(name, length, 1)
+        series = FoldSeries(name, length, 1)
         for step in range(length):
             series.take(step, float(step))
         more = [(step, float(step)) for step in range(length, 3 * length)]
@@ -130,7 +137,7 @@ def test_a_long_window_of_steps_costs_what_a_short_one_does(name: str) -> None:
     assert spent[1] <= spent[0] * 1.1
 
 
-def held(series: Series, items: Sequence[tuple[int, Any]]) -> int:
+def held(series: FoldSeries, items: Sequence[tuple[int, Any]]) -> int:
     """Bytes that folding some values leaves behind."""
     gc.collect()
     tracemalloc.start()
@@ -147,13 +154,13 @@ def test_a_fold_over_an_epoch_holds_a_summary_or_a_value_of_each(name: str) -> N
     """What `docs/design/live.md` says of the bytes per item."""
     digests = [(0, value * 2**40 + 7) for value in range(20_000)]
     most = {"distinct": 300, "sum": 20, "mean": 20}.get(name, 0.5)
-    series = Series(name, 1, 1)
+    series = FoldSeries(name, 1, 1)
     assert held(series, digests) / len(digests) <= most
     assert held(series, [(1, 1)]) <= 1_000
 
 
-def entry(epoch: int, subject: str) -> Entry:
-    return Entry(0, 0, (0,), (1, 0), (subject,), (), False, (), (1, epoch, 0), 1)
+def entry(epoch: int, subject: str) -> PendingInstance:
+    return PendingInstance(0, 0, (0,), (1, 0), (subject,), (), False, (), (1, epoch, 0), 1)
 
 
 def test_the_end_of_an_epoch_is_the_end_for_all_subjects() -> None:
@@ -162,14 +169,14 @@ def test_the_end_of_an_epoch_is_the_end_for_all_subjects() -> None:
     class Value:
         pass
 
-    def fill(book: Book) -> list[weakref.ref[Value]]:
+    def fill(book: RuleHistory) -> list[weakref.ref[Value]]:
         values = [Value() for _ in range(40)]
         for place, value in enumerate(values):
             past = book.past(entry(0, f"#{place % 20}"))
             past.over(TimeFold(0, "distinct", 1, "epoch"), (1, 0, 0), value)
         return [weakref.ref(value) for value in values]
 
-    book = Book()
+    book = RuleHistory()
     known = fill(book)
     book.past(entry(0, "#0"))
     gc.collect()

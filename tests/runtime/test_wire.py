@@ -13,7 +13,7 @@ import pytest
 
 import tspec
 from tspec.runtime.edges import Missing, Ref
-from tspec.runtime.gathering import Packet
+from tspec.runtime.joint import PendingInstance
 from tspec.runtime.live.watch import (
     EntitySpec,
     EventSpec,
@@ -23,7 +23,7 @@ from tspec.runtime.live.watch import (
     as_json,
     from_json,
 )
-from tspec.runtime.meeting import Entry
+from tspec.runtime.packets import Packet
 from tspec.runtime.wire import decode, encode
 
 QUIET, NEGATIVE = (
@@ -59,7 +59,7 @@ VALUES: tuple[Any, ...] = (
 
 def packet(*values: Any) -> Packet:
     """A packet with values in every place that takes any."""
-    entry = Entry(
+    entry = PendingInstance(
         rule=2,
         rank=1,
         group=(0, 1),

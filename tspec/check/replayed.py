@@ -15,11 +15,11 @@ from typing import Any
 from tspec.check.verdicts import Decision, Instance, Verdicts
 from tspec.resolve.program.rules import Program, Rule, Vocabulary
 from tspec.runtime import edges, wire
+from tspec.runtime.allgather import AllGather, Round
 from tspec.runtime.checker import Checker
-from tspec.runtime.exchange import Exchange, Round
-from tspec.runtime.gathering import Packet
-from tspec.runtime.ledger import VERDICTS, Outcome
-from tspec.runtime.pace import Pace
+from tspec.runtime.packets import Packet
+from tspec.runtime.results import VERDICTS, InstanceResult
+from tspec.runtime.sync import SyncPolicy
 from tspec.runtime.values import NOT_RECORDED
 from tspec.trace import model
 
@@ -117,7 +117,7 @@ class _Player:
 
     source: StreamSource
     sink: Checker
-    calls: dict[int, edges.Call]
+    calls: dict[int, edges.WatchedCall]
 
     def play(self, stream: model.Stream) -> None:
         records = stream.records
@@ -143,7 +143,7 @@ class _Player:
         sink, source = self.sink, self.source
         if isinstance(record, model.Begin):
             parent = None if record.parent is None else self.calls.get(record.parent)
-            call = edges.Call(
+            call = edges.WatchedCall(
                 record.call,
                 parent,
                 record.event,
@@ -173,7 +173,7 @@ class _Player:
         self.sink.end(call, self.source)
 
 
-class _DeferredExchange(Exchange):
+class _DeferredExchange(AllGather):
     """What a rank tells the others, kept until all have ended."""
 
     def __init__(self, others: bool) -> None:
@@ -192,7 +192,7 @@ class _DeferredExchange(Exchange):
         self.sent.append(wire.encode([thing]))
 
 
-class _SequentialPolicy(Pace):
+class _SequentialPolicy(SyncPolicy):
     """Ranks that are played one after another: none waits for what others tell."""
 
     def __init__(self, told: _DeferredExchange) -> None:
@@ -212,7 +212,7 @@ class _ReplayedRank:
     checker: Checker
     source: StreamSource
     told: _DeferredExchange
-    seen: list[Outcome]
+    seen: list[InstanceResult]
     finished: bool
 
 
@@ -257,7 +257,7 @@ def _play(program: Program, trace: model.Trace) -> list[_ReplayedRank]:
     ranks = []
     for stream in streams:
         source = StreamSource(stream, trace.world, groups)
-        told, seen = _DeferredExchange(len(streams) > 1), list[Outcome]()
+        told, seen = _DeferredExchange(len(streams) > 1), list[InstanceResult]()
         checker = Checker(module, observer=seen.append, pace=_SequentialPolicy(told))
         checker.findings.tell = _unread
         _Player(source, checker, {}).play(stream)
@@ -318,7 +318,7 @@ def _last_groups(streams: Sequence[model.Stream]) -> dict[tuple[int, str], Any]:
     return found
 
 
-def _decided(rule: Rule, outcome: Outcome) -> Decision:
+def _decided(rule: Rule, outcome: InstanceResult) -> Decision:
     key = Instance(rule.qualified, outcome.ranks, outcome.at, outcome.subjects)
     at = outcome.location
     return Decision(key, outcome.verdict, outcome.reason, outcome.values, outcome.step, at)

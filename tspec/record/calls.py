@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from tspec.record.samples import FULL, PLAIN, tensor, value_of
 from tspec.runtime import edges
-from tspec.runtime.edges import Call, Source, Unnamed
+from tspec.runtime.edges import StateSource, UnresolvedRef, WatchedCall
 from tspec.trace import model
 from tspec.trace.model import Value
 
@@ -33,14 +33,14 @@ class CallFields:
 
     def __init__(self) -> None:
         self._begun: dict[int, frozenset[str]] = {}
-        self._unnamed: list[tuple[dict[str, Value], str, Unnamed]] = []
+        self._unnamed: list[tuple[dict[str, Value], str, UnresolvedRef]] = []
 
-    def at_begin(self, call: Call, source: Source) -> dict[str, Value]:
+    def at_begin(self, call: WatchedCall, source: StateSource) -> dict[str, Value]:
         """Fields that the arguments gave."""
         self._begun[call.id] = frozenset(call.fields)
         found = _values(call, call.fields, source)
         for name, value in call.fields.items():
-            if isinstance(value, Unnamed):
+            if isinstance(value, UnresolvedRef):
                 self._unnamed.append((found, name, value))
         return found
 
@@ -50,13 +50,13 @@ class CallFields:
             fields[name] = value_of(value.named())
         self._unnamed.clear()
 
-    def at_end(self, call: Call, source: Source) -> dict[str, Value]:
+    def at_end(self, call: WatchedCall, source: StateSource) -> dict[str, Value]:
         """Fields that came with the result."""
         begun = self._begun.pop(call.id, frozenset())
         return _values(call, {k: v for k, v in call.fields.items() if k not in begun}, source)
 
 
-def is_outermost(call: Call) -> bool:
+def is_outermost(call: WatchedCall) -> bool:
     """The forward pass of a root: no other encloses it."""
     if call.event != "forward":
         return False
@@ -68,14 +68,14 @@ def is_outermost(call: Call) -> bool:
     return True
 
 
-def _is_whole(call: Call) -> bool:
+def _is_whole(call: WatchedCall) -> bool:
     """Its tensors are read in every step: those of an event that somebody declared, and is not among the many."""
     if call.event == call.callable:
         return call.callable.endswith(LOSSES)
     return call.event not in INNER
 
 
-def _features(call: Call, source: Source) -> tuple[str, ...]:
+def _features(call: WatchedCall, source: StateSource) -> tuple[str, ...]:
     if _is_whole(call) or is_outermost(call):
         return (*FULL, "name") if call.event in NAMED else FULL
     now = source.context
@@ -85,7 +85,7 @@ def _features(call: Call, source: Source) -> tuple[str, ...]:
     return PLAIN
 
 
-def _values(call: Call, fields: Mapping[str, Any], source: Source) -> dict[str, Value]:
+def _values(call: WatchedCall, fields: Mapping[str, Any], source: StateSource) -> dict[str, Value]:
     """Values of the trace; all tensors of one edge are read in one go."""
     handles: list[Any] = []
     found = {name: _value(value, handles) for name, value in fields.items()}
@@ -113,7 +113,7 @@ def _value(value: Any, handles: list[Any]) -> Any:
     return _TensorIndex(len(handles) - 1)
 
 
-_LEAVES = frozenset({bool, int, float, str, edges.Missing, edges.Ref, Unnamed})
+_LEAVES = frozenset({bool, int, float, str, edges.Missing, edges.Ref, UnresolvedRef})
 
 
 def _filled(value: Any, rows: Sequence[model.Tensor]) -> Value:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from tspec.record.calls import is_outermost
 from tspec.record.samples import FULL, STATE, Samples, tensor, value_of
 from tspec.runtime.calls import UPDATES
-from tspec.runtime.edges import Call, Source
+from tspec.runtime.edges import StateSource, WatchedCall
 from tspec.runtime.instant import PASSING
 from tspec.runtime.live.watch import WatchSpec
 from tspec.trace.model import Sample, Value
@@ -56,14 +56,14 @@ class Instants:
 
     # --- edges ---------------------------------------------------------------------------------------
 
-    def at_begin(self, call: Call, source: Source) -> Iterable[Sample]:
+    def at_begin(self, call: WatchedCall, source: StateSource) -> Iterable[Sample]:
         """Samples before a call."""
         event = call.event
         if event == "forward":
             return self._before_forward(source) if is_outermost(call) else ()
         return () if self._is_light(event) else self._before(event, source)
 
-    def _before(self, event: str, source: Source) -> Iterator[Sample]:
+    def _before(self, event: str, source: StateSource) -> Iterator[Sample]:
         if event in UPDATES:
             yield from self._before_update(source)
         elif event == "backward":
@@ -76,7 +76,7 @@ class Instants:
         elif event == "save" or self._is_looked_at(event):
             yield from self._everything(source)
 
-    def at_end(self, call: Call, source: Source) -> Iterable[Sample]:
+    def at_end(self, call: WatchedCall, source: StateSource) -> Iterable[Sample]:
         """Samples after a call."""
         event = call.event
         if event == "forward":
@@ -85,18 +85,18 @@ class Instants:
             return self._batches(source)
         return () if self._is_light(event) else self._after(event, source)
 
-    def _messages(self, source: Source) -> Iterator[Sample]:
+    def _messages(self, source: StateSource) -> Iterator[Sample]:
         """What was sent to this rank, and what became of it."""
         if source.subjects("message"):
             yield from self._plain_of(source, "message", ("source", "target"))
             yield from self._tensors_of(source, "message")
 
-    def _after_forward(self, source: Source) -> Iterator[Sample]:
+    def _after_forward(self, source: StateSource) -> Iterator[Sample]:
         yield from self._messages(source)
         yield from self._tensors_of(source, "generator")
         yield from self._tensors_of(source, "buffer")
 
-    def _after(self, event: str, source: Source) -> Iterator[Sample]:
+    def _after(self, event: str, source: StateSource) -> Iterator[Sample]:
         if event in UPDATES:
             yield from self._messages(source)
             yield from self._tensors_of(source, "parameter", ("data", "main"))
@@ -113,7 +113,7 @@ class Instants:
             yield from self._everything(source)
 
     def at_boundary(
-        self, span: Literal["step", "microbatch", "epoch"], source: Source
+        self, span: Literal["step", "microbatch", "epoch"], source: StateSource
     ) -> Iterator[Sample]:
         """Samples where spans meet."""
         if span == "microbatch":
@@ -130,13 +130,13 @@ class Instants:
             yield from self._tensors_of(source, kind)
         yield from self._plain_of(source, "scaler")
 
-    def of_worker(self, source: Source) -> Iterator[Sample]:
+    def of_worker(self, source: StateSource) -> Iterator[Sample]:
         """What is worth knowing of a loader's worker: how its random generators begin."""
         return self._tensors_of(source, "generator")
 
     # --- what is sampled -----------------------------------------------------------------------------
 
-    def _before_forward(self, source: Source) -> Iterator[Sample]:
+    def _before_forward(self, source: StateSource) -> Iterator[Sample]:
         yield from self._messages(source)
         yield from self._new(source, "module")
         yield from self._new(source, "parameter")
@@ -144,12 +144,12 @@ class Instants:
         yield from self._plain_of(source, "module", ("training", "called"))
         yield from self._tensors_of(source, "generator")
 
-    def _before_update(self, source: Source) -> Iterator[Sample]:
+    def _before_update(self, source: StateSource) -> Iterator[Sample]:
         yield from self._structure(source)
         yield from self._tensors_of(source, "parameter")
         yield from self._plain_of(source, "scaler")
 
-    def _structure(self, source: Source) -> Iterator[Sample]:
+    def _structure(self, source: StateSource) -> Iterator[Sample]:
         """What there is, and who holds what: all of it where something was built or replaced."""
         version = getattr(source, "version", None)
         if version is not None and version == self._version:
@@ -177,13 +177,13 @@ class Instants:
         ):
             yield from self._plain_of(source, kind)
 
-    def _everything(self, source: Source) -> Iterator[Sample]:
+    def _everything(self, source: StateSource) -> Iterator[Sample]:
         yield from self._structure(source)
         yield from self._plain_of(source, "module")
         for kind in ("parameter", "buffer", "state", "generator"):
             yield from self._tensors_of(source, kind)
 
-    def _batches(self, source: Source) -> Iterator[Sample]:
+    def _batches(self, source: StateSource) -> Iterator[Sample]:
         fields = self._plain.get("batch", ())
         loaders = source.fields("batch", "loader") if "loader" in fields else {}
         tensors = source.fields("batch", "tensors")
@@ -194,20 +194,20 @@ class Instants:
                 values["loader"] = value_of(loaders[subject])
             yield from self._samples.one(source, "batch", subject, values)
 
-    def _groups(self, source: Source) -> Iterator[Sample]:
+    def _groups(self, source: StateSource) -> Iterator[Sample]:
         for axis in self._axes:
             ranks = source.ranks(axis)
             if ranks is not None:
                 yield from self._samples.one(source, "group", axis, {"ranks": ranks})
 
-    def _new(self, source: Source, kind: str) -> Iterator[Sample]:
+    def _new(self, source: StateSource, kind: str) -> Iterator[Sample]:
         """All fields of subjects that were never sampled."""
         if self._samples.has_new(source, kind):
             yield from self._plain_of(source, kind)
             yield from self._tensors_of(source, kind)
 
     def _plain_of(
-        self, source: Source, kind: str, only: tuple[str, ...] | None = None
+        self, source: StateSource, kind: str, only: tuple[str, ...] | None = None
     ) -> Iterator[Sample]:
         names = self._plain.get(kind, ())
         if only is not None:
@@ -216,7 +216,7 @@ class Instants:
             yield from self._samples.plain(source, kind, names)
 
     def _tensors_of(
-        self, source: Source, kind: str, only: tuple[str, ...] | None = None
+        self, source: StateSource, kind: str, only: tuple[str, ...] | None = None
     ) -> Iterator[Sample]:
         names = self._tensors.get(kind, ())
         if only is not None:

@@ -11,7 +11,7 @@ from tspec.record.calls import CallFields
 from tspec.record.instants import Instants
 from tspec.record.samples import Samples, value_of
 from tspec.record.stream import Stream
-from tspec.runtime.edges import Call, Source
+from tspec.runtime.edges import StateSource, WatchedCall
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.say import say
 from tspec.trace.errors import TraceError
@@ -39,7 +39,7 @@ class Recorder:
         self._calls = CallFields()
         self._now: list[Any] = []
 
-    def forked(self, source: Source, worker: int | None) -> None:
+    def forked(self, source: StateSource, worker: int | None) -> None:
         """This is a forked child: begin anew. A loader's worker notes its random generators at once."""
         self._start()
         self.stream.forget(worker)
@@ -49,23 +49,23 @@ class Recorder:
 
     # --- the sink ------------------------------------------------------------------------------------
 
-    def begin(self, call: Call, source: Source) -> None:
+    def begin(self, call: WatchedCall, source: StateSource) -> None:
         """A watched call begins."""
         self._record(source, self._begin, call)
 
-    def end(self, call: Call, source: Source) -> None:
+    def end(self, call: WatchedCall, source: StateSource) -> None:
         """A watched call returned."""
         self._record(source, self._end, call)
 
     def boundary(
-        self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source
+        self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
     ) -> None:
         """A span closes, and another opens."""
         self._record(source, self._boundary, span, index)
         if span == "step":
             self._step_opens(source)
 
-    def finish(self, source: Source) -> None:
+    def finish(self, source: StateSource) -> None:
         """The run ended normally."""
         if source.context.step == 0 and self.stream.is_bystander:
             return
@@ -74,7 +74,7 @@ class Recorder:
 
     # --- records -------------------------------------------------------------------------------------
 
-    def _begin(self, call: Call, source: Source) -> Iterable[Record]:
+    def _begin(self, call: WatchedCall, source: StateSource) -> Iterable[Record]:
         now = source.context
         parent = None if call.parent is None else call.parent.id
         fields = self._calls.at_begin(call, source)
@@ -84,7 +84,7 @@ class Recorder:
         samples = (*self._moment(source), *self._instants.at_begin(call, source))
         return (*samples, record) if samples else (record,)
 
-    def _end(self, call: Call, source: Source) -> Iterable[Record]:
+    def _end(self, call: WatchedCall, source: StateSource) -> Iterable[Record]:
         samples = tuple(self._instants.at_end(call, source))
         fields = self._calls.at_end(call, source)
         seq = source.seq if call.end is None else call.end
@@ -92,18 +92,18 @@ class Recorder:
         return (*samples, record) if samples else (record,)
 
     def _boundary(
-        self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source
+        self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
     ) -> Iterable[Record]:
         yield from self._moment(source)
         yield from self._instants.at_boundary(span, source)
         yield Boundary(source.seq, source.context, span, index, source.location)
 
-    def _finish(self, source: Source) -> Iterable[Record]:
+    def _finish(self, source: StateSource) -> Iterable[Record]:
         yield from self._moment(source)
         yield from self._instants.at_boundary("step", source)
         yield Finish(source.seq, source.context, source.location)
 
-    def _moment(self, source: Source) -> Iterable[Sample]:
+    def _moment(self, source: StateSource) -> Iterable[Sample]:
         """What is known at every moment, where it has changed."""
         names = (*self._ambient, *getattr(source, "annotated", ()))
         values = [source.ambient(name) for name in names]
@@ -114,7 +114,7 @@ class Recorder:
         return self.samples.one(source, "context", "", fields)
 
     def _record(
-        self, source: Source, records: Callable[..., Iterable[Record]], *arguments: Any
+        self, source: StateSource, records: Callable[..., Iterable[Record]], *arguments: Any
     ) -> None:
         if self.ended:
             return
@@ -126,7 +126,7 @@ class Recorder:
         except Exception as fault:
             self._stops(fault, source.context.step)
 
-    def _step_opens(self, source: Source) -> None:
+    def _step_opens(self, source: StateSource) -> None:
         """Put what was recorded so far on disk."""
         if not self.ended:
             self._guarded(self._calls.name_late)

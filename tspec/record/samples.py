@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from tspec.runtime.edges import Source
+from tspec.runtime.edges import StateSource
 from tspec.trace import model
 from tspec.trace.model import Sample, Value
 from tspec.values import Missing, Ref
@@ -39,7 +39,7 @@ class Samples:
         self._last: dict[tuple[str, str], dict[str, Any]] = {}
         self._known: dict[str, dict[str, None]] = {}
 
-    def plain(self, source: Source, kind: str, names: Sequence[str]) -> Iterator[Sample]:
+    def plain(self, source: StateSource, kind: str, names: Sequence[str]) -> Iterator[Sample]:
         """Samples of fields that hold no tensors, where they have changed."""
         columns = {name: source.fields(kind, name) for name in names}
         for subject in source.subjects(kind):
@@ -49,7 +49,7 @@ class Samples:
             yield from self._changed(source, kind, subject, fields)
 
     def tensors(
-        self, source: Source, kind: str, names: Sequence[str], features: tuple[str, ...]
+        self, source: StateSource, kind: str, names: Sequence[str], features: tuple[str, ...]
     ) -> Iterator[Sample]:
         """Samples of fields that hold tensors, where digest or object has changed."""
         held: list[tuple[str, str, Any]] = []
@@ -73,12 +73,12 @@ class Samples:
         for subject, fields in changed.items():
             yield from self._changed(source, kind, subject, fields)
 
-    def has_new(self, source: Source, kind: str) -> bool:
+    def has_new(self, source: StateSource, kind: str) -> bool:
         """There are subjects of the kind that were never sampled."""
         known = self._known.get(kind, {})
         return any(subject not in known for subject in source.subjects(kind))
 
-    def gone(self, source: Source, kind: str) -> Iterator[Sample]:
+    def gone(self, source: StateSource, kind: str) -> Iterator[Sample]:
         """Samples of subjects that are no more."""
         now = set(source.subjects(kind))
         for subject in [each for each in self._known.get(kind, {}) if each not in now]:
@@ -86,7 +86,7 @@ class Samples:
             self._last.pop((kind, subject), None)
             yield Sample(source.seq, source.context, kind, subject, {}, gone=True)
 
-    def forget(self, source: Source, kind: str) -> None:
+    def forget(self, source: StateSource, kind: str) -> None:
         """Let go of subjects that are no more, without a sample: that they end with the step goes without saying."""
         now = set(source.subjects(kind))
         for subject in [each for each in self._known.get(kind, {}) if each not in now]:
@@ -94,7 +94,7 @@ class Samples:
             self._last.pop((kind, subject), None)
 
     def one(
-        self, source: Source, kind: str, subject: str, fields: Mapping[str, Value]
+        self, source: StateSource, kind: str, subject: str, fields: Mapping[str, Value]
     ) -> Iterator[Sample]:
         """A sample of one subject, of the fields that have changed."""
         return self._changed(source, kind, subject, dict(fields), converted=True)
@@ -110,7 +110,7 @@ class Samples:
 
     def _changed(
         self,
-        source: Source,
+        source: StateSource,
         kind: str,
         subject: str,
         fields: dict[str, Any],

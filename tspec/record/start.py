@@ -17,8 +17,8 @@ from tspec.record.destination import Destination
 from tspec.record.folder import obstacle
 from tspec.record.recorder import Recorder
 from tspec.record.stream import STARTED, Stream
-from tspec.runtime.live import Job, WatchSpec
-from tspec.runtime.live.follow import Ending, children_start
+from tspec.runtime.live import LiveJob, WatchSpec
+from tspec.runtime.live.follow import ProcessEnd, children_start
 from tspec.runtime.live.script import run_script
 from tspec.runtime.live.watch import as_json, from_json
 from tspec.runtime.sources import Sources
@@ -34,9 +34,9 @@ def record_script(
     """
     said = "" if sources.redacted else " ".join(command)
     recorder = recorder_of(to, spec, said)
-    job = Job(spec, [recorder], sources, ADAPTERS)
+    job = LiveJob(spec, [recorder], sources, ADAPTERS)
     with _followed(to, spec, said, sources):
-        ending = Ending(job, recorder.close)
+        ending = ProcessEnd(job, recorder.close)
         ending.arm()
         try:
             return run_script(command, job)
@@ -46,7 +46,7 @@ def record_script(
 
 
 @contextmanager
-def recording(to: Destination, spec: WatchSpec) -> Iterator[Job]:
+def recording(to: Destination, spec: WatchSpec) -> Iterator[LiveJob]:
     """Record what happens in the block. Raises RecordingError if nothing can be recorded into the folder."""
     why = obstacle(to.folder)
     if why is not None:
@@ -55,7 +55,7 @@ def recording(to: Destination, spec: WatchSpec) -> Iterator[Job]:
     sources = Sources(Path.cwd())
     with _followed(to, spec, " ".join(sys.argv), sources):
         try:
-            with Job(spec, [recorder], sources, ADAPTERS) as job:
+            with LiveJob(spec, [recorder], sources, ADAPTERS) as job:
                 yield job
         finally:
             recorder.close()
@@ -66,9 +66,9 @@ def join(argument: str) -> None:
     given = json.loads(Path(argument).read_text(encoding="utf-8"))
     spec = from_json(given["watch"])
     recorder = recorder_of(Destination.of_json(given["to"]), spec, given["command"])
-    job = Job(spec, [recorder], Sources.of_json(given["sources"]), ADAPTERS)
+    job = LiveJob(spec, [recorder], Sources.of_json(given["sources"]), ADAPTERS)
     job.__enter__()
-    Ending(job, recorder.close).arm()
+    ProcessEnd(job, recorder.close).arm()
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from tspec.runtime.sources import Sources
 
 if TYPE_CHECKING:
     from tspec.runtime.checker import Checker
-    from tspec.runtime.live import Job
+    from tspec.runtime.live import LiveJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +89,15 @@ def checker_of(given: ChildSettings) -> tuple[Checker, WatchSpec]:
     return module.hooks(folder=given.folder, nodes=given.nodes), module.WATCH
 
 
-def followed(given: ChildSettings) -> tuple[Job, Callable[[], None]]:
+def followed(given: ChildSettings) -> tuple[LiveJob, Callable[[], None]]:
     """A job that is checked, and recorded where that is wanted; and what closes its sinks."""
-    from tspec.runtime.live import Job
+    from tspec.runtime.live import LiveJob
     from tspec.targets.adapters import ADAPTERS
 
     checker, watch = checker_of(given)
     recorded = given.recorded
     if recorded is None:
-        return Job(watch, [checker], given.sources, ADAPTERS), lambda: _closed(checker)
+        return LiveJob(watch, [checker], given.sources, ADAPTERS), lambda: _closed(checker)
     from tspec.record.joined import joined
     from tspec.record.start import recorder_of
 
@@ -108,7 +108,7 @@ def followed(given: ChildSettings) -> tuple[Job, Callable[[], None]]:
         recorder.close()
         _closed(checker)
 
-    return Job(watch, [recorder, checker], given.sources, ADAPTERS), close
+    return LiveJob(watch, [recorder, checker], given.sources, ADAPTERS), close
 
 
 def _closed(checker: Checker) -> None:
@@ -126,22 +126,22 @@ def _closed(checker: Checker) -> None:
 
 def join(argument: str) -> None:
     """Check rules in a child of a checked process. `argument` is the path of what the parent left."""
-    from tspec.runtime.live.follow import Ending
+    from tspec.runtime.live.follow import ProcessEnd
 
     job, close = followed(ChildSettings.read(Path(argument)))
     job.__enter__()
-    Ending(job, close).arm()
+    ProcessEnd(job, close).arm()
 
 
 def run(argument: str) -> int:
     """Run the script with rules checked in it; the script's own exit status."""
-    from tspec.runtime.live.follow import Ending, children_start
+    from tspec.runtime.live.follow import ProcessEnd, children_start
     from tspec.runtime.live.script import run_script
 
     given = ChildSettings.read(Path(argument))
     job, close = followed(given)
     with _begun(given.recorded), children_start("tspec.run.child", "join", argument):
-        ending = Ending(job, close)
+        ending = ProcessEnd(job, close)
         ending.arm()
         try:
             return run_script(given.command, job)

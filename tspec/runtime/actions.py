@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tspec.builtin.actions import DEFAULT, strongest
-from tspec.runtime.ledger import Declared, Response
+from tspec.runtime.results import ActionRecord, RuleRecord
 
 
-class Stopped(SystemExit):
+class JobStopped(SystemExit):
     """A rule's `stop`: the process ends with status 1. What the rule found was printed before."""
 
     def __init__(self) -> None:
@@ -26,10 +26,10 @@ class RuleViolated(RuntimeError):
 
 
 @dataclass(slots=True)
-class Checks:
+class CheckHistory:
     """How the checks of one rule came out so far."""
 
-    declared: Declared
+    declared: RuleRecord
     failing: int = 0
     """Failing checks in a row; idle and unknown ones lie between."""
     failed_at: deque[tuple[int, int]] = field(default_factory=deque)
@@ -58,10 +58,10 @@ class Checks:
         """The strongest action of which the condition holds after a failing check."""
         responses = self.declared.responses
         if self.declared.draft or not responses:
-            responses = (Response(DEFAULT),)
+            responses = (ActionRecord(DEFAULT),)
         return strongest(one.action for one in responses if self._is_due(one, failing, at))
 
-    def _is_due(self, response: Response, failing: int, at: tuple[int, int]) -> bool:
+    def _is_due(self, response: ActionRecord, failing: int, at: tuple[int, int]) -> bool:
         if response.consecutive is not None:
             return failing >= response.consecutive
         if response.frequent is not None and response.among is not None:

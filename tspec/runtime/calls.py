@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from tspec.runtime.edges import Call, Missing, Ref, Source, Unnamed
+from tspec.runtime.edges import Missing, Ref, StateSource, UnresolvedRef, WatchedCall
 from tspec.runtime.reading import read_features
-from tspec.runtime.tensors import PLAIN, Seen, handles, replaced
+from tspec.runtime.tensors import PLAIN, TensorSample, handles, replaced
 from tspec.runtime.values import NOT_RECORDED
 
 
@@ -33,12 +33,12 @@ UPDATES = ("optimizer.step", "update")
 """The calls that change what is trained: `skip` leaves them out."""
 
 
-class Later:
+class DeferredField:
     """A result field of which the features are read when a rule first asks, at the call's end."""
 
     __slots__ = ("features", "source", "value")
 
-    def __init__(self, value: Any, features: tuple[str, ...], source: Source) -> None:
+    def __init__(self, value: Any, features: tuple[str, ...], source: StateSource) -> None:
         self.value = value
         self.features = features
         self.source = source
@@ -51,7 +51,7 @@ class Later:
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-class Watched:
+class CallRecord:
     """One call: the fields that rules read, with features as of the edge at which each became known."""
 
     __slots__ = (
@@ -70,8 +70,8 @@ class Watched:
         "within",
     )
 
-    def __init__(self, call: Call, kept: Kept, source: Source) -> None:
-        self.call: Call | None = call
+    def __init__(self, call: WatchedCall, kept: Kept, source: StateSource) -> None:
+        self.call: WatchedCall | None = call
         """Itself, until all have looked at its end: it holds tensors."""
         self.within: tuple[int, ...] = ()
         """The calls that enclose it, for calls that are kept."""
@@ -91,7 +91,7 @@ class Watched:
             if name in self.raw:
                 self.given[name] = _taken(self.raw[name], features, source, False)
 
-    def close(self, source: Source) -> None:
+    def close(self, source: StateSource) -> None:
         """The call returned: take its result fields."""
         self.end = source.seq
         raw, self.raw = self.raw, _NOTHING
@@ -106,7 +106,7 @@ class Watched:
         """All rules have looked: what nobody asked for is let go, with its tensors."""
         self.call = None
         for name, value in self.values.items():
-            if value.__class__ is Later:
+            if value.__class__ is DeferredField:
                 self.values[name] = NOT_RECORDED
 
     def settle(self, names: Iterable[str]) -> dict[str, Any]:
@@ -120,24 +120,26 @@ class Watched:
     def get(self, name: str) -> Any:
         """A field: not recorded where it is not known yet."""
         value = self.values.get(name, NOT_RECORDED)
-        if value.__class__ is Later:
+        if value.__class__ is DeferredField:
             value = self.values[name] = value.read()
-        elif value.__class__ is Unnamed:
+        elif value.__class__ is UnresolvedRef:
             value = _named(value, self.values, name)
         return value
 
     def given_field(self, name: str) -> Any:
         """A field as it was when the call began."""
         value = self.given.get(name, NOT_RECORDED)
-        if value.__class__ is Unnamed:
+        if value.__class__ is UnresolvedRef:
             value = _named(value, self.given, name)
         return value
 
 
-_NESTED = frozenset((tuple, list, dict, frozenset, bool, int, float, str, Missing, Ref, Seen))
+_NESTED = frozenset(
+    (tuple, list, dict, frozenset, bool, int, float, str, Missing, Ref, TensorSample)
+)
 
 
-def _named(value: Unnamed, values: dict[str, Any], name: str) -> Any:
+def _named(value: UnresolvedRef, values: dict[str, Any], name: str) -> Any:
     """The subject, kept as soon as it is known."""
     found = value.named()
     if found.__class__ is not Missing:
@@ -145,29 +147,31 @@ def _named(value: Unnamed, values: dict[str, Any], name: str) -> Any:
     return found
 
 
-def _taken(value: Any, features: tuple[str, ...], source: Source, late: bool) -> Any:
-    if isinstance(value, PLAIN) or value.__class__ is Unnamed:
+def _taken(value: Any, features: tuple[str, ...], source: StateSource, late: bool) -> Any:
+    if isinstance(value, PLAIN) or value.__class__ is UnresolvedRef:
         return value
-    return Later(value, features, source) if late else _with_features(value, features, source)
+    return (
+        DeferredField(value, features, source) if late else _with_features(value, features, source)
+    )
 
 
-def _with_features(value: Any, features: tuple[str, ...], source: Source) -> Any:
+def _with_features(value: Any, features: tuple[str, ...], source: StateSource) -> Any:
     found = [value] if value.__class__ not in _NESTED else list(handles(value))
     if not found:
         return value
     if len(found) == 1 and found[0] is value:
-        return Seen(read_features(source, found, features)[0] if features else {})
+        return TensorSample(read_features(source, found, features)[0] if features else {})
     rows = read_features(source, found, features) if features else [{} for _ in found]
     read = iter([row for _, row in zip(found, rows, strict=True)])
-    return replaced(value, lambda _: Seen(next(read)))
+    return replaced(value, lambda _: TensorSample(next(read)))
 
 
 def own(call: Any, name: str) -> Any:
     """A field of the window's own call, which does not move."""
-    return call.get(name) if call.__class__ is Watched else NOT_RECORDED
+    return call.get(name) if call.__class__ is CallRecord else NOT_RECORDED
 
 
-def ancestors(call: Call) -> Iterator[Call]:
+def ancestors(call: WatchedCall) -> Iterator[WatchedCall]:
     """The calls that enclose a call, innermost first."""
     parent = call.parent
     while parent is not None:
@@ -175,7 +179,7 @@ def ancestors(call: Call) -> Iterator[Call]:
         parent = parent.parent
 
 
-def outermost(calls: Iterable[Watched]) -> tuple[Watched, ...]:
+def outermost(calls: Iterable[CallRecord]) -> tuple[CallRecord, ...]:
     """Of some calls in order those that lie in no other of them."""
     found = tuple(calls)
     if len(found) < 2:

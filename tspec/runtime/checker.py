@@ -9,28 +9,28 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from tspec.runtime.actions import RuleViolated, Stopped
+from tspec.runtime.actions import JobStopped, RuleViolated
+from tspec.runtime.allgather import Round
 from tspec.runtime.calls import UPDATES
+from tspec.runtime.coordinator import Coordinator, has_joined
 from tspec.runtime.delivery import Delivery
-from tspec.runtime.edges import Call, Context, SkipCall, Source
-from tspec.runtime.exchange import Round
-from tspec.runtime.findings import Findings
-from tspec.runtime.instant import Instant, Structure
-from tspec.runtime.ledger import Outcome
-from tspec.runtime.pace import SOON, Pace
-from tspec.runtime.program import Program
+from tspec.runtime.edges import Context, SkipCall, StateSource, WatchedCall
+from tspec.runtime.findings import FindingsWriter
+from tspec.runtime.generated import GeneratedModule
+from tspec.runtime.instant import StateInstant, Structure
+from tspec.runtime.results import InstanceResult
 from tspec.runtime.summary import summary
-from tspec.runtime.together import Together, has_joined
-from tspec.runtime.windows import Window
+from tspec.runtime.sync import SOON, SyncPolicy
+from tspec.runtime.windows import RuleWindow
 
-ACTS = (SkipCall, Stopped, RuleViolated)
+ACTS = (SkipCall, JobStopped, RuleViolated)
 BRIEF = 5.0
 """Seconds for which a rank that fails waits for what was found on other machines."""
 LATE = 1.0
 """Seconds for which a rank that fails waits for what the others told before."""
 
 
-class Checker(Together):
+class Checker(Coordinator):
     """The sink of one rank of a running job.
 
     `folder` takes a file of findings, written as they come, and one of counts. `nodes` names the folder where
@@ -41,31 +41,31 @@ class Checker(Together):
 
     def __init__(
         self,
-        program: Program,
+        program: GeneratedModule,
         *,
         folder: Path | None = None,
         nodes: str = "",
         callback: Callable[[dict[str, Any]], None] | None = None,
-        observer: Callable[[Outcome], None] | None = None,
-        pace: Pace | None = None,
+        observer: Callable[[InstanceResult], None] | None = None,
+        pace: SyncPolicy | None = None,
     ) -> None:
         path = None if folder is None else folder / f"{os.getpid()}.jsonl"
-        super().__init__(program, Findings(path, callback), observer=observer, pace=pace)
+        super().__init__(program, FindingsWriter(path, callback), observer=observer, pace=pace)
         self.folder = folder
         self.delivery = Delivery(nodes)
         self.rank = 0
         self.faults: list[str] = []
         self._structure_of: tuple[int, Structure] = (0, {})
         self.silent = False
-        self._source: Source | None = None
+        self._source: StateSource | None = None
         self._over = False
         """The run has ended, or a rule has ended it."""
         self._looked = -1
         """The step in which new subjects were looked for; until the first, every call is an occasion."""
 
-    def instant(self, source: Source, context: Context) -> Instant:
+    def instant(self, source: StateSource, context: Context) -> StateInstant:
         """This instant; how models are built is read once in a step, and anew as long as no step has begun."""
-        now = Instant(source, context, self.memory)
+        now = StateInstant(source, context, self.memory)
         if context.step != self._structure_of[0]:
             self._structure_of = (context.step, {})
         if context.step > 0:
@@ -74,13 +74,13 @@ class Checker(Together):
 
     # the sink, with faults kept inside
 
-    def start(self, source: Source) -> None:
+    def start(self, source: StateSource) -> None:
         """The run begins; a source that remembers is asked for the past itself."""
         if getattr(source, "remembers", False):
             self.memory = None
         super().start(source)
 
-    def begin(self, call: Call, source: Source) -> None:
+    def begin(self, call: WatchedCall, source: StateSource) -> None:
         """A watched call begins; before an update the ranks agree whether it is skipped."""
         if self.silent:
             return
@@ -108,7 +108,7 @@ class Checker(Together):
         elif self.found:
             self._act_at_once(source)
 
-    def end(self, call: Call, source: Source) -> None:
+    def end(self, call: WatchedCall, source: StateSource) -> None:
         """A watched call returned."""
         if self.silent:
             return
@@ -127,7 +127,7 @@ class Checker(Together):
             self._act_at_once(source)
 
     def boundary(
-        self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source
+        self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
     ) -> None:
         """A span closes; where it is a step, all ranks meet."""
         if self.silent:
@@ -147,7 +147,7 @@ class Checker(Together):
                 if self.findings.is_due():
                     self._save()
 
-    def finish(self, source: Source) -> None:
+    def finish(self, source: StateSource) -> None:
         """The run ended normally."""
         if self.silent:
             return
@@ -159,17 +159,17 @@ class Checker(Together):
         self._guarded("finish", lambda: self._run_ends(source, at))
         self._over = True
 
-    def ends_early(self, source: Source) -> None:
+    def ends_early(self, source: StateSource) -> None:
         """A recording ends before the run does: what is open is cut off, and the others are told the rest."""
         self.cut(source)
         self._step_opens(source, (self._last.step, self._last.epoch))
 
-    def waits(self, source: Source) -> None:
+    def waits(self, source: StateSource) -> None:
         """The step is done here, and this rank is about to wait for another."""
         if not self.silent and self.meets and self.exchange.connected:
             self._guarded("wait", lambda: self._taking(self.pace.waits(has_joined(source)), source))
 
-    def forked(self, source: Source, worker: int | None) -> None:
+    def forked(self, source: StateSource, worker: int | None) -> None:
         """This process is a fork: a rank of its own, or a loader's worker, which checks nothing."""
         if worker is not None:
             self.silent = True
@@ -262,13 +262,13 @@ class Checker(Together):
                 return
             yield found
 
-    def _do(self, actions: dict[int, str], at: tuple[int, int], source: Source) -> None:
+    def _do(self, actions: dict[int, str], at: tuple[int, int], source: StateSource) -> None:
         try:
             super()._do(actions, at, source)
         except RuleViolated:  # the job may catch it
             self._save()
             raise
-        except Stopped:
+        except JobStopped:
             # Others may be ended as soon as this rank is, or fail since it is gone.
             self._over = True
             self._save()
@@ -276,7 +276,7 @@ class Checker(Together):
                 self.exchange.part(self._packet(source, at, ending=True), SOON)
             raise
 
-    def _look(self, source: Source) -> None:
+    def _look(self, source: StateSource) -> None:
         if self.memory is not None:
             self.memory.look(self.instant(source, source.context))
 
@@ -294,7 +294,7 @@ class Checker(Together):
     def _fault(self, where: str, fault: Exception) -> None:
         self._say(f"internal error at {where}: {_described(fault)} (the job goes on)")
 
-    def run(self, function: Callable[..., None], number: int, window: Window) -> None:
+    def run(self, function: Callable[..., None], number: int, window: RuleWindow) -> None:
         """Look at a rule in a window; a fault of its own switches it off."""
         rule = self.rules[number]
         try:
@@ -316,7 +316,7 @@ class Checker(Together):
             self.findings.tell(message)
 
 
-def _inside_update(call: Call) -> bool:
+def _inside_update(call: WatchedCall) -> bool:
     parent = call.parent
     while parent is not None:
         if parent.event in UPDATES:

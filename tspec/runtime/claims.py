@@ -6,25 +6,25 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tspec.runtime.calls import Pattern, Watched, outermost
+from tspec.runtime.calls import CallRecord, Pattern, outermost
 from tspec.runtime.edges import Missing
-from tspec.runtime.instant import CutOff, Instant
-from tspec.runtime.ledger import CUT_OFF, IDLE
+from tspec.runtime.instant import CutOffInstant, StateInstant
+from tspec.runtime.results import CUT_OFF, IDLE
 from tspec.runtime.values import ABSENT, NOT_RECORDED, missing_in
-from tspec.runtime.windows import Window
+from tspec.runtime.windows import RuleWindow
 
 Wanted = tuple[Pattern, Sequence[Any]]
 """A pattern, and the values that its fields are to have."""
 
 
-def contains(w: Window, pattern: Pattern, wanted: Sequence[Any]) -> Any:
+def contains(w: RuleWindow, pattern: Pattern, wanted: Sequence[Any]) -> Any:
     """Some matching call began in the window."""
     if w.begun(pattern, wanted):
         return True
     return CUT_OFF if w.cut else False
 
 
-def in_order(w: Window, *events: Wanted) -> Any:
+def in_order(w: RuleWindow, *events: Wanted) -> Any:
     """Each call of a later event has one of the event before it that ended before it began."""
     w.too_early = None
     calls = [w.begun(pattern, wanted) for pattern, wanted in events]
@@ -40,11 +40,11 @@ def in_order(w: Window, *events: Wanted) -> Any:
     return True if any(seconds for _, seconds in pairs) else IDLE
 
 
-def call_only_during(w: Window, call: Any, *events: Wanted) -> Any:
+def call_only_during(w: RuleWindow, call: Any, *events: Wanted) -> Any:
     """Some matching call encloses the call."""
     if w.cut:
         return CUT_OFF
-    if call.__class__ is not Watched:
+    if call.__class__ is not CallRecord:
         return NOT_RECORDED
     enclosing = w.log.enclosing(call)
     return any(
@@ -53,10 +53,13 @@ def call_only_during(w: Window, call: Any, *events: Wanted) -> Any:
 
 
 def change_only_during(
-    w: Window, readings: Sequence[Instant], read: Callable[[Instant], Any], *events: Wanted
+    w: RuleWindow,
+    readings: Sequence[StateInstant],
+    read: Callable[[StateInstant], Any],
+    *events: Wanted,
 ) -> Any:
     """The digest that `read` gives is the same at both ends of every stretch in which no matching call runs."""
-    if w.cut or w.end.__class__ is CutOff:
+    if w.cut or w.end.__class__ is CutOffInstant:
         return CUT_OFF
     running = _running(w, events)
     instants = {one.seq: one for one in readings}
@@ -77,9 +80,9 @@ def change_only_during(
     return unknown or True
 
 
-def _running(w: Window, events: Sequence[Wanted]) -> list[tuple[int, int]]:
+def _running(w: RuleWindow, events: Sequence[Wanted]) -> list[tuple[int, int]]:
     """When matching calls run, to the window's end at most; of those in one another, the outermost."""
-    found: dict[int, Watched] = {}
+    found: dict[int, CallRecord] = {}
     for pattern, wanted in events:
         if any(value.__class__ is Missing for value in wanted):
             continue

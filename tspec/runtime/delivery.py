@@ -16,7 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from tspec.runtime.link import PAUSE, Link
+from tspec.runtime.transport import PAUSE, Transport
 
 PIECE = 1 << 20
 """Bytes of one value in the store, which takes 8 MiB at most."""
@@ -28,7 +28,7 @@ class Delivery:
 
     def __init__(self, place: str) -> None:
         self.place = place
-        self._link: Link | None = None
+        self._link: Transport | None = None
         self._store: Any = None
         self._leaves = threading.Event()
         self._connected = threading.Event()
@@ -40,7 +40,7 @@ class Delivery:
         import torch.distributed as dist
 
         if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
-            self._link = Link()
+            self._link = Transport()
             threading.Thread(target=self._connect, name="tspec-delivery", daemon=True).start()
 
     def _connect(self) -> None:

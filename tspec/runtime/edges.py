@@ -17,7 +17,7 @@ from tspec.values import Missing as Missing
 from tspec.values import Ref as Ref
 
 
-class Unnamed:
+class UnresolvedRef:
     """A value that is a subject of which the name is not known yet: a weight before its model is found."""
 
     __slots__ = ("_ask",)
@@ -32,15 +32,15 @@ class Unnamed:
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class WatchedCall:
     """One watched call. `fields` holds declared fields: argument fields from the begin, result fields from the end.
 
-    A tensor among the values is an opaque handle whose features `Source.features` reads.
+    A tensor among the values is an opaque handle whose features `StateSource.features` reads.
     Values else are Missing, Unnamed, bool, int, float, str, Ref, tuple, frozenset or a dict of these.
     """
 
     id: int
-    parent: Call | None
+    parent: WatchedCall | None
     event: str
     callable: str
     begin: int
@@ -52,7 +52,7 @@ class Call:
     """The line that made the call."""
 
 
-class Source(Protocol):
+class StateSource(Protocol):
     """What a sink may ask at an edge. Everything is answered as of that edge, in batches."""
 
     @property
@@ -99,22 +99,22 @@ class Source(Protocol):
 class Sink(Protocol):
     """What is told of every edge, in order, on one rank."""
 
-    def begin(self, call: Call, source: Source) -> None:
+    def begin(self, call: WatchedCall, source: StateSource) -> None:
         """A watched call begins."""
 
-    def end(self, call: Call, source: Source) -> None:
+    def end(self, call: WatchedCall, source: StateSource) -> None:
         """A watched call returned (or raised: `call.error`)."""
 
     def boundary(
-        self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source
+        self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
     ) -> None:
         """A span closes and the one numbered `index` opens; `source.context` is that after opening."""
 
-    def finish(self, source: Source) -> None:
+    def finish(self, source: StateSource) -> None:
         """The run ended normally."""
 
 
-class Remembering(Source, Protocol):
+class RecordedSource(StateSource, Protocol):
     """A source that also knows the past. Sinks ask for these by `getattr`, and do without where they are lacking."""
 
     @property

@@ -8,10 +8,10 @@ from typing import Any
 
 from tspec.builtin.features import DOTTED, FEATURES
 from tspec.builtin.numbers import as_float, ratio
-from tspec.runtime.edges import Missing, Source
+from tspec.runtime.edges import Missing, StateSource
 from tspec.runtime.folds import fold_list
 from tspec.runtime.reading import of_change
-from tspec.runtime.tensors import Seen, recorded
+from tspec.runtime.tensors import TensorSample, recorded
 from tspec.runtime.values import (
     ABSENT,
     NO_HISTORY,
@@ -24,7 +24,7 @@ from tspec.runtime.values import (
 
 def feature(tensor: Any, name: str) -> Any:
     """A feature of a tensor, or of a list of tensors as one tensor."""
-    if tensor.__class__ is Seen:
+    if tensor.__class__ is TensorSample:
         if name == "zeros":
             return _zeros((tensor,))
         return tensor.features.get(name, NOT_RECORDED)
@@ -109,7 +109,7 @@ def cast_feature(tensor: Any, dtype: Any, name: str) -> Any:
     return recorded(tensor, f"{name}@{str(dtype).removeprefix('torch.')}")
 
 
-def change_feature(source: Source, before: Any, after: Any, name: str) -> Any:
+def change_feature(source: StateSource, before: Any, after: Any, name: str) -> Any:
     """A feature of what a window did to a tensor: only in a running job."""
     for tensor in (after, before):
         if tensor.__class__ is Missing:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tspec.runtime.edges import Location
-from tspec.runtime.ledger import Declared, Outcome
+from tspec.runtime.results import InstanceResult, RuleRecord
 from tspec.runtime.say import say
 
 KEPT = 500
@@ -25,7 +25,7 @@ SECOND = 1.0
 
 
 @dataclass(slots=True)
-class Findings:
+class FindingsWriter:
     """The findings of one process, and what it counted.
 
     `path` takes a line for each finding as it comes, and stays locked until `close`: so others know that the
@@ -48,7 +48,7 @@ class Findings:
                 self._file = self.path.open("a", encoding="utf-8")
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def add(self, declared: Declared, outcome: Outcome, rank: int) -> None:
+    def add(self, declared: RuleRecord, outcome: InstanceResult, rank: int) -> None:
         """A rule was violated, and something is due about it."""
         count = self.counts[declared.number] = self.counts.get(declared.number, 0) + 1
         if count > KEPT:
@@ -94,7 +94,7 @@ class Findings:
             self._file = None
 
 
-def as_dict(declared: Declared, outcome: Outcome, rank: int, count: int) -> dict[str, Any]:
+def as_dict(declared: RuleRecord, outcome: InstanceResult, rank: int, count: int) -> dict[str, Any]:
     """A finding as an object of JSON."""
     return {
         "rule": declared.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tspec.runtime.sliding import Series
+from tspec.runtime.sliding import FoldSeries
 from tspec.runtime.values import NO_HISTORY
 
 Index = tuple[int, int, int]
@@ -25,7 +25,7 @@ class TimeFold(NamedTuple):
     """How many units lie between two instances."""
 
 
-class Past:
+class InstanceHistory:
     """The look-backs of one key. Each node of a rule (`previous(x)` is one) keeps its own state.
 
     Every method is called once for each instance, whatever its verdict.
@@ -38,7 +38,7 @@ class Past:
         """The values at the first instance of the rule on this rank, whatever its subjects."""
         self._latest: dict[int, Any] = {}
         self._firsts: dict[int, Any] = {}
-        self._series: dict[int, tuple[int, Series]] = {}
+        self._series: dict[int, tuple[int, FoldSeries]] = {}
         """The place of each fold's unit in an index, and its values."""
 
     def previous(self, node: int, value: Any) -> Any:
@@ -60,7 +60,7 @@ class Past:
         place = UNITS[fold.unit]
         found = self._series.get(fold.node)
         if found is None:
-            series = Series(fold.name, fold.last, fold.stride)
+            series = FoldSeries(fold.name, fold.last, fold.stride)
             found = self._series[fold.node] = (place, series)
         return found[1].take(index[place], value)
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from tspec.runtime.checker import Checker
 
 if TYPE_CHECKING:
-    from tspec.runtime.live import Job, WatchSpec
+    from tspec.runtime.generated import GeneratedModule
+    from tspec.runtime.live import LiveJob, WatchSpec
     from tspec.runtime.live.adapter import Adapter
-    from tspec.runtime.program import Program
 
 
 class Installed:
@@ -26,23 +26,23 @@ class Installed:
 
     def __init__(
         self,
-        program: Program,
+        program: GeneratedModule,
         watch: WatchSpec,
         adapters: Sequence[Adapter] = (),
         **options: Any,
     ) -> None:
         self.checker = Checker(program, **options)
-        self.job: Job | None = None
+        self.job: LiveJob | None = None
         """The job that is followed, from `__enter__` on."""
         self._watch = watch
         self._adapters = adapters
 
     def __enter__(self) -> Checker:
-        from tspec.runtime.live import Job
+        from tspec.runtime.live import LiveJob
 
         if self.job is not None:
             raise RuntimeError("these hooks are installed already: call install() again")
-        self.job = Job(self._watch, [self.checker], adapters=self._adapters)
+        self.job = LiveJob(self._watch, [self.checker], adapters=self._adapters)
         try:
             self.job.__enter__()
         except BaseException:

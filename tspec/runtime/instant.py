@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from tspec.builtin.numbers import as_float
-from tspec.runtime.calls import Watched
-from tspec.runtime.edges import Context, Missing, Ref, Source
+from tspec.runtime.calls import CallRecord
+from tspec.runtime.edges import Context, Missing, Ref, StateSource
 from tspec.runtime.functions import device_part, is_of_class
 from tspec.runtime.reading import read_features
-from tspec.runtime.tensors import Seen, handles, replaced
+from tspec.runtime.tensors import TensorSample, handles, replaced
 from tspec.runtime.values import ABSENT, NOT_RECORDED, equal, is_number
 
 _NONE: frozenset[str] = frozenset()
@@ -44,7 +44,7 @@ _READ = frozenset(
 )
 
 
-class Past(Protocol):
+class SampleHistory(Protocol):
     """What is remembered for a source that forgets."""
 
     def born(self, kind: str) -> Mapping[str, int]:
@@ -57,7 +57,7 @@ class Past(Protocol):
         """A field as it was when each subject was first seen."""
 
 
-class Instant:
+class StateInstant:
     """What there is at one instant. Columns are read when first asked for, all tensors together."""
 
     __slots__ = (
@@ -89,14 +89,16 @@ class Instant:
     _values: dict[str, Any]
     _places: dict[str, dict[str, int]]
 
-    def __init__(self, source: Source, context: Context, memory: Past | None = None) -> None:
+    def __init__(
+        self, source: StateSource, context: Context, memory: SampleHistory | None = None
+    ) -> None:
         self.source = source
         self.memory = memory
         self.structure: Structure | None = None
         """What was read in this step of how models are built; None where nothing may be held."""
         self.seq = source.seq
         self.context = context
-        self._begun: Beginnings | None = None
+        self._begun: FirstSamples | None = None
         self._kept: tuple[tuple[Sequence[str], Sequence[str]], ...] = ()
 
     def __getattr__(self, name: str) -> dict[Any, Any]:
@@ -173,24 +175,24 @@ class Instant:
                 self.ambient(name)
         self._kept = ()
 
-    def within(self, other: Instant) -> None:
+    def within(self, other: StateInstant) -> None:
         """It lies in a forward pass of which another instant was the first: what has no tensors stays."""
         self._plain, self._names, self._refs = other._plain, other._names, other._refs
         self._places = other._places
 
-    def opened(self, context: Context) -> Instant:
+    def opened(self, context: Context) -> StateInstant:
         """The same instant as what opens here sees it: in the context after, with what was read shared."""
-        other = Instant(self.source, context, self.memory)
+        other = StateInstant(self.source, context, self.memory)
         other.structure = self.structure
         for name in ("_wanted", "_columns", "_read", "_plain", "_names", "_refs", "_born"):
             setattr(other, name, getattr(self, name))
         return other
 
     @property
-    def begun(self) -> Beginnings:
+    def begun(self) -> FirstSamples:
         """Fields as they were first sampled, at or before this instant."""
         if self._begun is None:
-            self._begun = Beginnings(self)
+            self._begun = FirstSamples(self)
         return self._begun
 
     # subjects
@@ -245,7 +247,7 @@ class Instant:
         """A field of a subject: not recorded where the subject has no such sample."""
         return self.column(subject.kind, name).get(subject.name, NOT_RECORDED)
 
-    def of_call(self, call: Watched, name: str) -> Any:
+    def of_call(self, call: CallRecord, name: str) -> Any:
         """A field of a call: of the result if it has returned by now."""
         if call.end is None or call.end <= self.seq:
             return call.get(name)
@@ -256,7 +258,7 @@ class Instant:
         kind = base.__class__
         if kind is Ref:
             return self.of(base, name)
-        if kind is Watched:
+        if kind is CallRecord:
             return self.of_call(base, name)
         if kind is Missing:
             return base
@@ -279,7 +281,7 @@ class Instant:
 
     def class_of(self, value: Any) -> Any:
         """What `isinstance` looks into: the `class` of a subject or call, or a class itself."""
-        return self.field(value, "class") if value.__class__ in (Ref, Watched) else value
+        return self.field(value, "class") if value.__class__ in (Ref, CallRecord) else value
 
     def matches(self, name: str, found: Any, wanted: Any) -> bool:
         """One filter: the field equals the value; `class` is an instance of it. Missing: no match."""
@@ -356,12 +358,12 @@ class Instant:
         return self.source.ranks(axis)
 
 
-class Beginnings(Instant):
+class FirstSamples(StateInstant):
     """The same instant, with every field as it was first sampled."""
 
     __slots__ = ("_firsts", "_instant")
 
-    def __init__(self, instant: Instant) -> None:
+    def __init__(self, instant: StateInstant) -> None:
         super().__init__(instant.source, instant.context, instant.memory)
         self.seq = instant.seq
         self._instant = instant
@@ -385,7 +387,7 @@ class Beginnings(Instant):
         return found
 
 
-class CutOff(Instant):
+class CutOffInstant(StateInstant):
     """The end of a window that the recording cut off: nothing is known there."""
 
     __slots__ = ()
@@ -393,7 +395,7 @@ class CutOff(Instant):
     def column(self, kind: str, name: str) -> Mapping[str, Any]:
         return {}
 
-    def of_call(self, call: Watched, name: str) -> Any:
+    def of_call(self, call: CallRecord, name: str) -> Any:
         return NOT_RECORDED
 
     def refs(self, kind: str) -> Any:
@@ -407,7 +409,7 @@ class CutOff(Instant):
 
 
 def _add(
-    source: Source, raw: Mapping[str, Any], known: Mapping[str, Any], names: tuple[str, ...]
+    source: StateSource, raw: Mapping[str, Any], known: Mapping[str, Any], names: tuple[str, ...]
 ) -> None:
     """Read more features of the tensors of a column that was read before, at the same instant."""
     new = [handle for subject in known for handle in handles(raw[subject])]
@@ -417,8 +419,8 @@ def _add(
         seen.features = {**seen.features, **row}
 
 
-def _seen_in(value: Any) -> Iterator[Seen]:
-    if value.__class__ is Seen:
+def _seen_in(value: Any) -> Iterator[TensorSample]:
+    if value.__class__ is TensorSample:
         yield value
     elif isinstance(value, tuple):
         for item in value:
@@ -428,18 +430,18 @@ def _seen_in(value: Any) -> Iterator[Seen]:
             yield from _seen_in(item)
 
 
-def _unread(handle: Any) -> Seen:
+def _unread(handle: Any) -> TensorSample:
     """A tensor of which nothing is asked but that it is there: it is not held."""
-    return Seen({})
+    return TensorSample({})
 
 
 def _reading(
-    source: Source, tensors: Sequence[Any], names: tuple[str, ...]
-) -> Callable[[Any], Seen]:
+    source: StateSource, tensors: Sequence[Any], names: tuple[str, ...]
+) -> Callable[[Any], TensorSample]:
     """Features of tensors in one batch, to be handed out in order."""
     rows = read_features(source, tensors, names) if tensors else ()
     read = iter([row for _, row in zip(tensors, rows, strict=True)])
-    return lambda _: Seen(next(read))
+    return lambda _: TensorSample(next(read))
 
 
 def gathered(values: Iterable[Any], union: bool) -> Any:

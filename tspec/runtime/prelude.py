@@ -1,6 +1,7 @@
 """All that generated modules name."""
 
 from tspec.builtin.numbers import INF, NAN
+from tspec.runtime.call_log import Retention
 from tspec.runtime.calls import Pattern, own
 from tspec.runtime.checker import Checker
 from tspec.runtime.claims import call_only_during, change_only_during, contains, in_order
@@ -8,12 +9,11 @@ from tspec.runtime.edges import Ref
 from tspec.runtime.features import cast_feature, change_feature, feature
 from tspec.runtime.folds import fold_list
 from tspec.runtime.functions import call, is_of_class
+from tspec.runtime.generated import GeneratedModule
 from tspec.runtime.history import TimeFold
 from tspec.runtime.install import Installed
-from tspec.runtime.ledger import Declared, Response
+from tspec.runtime.joint import JointDecision, SubjectChoice
 from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, GroupSpec, WatchSpec
-from tspec.runtime.log import Lasting
-from tspec.runtime.meeting import Choice, Joint
 from tspec.runtime.members import (
     constant,
     first,
@@ -24,7 +24,7 @@ from tspec.runtime.members import (
     previous,
     transpose,
 )
-from tspec.runtime.program import Program
+from tspec.runtime.results import ActionRecord, RuleRecord
 from tspec.runtime.values import (
     NOT_RECORDED,
     at_least,
@@ -52,20 +52,20 @@ __all__ = [
     "INF",
     "NAN",
     "NOT_RECORDED",
+    "ActionRecord",
     "Checker",
-    "Choice",
-    "Declared",
     "EntitySpec",
     "EventSpec",
     "FieldSpec",
+    "GeneratedModule",
     "GroupSpec",
     "Installed",
-    "Joint",
-    "Lasting",
+    "JointDecision",
     "Pattern",
-    "Program",
     "Ref",
-    "Response",
+    "Retention",
+    "RuleRecord",
+    "SubjectChoice",
     "TimeFold",
     "WatchSpec",
     "at_least",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tspec.builtin.features import FEATURES
-from tspec.runtime.edges import Missing, Source
+from tspec.runtime.edges import Missing, StateSource
 
 if TYPE_CHECKING:
     import torch
@@ -18,7 +18,7 @@ CAST = ("bfloat16", "float16", "float32")
 
 
 def read_features(
-    source: Source, tensors: Sequence[Any], names: Sequence[str]
+    source: StateSource, tensors: Sequence[Any], names: Sequence[str]
 ) -> Sequence[Features]:
     """The features of many tensors, those of the source in one call.
 
@@ -42,7 +42,7 @@ def is_live(tensor: Any) -> bool:
     return torch is not None and isinstance(tensor, torch.Tensor)
 
 
-def _special(source: Source, tensor: Any, names: Sequence[str]) -> dict[str, Any]:
+def _special(source: StateSource, tensor: Any, names: Sequence[str]) -> dict[str, Any]:
     if not is_live(tensor):
         missing = tensor if isinstance(tensor, Missing) else Missing.NOT_RECORDED
         return dict.fromkeys(names, missing)
@@ -62,7 +62,7 @@ def _special(source: Source, tensor: Any, names: Sequence[str]) -> dict[str, Any
     return found
 
 
-def _cast(source: Source, tensor: torch.Tensor, feature: str) -> dict[str, Any]:
+def _cast(source: StateSource, tensor: torch.Tensor, feature: str) -> dict[str, Any]:
     import torch
 
     found: dict[str, Any] = {}
@@ -72,7 +72,7 @@ def _cast(source: Source, tensor: torch.Tensor, feature: str) -> dict[str, Any]:
     return found
 
 
-def of_change(source: Source, before: Any, after: Any, feature: str) -> Any:
+def of_change(source: StateSource, before: Any, after: Any, feature: str) -> Any:
     """A feature of what a window did to a live tensor: its end less its start."""
     if not is_live(before) or not is_live(after) or before.shape != after.shape:
         return Missing.NOT_RECORDED

@@ -35,7 +35,7 @@ from tspec.runtime.values import (
 )
 
 
-class Fold(Protocol):
+class WindowFold(Protocol):
     """The values of one window."""
 
     def push(self, index: int, value: Any) -> None:
@@ -48,7 +48,7 @@ class Fold(Protocol):
         """What the values come to. `complete`: none lacks."""
 
 
-class Series:
+class FoldSeries:
     """The values of one fold at the instances of one choice of subjects."""
 
     __slots__ = ("_begun", "_fold", "_latest", "_length", "_stride")
@@ -82,7 +82,7 @@ class Series:
 # --- one summary per index ----------------------------------------------------------------------
 
 
-class Summary(NamedTuple):
+class Monoid(NamedTuple):
     """How values are summed up. `merge` is associative; `finish` gives the fold's value."""
 
     of: Callable[[Any], Any]
@@ -91,12 +91,12 @@ class Summary(NamedTuple):
     finish: Callable[[Any], Any]
 
 
-class Merged:
+class TwoStackFold:
     """Summaries by index in two stacks: `_front` is merged from its end, `_back` from its begin."""
 
     __slots__ = ("_back", "_empty", "_finish", "_front", "_merge", "_of", "_sum")
 
-    def __init__(self, summary: Summary) -> None:
+    def __init__(self, summary: Monoid) -> None:
         self._of, self._merge, self._empty, self._finish = summary
         self._front: list[tuple[int, Any]] = []
         """The oldest last, each merged with all that follow in the stack."""
@@ -139,13 +139,13 @@ def _unchanged(found: Any) -> Any:
     return found
 
 
-def _quantified(join: Callable[[Any], Any], empty: bool) -> Summary:
+def _quantified(join: Callable[[Any], Any], empty: bool) -> Monoid:
     """Kleene's or (and) of conditions: one that is true (false) decides, whatever lacks."""
 
     def merge(a: Any, b: Any) -> Any:
         return b if a is empty else join((a, b))
 
-    return Summary(lambda value: join((value,)), merge, empty, _unchanged)
+    return Monoid(lambda value: join((value,)), merge, empty, _unchanged)
 
 
 def _counted(value: Any) -> Any:
@@ -160,10 +160,10 @@ def _counts_merged(a: Any, b: Any) -> Any:
     return b if b.__class__ is Missing else a + b
 
 
-COUNT = Summary(_counted, _counts_merged, 0, _unchanged)
+COUNT = Monoid(_counted, _counts_merged, 0, _unchanged)
 
 
-class Numbers(NamedTuple):
+class NumberSummary(NamedTuple):
     """Some values that should be numbers: why the first missing one is, whether all others are, the extremes."""
 
     missing: Missing | None = None
@@ -172,22 +172,22 @@ class Numbers(NamedTuple):
     high: Any = None
 
 
-NUMBERS = Numbers()
+NUMBERS = NumberSummary()
 
 
-def _number(value: Any) -> Numbers:
+def _number(value: Any) -> NumberSummary:
     if is_number(value):
-        return Numbers(None, True, value, value)
+        return NumberSummary(None, True, value, value)
     why = missing_in(value)
-    return Numbers(why, why is not None)
+    return NumberSummary(why, why is not None)
 
 
-def _numbers_merged(a: Numbers, b: Numbers) -> Numbers:
+def _numbers_merged(a: NumberSummary, b: NumberSummary) -> NumberSummary:
     if a is NUMBERS:
         return b
     if b is NUMBERS:
         return a
-    return Numbers(
+    return NumberSummary(
         a.missing or b.missing,
         a.numeric and b.numeric,
         _extreme(min, a.low, b.low),
@@ -202,16 +202,16 @@ def _extreme(choose: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     return NAN if a != a or b != b else choose(a, b)
 
 
-def _extremes(of: Callable[[Numbers], Any]) -> Summary:
-    def finish(found: Numbers) -> Any:
+def _extremes(of: Callable[[NumberSummary], Any]) -> Monoid:
+    def finish(found: NumberSummary) -> Any:
         if found.missing is not None:
             return found.missing
         return of(found) if found.numeric else NOT_RECORDED
 
-    return Summary(_number, _numbers_merged, NUMBERS, finish)
+    return Monoid(_number, _numbers_merged, NUMBERS, finish)
 
 
-class Alike(NamedTuple):
+class BitsSummary(NamedTuple):
     """Whether values have the same bits: `exact` those of all, `rounded` with ints as floats, which counts beside floats."""
 
     missing: Missing | None = None
@@ -220,7 +220,7 @@ class Alike(NamedTuple):
     rounded: Any = None
 
 
-ALIKE = Alike()
+ALIKE = BitsSummary()
 DIFFERENT = "different"
 """Stands for bits that are not the same; bits are tuples."""
 
@@ -229,19 +229,19 @@ def _rounded(value: Any) -> Any:
     return bits(as_float(value)) if is_number(value) else bits(value)
 
 
-def _alike(value: Any) -> Alike:
+def _alike(value: Any) -> BitsSummary:
     why = missing_in(value)
     if why is not None:
-        return Alike(why)
-    return Alike(None, value.__class__ is float, bits(value), _rounded(value))
+        return BitsSummary(why)
+    return BitsSummary(None, value.__class__ is float, bits(value), _rounded(value))
 
 
-def _alike_merged(a: Alike, b: Alike) -> Alike:
+def _alike_merged(a: BitsSummary, b: BitsSummary) -> BitsSummary:
     if a is ALIKE:
         return b
     if b is ALIKE:
         return a
-    return Alike(
+    return BitsSummary(
         a.missing or b.missing,
         a.floats or b.floats,
         _common(a.exact, b.exact),
@@ -255,21 +255,21 @@ def _common(a: Any, b: Any) -> Any:
     return a if a == b else DIFFERENT
 
 
-def _same(found: Alike) -> Any:
+def _same(found: BitsSummary) -> Any:
     if (found.rounded if found.floats else found.exact) is DIFFERENT:
         return False
     return found.missing or True
 
 
-SAME = Summary(_alike, _alike_merged, ALIKE, _same)
-MISSING = Summary(missing_in, lambda a, b: a or b, None, _unchanged)
+SAME = Monoid(_alike, _alike_merged, ALIKE, _same)
+MISSING = Monoid(missing_in, lambda a, b: a or b, None, _unchanged)
 """Why the first missing value is."""
 
 
 # --- every value --------------------------------------------------------------------------------
 
 
-class Distinct:
+class DistinctFold:
     """The bits of every known value, and how often each occurs."""
 
     __slots__ = ("_counts", "_floats", "_known", "_missing", "_total")
@@ -281,7 +281,7 @@ class Distinct:
         """How often they occur; where there are floats, ints are counted as floats."""
         self._total = 0
         self._floats = 0
-        self._missing = Merged(MISSING)
+        self._missing = TwoStackFold(MISSING)
 
     def push(self, index: int, value: Any) -> None:
         """Count a value."""
@@ -347,15 +347,15 @@ def _as_floats(key: Any) -> Any:
     return bits(as_float(key[1])) if _is_of(key, "int") else key
 
 
-class Ordered:
+class OrderedFold:
     """Every value and the running total, for folds that read values in order."""
 
     __slots__ = ("_count", "_kinds", "_of", "_stale", "_total", "_values", "_whole")
 
-    def __init__(self, of: Callable[[Ordered], Any]) -> None:
+    def __init__(self, of: Callable[[OrderedFold], Any]) -> None:
         self._of = of
         self._values: deque[tuple[int, list[Any]]] = deque()
-        self._kinds = Merged(_extremes(_unchanged))
+        self._kinds = TwoStackFold(_extremes(_unchanged))
         self._count = 0
         self._total = 0.0
         self._whole: int | None = 0
@@ -410,23 +410,23 @@ class Ordered:
         return ratio(as_float(self.sum), float(self._count))
 
 
-_KEPT: Mapping[str, Callable[[], Fold]] = {
-    "any": partial(Merged, _quantified(disjunction, empty=False)),
-    "all": partial(Merged, _quantified(conjunction, empty=True)),
-    "count": partial(Merged, COUNT),
-    "min": partial(Merged, _extremes(lambda found: found.low)),
-    "max": partial(Merged, _extremes(lambda found: found.high)),
-    "spread": partial(Merged, _extremes(lambda found: found.high - found.low)),
-    "same": partial(Merged, SAME),
-    "distinct": Distinct,
-    "sum": partial(Ordered, lambda window: window.sum),
-    "mean": partial(Ordered, lambda window: window.mean),
+_KEPT: Mapping[str, Callable[[], WindowFold]] = {
+    "any": partial(TwoStackFold, _quantified(disjunction, empty=False)),
+    "all": partial(TwoStackFold, _quantified(conjunction, empty=True)),
+    "count": partial(TwoStackFold, COUNT),
+    "min": partial(TwoStackFold, _extremes(lambda found: found.low)),
+    "max": partial(TwoStackFold, _extremes(lambda found: found.high)),
+    "spread": partial(TwoStackFold, _extremes(lambda found: found.high - found.low)),
+    "same": partial(TwoStackFold, SAME),
+    "distinct": DistinctFold,
+    "sum": partial(OrderedFold, lambda window: window.sum),
+    "mean": partial(OrderedFold, lambda window: window.mean),
 }
 
 
-def _of_all(of: Callable[[Sequence[Any]], Any]) -> Callable[[], Fold]:
+def _of_all(of: Callable[[Sequence[Any]], Any]) -> Callable[[], WindowFold]:
     """A fold that reads all values of its window each time."""
-    return partial(Ordered, lambda window: of(window.values))
+    return partial(OrderedFold, lambda window: of(window.values))
 
 
 READ_ANEW = {
@@ -435,4 +435,4 @@ READ_ANEW = {
     if fold.of is not None and fold.name not in _KEPT
 }
 """Folds of numbers of which nothing is kept from one instance to the next but the values."""
-FOLDS: Mapping[str, Callable[[], Fold]] = {**_KEPT, **READ_ANEW}
+FOLDS: Mapping[str, Callable[[], WindowFold]] = {**_KEPT, **READ_ANEW}

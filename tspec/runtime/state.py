@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from tspec.runtime.ledger import (
+from tspec.runtime.joint import Choices, PendingInstance, Ranks, SubjectChoice, Subjects, named
+from tspec.runtime.results import (
     VERDICTS,
-    Declared,
-    Outcome,
+    InstanceResult,
+    RuleRecord,
     Verdict,
     location_of,
     outcome_of,
     step_of,
 )
-from tspec.runtime.meeting import Choice, Choices, Entry, Ranks, Subjects, named
-from tspec.runtime.windows import At, Window
+from tspec.runtime.windows import At, RuleWindow
 from tspec.values import show
 
 
@@ -26,15 +26,15 @@ from tspec.values import show
 class RuleState:
     """A rule on one rank."""
 
-    declared: Declared
+    declared: RuleRecord
     on: bool = True
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VERDICTS, 0))
-    on_violation: Callable[[Outcome], None] | None = None
-    observer: Callable[[Outcome], None] | None = None
+    on_violation: Callable[[InstanceResult], None] | None = None
+    observer: Callable[[InstanceResult], None] | None = None
     """Is notified of every decision, and changes none."""
-    open: dict[int, Window] = field(default_factory=dict)
+    open: dict[int, RuleWindow] = field(default_factory=dict)
     """Call -> the window that is open with it; -1 for a span's."""
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[PendingInstance] = field(default_factory=list)
     """Instances that wait to be decided with others."""
     windows: list[tuple[int, tuple[Any, ...]]] = field(default_factory=list)
     """(step, fields) of the calls that were windows on this rank, for rules that look across ranks."""
@@ -49,7 +49,7 @@ class RuleState:
     places: list[tuple[int, int]] = field(default_factory=list)
     """The places of the spans that were windows on this rank."""
 
-    def decide(self, w: Window, subjects: tuple[str, ...], when: Any, expect: Any) -> bool:
+    def decide(self, w: RuleWindow, subjects: tuple[str, ...], when: Any, expect: Any) -> bool:
         """Count an instance of this rank alone; whether it is violated, so that values are looked for."""
         verdict: Verdict
         if expect is True and when is True and not w.cut:
@@ -66,14 +66,16 @@ class RuleState:
         return False
 
     def violated(
-        self, w: Window, subjects: tuple[str, ...], values: Sequence[tuple[str, Any]]
+        self, w: RuleWindow, subjects: tuple[str, ...], values: Sequence[tuple[str, Any]]
     ) -> None:
         """Count a violated instance of this rank alone, and hand it on."""
         read = {text: show(value) for text, value in values}
         number, at = self.declared.number, location_of(self.declared, w)
-        self.enter(Outcome(number, (w.rank,), w.at, subjects, "violated", "", step_of(w), read, at))
+        self.enter(
+            InstanceResult(number, (w.rank,), w.at, subjects, "violated", "", step_of(w), read, at)
+        )
 
-    def enter(self, outcome: Outcome) -> None:
+    def enter(self, outcome: InstanceResult) -> None:
         """Count an outcome, and hand on what is violated."""
         self.counts[outcome.verdict] += 1
         if self.observer is not None:
@@ -81,7 +83,7 @@ class RuleState:
         if outcome.verdict == "violated" and self.on_violation is not None:
             self.on_violation(outcome)
 
-    def idle(self, w: Window, choices: Choices, reason: str = "") -> None:
+    def idle(self, w: RuleWindow, choices: Choices, reason: str = "") -> None:
         """Count an idle window: one instance for each choice of one subject from every clause."""
         if self.declared.once:
             group = (w.rank,)
@@ -95,33 +97,39 @@ class RuleState:
         if self.observer is not None:
             self.observe_idle(w, choices, reason)
 
-    def observe_idle(self, w: Window, choices: Choices, reason: str) -> None:
+    def observe_idle(self, w: RuleWindow, choices: Choices, reason: str) -> None:
         """Notify the observer of a window of which all instances are idle."""
         for subjects in product(*choices):
             self._observe(w, named(subjects, w.at), "idle", reason)
 
-    def idle_together(self, window: Entry) -> None:
+    def idle_together(self, window: PendingInstance) -> None:
         """Count a window that is idle on all ranks of a group."""
         self.counts["idle"] += math.prod(map(len, window.choices))
         if self.observer is not None:
             for entry in window.instances():
                 names = named(entry.subjects, entry.at)
                 number, step = self.declared.number, entry.step
-                self.observer(Outcome(number, entry.group, entry.at, names, "idle", "", step))
+                self.observer(
+                    InstanceResult(number, entry.group, entry.at, names, "idle", "", step)
+                )
 
-    def _observe(self, w: Window, subjects: tuple[str, ...], verdict: Verdict, reason: str) -> None:
+    def _observe(
+        self, w: RuleWindow, subjects: tuple[str, ...], verdict: Verdict, reason: str
+    ) -> None:
         assert self.observer is not None
         number = self.declared.number
-        self.observer(Outcome(number, (w.rank,), w.at, subjects, verdict, reason, step_of(w)))
+        self.observer(
+            InstanceResult(number, (w.rank,), w.at, subjects, verdict, reason, step_of(w))
+        )
 
-    def take(self, w: Window, choice: Choice, leaves: tuple[Any, ...] | None) -> None:
+    def take(self, w: RuleWindow, choice: SubjectChoice, leaves: tuple[Any, ...] | None) -> None:
         """Keep what this rank read of an instance, to be decided with what others read, or read before."""
         call = -1 if w.call is None else w.call.id
         late = w.pattern is not None and w.pattern.late
         if late and not self.declared.across and not self._is_first_there(w, choice.subjects):
             return
         self.entries.append(
-            Entry(
+            PendingInstance(
                 rule=self.declared.number,
                 rank=w.rank,
                 group=choice.group,
@@ -141,7 +149,9 @@ class RuleState:
             )
         )
 
-    def pass_over(self, w: Window, group: Ranks, kinds: tuple[str, ...], choices: Choices) -> None:
+    def pass_over(
+        self, w: RuleWindow, group: Ranks, kinds: tuple[str, ...], choices: Choices
+    ) -> None:
         """Keep an idle window for the other ranks of the group, as one entry.
 
         `kinds` are those of the subjects. The others remember the choices until they change.
@@ -149,7 +159,7 @@ class RuleState:
         known = choices == self.passed
         self.passed = choices
         self.entries.append(
-            Entry(
+            PendingInstance(
                 rule=self.declared.number,
                 rank=w.rank,
                 group=group,
@@ -167,7 +177,7 @@ class RuleState:
             )
         )
 
-    def _is_first_there(self, w: Window, subjects: Subjects) -> bool:
+    def _is_first_there(self, w: RuleWindow, subjects: Subjects) -> bool:
         """Of calls that enclose one another and match by their results, the inner one returned first and counts."""
         step = w.at[0]
         self.there = {one for one in self.there if one[0][0] >= step - 1}
@@ -189,12 +199,12 @@ class RuleState:
             return False
         return all((name,) in done for name in subjects) if over else () in done
 
-    def grouped(self, w: Window, group: tuple[int, ...]) -> None:
+    def grouped(self, w: RuleWindow, group: tuple[int, ...]) -> None:
         """Remember the group of a call that is a window."""
         if w.call is not None:
             self.groups[w.rank, w.call.id] = group
 
-    def note(self, w: Window) -> None:
+    def note(self, w: RuleWindow) -> None:
         """Remember a call's window of which the filters are known at its end only."""
         call, pattern = w.call, w.pattern
         if self.declared.across and call is not None and pattern is not None and pattern.late:

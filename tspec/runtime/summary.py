@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tspec.runtime.ledger import Declared
+from tspec.runtime.results import RuleRecord
 
 
 def summary(
-    rules: Sequence[tuple[Declared, Mapping[str, int]]], found: Mapping[int, int]
+    rules: Sequence[tuple[RuleRecord, Mapping[str, int]]], found: Mapping[int, int]
 ) -> list[str]:
     """The lines about rules with their counts by verdict. `found` is rule number -> its findings."""
     lines = []

@@ -11,7 +11,7 @@ from tspec.runtime.edges import Missing, Ref
 PLAIN = (bool, int, float, str, Missing, Ref)
 
 
-class Seen:
+class TensorSample:
     """The features of one tensor at one instant; those that were not read are not recorded."""
 
     __slots__ = ("features",)
@@ -23,7 +23,7 @@ class Seen:
 @lru_cache(maxsize=4096)
 def _form(kind: type) -> Literal["value", "list", "map", "handle"]:
     """What values of a class are, asked once a class: columns hold thousands of them."""
-    if kind is Seen or issubclass(kind, (*PLAIN, frozenset)):
+    if kind is TensorSample or issubclass(kind, (*PLAIN, frozenset)):
         return "value"
     if issubclass(kind, (tuple, list)):
         return "list"
@@ -57,6 +57,6 @@ def replaced(value: Any, seen: Callable[[Any], Any]) -> Any:
 
 def recorded(tensor: Any, name: str) -> Any:
     """A feature as the source gave it (`zeros` as a count)."""
-    if tensor.__class__ is Seen:
+    if tensor.__class__ is TensorSample:
         return tensor.features.get(name, Missing.NOT_RECORDED)
     return tensor if tensor.__class__ is Missing else Missing.NOT_RECORDED

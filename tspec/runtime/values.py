@@ -9,7 +9,7 @@ from typing import Any
 
 from tspec.builtin.numbers import as_float, ratio
 from tspec.runtime.edges import Missing, Ref
-from tspec.runtime.tensors import Seen
+from tspec.runtime.tensors import TensorSample
 
 ABSENT = Missing.ABSENT
 NOT_RECORDED = Missing.NOT_RECORDED
@@ -29,7 +29,7 @@ def missing_in(value: Any) -> Missing | None:
         return None
     if kind is Missing:
         return value  # type: ignore[no-any-return]
-    if kind is Seen:
+    if kind is TensorSample:
         digest = value.features.get("digest", NOT_RECORDED)
         return digest if digest.__class__ is Missing else None
     if isinstance(value, tuple):
@@ -123,7 +123,7 @@ def is_equal(a: Any, b: Any) -> bool:
     """`==` of two known values: floats as IEEE, tensors by digest, all else by value."""
     if is_number(a) and is_number(b):
         return bool(a == b) if a.__class__ is b.__class__ else as_float(a) == as_float(b)
-    if a.__class__ is Seen and b.__class__ is Seen:
+    if a.__class__ is TensorSample and b.__class__ is TensorSample:
         return bool(a.features.get("digest") == b.features.get("digest"))
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(is_equal, a, b))
@@ -136,7 +136,7 @@ def bits(value: Any) -> Any:
     """What `same` and `distinct` compare: NaN is itself, and 0.0 is not -0.0."""
     if value.__class__ is float:
         return ("float", struct.pack("<d", value))
-    if value.__class__ is Seen:
+    if value.__class__ is TensorSample:
         return ("tensor", value.features.get("digest"))
     if isinstance(value, tuple):
         return tuple(map(bits, value))
@@ -168,7 +168,7 @@ def unequal(a: Any, b: Any) -> Any:
 
 def identical(a: Any, b: Any) -> Any:
     """`x is y`: tensors by their object on this rank, all else by value."""
-    if a.__class__ is Seen and b.__class__ is Seen:
+    if a.__class__ is TensorSample and b.__class__ is TensorSample:
         one, other = (t.features.get("object", NOT_RECORDED) for t in (a, b))
         for side in (one, other):
             if side.__class__ is Missing:

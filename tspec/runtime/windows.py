@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tspec.runtime.calls import Pattern, Watched, outermost
+from tspec.runtime.call_log import CallLog
+from tspec.runtime.calls import CallRecord, Pattern, outermost
 from tspec.runtime.edges import Location, Missing, Ref
-from tspec.runtime.instant import PASSING, CutOff, Instant
-from tspec.runtime.log import Log
+from tspec.runtime.instant import PASSING, CutOffInstant, StateInstant
 from tspec.runtime.values import NOT_RECORDED
 
 At = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CallPosition:
     """What was found out about a call when it began: its fields in a pattern, and where it stands in its step."""
 
     key: tuple[Any, ...]
@@ -26,7 +26,7 @@ class Place:
     """The calls before it in the step that are windows too; it counts the first `at[1]` of them."""
 
 
-class Window:
+class RuleWindow:
     """One occurrence of a rule's window on this rank.
 
     Subjects are taken at `now` and values read at `end` (the same, unless the window is cut off); `was` is the
@@ -57,7 +57,7 @@ class Window:
         "was",
     )
 
-    def __init__(self, was: Instant, log: Log, call: Watched | None = None) -> None:
+    def __init__(self, was: StateInstant, log: CallLog, call: CallRecord | None = None) -> None:
         self.was = was
         self.now = was
         self.end = was
@@ -70,14 +70,14 @@ class Window:
         self.born = (was.seq, was.seq)
         self.pattern: Pattern | None = None
         """Which calls are windows of the rule, if they are."""
-        self.places: dict[int, Place] = {}
+        self.places: dict[int, CallPosition] = {}
         self.earlier: Sequence[int] = ()
         """The calls that are windows of the same rule and began before in the step."""
-        self.readings: list[Instant] = []
+        self.readings: list[StateInstant] = []
         """Instants within it at which something was read for `x only during …`."""
         self.ended_at: Location | None = None
         """Of a span, the line that ended it."""
-        self.too_early: Watched | None = None
+        self.too_early: CallRecord | None = None
         """The call by which `A before B` was last found to be broken."""
         self.cut = False
         self.idle = False
@@ -95,7 +95,7 @@ class Window:
         """The line of the script that it is at."""
         return self.ended_at if self.call is None else self.call.location
 
-    def close(self, now: Instant, last: int, born: tuple[int, int]) -> None:
+    def close(self, now: StateInstant, last: int, born: tuple[int, int]) -> None:
         """It ends at `now`."""
         self.now = self.end = now
         self.last = last
@@ -110,17 +110,17 @@ class Window:
             if element.__class__ is Ref:
                 name = self.subject_name(element)
             else:
-                name = f"#{place}" if element.__class__ is Watched else str(place)
+                name = f"#{place}" if element.__class__ is CallRecord else str(place)
             found.setdefault(name, element)
         return [(element, name) for name, element in found.items()]
 
-    def cut_off(self, now: Instant) -> None:
+    def cut_off(self, now: StateInstant) -> None:
         """The recording ends within it: subjects are those of the last record, values are not known."""
         if self.call is None:
             self.close(now, now.seq - 1, (self.begin, now.seq - 1))
         else:
             self.close(now, now.seq - 1, (self.begin + 1, now.seq))
-        self.end = CutOff(now.source, now.context)
+        self.end = CutOffInstant(now.source, now.context)
         self.cut = True
 
     def subjects(self, kind: str) -> tuple[str, ...]:
@@ -176,9 +176,9 @@ class Window:
             return f"#{there.index(subject.name)}" if subject.name in there else subject.name
         return subject.name
 
-    def refs(self, kind: str, instant: Instant) -> Any:
+    def refs(self, kind: str, instant: StateInstant) -> Any:
         """All subjects of a kind at an instant of this window, as values."""
-        if kind in PASSING and instant.__class__ is not CutOff:
+        if kind in PASSING and instant.__class__ is not CutOffInstant:
             return tuple(Ref(kind, name) for name in instant.born_between(kind, *self.born))
         return instant.refs(kind)
 
@@ -206,39 +206,41 @@ class Window:
     def _alike(self, pattern: Pattern, found: Sequence[Any], wanted: Sequence[Any]) -> bool:
         return all(map(self.now.matches, pattern.fields, found, wanted))
 
-    def is_window(self, call: Watched, pattern: Pattern, wanted: Sequence[Any]) -> bool:
+    def is_window(self, call: CallRecord, pattern: Pattern, wanted: Sequence[Any]) -> bool:
         """Whether a call matches, as far as known here, and none that encloses it does."""
         return self.is_one(call, pattern, wanted) and not any(
             self.is_one(outer, pattern, wanted) for outer in self.log.enclosing(call)
         )
 
-    def is_one(self, call: Watched, pattern: Pattern, wanted: Sequence[Any]) -> bool:
+    def is_one(self, call: CallRecord, pattern: Pattern, wanted: Sequence[Any]) -> bool:
         """Whether a call, as far as it is known, is of the pattern's events and its fields equal the values."""
         return call.event in pattern.events and self._alike(
             pattern, [call.get(name) for name in pattern.fields], wanted
         )
 
-    def calls(self, pattern: Pattern, wanted: Sequence[Any], instant: Instant) -> Any:
+    def calls(self, pattern: Pattern, wanted: Sequence[Any], instant: StateInstant) -> Any:
         """The outermost matching calls that began in it; none at its start."""
-        if instant.__class__ is CutOff:
+        if instant.__class__ is CutOffInstant:
             return NOT_RECORDED
         if instant is not self.now or any(value.__class__ is Missing for value in wanted):
             return ()
         return self._outermost(pattern, wanted, self.last)
 
-    def begun(self, pattern: Pattern, wanted: Sequence[Any]) -> tuple[Watched, ...]:
+    def begun(self, pattern: Pattern, wanted: Sequence[Any]) -> tuple[CallRecord, ...]:
         """The outermost matching calls that began in it, also if it was cut off."""
         if any(value.__class__ is Missing for value in wanted):
             return ()
         return self._outermost(pattern, wanted, self.now.seq if self.cut else self.last)
 
-    def _outermost(self, pattern: Pattern, wanted: Sequence[Any], last: int) -> tuple[Watched, ...]:
+    def _outermost(
+        self, pattern: Pattern, wanted: Sequence[Any], last: int
+    ) -> tuple[CallRecord, ...]:
         found = self.log.between(self.first, last, pattern.events)
         return outermost(one for one in found if self.is_one(one, pattern, wanted))
 
-    def latest(self, pattern: Pattern, wanted: Sequence[Any], instant: Instant) -> Any:
+    def latest(self, pattern: Pattern, wanted: Sequence[Any], instant: StateInstant) -> Any:
         """The last matching call that ended in it; unknown at its start."""
-        if instant is not self.now or instant.__class__ is CutOff:
+        if instant is not self.now or instant.__class__ is CutOffInstant:
             return NOT_RECORDED
         for one in reversed(self.log.ended_between(self.first, self.last, pattern.events)):
             if self.is_one(one, pattern, wanted):

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tspec.runtime.edges import Missing, Ref
-from tspec.runtime.gathering import Packet
-from tspec.runtime.meeting import Entry
-from tspec.runtime.tensors import Seen
+from tspec.runtime.joint import PendingInstance
+from tspec.runtime.packets import Packet
+from tspec.runtime.tensors import TensorSample
 
 ITSELF = frozenset((str, int, bool, type(None)))
 
@@ -73,7 +73,7 @@ def _packet_of(found: Sequence[Any]) -> Packet:
     )
 
 
-def _entry(entry: Entry) -> list[Any]:
+def _entry(entry: PendingInstance) -> list[Any]:
     leaves = entry.leaves
     return [
         entry.rule,
@@ -96,10 +96,10 @@ def _entry(entry: Entry) -> list[Any]:
     ]
 
 
-def _entry_of(found: Sequence[Any]) -> Entry:
+def _entry_of(found: Sequence[Any]) -> PendingInstance:
     rule, rank, group, at, subjects, lasting, passing, leaves, *rest = found
     index, step, call, earlier, cut, no_group, wanted, kinds, choices = rest
-    return Entry(
+    return PendingInstance(
         rule,
         rank,
         tuple(group),
@@ -143,7 +143,7 @@ def _value(value: Any) -> Any:
         return ["m", value.name]
     if kind is Ref:
         return ["r", value.kind, value.name]
-    if kind is Seen:
+    if kind is TensorSample:
         return ["s", *_pairs(value.features)]
     if isinstance(value, (tuple, list)):
         return ["t", *_values(value)]
@@ -177,7 +177,7 @@ _READ: Mapping[str, Any] = {
     "t": _values_of,
     "u": lambda content: frozenset(_values_of(content)),
     "d": _mapping,
-    "s": lambda content: Seen(_mapping(content)),
+    "s": lambda content: TensorSample(_mapping(content)),
     "m": lambda content: Missing[content[0]],
     "r": lambda content: Ref(content[0], content[1]),
     "f": lambda content: struct.unpack("<d", bytes.fromhex(content[0]))[0],

@@ -394,7 +394,7 @@ def _choice(w: _Writer) -> str:
         "passing": "True" if w.passing else "",
         "wanted": f"({wanted.rstrip()})" if wanted else "",
     }
-    return f"Choice({', '.join(f'{name}={code}' for name, code in said.items() if code)})"
+    return f"SubjectChoice({', '.join(f'{name}={code}' for name, code in said.items() if code)})"
 
 
 def _leaf(s: Scalars, expr: r.Expr, frame: str) -> str:

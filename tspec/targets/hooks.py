@@ -348,7 +348,7 @@ def declared(one: RulePlan, text: str) -> str:
         name: value for name, value in tail.items() if value or (name == "over" and value == "")
     }
     rest = ", ".join(f"{name}={literal(value)}" for name, value in said.items())
-    return f"Declared({head}, responses=({responses}){', ' if rest else ''}{rest})"
+    return f"RuleRecord({head}, responses=({responses}){', ' if rest else ''}{rest})"
 
 
 def _over(rule: r.Rule) -> str | None:
@@ -375,4 +375,4 @@ def _response(response: r.Response) -> str:
         "among": among,
     }
     said = {name: value for name, value in values.items() if value is not None}
-    return f"Response({', '.join(f'{name}={literal(value)}' for name, value in said.items())})"
+    return f"ActionRecord({', '.join(f'{name}={literal(value)}' for name, value in said.items())})"

@@ -13,12 +13,12 @@ from tspec.resolve.program import rules as r
 from tspec.targets.compile import compile_program
 
 if TYPE_CHECKING:
-    from tspec.runtime.program import Program
+    from tspec.runtime.generated import GeneratedModule
 
 
-def load(program: r.Program, given: Mapping[str, object] | None = None) -> Program:
+def load(program: r.Program, given: Mapping[str, object] | None = None) -> GeneratedModule:
     """What the generated module of a program says. Raises CannotCompile."""
-    found: Program = module_of(compile_program(program, given=given)).PROGRAM
+    found: GeneratedModule = module_of(compile_program(program, given=given)).PROGRAM
     return found
 
 

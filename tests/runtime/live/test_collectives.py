@@ -8,8 +8,8 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 
-from tspec.runtime.edges import Call, Missing, Source
-from tspec.runtime.live import EventSpec, FieldSpec, GroupSpec, Job, WatchSpec
+from tspec.runtime.edges import Missing, StateSource, WatchedCall
+from tspec.runtime.live import EventSpec, FieldSpec, GroupSpec, LiveJob, WatchSpec
 
 GROUP, SENT = FieldSpec("group", ("group",)), FieldSpec("tensor", ("tensor",))
 SPEC = WatchSpec(
@@ -38,16 +38,16 @@ class Seen:
     def __init__(self) -> None:
         self.ended: list[tuple[str, dict[str, object]]] = []
 
-    def begin(self, call: Call, source: Source) -> None:
+    def begin(self, call: WatchedCall, source: StateSource) -> None:
         pass
 
-    def end(self, call: Call, source: Source) -> None:
+    def end(self, call: WatchedCall, source: StateSource) -> None:
         self.ended.append((call.event, dict(call.fields)))
 
-    def boundary(self, span: str, index: int, source: Source) -> None:
+    def boundary(self, span: str, index: int, source: StateSource) -> None:
         pass
 
-    def finish(self, source: Source) -> None:
+    def finish(self, source: StateSource) -> None:
         pass
 
 
@@ -60,7 +60,7 @@ def group(tmp_path: Path) -> Iterator[None]:
 
 def test_one_call_is_a_call_of_each_event_that_names_it(group: None) -> None:
     seen, sent = Seen(), torch.ones(3)
-    with Job(SPEC, [seen]):
+    with LiveJob(SPEC, [seen]):
         dist.all_reduce(sent)
         gathered = [torch.empty(3)]
         dist.all_gather(gathered, sent)
@@ -72,7 +72,7 @@ def test_one_call_is_a_call_of_each_event_that_names_it(group: None) -> None:
 
 
 def test_axes_of_meshes_and_functions(group: None) -> None:
-    job = Job(SPEC, [Seen()])
+    job = LiveJob(SPEC, [Seen()])
     with job:
         assert job.ranks("world") == (0,) and job.ranks("tp") is None
         mesh = init_device_mesh("cpu", (1, 1), mesh_dim_names=("dp", "tp"))
@@ -82,7 +82,7 @@ def test_axes_of_meshes_and_functions(group: None) -> None:
 
 
 def test_a_rank_is_known_after_its_group_is_gone(tmp_path: Path) -> None:
-    job = Job(SPEC, [Seen()])
+    job = LiveJob(SPEC, [Seen()])
     with job:
         assert (job.rank, job.world, job.ambient("rank")) == (0, 1, 0)
         dist.init_process_group(
@@ -107,7 +107,7 @@ def test_a_group_that_fails_is_said_once(group: None, capsys: pytest.CaptureFixt
         GroupSpec("broken", (f"{__name__}.fails",)),
         GroupSpec("unset", (f"{__name__}.not_set_up",)),
     )
-    job = Job(WatchSpec((), groups=groups), [Seen()])
+    job = LiveJob(WatchSpec((), groups=groups), [Seen()])
     with job:
         assert [job.ranks(axis) for axis in ("broken", "unset") * 2] == [None] * 4
     said = f"tspec: group broken is not known: {__name__}.fails raised ValueError: no such axis\n"

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from tspec.runtime.live.evaluate import BadExpression, evaluate, names
+from tspec.runtime.live.evaluate import ExpressionError, evaluate, names
 
 RESULT = ("name", "result")
 
@@ -48,7 +48,7 @@ def test_the_expressions_of_the_library() -> None:
     ],
 )
 def test_what_has_no_value_says_so(tree: Any, scope: dict[str, Any]) -> None:
-    with pytest.raises(BadExpression):
+    with pytest.raises(ExpressionError):
         value(tree, **scope)
 
 

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import dataloader
 
-from tspec.runtime.live import EventSpec, Job, WatchSpec
+from tspec.runtime.live import EventSpec, LiveJob, WatchSpec
 
 EVENTS = (
     "torch.nn.functional.*",
@@ -83,7 +83,7 @@ def told(function: Any) -> dict[str, Any]:
 def before() -> Iterator[dict[str, dict[str, Any]]]:
     found = {name: told(function) for name, function in FUNCTIONS.items()}
     codes = {name: function.__code__ for name, function in FUNCTIONS.items()}  # type: ignore[attr-defined]
-    with Job(SPEC, []):
+    with LiveJob(SPEC, []):
         watched = [n for n, f in FUNCTIONS.items() if f.__code__ is not codes[n]]  # type: ignore[attr-defined]
         assert watched == list(FUNCTIONS)
         yield found
@@ -148,7 +148,7 @@ def test_what_code_cannot_say() -> None:
     """The limits that docs/design/live.md names."""
     before, builtin = F.dropout.__code__, torch.matmul
     spec = WatchSpec((*SPEC.events, EventSpec("counts", (f"{__name__}.counts",))))
-    with Job(spec, []):
+    with LiveJob(spec, []):
         assert F.dropout.__code__.co_names != before.co_names
         assert inspect.isfunction(torch.matmul) and inspect.unwrap(torch.matmul) is builtin
         assert list(counts(3)) == [0, 1, 2] and not inspect.isgeneratorfunction(counts)

@@ -20,8 +20,8 @@ from torch import nn
 
 import tspec
 from tests.runtime.training import module
-from tspec.runtime.edges import Call, SkipCall, Source
-from tspec.runtime.live import EventSpec, FieldSpec, Job, WatchSpec
+from tspec.runtime.edges import SkipCall, StateSource, WatchedCall
+from tspec.runtime.live import EventSpec, FieldSpec, LiveJob, WatchSpec
 from tspec.runtime.live.mechanisms import MECHANISMS
 from tspec.trace.model import Begin
 from tspec.trace.read import read_trace
@@ -53,17 +53,17 @@ class Seen:
         self.steps = 0
         self.finished = 0
 
-    def begin(self, call: Call, source: Source) -> None:
+    def begin(self, call: WatchedCall, source: StateSource) -> None:
         self.begun.append(call.event)
         self.fields.append(call.fields)
 
-    def end(self, call: Call, source: Source) -> None:
+    def end(self, call: WatchedCall, source: StateSource) -> None:
         self.ended.append(call.event)
 
-    def boundary(self, span: str, index: int, source: Source) -> None:
+    def boundary(self, span: str, index: int, source: StateSource) -> None:
         self.steps += span == "step"
 
-    def finish(self, source: Source) -> None:
+    def finish(self, source: StateSource) -> None:
         self.finished += 1
 
 
@@ -110,7 +110,7 @@ def train(steps: int = 2) -> None:
 @pytest.fixture(scope="module")
 def before() -> dict[str, tuple[Any, ...]]:
     """What there is before the first installation."""
-    with Job(ALL, []):
+    with LiveJob(ALL, []):
         train()  # torch itself wraps `step` of each class of optimizers once, and imports modules late
     return snapshot()
 
@@ -131,7 +131,7 @@ EVENTS = ["forward", "dropout", "optimizer.step"] * 2 + ["matmul"]
 @pytest.mark.parametrize("order", [(1, 0), (0, 1)], ids=["last first", "first first"])
 def test_two_installations_end_in_any_order(order: tuple[int, int]) -> None:
     seen = Seen(), Seen()
-    jobs = Job(ALL, [seen[0]]), Job(WatchSpec((DROPOUT, MATMUL)), [seen[1]])
+    jobs = LiveJob(ALL, [seen[0]]), LiveJob(WatchSpec((DROPOUT, MATMUL)), [seen[1]])
     for job in jobs:
         job.__enter__()
     train()
@@ -149,7 +149,7 @@ def test_two_installations_end_in_any_order(order: tuple[int, int]) -> None:
 
 def test_three_installations_of_which_the_middle_one_ends_first() -> None:
     seen = [Seen() for _ in range(3)]
-    jobs = [Job(ALL, [each]) for each in seen]
+    jobs = [LiveJob(ALL, [each]) for each in seen]
     for job in jobs:
         job.__enter__()
     for number in (1, 0, 2):
@@ -236,19 +236,19 @@ def test_hooks_and_a_recording_together(hooks_first: bool, tmp_path: Path) -> No
 
 def test_a_sink_that_reads_is_not_seen_by_another() -> None:
     class Computes(Seen):
-        def begin(self, call: Call, source: Source) -> None:
+        def begin(self, call: WatchedCall, source: StateSource) -> None:
             super().begin(call, source)
             torch.matmul(torch.ones(2, 2), torch.ones(2, 2))
 
     seen = Computes(), Computes()
-    with Job(ALL, [seen[0]]), Job(ALL, [seen[1]]):
+    with LiveJob(ALL, [seen[0]]), LiveJob(ALL, [seen[1]]):
         train()
     assert seen[0].begun == seen[1].begun == EVENTS
 
 
 def test_a_call_that_one_leaves_out_is_not_made() -> None:
     class Skips(Seen):
-        def begin(self, call: Call, source: Source) -> None:
+        def begin(self, call: WatchedCall, source: StateSource) -> None:
             super().begin(call, source)
             if call.event == "optimizer.step":
                 raise SkipCall
@@ -257,7 +257,7 @@ def test_a_call_that_one_leaves_out_is_not_made() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     before = model.weight.detach().clone()
     for sinks in ([Skips(), Seen()], [Seen(), Skips()]):
-        with Job(ALL, [sinks[0]]), Job(ALL, [sinks[1]]):
+        with LiveJob(ALL, [sinks[0]]), LiveJob(ALL, [sinks[1]]):
             model(torch.ones(1, 2)).sum().backward()
             optimizer.step()
     assert torch.equal(before, model.weight)
@@ -278,7 +278,7 @@ def test_installations_from_threads() -> None:
     def installs() -> None:
         try:
             for _ in range(4):
-                with Job(ALL, [Seen()]):
+                with LiveJob(ALL, [Seen()]):
                     train(1)
         except BaseException as fault:
             faults.append(fault)
@@ -302,18 +302,18 @@ def test_installations_from_threads() -> None:
 
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside another"])
 def test_a_set_up_that_fails_leaves_nothing(beside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(job: Job) -> None:
+    def fails(job: LiveJob) -> None:
         raise OSError("in the middle")
 
     seen = Seen()
     with ExitStack() as stack:
         if beside:
-            stack.enter_context(Job(ALL, [seen]))
+            stack.enter_context(LiveJob(ALL, [seen]))
         now = snapshot()
         for place in (0, 4, len(MECHANISMS)):
             changed = (*MECHANISMS[:place], fails, *MECHANISMS[place:])
             monkeypatch.setattr("tspec.runtime.live.mechanisms.MECHANISMS", changed)
-            with pytest.raises(OSError, match="in the middle"), Job(ALL, [Seen()]):
+            with pytest.raises(OSError, match="in the middle"), LiveJob(ALL, [Seen()]):
                 raise AssertionError("it began")
         after = snapshot()
         # The targets of exchanged code are made anew when a layer goes.
@@ -328,7 +328,7 @@ def test_modules_that_were_imported_in_between_keep_nothing(
 ) -> None:
     (tmp_path / "came_late.py").write_text("from torch import matmul\nfrom warnings import warn\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with Job(ALL, [Seen()]):
+    with LiveJob(ALL, [Seen()]):
         import came_late  # type: ignore[import-not-found]
     sys.modules.pop("came_late")
     assert came_late.matmul is torch.matmul and came_late.warn is warnings.warn
@@ -379,7 +379,7 @@ def test_a_builtin_that_was_wrapped_before(
     seen = [Seen() for _ in range(count)]
     with ExitStack() as stack:
         for each in seen:
-            stack.enter_context(Job(ALL, [each]))
+            stack.enter_context(LiveJob(ALL, [each]))
         attend()
     assert F.scaled_dot_product_attention is own
     assert [each.begun for each in seen] == [["attention"]] * count
@@ -392,13 +392,13 @@ def test_a_builtin_that_was_wrapped_before(
 def test_a_builtin_that_is_wrapped_in_between(wrap: Wrap) -> None:
     builtin = F.scaled_dot_product_attention
     seen = [Seen() for _ in range(3)]
-    with Job(ALL, [seen[0]]):
+    with LiveJob(ALL, [seen[0]]):
         own = wrap(F.scaled_dot_product_attention)
         F.scaled_dot_product_attention = own
         attend()
     assert F.scaled_dot_product_attention is own
     attend()
-    with Job(ALL, [seen[1]]), Job(ALL, [seen[2]]):
+    with LiveJob(ALL, [seen[1]]), LiveJob(ALL, [seen[2]]):
         attend()
     assert F.scaled_dot_product_attention is own
     F.scaled_dot_product_attention = builtin
@@ -407,12 +407,12 @@ def test_a_builtin_that_is_wrapped_in_between(wrap: Wrap) -> None:
 
 def test_a_stand_in_that_was_kept_is_the_builtin_again() -> None:
     builtin, seen = F.scaled_dot_product_attention, Seen()
-    with Job(ALL, [Seen()]):
+    with LiveJob(ALL, [Seen()]):
         kept = [F.scaled_dot_product_attention]
         F.scaled_dot_product_attention = lambda *a, **k: kept[0](*a, **k)
     F.scaled_dot_product_attention = kept[0]
     attend()
-    with Job(ALL, [seen]):
+    with LiveJob(ALL, [seen]):
         attend()
     assert seen.begun == ["attention"]
     F.scaled_dot_product_attention = builtin
@@ -429,7 +429,7 @@ def test_a_step_that_is_wrapped_on_an_instance(wrap: Wrap, when: str) -> None:
 
     if when == "before":
         patch()
-    with Job(ALL, [seen]):
+    with LiveJob(ALL, [seen]):
         if when == "in between":
             patch()
         own = optimizer.step
@@ -447,7 +447,7 @@ def test_a_method_that_is_no_function(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "owner_module", types.ModuleType("owner_module"))
     sys.modules["owner_module"].Owner = Owner  # type: ignore[attr-defined]
     before, seen = vars(Owner)["call"], Seen()
-    with Job(WatchSpec((EventSpec("call", ("owner_module.Owner.call",)),)), [seen]):
+    with LiveJob(WatchSpec((EventSpec("call", ("owner_module.Owner.call",)),)), [seen]):
         assert Owner().call(5) == 5
     assert vars(Owner)["call"] is before and seen.begun == ["call"]
 
@@ -457,7 +457,7 @@ def test_code_that_the_user_exchanged_stays() -> None:
         return input
 
     before = F.dropout.__code__
-    with Job(ALL, [Seen()]):
+    with LiveJob(ALL, [Seen()]):
         F.dropout.__code__ = other.__code__
     assert F.dropout.__code__ is other.__code__
     F.dropout.__code__ = before

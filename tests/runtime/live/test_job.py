@@ -16,8 +16,8 @@ from torch.nn import functional
 from torch.nn.functional import dropout as imported_before
 from torch.utils.data import DataLoader, TensorDataset
 
-from tspec.runtime.edges import Call, Missing, Ref, SkipCall, Source
-from tspec.runtime.live import EventSpec, FieldSpec, Job, WatchSpec
+from tspec.runtime.edges import Missing, Ref, SkipCall, StateSource, WatchedCall
+from tspec.runtime.live import EventSpec, FieldSpec, LiveJob, WatchSpec
 from tspec.runtime.live.script import run_script
 
 TENSOR = ("tensor",)
@@ -65,25 +65,25 @@ class Seen:
     """Keeps what it is told."""
 
     def __init__(self) -> None:
-        self.calls: list[Call] = []
+        self.calls: list[WatchedCall] = []
         self.opened: list[tuple[str, int]] = []
         self.finished = False
-        self.at_begin: Callable[[Call, Source], None] = lambda call, source: None
+        self.at_begin: Callable[[WatchedCall, StateSource], None] = lambda call, source: None
 
-    def begin(self, call: Call, source: Source) -> None:
+    def begin(self, call: WatchedCall, source: StateSource) -> None:
         self.calls.append(call)
         self.at_begin(call, source)
 
-    def end(self, call: Call, source: Source) -> None:
+    def end(self, call: WatchedCall, source: StateSource) -> None:
         assert call.end == source.seq
 
-    def boundary(self, span: str, index: int, source: Source) -> None:
+    def boundary(self, span: str, index: int, source: StateSource) -> None:
         self.opened.append((span, index))
 
-    def finish(self, source: Source) -> None:
+    def finish(self, source: StateSource) -> None:
         self.finished = True
 
-    def of(self, event: str) -> list[Call]:
+    def of(self, event: str) -> list[WatchedCall]:
         return [call for call in self.calls if call.event == event]
 
 
@@ -105,7 +105,7 @@ def data() -> DataLoader[Any]:
 def test_a_plain_loop_is_seen_and_nested() -> None:
     seen, model, loader = Seen(), network(), data()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    with Job(SPEC, [seen]):
+    with LiveJob(SPEC, [seen]):
         train(model, optimizer, loader)
     assert seen.finished
     assert [index for span, index in seen.opened if span == "step"] == [1, 2]
@@ -128,7 +128,7 @@ def test_an_event_may_have_the_name_of_a_mechanism(name: str) -> None:
     seen, model, loader = Seen(), network(), data()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     callables = (*STEP.callables, *CLEAR.callables, *BACKWARD.callables)
-    with Job(WatchSpec((EventSpec(name, callables),)), [seen]):
+    with LiveJob(WatchSpec((EventSpec(name, callables),)), [seen]):
         train(model, optimizer, loader)
     assert len(seen.of(name)) == 6
 
@@ -139,7 +139,7 @@ def test_everything_comes_back() -> None:
     }
     before = (builtins.__build_class__, torch.matmul, list(sys.meta_path), dict(vars(builtins)))
     spec = WatchSpec((*SPEC.events, EventSpec("matmul", ("torch.matmul",))))
-    with Job(spec, [Seen()]):
+    with LiveJob(spec, [Seen()]):
         assert torch.matmul is not before[1]
         train(network(), torch.optim.Adam([nn.Parameter(torch.ones(2))]), data())
     assert (
@@ -154,14 +154,14 @@ def test_everything_comes_back() -> None:
 
 def test_a_name_that_was_imported_before_is_seen() -> None:
     seen = Seen()
-    with Job(SPEC, [seen]):
+    with LiveJob(SPEC, [seen]):
         imported_before(torch.ones(3), 0.25, training=False)
     assert [call.fields for call in seen.of("dropout")] == [{"p": 0.25, "training": False}]
 
 
 def test_exceptions_end_calls_and_pass() -> None:
     seen, model = Seen(), network()
-    with Job(SPEC, [seen]), pytest.raises(RuntimeError):
+    with LiveJob(SPEC, [seen]), pytest.raises(RuntimeError):
         model(torch.ones(3, 5))
     assert [call.error for call in seen.of("forward")] == ["RuntimeError", "RuntimeError"]
     assert not seen.finished or all(call.end is not None for call in seen.calls)
@@ -171,23 +171,23 @@ def test_faults_of_a_sink_pass_and_skipped_calls_are_not_made() -> None:
     seen, model = Seen(), network()
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
 
-    def skip(call: Call, source: Source) -> None:
+    def skip(call: WatchedCall, source: StateSource) -> None:
         if call.event == "optimizer.step":
             raise SkipCall
 
     seen.at_begin = skip
     before = [p.detach().clone() for p in model.parameters()]
-    with Job(SPEC, [seen]):
+    with LiveJob(SPEC, [seen]):
         train(model, optimizer, data())
     assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
     assert all(call.end is not None and call.error is None for call in seen.of("optimizer.step"))
 
-    def stop(call: Call, source: Source) -> None:
+    def stop(call: WatchedCall, source: StateSource) -> None:
         if call.event == "backward":
             raise KeyError("stop here")
 
     seen.at_begin = stop
-    with Job(SPEC, [seen]), pytest.raises(KeyError, match="stop here"):
+    with LiveJob(SPEC, [seen]), pytest.raises(KeyError, match="stop here"):
         train(model, optimizer, data())
 
 
@@ -196,7 +196,7 @@ def test_names_of_parameters() -> None:
     model[0].tied = nn.ParameterDict({"weight": model[0].weight})
     loose = nn.Parameter(torch.ones(2))
     optimizer = torch.optim.SGD([*model.parameters(), *other.parameters(), loose], lr=0.1)
-    job = Job(SPEC, [Seen()])
+    job = LiveJob(SPEC, [Seen()])
     with job:
         other(model(torch.ones(1, 4))).sum().backward()
         optimizer.step()
@@ -219,7 +219,7 @@ def test_wrappers_leave_no_trace_in_names() -> None:
     model = network()
     compiled = torch.compile(model, backend="eager")
     seen = Seen()
-    job = Job(SPEC, [seen])
+    job = LiveJob(SPEC, [seen])
     with job:
         compiled(torch.ones(2, 4)).sum().backward()
         assert list(job.fields("parameter", "data")) == ["0.weight", "0.bias", "3.weight", "3.bias"]
@@ -244,7 +244,7 @@ class Plain:
 
 def test_an_optimizer_of_the_users_own() -> None:
     seen, model = Seen(), network()
-    with Job(SPEC, [seen]):
+    with LiveJob(SPEC, [seen]):
         train(model, Plain(model.parameters(), 0.5), data())
 
         class Later(Plain):
@@ -260,7 +260,7 @@ def test_schedulers_do_not_hide_steps_that_were_wrapped_before() -> None:
     seen, model = Seen(), network()
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
-    with Job(SPEC, [seen]):
+    with LiveJob(SPEC, [seen]):
         train(model, optimizer, data())
         scheduler.step()
     assert len(seen.of("optimizer.step")) == 2
@@ -270,7 +270,7 @@ def test_threads_nest_by_themselves() -> None:
     import threading
 
     seen, model = Seen(), network()
-    with Job(SPEC, [seen]):
+    with LiveJob(SPEC, [seen]):
         threads = [threading.Thread(target=model, args=(torch.ones(2, 4),)) for _ in range(4)]
         for thread in threads:
             thread.start()
@@ -334,7 +334,7 @@ def test_functions_of_the_script_and_of_later_imports(
     seen, main, argv = Seen(), sys.modules["__main__"], sys.argv
     path = list(sys.path)
     try:
-        assert run_script([str(script), "--x", "1"], Job(spec, [seen])) == 7
+        assert run_script([str(script), "--x", "1"], LiveJob(spec, [seen])) == 7
     finally:
         sys.modules["__main__"], sys.argv, sys.path[:] = main, argv, path
         sys.modules.pop("late", None)
@@ -352,13 +352,13 @@ def test_functions_of_the_script_and_of_later_imports(
 class Forgets(Seen):
     """Keeps no call, and with it no tensor."""
 
-    def begin(self, call: Call, source: Source) -> None:
+    def begin(self, call: WatchedCall, source: StateSource) -> None:
         pass
 
 
 def test_a_model_that_the_script_drops_is_let_go() -> None:
     loader = data()
-    with Job(SPEC, [Forgets()]) as job:
+    with LiveJob(SPEC, [Forgets()]) as job:
         first = network()
         train(first, torch.optim.SGD(first.parameters(), lr=0.1), loader)
         dropped = weakref.ref(first)

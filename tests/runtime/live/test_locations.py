@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tspec.runtime.edges import Call, Location, Source
-from tspec.runtime.live import EventSpec, Job, WatchSpec
-from tspec.runtime.live.locations import MOST, Locations
+from tspec.runtime.edges import Location, StateSource, WatchedCall
+from tspec.runtime.live import EventSpec, LiveJob, WatchSpec
+from tspec.runtime.live.locations import MOST, ScriptLocations
 from tspec.runtime.sources import Sources
 
 SPEC = WatchSpec(
@@ -57,16 +57,16 @@ class Seen:
         self.calls: list[tuple[str, Location | None]] = []
         self.ends: list[tuple[str, int, Location | None]] = []
 
-    def begin(self, call: Call, source: Source) -> None:
+    def begin(self, call: WatchedCall, source: StateSource) -> None:
         self.calls.append((call.event, call.location))
 
-    def end(self, call: Call, source: Source) -> None:
+    def end(self, call: WatchedCall, source: StateSource) -> None:
         pass
 
-    def boundary(self, span: str, index: int, source: Source) -> None:
+    def boundary(self, span: str, index: int, source: StateSource) -> None:
         self.ends.append((span, index, source.location))
 
-    def finish(self, source: Source) -> None:
+    def finish(self, source: StateSource) -> None:
         self.ends.append(("run", 0, source.location))
 
 
@@ -81,7 +81,7 @@ def module(path: Path, text: str) -> Any:
 
 def trained(path: Path, text: str, sources: Sources, steps: int = 2) -> Seen:
     seen, script = Seen(), module(path, text)
-    with Job(SPEC, [seen], sources):
+    with LiveJob(SPEC, [seen], sources):
         script.train(steps)
     return seen
 
@@ -119,7 +119,7 @@ def test_installed_packages_are_passed_over_for_the_code_that_called_them(tmp_pa
     package = module(tmp_path / "lib/site-packages/trainer.py", SCRIPT)
     script = module(tmp_path / "train.py", "def main(fit):\n    fit(1)\n")
     seen = Seen()
-    with Job(SPEC, [seen], Sources(tmp_path)):
+    with LiveJob(SPEC, [seen], Sources(tmp_path)):
         script.main(package.train)
     assert lines(seen, "optimizer.step") == {(2, "main", "fit(1)")}
 
@@ -128,7 +128,7 @@ def test_where_all_code_is_installed_the_package_nearest_to_torch_is_named(tmp_p
     """As where a recipe is run from its package: the frames of this test stand for those of no one."""
     package = module(tmp_path / "lib/site-packages/trainer.py", SCRIPT)
     seen = Seen()
-    with Job(SPEC, [seen], Sources(tmp_path)):
+    with LiveJob(SPEC, [seen], Sources(tmp_path)):
         installed = sys._getframe().f_code.co_filename
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("tspec.runtime.live.locations._PYTHON", (str(Path(installed).parent),))
@@ -142,13 +142,13 @@ def test_nothing_is_told_where_paths_are_redacted(tmp_path: Path) -> None:
 
 
 def test_a_line_that_cannot_be_read_has_no_text(tmp_path: Path) -> None:
-    scope: dict[str, Any] = {"found": Locations(Sources(tmp_path))}
+    scope: dict[str, Any] = {"found": ScriptLocations(Sources(tmp_path))}
     exec(compile("\nat = found.here()", str(tmp_path / "gone.py"), "exec"), scope)
     assert scope["at"] == Location("gone.py", 2, "<module>", "")
 
 
 def test_what_is_known_of_code_is_bounded(tmp_path: Path) -> None:
-    found = Locations(Sources(tmp_path))
+    found = ScriptLocations(Sources(tmp_path))
     for number in range(MOST + 10):
         scope: dict[str, Any] = {"found": found}
         exec(compile(f"at = found.here()  # {number}", f"file-{number}.py", "exec"), scope)

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from tspec.runtime.edges import Missing
-from tspec.runtime.live.entities.messages import FEATURES, Messages, Taken
+from tspec.runtime.live.entities.messages import FEATURES, MessageSubjects, TensorSnapshot
 from tspec.runtime.live.features import features
 
 
@@ -27,15 +27,15 @@ def read(tensor: torch.Tensor) -> dict[str, Any]:
 
 
 def digest(value: Any) -> Any:
-    return value.row(("digest",))["digest"] if isinstance(value, Taken) else value
+    return value.row(("digest",))["digest"] if isinstance(value, TensorSnapshot) else value
 
 
-def fields(messages: Messages, name: str) -> list[Any]:
+def fields(messages: MessageSubjects, name: str) -> list[Any]:
     return [digest(messages.field(name, each, it)) for each, it in messages.things().items()]
 
 
 def test_the_nth_that_was_sent_meets_the_nth_that_arrives() -> None:
-    messages, work = Messages(), object()
+    messages, work = MessageSubjects(), object()
     for value in (1.0, 2.0):
         messages.sending(0, 0, 0, read(torch.full((3,), value)))
     first, second = torch.full((3,), 1.0), torch.full((3,), 7.0)
@@ -45,24 +45,27 @@ def test_the_nth_that_was_sent_meets_the_nth_that_arrives() -> None:
     assert list(messages.things()) == []
     messages.taken_up(5)
     assert messages.born() == {"message.0.0.1": 5, "message.0.0.2": 5}
-    ones, twos = digest(Taken(read(torch.ones(3)))), digest(Taken(read(torch.full((3,), 2.0))))
+    ones, twos = (
+        digest(TensorSnapshot(read(torch.ones(3)))),
+        digest(TensorSnapshot(read(torch.full((3,), 2.0)))),
+    )
     assert fields(messages, "sent") == [ones, twos]
     assert fields(messages, "received") == [ones, Missing.ABSENT]
 
 
 def test_a_layer_reads_the_buffer_or_another_view_of_it() -> None:
-    messages = Messages()
+    messages = MessageSubjects()
     buffer = torch.zeros(2, 2)
     messages.receiving(0, 0, 0, buffer, None)
     messages.taken_up(1)
     messages.reading(torch.zeros(2, 2), read)
     assert fields(messages, "read") == [Missing.ABSENT]
     messages.reading(buffer.detach().requires_grad_(), read)
-    assert fields(messages, "read") == [digest(Taken(read(buffer)))]
+    assert fields(messages, "read") == [digest(TensorSnapshot(read(buffer)))]
 
 
 def test_messages_last_for_a_look_at_the_end_of_their_step() -> None:
-    messages = Messages()
+    messages = MessageSubjects()
     messages.receiving(0, 0, 0, torch.zeros(1), None)
     messages.taken_up(1)
     messages.step_opens()
@@ -72,7 +75,7 @@ def test_messages_last_for_a_look_at_the_end_of_their_step() -> None:
 
 
 def test_after_a_receive_from_anyone_it_is_not_known_what_was_sent() -> None:
-    messages = Messages()
+    messages = MessageSubjects()
     messages.sending(0, 0, 0, read(torch.ones(1)))
     messages.receiving(None, 0, 0, torch.ones(1), None)
     messages.receiving(0, 0, 0, torch.ones(1), None)

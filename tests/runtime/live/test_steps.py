@@ -7,18 +7,18 @@ import pytest
 
 from tspec.runtime.live.steps import (
     Activity,
-    Alive,
     Backward,
     Clear,
     Fetch,
     Forward,
     Joined,
+    LivingOptimizers,
+    LoopState,
     Microbatch,
-    Place,
     Resumed,
-    Said,
     Scheduled,
     Shadowed,
+    StepAnnotated,
     Stepped,
     Update,
     advance,
@@ -40,10 +40,10 @@ def fetch(reading: int = 1, loader: int = 0, grad: bool = True) -> Fetch:
 
 
 def run(
-    *parts: Activity | tuple[Activity, ...], start: Place | None = None
+    *parts: Activity | tuple[Activity, ...], start: LoopState | None = None
 ) -> list[tuple[str, int]]:
     """Each activity's name and the step in which it lies."""
-    place = start or Place(alive=frozenset({0}))
+    place = start or LoopState(alive=frozenset({0}))
     seen = []
     for part in parts:
         for activity in part if isinstance(part, tuple) else (part,):
@@ -91,7 +91,7 @@ def test_no_clear_at_all() -> None:
 
 
 def test_gradient_accumulation_counts_microbatches() -> None:
-    place = Place(alive=frozenset({0}))
+    place = LoopState(alive=frozenset({0}))
     half = (fetch(), TRAIN, *PASSES)
     seen = []
     for activity in (CLEAR, *half, *half, *update(), CLEAR, *half, *half, *half, *update()):
@@ -102,7 +102,7 @@ def test_gradient_accumulation_counts_microbatches() -> None:
 
 
 def test_two_optimizers_update_in_one_step() -> None:
-    both = Place(alive=frozenset({0, 1}))
+    both = LoopState(alive=frozenset({0, 1}))
     first = (Clear(frozenset({0})), TRAIN, *PASSES, *update(0))
     second = (Clear(frozenset({1})), TRAIN, *PASSES, *update(1))
     fed = run((fetch(), *first, *second), (fetch(), *first, *second), start=both)
@@ -112,7 +112,7 @@ def test_two_optimizers_update_in_one_step() -> None:
 
 
 def test_a_critic_that_updates_more_often() -> None:
-    both = Place(alive=frozenset({0, 1}))
+    both = LoopState(alive=frozenset({0, 1}))
     critic = (fetch(), Clear(frozenset({0})), TRAIN, *PASSES, *update(0))
     generator = (Clear(frozenset({1})), TRAIN, *PASSES, *update(1))
     seen = run((*critic, *generator), critic, (*critic, *generator), start=both)
@@ -124,7 +124,7 @@ def test_evaluation_belongs_to_the_step_before_and_is_no_training() -> None:
     evaluation = (fetch(2, loader=1, grad=False), EVAL, fetch(2, loader=1, grad=False), EVAL)
     seen = run(turn, evaluation, turn)
     assert steps_of(seen) == {1: "FCFBUFFFF", 2: "FCFBU"}
-    place = reduce(advance, (*turn, *evaluation), Place(alive=frozenset({0})))
+    place = reduce(advance, (*turn, *evaluation), LoopState(alive=frozenset({0})))
     assert (place.phase, place.step) == ("eval", 1)
     assert advance(place, fetch()).phase == "train"
 
@@ -153,7 +153,7 @@ def test_an_evaluation_between_a_batch_and_its_passes_is_no_training() -> None:
     turn = (TRAIN, *PASSES, *update(), CLEAR)
     evaluation = (Fetch(1, 2, True, training=False), EVAL, Fetch(1, 2, True, training=False), EVAL)
     place = reduce(
-        advance, (fetch(), fetch(), *turn, *evaluation, *turn), Place(alive=frozenset({0}))
+        advance, (fetch(), fetch(), *turn, *evaluation, *turn), LoopState(alive=frozenset({0}))
     )
     assert place.feeding == {0}
     assert (place.epoch, advance(place, evaluation[0]).phase) == (1, "eval")
@@ -162,20 +162,20 @@ def test_an_evaluation_between_a_batch_and_its_passes_is_no_training() -> None:
 def test_a_forgotten_eval_makes_no_training_loader() -> None:
     turn = (fetch(), CLEAR, TRAIN, *PASSES, *update())
     forgotten = (fetch(2, loader=1), Forward(grad=False, training=True))
-    place = reduce(advance, (*turn, *forgotten, *forgotten, *turn), Place(alive=frozenset({0})))
+    place = reduce(advance, (*turn, *forgotten, *forgotten, *turn), LoopState(alive=frozenset({0})))
     assert place.feeding == {0}
 
 
 def test_two_loaders_that_are_read_together_both_train() -> None:
     teacher = Forward(grad=False, training=True)
     turn = (fetch(), fetch(2, loader=1), CLEAR, teacher, TRAIN, *PASSES, *update())
-    place = reduce(advance, (*turn, *turn), Place(alive=frozenset({0})))
+    place = reduce(advance, (*turn, *turn), LoopState(alive=frozenset({0})))
     assert (place.feeding, place.step) == ({0, 1}, 2)
 
 
 def test_epochs_are_passes_over_the_training_loader() -> None:
     turn = (CLEAR, TRAIN, *PASSES, *update())
-    place = reduce(advance, (fetch(1), *turn, fetch(1), *turn), Place(alive=frozenset({0})))
+    place = reduce(advance, (fetch(1), *turn, fetch(1), *turn), LoopState(alive=frozenset({0})))
     assert place.epoch == 1
     place = reduce(advance, (fetch(7, loader=1, grad=False), EVAL), place)
     assert place.epoch == 1
@@ -186,11 +186,11 @@ def test_epochs_are_passes_over_the_training_loader() -> None:
 
 def test_a_run_without_loader_is_one_epoch() -> None:
     turn = (CLEAR, TRAIN, *PASSES, *update())
-    assert reduce(advance, (*turn, *turn), Place(alive=frozenset({0}))).epoch == 1
+    assert reduce(advance, (*turn, *turn), LoopState(alive=frozenset({0}))).epoch == 1
 
 
 def test_a_clear_before_the_first_batch_opens_the_first_epoch_once() -> None:
-    place = reduce(advance, (CLEAR, fetch(1), TRAIN), Place(alive=frozenset({0})))
+    place = reduce(advance, (CLEAR, fetch(1), TRAIN), LoopState(alive=frozenset({0})))
     assert (place.step, place.epoch) == (1, 1)
 
 
@@ -203,7 +203,7 @@ def test_closures_lie_in_one_step() -> None:
 
 
 def test_updates_by_hand() -> None:
-    nothing = Place()
+    nothing = LoopState()
     turn = (fetch(), TRAIN, *PASSES)
     assert steps_of(run(turn, turn, turn, start=nothing)) == {1: "FFB", 2: "FFB", 3: "FFB"}
 
@@ -211,14 +211,14 @@ def test_updates_by_hand() -> None:
 def test_another_model_is_trained_next() -> None:
     first = (TRAIN, CLEAR, *PASSES, *update(0))
     other = (TRAIN, Clear(frozenset({1})), *PASSES, *update(1))
-    alive = Alive(frozenset({0, 1}))
+    alive = LivingOptimizers(frozenset({0, 1}))
     seen = run(first, first, alive, other, other, other)
     assert {step for name, step in seen if name == "Update"} == {1, 2, 3, 4, 5}
 
 
 def test_said_steps_override() -> None:
     turn = (fetch(), CLEAR, TRAIN, *PASSES, *update())
-    seen = run(Said(), turn, turn, Said(), turn, Said(10), turn)
+    seen = run(StepAnnotated(), turn, turn, StepAnnotated(), turn, StepAnnotated(10), turn)
     assert {step for name, step in seen if name == "Update"} == {1, 2, 10}
 
 
@@ -230,7 +230,7 @@ def test_a_resumed_job_goes_on_with_its_number() -> None:
 
 def test_a_rank_that_has_joined_makes_no_steps_until_all_have() -> None:
     turn = (fetch(), CLEAR, TRAIN, *PASSES, *update())
-    place = reduce(advance, (*turn, *turn), Place(alive=frozenset({0})))
+    place = reduce(advance, (*turn, *turn), LoopState(alive=frozenset({0})))
     joined = advance(place, Joined())
     assert openings(place, joined) == (("step", 0),)
     helped = reduce(advance, update(), joined)
@@ -243,26 +243,26 @@ def test_a_rank_that_has_joined_makes_no_steps_until_all_have() -> None:
 
 def test_shadowed_passes_are_as_many_steps_as_they_would_be_here() -> None:
     turn = (fetch(), CLEAR, TRAIN, *PASSES, fetch(), TRAIN, *PASSES, *update())
-    place = reduce(advance, turn, Place(alive=frozenset({0})))
+    place = reduce(advance, turn, LoopState(alive=frozenset({0})))
     assert place.microbatch == 2
     assert advance(advance(place, Joined()), Shadowed(3)).step == 3
 
 
 def test_nothing_closes_before_training() -> None:
-    assert openings(Place(), advance(Place(), Joined())) == ()
+    assert openings(LoopState(), advance(LoopState(), Joined())) == ()
 
 
 def test_fine_tuning_in_evaluation_mode_is_training() -> None:
     frozen = Forward(grad=True, training=False)
     turn = (CLEAR, frozen, *PASSES, *update())
-    place = reduce(advance, turn, Place(alive=frozenset({0})))
+    place = reduce(advance, turn, LoopState(alive=frozenset({0})))
     assert advance(place, CLEAR).step == 2
     assert advance(advance(place, CLEAR), frozen).phase == "train"
 
 
 @pytest.mark.parametrize("span", ["step", "microbatch"])
 def test_nothing_opens_without_reason(span: str) -> None:
-    place = reduce(advance, (fetch(), CLEAR, TRAIN, *PASSES), Place(alive=frozenset({0})))
+    place = reduce(advance, (fetch(), CLEAR, TRAIN, *PASSES), LoopState(alive=frozenset({0})))
     again = advance(place, CLEAR)
     assert span not in dict(openings(place, again))
     assert dataclasses.replace(again, cleared=place.cleared) == place
@@ -270,7 +270,7 @@ def test_nothing_opens_without_reason(span: str) -> None:
 
 def scheduled(*inner: Activity) -> list[tuple[int, int]]:
     """Step and micro-batch after each activity."""
-    place, seen = Place(), []
+    place, seen = LoopState(), []
     for activity in inner:
         place = advance(place, activity)
         seen.append((place.step, place.microbatch))
@@ -303,4 +303,4 @@ def test_a_step_that_is_open_becomes_the_frameworks() -> None:
 
 
 def test_what_the_script_says_of_steps_stands() -> None:
-    assert scheduled(Said(7), Scheduled(), Stepped(), Scheduled())[-1] == (7, 1)
+    assert scheduled(StepAnnotated(7), Scheduled(), Stepped(), Scheduled())[-1] == (7, 1)

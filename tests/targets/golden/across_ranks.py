@@ -51,7 +51,12 @@ def r0_t_alike(rule, w):
         )
         rule.take(
             w,
-            Choice(group=group, no_group=why, subjects=(n0_p,), lasting=(('parameter', n0_p),)),
+            SubjectChoice(
+                group=group,
+                no_group=why,
+                subjects=(n0_p,),
+                lasting=(('parameter', n0_p),),
+            ),
             leaves,
         )
 
@@ -78,7 +83,7 @@ def r1_t_together(rule, w):
     group, why = w.group(('world',), 'world')
     rule.grouped(w, group)
     leaves = (feature(own(w.call, 'loss'), 'digest'),)
-    rule.take(w, Choice(group=group, no_group=why, subjects=(None,)), leaves)
+    rule.take(w, SubjectChoice(group=group, no_group=why, subjects=(None,)), leaves)
 
 
 def joint_r1_t_together(members, pasts, indices, places):
@@ -95,7 +100,7 @@ def r2_t_sizes(rule, w):
     if w.idle:
         group, why = w.group((own(w.call, 'group'),), 'group')
         rule.grouped(w, group)
-        rule.take(w, Choice(group=group, no_group=why, subjects=(None,)), None)
+        rule.take(w, SubjectChoice(group=group, no_group=why, subjects=(None,)), None)
         return
     group, why = w.group((own(w.call, 'group'),), 'group')
     rule.grouped(w, group)
@@ -104,7 +109,7 @@ def r2_t_sizes(rule, w):
         own(w.call, 'output_split_sizes'),
         own(w.call, 'input_split_sizes'),
     )
-    rule.take(w, Choice(group=group, no_group=why, subjects=(None,)), leaves)
+    rule.take(w, SubjectChoice(group=group, no_group=why, subjects=(None,)), leaves)
 
 
 def joint_r2_t_sizes(members, pasts, indices, places):
@@ -203,7 +208,7 @@ def at_step(job, e):
 
 
 RULES = (
-    Declared(
+    RuleRecord(
         number=0,
         name='t.alike',
         file='across_ranks.tspec',
@@ -211,12 +216,12 @@ RULES = (
         text='expect same(p.data) and spread(norm(p.grad)) < 0.1',
         draft=False,
         kind='after',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         every=(10, 'step'),
         across=True,
         when=True,
     ),
-    Declared(
+    RuleRecord(
         number=1,
         name='t.together',
         file='across_ranks.tspec',
@@ -224,10 +229,10 @@ RULES = (
         text='expect same(c.loss)',
         draft=False,
         kind='calls',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         across=True,
     ),
-    Declared(
+    RuleRecord(
         number=2,
         name='t.sizes',
         file='across_ranks.tspec',
@@ -235,7 +240,7 @@ RULES = (
         text='expect c.output_split_sizes == transpose(c.input_split_sizes)',
         draft=False,
         kind='calls',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         across=True,
         when=True,
     ),
@@ -246,13 +251,17 @@ FUNCTIONS = (
     r2_t_sizes,
 )
 JOINTS = {
-    0: Joint(
+    0: JointDecision(
         declared=RULES[0],
         decide=joint_r0_t_alike,
         read=(('digest(p.data)', True), ('norm(p.grad)', True)),
     ),
-    1: Joint(declared=RULES[1], decide=joint_r1_t_together, read=(('digest(c.loss)', True),)),
-    2: Joint(
+    1: JointDecision(
+        declared=RULES[1],
+        decide=joint_r1_t_together,
+        read=(('digest(c.loss)', True),),
+    ),
+    2: JointDecision(
         declared=RULES[2],
         decide=joint_r2_t_sizes,
         read=(('c.output_split_sizes', False), ('c.input_split_sizes', False)),
@@ -279,7 +288,7 @@ LATE = {
 }
 LASTING = {
 }
-PROGRAM = Program(
+PROGRAM = GeneratedModule(
     rules=RULES,
     functions=FUNCTIONS,
     joints=JOINTS,

@@ -103,7 +103,7 @@ def at_step(job, e):
 
 
 RULES = (
-    Declared(
+    RuleRecord(
         number=0,
         name='t.batches_have_tensors',
         file='batches_and_classes.tspec',
@@ -111,11 +111,11 @@ RULES = (
         text='expect present(b.tensors)',
         draft=False,
         kind='each',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         span='step',
         passing=('batch',),
     ),
-    Declared(
+    RuleRecord(
         number=1,
         name='t.norms',
         file='batches_and_classes.tspec',
@@ -123,7 +123,7 @@ RULES = (
         text='expect m.training',
         draft=False,
         kind='after',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         when=True,
     ),
 )
@@ -152,7 +152,7 @@ LATE = {
 }
 LASTING = {
 }
-PROGRAM = Program(
+PROGRAM = GeneratedModule(
     rules=RULES,
     functions=FUNCTIONS,
     joints=JOINTS,

@@ -84,7 +84,7 @@ def at_step(job, e):
 
 
 RULES = (
-    Declared(
+    RuleRecord(
         number=0,
         name='t.held',
         file='before_filters_and_membership.tspec',
@@ -92,7 +92,7 @@ RULES = (
         text='Every optimizer holds what models train.',
         draft=False,
         kind='before',
-        responses=(Response(action='stop'),),
+        responses=(ActionRecord(action='stop'),),
     ),
 )
 FUNCTIONS = (
@@ -115,7 +115,7 @@ LATE = {
 }
 LASTING = {
 }
-PROGRAM = Program(
+PROGRAM = GeneratedModule(
     rules=RULES,
     functions=FUNCTIONS,
     joints=JOINTS,

@@ -83,7 +83,7 @@ def at_step(job, e):
 
 
 RULES = (
-    Declared(
+    RuleRecord(
         number=0,
         name='t.losses',
         file='calls_fields_and_features.tspec',
@@ -91,7 +91,7 @@ RULES = (
         text='expect finite(c.loss) and max(c.loss) < 1e3',
         draft=False,
         kind='calls',
-        responses=(Response(action='skip'),),
+        responses=(ActionRecord(action='skip'),),
         when=True,
     ),
 )
@@ -118,7 +118,7 @@ LATE = {
 }
 LASTING = {
 }
-PROGRAM = Program(
+PROGRAM = GeneratedModule(
     rules=RULES,
     functions=FUNCTIONS,
     joints=JOINTS,

@@ -149,7 +149,7 @@ def at_step(job, e):
 
 
 RULES = (
-    Declared(
+    RuleRecord(
         number=0,
         name='t.moves',
         file='during_old_and_guard.tspec',
@@ -157,10 +157,10 @@ RULES = (
         text='expect changed(p.data) and finite(p.data)',
         draft=False,
         kind='during',
-        responses=(Response(action='warn'), Response(action='stop', consecutive=3),),
+        responses=(ActionRecord(action='warn'), ActionRecord(action='stop', consecutive=3),),
         when=True,
     ),
-    Declared(
+    RuleRecord(
         number=1,
         name='t.rates',
         file='during_old_and_guard.tspec',
@@ -168,7 +168,7 @@ RULES = (
         text='expect count(parameters.grad) > 0',
         draft=False,
         kind='during',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         when=True,
     ),
 )
@@ -194,7 +194,7 @@ LATE = {
 }
 LASTING = {
 }
-PROGRAM = Program(
+PROGRAM = GeneratedModule(
     rules=RULES,
     functions=FUNCTIONS,
     joints=JOINTS,

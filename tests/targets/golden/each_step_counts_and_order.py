@@ -127,7 +127,7 @@ def at_microbatch(job, e):
 
 
 RULES = (
-    Declared(
+    RuleRecord(
         number=0,
         name='t.order',
         file='each_step_counts_and_order.tspec',
@@ -135,12 +135,12 @@ RULES = (
         text='expect optimizer.zero_grad before backward before optimizer.step',
         draft=False,
         kind='each',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         span='step',
         early=True,
         counts=('backward', 'optimizer.step', 'optimizer.zero_grad'),
     ),
-    Declared(
+    RuleRecord(
         number=1,
         name='t.clears',
         file='each_step_counts_and_order.tspec',
@@ -148,13 +148,13 @@ RULES = (
         text='expect contains optimizer.zero_grad',
         draft=False,
         kind='each',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         span='step',
         early=True,
         when=True,
         counts=('optimizer.zero_grad',),
     ),
-    Declared(
+    RuleRecord(
         number=2,
         name='t.accumulated',
         file='each_step_counts_and_order.tspec',
@@ -162,7 +162,7 @@ RULES = (
         text='expect count(calls(backward)) <= 1',
         draft=False,
         kind='each',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         span='microbatch',
         counts=('backward',),
     ),
@@ -193,9 +193,9 @@ CALLS = {
 LATE = {
 }
 LASTING = {
-    'backward': Lasting(filters=(), fields=(), first=()),
+    'backward': Retention(filters=(), fields=(), first=()),
 }
-PROGRAM = Program(
+PROGRAM = GeneratedModule(
     rules=RULES,
     functions=FUNCTIONS,
     joints=JOINTS,

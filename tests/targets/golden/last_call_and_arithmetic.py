@@ -89,7 +89,7 @@ def at_step(job, e):
 
 
 RULES = (
-    Declared(
+    RuleRecord(
         number=0,
         name='t.clipped',
         file='last_call_and_arithmetic.tspec',
@@ -97,7 +97,7 @@ RULES = (
         text='expect norm(parameters.grad) <= clip.max_norm * (1 + 4 * ulp(float32))',
         draft=False,
         kind='before',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         when=True,
         counts=('clip',),
     ),
@@ -124,7 +124,7 @@ LATE = {
 }
 LASTING = {
 }
-PROGRAM = Program(
+PROGRAM = GeneratedModule(
     rules=RULES,
     functions=FUNCTIONS,
     joints=JOINTS,

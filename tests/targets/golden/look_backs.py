@@ -22,7 +22,7 @@ def r0_t_falls(rule, w):
     """expect mean(loss, over: 20 steps) < 2 * previous(mean(loss, over: 20 steps))"""
     now, end, was = w.now, w.end, w.was
     leaves = (greater(end.ambient('step'), 20), end.ambient('loss'),)
-    rule.take(w, Choice(group=(w.rank,), subjects=()), leaves)
+    rule.take(w, SubjectChoice(group=(w.rank,), subjects=()), leaves)
 
 
 T0_0 = TimeFold(node=0, name='mean', last=20, unit='step', stride=5)
@@ -68,7 +68,7 @@ def r2_t_anew(rule, w):
     """expect distinct(digest(c.tensors), over: 1 epoch)"""
     now, end, was = w.now, w.end, w.was
     leaves = (feature(end.listed(own(w.call, 'tensors')), 'digest'),)
-    rule.take(w, Choice(group=(w.rank,), subjects=(None,)), leaves)
+    rule.take(w, SubjectChoice(group=(w.rank,), subjects=(None,)), leaves)
 
 
 T2_0 = TimeFold(node=0, name='distinct', last=1, unit='epoch', stride=1)
@@ -123,7 +123,7 @@ def at_step(job, e):
 
 
 RULES = (
-    Declared(
+    RuleRecord(
         number=0,
         name='t.falls',
         file='look_backs.tspec',
@@ -131,13 +131,13 @@ RULES = (
         text='expect mean(loss, over: 20 steps) < 2 * previous(mean(loss, over: 20 steps))',
         draft=False,
         kind='each',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         every=(5, 'step'),
         span='step',
         when=True,
         history=True,
     ),
-    Declared(
+    RuleRecord(
         number=1,
         name='t.named',
         file='look_backs.tspec',
@@ -145,10 +145,10 @@ RULES = (
         text='expect p.names == first(p.names)',
         draft=False,
         kind='each',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         span='step',
     ),
-    Declared(
+    RuleRecord(
         number=2,
         name='t.anew',
         file='look_backs.tspec',
@@ -156,7 +156,7 @@ RULES = (
         text='expect distinct(digest(c.tensors), over: 1 epoch)',
         draft=False,
         kind='calls',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         history=True,
     ),
 )
@@ -166,7 +166,7 @@ FUNCTIONS = (
     r2_t_anew,
 )
 JOINTS = {
-    0: Joint(
+    0: JointDecision(
         declared=RULES[0],
         decide=joint_r0_t_falls,
         read=(
@@ -174,7 +174,7 @@ JOINTS = {
             ('previous(mean(loss, over: 20 steps))', False),
         ),
     ),
-    2: Joint(
+    2: JointDecision(
         declared=RULES[2],
         decide=joint_r2_t_anew,
         read=(('distinct(digest(c.tensors), over: 1 epoch)', False),),
@@ -196,7 +196,7 @@ LATE = {
 }
 LASTING = {
 }
-PROGRAM = Program(
+PROGRAM = GeneratedModule(
     rules=RULES,
     functions=FUNCTIONS,
     joints=JOINTS,

@@ -38,7 +38,11 @@ def r0_t_first_batches(rule, w):
                 'digest',
             ),
         )
-        rule.take(w, Choice(group=(w.rank,), subjects=(n0_l,), lasting=(('loader', n0_l),)), leaves)
+        rule.take(
+            w,
+            SubjectChoice(group=(w.rank,), subjects=(n0_l,), lasting=(('loader', n0_l),)),
+            leaves,
+        )
 
 
 def joint_r0_t_first_batches(members, pasts, indices, places):
@@ -73,7 +77,7 @@ def r1_t_once(rule, w):
         )
         rule.take(
             w,
-            Choice(group=(w.rank,), subjects=(n0_o,), lasting=(('optimizer', n0_o),)),
+            SubjectChoice(group=(w.rank,), subjects=(n0_o,), lasting=(('optimizer', n0_o),)),
             leaves,
         )
 
@@ -167,7 +171,7 @@ def at_run(job, e):
 
 
 RULES = (
-    Declared(
+    RuleRecord(
         number=0,
         name='t.first_batches',
         file='once_and_epochs.tspec',
@@ -175,14 +179,14 @@ RULES = (
         text='expect digest(calls(fetch, loader: l)[0].tensors) != previous(digest(calls(fetch, loader: l)[0].tensors))',
         draft=False,
         kind='each',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         every=(2, 'epoch'),
         span='epoch',
         when=True,
         history=True,
         counts=('fetch',),
     ),
-    Declared(
+    RuleRecord(
         number=1,
         name='t.once',
         file='once_and_epochs.tspec',
@@ -190,11 +194,11 @@ RULES = (
         text='expect max(o.param_groups.lr) < 1',
         draft=False,
         kind='before',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         once=True,
         over='optimizer',
     ),
-    Declared(
+    RuleRecord(
         number=2,
         name='t.whole',
         file='once_and_epochs.tspec',
@@ -202,7 +206,7 @@ RULES = (
         text='expect count(calls(optimizer.step)) > 0',
         draft=False,
         kind='each',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         span='run',
         counts=('optimizer.step',),
     ),
@@ -213,7 +217,7 @@ FUNCTIONS = (
     r2_t_whole,
 )
 JOINTS = {
-    0: Joint(
+    0: JointDecision(
         declared=RULES[0],
         decide=joint_r0_t_first_batches,
         read=(
@@ -221,7 +225,11 @@ JOINTS = {
             ('previous(digest(calls(fetch, loader: l)[0].tensors))', False),
         ),
     ),
-    1: Joint(declared=RULES[1], decide=joint_r1_t_once, read=(('max(o.param_groups.lr)', False),)),
+    1: JointDecision(
+        declared=RULES[1],
+        decide=joint_r1_t_once,
+        read=(('max(o.param_groups.lr)', False),),
+    ),
 }
 BEGINS = {
     'fetch': begin_0_fetch,
@@ -241,10 +249,10 @@ CALLS = {
 LATE = {
 }
 LASTING = {
-    'fetch': Lasting(filters=('loader',), fields=('loader',), first=('tensors',)),
-    'optimizer.step': Lasting(filters=(), fields=(), first=()),
+    'fetch': Retention(filters=('loader',), fields=('loader',), first=('tensors',)),
+    'optimizer.step': Retention(filters=(), fields=(), first=()),
 }
-PROGRAM = Program(
+PROGRAM = GeneratedModule(
     rules=RULES,
     functions=FUNCTIONS,
     joints=JOINTS,

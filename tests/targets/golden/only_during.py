@@ -156,7 +156,7 @@ def at_step(job, e):
 
 
 RULES = (
-    Declared(
+    RuleRecord(
         number=0,
         name='t.weights',
         file='only_during.tspec',
@@ -164,11 +164,11 @@ RULES = (
         text='expect changed(p.data) only during optimizer.step or load_state_dict',
         draft=False,
         kind='each',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         span='step',
         counts=('load_state_dict', 'optimizer.step'),
     ),
-    Declared(
+    RuleRecord(
         number=1,
         name='t.inner',
         file='only_during.tspec',
@@ -176,7 +176,7 @@ RULES = (
         text='expect c only during forward',
         draft=False,
         kind='calls',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         counts=('forward',),
     ),
 )
@@ -208,9 +208,9 @@ LATE = {
     'dropout': (P2, ),
 }
 LASTING = {
-    'forward': Lasting(filters=(), fields=(), first=()),
+    'forward': Retention(filters=(), fields=(), first=()),
 }
-PROGRAM = Program(
+PROGRAM = GeneratedModule(
     rules=RULES,
     functions=FUNCTIONS,
     joints=JOINTS,

@@ -77,7 +77,7 @@ def r1_t_lower(rule, w):
     """expect loss < first(loss) and not (loss > max(loss, over: 10 steps))"""
     now, end, was = w.now, w.end, w.was
     leaves = (at_least(end.ambient('step'), 100), end.ambient('loss'),)
-    rule.take(w, Choice(group=(w.rank,), subjects=()), leaves)
+    rule.take(w, SubjectChoice(group=(w.rank,), subjects=()), leaves)
 
 
 T1_1 = TimeFold(node=1, name='max', last=10, unit='step', stride=1)
@@ -150,7 +150,7 @@ def at_step(job, e):
 
 
 RULES = (
-    Declared(
+    RuleRecord(
         number=0,
         name='t.near',
         file='subjects_and_changes.tspec',
@@ -158,10 +158,10 @@ RULES = (
         text='Weights stay near where they began.',
         draft=False,
         kind='during',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         when=True,
     ),
-    Declared(
+    RuleRecord(
         number=1,
         name='t.lower',
         file='subjects_and_changes.tspec',
@@ -169,7 +169,7 @@ RULES = (
         text='expect loss < first(loss) and not (loss > max(loss, over: 10 steps))',
         draft=False,
         kind='each',
-        responses=(Response(action='warn'),),
+        responses=(ActionRecord(action='warn'),),
         span='step',
         when=True,
         history=True,
@@ -180,7 +180,7 @@ FUNCTIONS = (
     r1_t_lower,
 )
 JOINTS = {
-    1: Joint(
+    1: JointDecision(
         declared=RULES[1],
         decide=joint_r1_t_lower,
         read=(('loss', False), ('first(loss)', False), ('max(loss, over: 10 steps)', False)),
@@ -202,7 +202,7 @@ LATE = {
 }
 LASTING = {
 }
-PROGRAM = Program(
+PROGRAM = GeneratedModule(
     rules=RULES,
     functions=FUNCTIONS,
     joints=JOINTS,

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, GroupSpec, WatchSpec
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.job import Job
+    from tspec.runtime.live.job import LiveJob
 
-__all__ = ["EntitySpec", "EventSpec", "FieldSpec", "GroupSpec", "Job", "WatchSpec"]
+__all__ = ["EntitySpec", "EventSpec", "FieldSpec", "GroupSpec", "LiveJob", "WatchSpec"]
 
 
 def __getattr__(name: str) -> Any:
-    """`Job` needs torch, which takes seconds to import; what is to be watched can be said without it."""
-    if name == "Job":
-        from tspec.runtime.live.job import Job
+    """`LiveJob` needs torch, which takes seconds to import; what is to be watched can be said without it."""
+    if name == "LiveJob":
+        from tspec.runtime.live.job import LiveJob
 
-        return Job
+        return LiveJob
     raise AttributeError(name)

@@ -9,7 +9,7 @@ import torch
 from tspec.runtime.edges import Missing
 
 
-class Ambient:
+class AmbientValues:
     """Asks torch at the moment of the question; remembers the latest loss and annotations."""
 
     def __init__(self) -> None:

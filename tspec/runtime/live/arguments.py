@@ -25,7 +25,7 @@ _BUILTIN_DEFAULTS = {
 }
 
 
-class Parameters:
+class CallSignature:
     """The parameters of one callable, read once: `get(name, args, kwargs)` is then cheap."""
 
     __slots__ = ("_defaults", "_first_star", "_keywords", "_positions", "_star", "_stars", "method")

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import torch
 
-from tspec.runtime.edges import Missing, Ref, Unnamed
+from tspec.runtime.edges import Missing, Ref, UnresolvedRef
 from tspec.runtime.live.dotted import spellings
 from tspec.runtime.live.features import local_part
 from tspec.runtime.live.watch import TypeTree
@@ -91,7 +91,7 @@ def _reference(value: Any, kind: str, namer: Namer) -> Any:
         return found
     if kind == "parameter" and isinstance(value, torch.Tensor) and value.is_leaf:
         held = weakref.ref(value)
-        return Unnamed(lambda: None if (it := held()) is None else namer.reference(kind, it))
+        return UnresolvedRef(lambda: None if (it := held()) is None else namer.reference(kind, it))
     return Missing.NOT_RECORDED
 
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from tspec.runtime.live.process import PROCESS
-from tspec.runtime.live.steps import Said
+from tspec.runtime.live.steps import StepAnnotated
 
 
 def say_step(number: int | None) -> None:
     """A training step begins."""
     for job in PROCESS.jobs:
-        job.quietly(lambda told=job: told.do(Said(number)))  # type: ignore[misc]
+        job.quietly(lambda told=job: told.do(StepAnnotated(number)))  # type: ignore[misc]
 
 
 def say(values: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Binding:
     """Where a callable hangs: an attribute of a module or class."""
 
     holder: Any
@@ -37,7 +37,7 @@ def script_name() -> str | None:
     return str(path).replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".py")
 
 
-def find(path: str, importable: tuple[str, ...] = ("torch",)) -> Place | None:
+def find(path: str, importable: tuple[str, ...] = ("torch",)) -> Binding | None:
     """The place of `a.b.C.method`, or None as long as its module is not loaded.
 
     A path may begin with `__main__` or the script's own name. Submodules of the packages that
@@ -55,7 +55,7 @@ def find(path: str, importable: tuple[str, ...] = ("torch",)) -> Place | None:
                 break
         else:
             if _member(holder, parts[-1]) is not None:
-                return Place(holder, parts[-1], path)
+                return Binding(holder, parts[-1], path)
     return None
 
 
@@ -78,7 +78,7 @@ def _module(name: str, importable: tuple[str, ...]) -> ModuleType | None:
     return loaded
 
 
-def members(path: str) -> Iterator[Place]:
+def members(path: str) -> Iterator[Binding]:
     """The public functions of an open family `a.b.*`, in order of their names."""
     module = _module(path.removesuffix(".*"), ("torch",))
     if module is None:
@@ -90,7 +90,7 @@ def members(path: str) -> Iterator[Place]:
         if isinstance(value, (type, ModuleType)):
             continue
         if callable(value) and _belongs(value, module):
-            yield Place(module, name, f"{module.__name__}.{name}")
+            yield Binding(module, name, f"{module.__name__}.{name}")
 
 
 def _belongs(value: Any, module: ModuleType) -> bool:

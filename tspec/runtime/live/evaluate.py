@@ -9,7 +9,7 @@ from typing import Any
 from tspec.runtime.live.watch import Expression
 
 
-class BadExpression(Exception):
+class ExpressionError(Exception):
     """The expression has no value for this call; the message says why."""
 
 
@@ -25,10 +25,10 @@ def evaluate(
     """
     try:
         return _value(expression, scope, {**FUNCTIONS, **functions})
-    except BadExpression:
+    except ExpressionError:
         raise
     except Exception as fault:  # the user's objects answer, and may raise anything
-        raise BadExpression(f"{type(fault).__name__}: {fault}") from fault
+        raise ExpressionError(f"{type(fault).__name__}: {fault}") from fault
 
 
 def _value(
@@ -50,7 +50,7 @@ def _value(
     if kind == "call":
         function = functions.get(tree[1])
         if function is None:
-            raise BadExpression(f"there is no function {tree[1]}")
+            raise ExpressionError(f"there is no function {tree[1]}")
         arguments = [_value(item, scope, functions) for item in tree[2]]
         named = {key: _value(item, scope, functions) for key, item in tree[3]}
         return function(*arguments, **named)
@@ -72,7 +72,7 @@ def _field(value: Any, name: str) -> Any:
         return getattr(value, name)
     if isinstance(value, Mapping) and name in value:
         return value[name]
-    raise BadExpression(f"{type(value).__name__} has no {name}")
+    raise ExpressionError(f"{type(value).__name__} has no {name}")
 
 
 def _count(value: Any) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import torch
 
 from tspec.runtime.edges import Missing
-from tspec.runtime.live.arguments import Parameters
+from tspec.runtime.live.arguments import CallSignature
 from tspec.runtime.live.convert import Namer, converter, tensors_in
 from tspec.runtime.live.evaluate import evaluate
 from tspec.runtime.live.watch import EventSpec, FieldSpec
@@ -27,7 +27,7 @@ _Call = tuple[Arguments, Keywords, tuple[Any] | None]
 """Arguments, and the result where there is one."""
 
 
-class Faults(Protocol):
+class FaultReporter(Protocol):
     """Where something that could not be read is said, once."""
 
     def unread(self, event: str, field: str, why: str) -> None:
@@ -39,28 +39,28 @@ class FieldReader:
 
     __slots__ = ("_after", "_before", "_event", "_parameters", "_path")
 
-    def __init__(self, event: EventSpec, path: str, parameters: Parameters) -> None:
+    def __init__(self, event: EventSpec, path: str, parameters: CallSignature) -> None:
         self._event = event.name
         self._path = path
         self._parameters = parameters
         late = [_reads_result(each) for each in event.fields]
-        fields = [_Reading(each, parameters, path) for each in event.fields]
+        fields = [_FieldAccess(each, parameters, path) for each in event.fields]
         self._before = [each for each, is_late in zip(fields, late, strict=True) if not is_late]
         self._after = [each for each, is_late in zip(fields, late, strict=True) if is_late]
 
     def before(
-        self, args: Arguments, kwargs: Keywords, namer: Namer, faults: Faults
+        self, args: Arguments, kwargs: Keywords, namer: Namer, faults: FaultReporter
     ) -> dict[str, Any]:
         """Fields that the arguments give."""
         return self._read(self._before, (args, kwargs, None), namer, faults)
 
     def after(
-        self, args: Arguments, kwargs: Keywords, result: Any, namer: Namer, faults: Faults
+        self, args: Arguments, kwargs: Keywords, result: Any, namer: Namer, faults: FaultReporter
     ) -> dict[str, Any]:
         """Fields that need what the call returned."""
         return self._read(self._after, (args, kwargs, (result,)), namer, faults)
 
-    def of(self, values: Mapping[str, Any], namer: Namer, faults: Faults) -> dict[str, Any]:
+    def of(self, values: Mapping[str, Any], namer: Namer, faults: FaultReporter) -> dict[str, Any]:
         """All fields, from values that a mechanism has at hand instead of arguments."""
         found = {}
         for each in (*self._before, *self._after):
@@ -72,7 +72,7 @@ class FieldReader:
         return found
 
     def _read(
-        self, fields: list[_Reading], call: _Call, namer: Namer, faults: Faults
+        self, fields: list[_FieldAccess], call: _Call, namer: Namer, faults: FaultReporter
     ) -> dict[str, Any]:
         found = {}
         for each in fields:
@@ -84,12 +84,12 @@ class FieldReader:
         return found
 
 
-class _Reading:
+class _FieldAccess:
     """How one field is read: the common ways are found once, the others by name at each call."""
 
     __slots__ = ("_field", "_parameters", "_path", "convert", "get", "name")
 
-    def __init__(self, field: FieldSpec, parameters: Parameters, path: str) -> None:
+    def __init__(self, field: FieldSpec, parameters: CallSignature, path: str) -> None:
         self.name = field.name
         self.convert = converter(field.type)
         self._field = field

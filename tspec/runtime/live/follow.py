@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
-from tspec.runtime.live.job import Job
+from tspec.runtime.live.job import LiveJob
 from tspec.runtime.live.patches import attribute
 from tspec.runtime.live.process import PROCESS
 
@@ -58,13 +58,13 @@ def _start_in_children(said: list[dict[str, str]]) -> None:
         del os.environ["PYTHONPATH"]
 
 
-class Ending:
+class ProcessEnd:
     """Ends a job when its process ends: at exit, or by `os._exit`, as multiprocessing and many scripts leave.
 
     `closed` is called last. An uncaught exception or another status than 0 is no normal end.
     """
 
-    def __init__(self, job: Job, closed: Callable[[], None]) -> None:
+    def __init__(self, job: LiveJob, closed: Callable[[], None]) -> None:
         self._job = job
         self._closed = closed
         self._failed = False
@@ -80,7 +80,7 @@ class Ending:
         self._hooks.enter_context(attribute(os, "_exit", self._left))
         self._watch_failures()
         # The registry of finalizers is emptied when a child begins; what is registered so is run then.
-        multiprocessing.util.register_after_fork(self, Ending._in_child)
+        multiprocessing.util.register_after_fork(self, ProcessEnd._in_child)
 
     def _in_child(self) -> None:
         """A child of multiprocessing begins: its end is still to come."""

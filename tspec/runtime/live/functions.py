@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from tspec.runtime.live import dotted
 from tspec.runtime.live.process import PROCESS, Into
-from tspec.runtime.live.watched import Role, Watched, entrance
+from tspec.runtime.live.watched import Role, WatchedFunction, entrance
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.job import Job
+    from tspec.runtime.live.job import LiveJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,12 @@ class _Method:
     role: Role
 
 
-class Functions:
+class WatchedFunctions:
     """Adds roles to functions, and takes the calls of those that have any."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: LiveJob) -> None:
         self._job = job
-        self._watched: dict[int, tuple[Any, Watched]] = {}
+        self._watched: dict[int, tuple[Any, WatchedFunction]] = {}
         self._methods: list[_Method] = []
         self._waiting: list[Role] = []
         self._on_class: list[Callable[[type], None]] = []
@@ -74,14 +74,14 @@ class Functions:
             return True
         if not isinstance(function, FunctionType):
             return False
-        watched = Watched(function, method)
+        watched = WatchedFunction(function, method)
         watched.add(role)
         if not PROCESS.exchange(function, self._job, self._into(watched)):
             return False
         self._watched[id(function)] = (function, watched)
         return True
 
-    def _into(self, watched: Watched) -> Into:
+    def _into(self, watched: WatchedFunction) -> Into:
         return lambda original: entrance(self._job, watched, original)
 
     def defined(self, function: FunctionType) -> None:
@@ -118,7 +118,7 @@ class Functions:
 
     # --- doing ---------------------------------------------------------------------------------------
 
-    def _place(self, place: dotted.Place, role: Role) -> None:
+    def _place(self, place: dotted.Binding, role: Role) -> None:
         value = PROCESS.original(place)
         if isinstance(value, (staticmethod, classmethod)):
             value = value.__func__
@@ -137,7 +137,7 @@ class Functions:
             self._replace(place, role)
 
     def _method_everywhere(
-        self, owner: type, place: dotted.Place, value: FunctionType, role: Role
+        self, owner: type, place: dotted.Binding, value: FunctionType, role: Role
     ) -> None:
         """A method that the named class only inherits: calls on its instances count."""
         self.watch_function(value, role, method=True)
@@ -152,7 +152,7 @@ class Functions:
         elif function is not None:
             self.watch_function(function, role, method=True)
 
-    def _replace(self, place: dotted.Place, role: Role) -> None:
+    def _replace(self, place: dotted.Binding, role: Role) -> None:
         """Builtins and other callables cannot be exchanged: their name is given to a function of ours."""
         original = PROCESS.original(place)
         known = self._watched.get(id(original))
@@ -161,7 +161,7 @@ class Functions:
             return
         if not callable(original):
             return
-        watched = Watched(original, isinstance(place.holder, type))
+        watched = WatchedFunction(original, isinstance(place.holder, type))
         watched.add(role)
         PROCESS.replace(place, original, self._job, self._into(watched))
         self._watched[id(original)] = (original, watched)
@@ -177,7 +177,7 @@ class Functions:
             holder, _, name = role.path.rpartition(".")
             if _is_named(cls, holder) and hasattr(cls, name):
                 self._waiting.remove(role)
-                self._place(dotted.Place(cls, name, role.path), role)
+                self._place(dotted.Binding(cls, name, role.path), role)
 
 
 def _is_named(cls: type, path: str) -> bool:

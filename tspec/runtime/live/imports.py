@@ -11,13 +11,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.job import Job
+    from tspec.runtime.live.job import LiveJob
 
 
 class _Finder(importlib.abc.MetaPathFinder):
     """Lets the other finders find, and tells the jobs when the module has been executed."""
 
-    def __init__(self, jobs: Callable[[], Sequence[Job]]) -> None:
+    def __init__(self, jobs: Callable[[], Sequence[LiveJob]]) -> None:
         self._jobs = jobs
         self._busy = False
 
@@ -81,7 +81,7 @@ def _asked(
 
 
 @contextmanager
-def followed(jobs: Callable[[], Sequence[Job]]) -> Iterator[None]:
+def followed(jobs: Callable[[], Sequence[LiveJob]]) -> Iterator[None]:
     """Within the block, tell jobs of imported modules in which they wait for a function."""
     finder = _Finder(jobs)
     sys.meta_path.insert(0, finder)

@@ -13,32 +13,32 @@ from typing import Any, Literal
 
 from torch import nn
 
-from tspec.runtime.edges import Call, Context, Sink, SkipCall
+from tspec.runtime.edges import Context, Sink, SkipCall, WatchedCall
 from tspec.runtime.live import steps
 from tspec.runtime.live.adapter import Adapter
 from tspec.runtime.live.fields import FieldReader
-from tspec.runtime.live.functions import Functions
-from tspec.runtime.live.locations import Locations
+from tspec.runtime.live.functions import WatchedFunctions
+from tspec.runtime.live.locations import ScriptLocations
 from tspec.runtime.live.mechanisms import install
 from tspec.runtime.live.models import Naming, has_parameters
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.source import LiveSource
-from tspec.runtime.live.threads import Apart, Threads
+from tspec.runtime.live.threads import IsolatedWork, ThreadState
 from tspec.runtime.live.watch import WatchSpec
-from tspec.runtime.live.watched import Arguments, Listener, Role, Watched
+from tspec.runtime.live.watched import Arguments, Listener, Role, WatchedFunction
 from tspec.runtime.sources import Sources
 
 Listening = list[tuple[Role, Listener]]
 
 
-class _Told(BaseException):
+class _SinkError(BaseException):
     """Carries what a sink raised past the boundary that catches tspec's own faults."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
 
-class Job(LiveSource):
+class LiveJob(LiveSource):
     """One process of a training job, from `__enter__` to `__exit__`. It is the `Source` of its sinks.
 
     Faults of tspec's own are logged once each and never reach the job; what a sink raises does.
@@ -52,13 +52,13 @@ class Job(LiveSource):
         adapters: Sequence[Adapter] = (),
     ) -> None:
         super().__init__(spec)
-        self._locations = Locations(sources or Sources(Path.cwd()))
+        self._locations = ScriptLocations(sources or Sources(Path.cwd()))
         self.sinks = tuple(sinks)
         self.adapters = tuple(adapters)
         self.state.models.naming_of = self._naming_of
         self.active = False
-        self.place = steps.Place()
-        self.functions = Functions(self)
+        self.place = steps.LoopState()
+        self.functions = WatchedFunctions(self)
         self._calls = 0
         self._lock = PROCESS.lock
         self._closed = False
@@ -68,7 +68,7 @@ class Job(LiveSource):
 
     # --- the life of a job ----------------------------------------------------------------------
 
-    def __enter__(self) -> Job:
+    def __enter__(self) -> LiveJob:
         try:
             PROCESS.enter(self)
             with PROCESS.indexed():
@@ -109,14 +109,14 @@ class Job(LiveSource):
             self._tick()
             try:
                 self._tell(lambda sink: sink.finish(self))
-            except _Told as told:
+            except _SinkError as told:
                 raise told.error from None
 
     def forked(self, worker: int | None) -> None:
         """This process is a fork of the one that was followed: a job of its own, or a loader's worker."""
         self._lock = PROCESS.lock
-        self.threads = Threads()
-        self.place = steps.Place()
+        self.threads = ThreadState()
+        self.place = steps.LoopState()
         self._context = Context()
         self._location = None
         self._seq = self._calls = 0
@@ -137,7 +137,7 @@ class Job(LiveSource):
 
     def around(
         self,
-        watched: Watched,
+        watched: WatchedFunction,
         original: Callable[..., Any],
         args: Arguments,
         kwargs: dict[str, Any],
@@ -153,7 +153,7 @@ class Job(LiveSource):
         threads.frames.append((id(subject) if args else 0, watched.keys))
         depth = len(stack)
         tokens: list[Any] = []
-        opened: list[tuple[Call, FieldReader]] = []
+        opened: list[tuple[WatchedCall, FieldReader]] = []
         try:
             try:
                 skipped = self._before(listeners, tokens, (events, opened), args, kwargs)
@@ -172,7 +172,7 @@ class Job(LiveSource):
         self,
         listeners: Listening,
         tokens: list[Any],
-        events: tuple[list[tuple[Role, FieldReader]], list[tuple[Call, FieldReader]]],
+        events: tuple[list[tuple[Role, FieldReader]], list[tuple[WatchedCall, FieldReader]]],
         args: Arguments,
         kwargs: dict[str, Any],
     ) -> bool:
@@ -180,7 +180,7 @@ class Job(LiveSource):
         skipped = False
         where = ""
         try:
-            with Apart(PROCESS.quiet), self._lock:
+            with IsolatedWork(PROCESS.quiet), self._lock:
                 if self._closed:
                     return False
                 for role, listener in listeners:
@@ -193,7 +193,7 @@ class Job(LiveSource):
                     call = self._call(role, reader.before(args, kwargs, self.state, self))
                     opened.append((call, reader))
                     skipped |= self._begin(call)
-        except _Told as told:
+        except _SinkError as told:
             raise told.error from None
         except Exception as fault:
             self.fault(f"before {where}", fault)
@@ -222,14 +222,14 @@ class Job(LiveSource):
         self,
         listeners: Listening,
         tokens: list[Any],
-        opened: list[tuple[Call, FieldReader]],
+        opened: list[tuple[WatchedCall, FieldReader]],
         outcome: tuple[Arguments, dict[str, Any], Any],
         error: BaseException | None,
     ) -> None:
         args, kwargs, result = outcome
         where = ""
         try:
-            with Apart(PROCESS.quiet), self._lock:
+            with IsolatedWork(PROCESS.quiet), self._lock:
                 if self._closed:
                     return
                 for call, reader in reversed(opened):
@@ -240,16 +240,16 @@ class Job(LiveSource):
                 for (role, listener), token in zip(listeners, tokens, strict=False):
                     where = role.path or role.key
                     listener.after(token, args, kwargs, result, error)
-        except _Told as told:
+        except _SinkError as told:
             raise told.error from error
         except Exception as fault:
             self.fault(f"after {where}", fault)
 
-    def _call(self, role: Role, fields: dict[str, Any]) -> Call:
+    def _call(self, role: Role, fields: dict[str, Any]) -> WatchedCall:
         stack = self.threads.stack
         self._calls += 1
         parent = stack[-1] if stack else None
-        return Call(
+        return WatchedCall(
             self._calls,
             parent,
             role.name,
@@ -260,7 +260,7 @@ class Job(LiveSource):
             location=self._locations.here(),
         )
 
-    def _begin(self, call: Call) -> bool:
+    def _begin(self, call: WatchedCall) -> bool:
         """Tell that a call begins. True if a sink asks to leave it out."""
         self.threads.stack.append(call)
         skipped = False
@@ -270,17 +270,17 @@ class Job(LiveSource):
             except SkipCall:
                 skipped = True
             except BaseException as error:
-                raise _Told(error) from None
+                raise _SinkError(error) from None
         return skipped
 
-    def _end(self, call: Call, error: BaseException | None) -> None:
+    def _end(self, call: WatchedCall, error: BaseException | None) -> None:
         call.end = self._tick()
         call.error = None if error is None else type(error).__name__
         for sink in self.sinks:
             try:
                 sink.end(call, self)
             except BaseException as told:
-                raise _Told(told) from None
+                raise _SinkError(told) from None
         stack = self.threads.stack
         if call in stack:
             del stack[stack.index(call) :]
@@ -337,21 +337,21 @@ class Job(LiveSource):
     def quietly(self, action: Callable[[], None]) -> None:
         """Do something of tspec's own outside of a watched call, under the same protection."""
         try:
-            with Apart(PROCESS.quiet), self._lock:
+            with IsolatedWork(PROCESS.quiet), self._lock:
                 if not self._closed:
                     action()
-        except _Told as told:
+        except _SinkError as told:
             raise told.error from None
         except Exception as fault:
             self.fault("in between", fault)
 
     def _tell(self, tell: Callable[[Sink], None]) -> None:
         try:
-            with Apart(PROCESS.quiet):
+            with IsolatedWork(PROCESS.quiet):
                 for sink in self.sinks:
                     tell(sink)
         except BaseException as error:
-            raise _Told(error) from None
+            raise _SinkError(error) from None
 
     def _tick(self) -> int:
         self._seq += 1

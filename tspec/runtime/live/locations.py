@@ -24,7 +24,7 @@ MOST = 4096
 """Code objects, and lines, that are known at a time: a job may make code without end."""
 
 
-class Owner(IntEnum):
+class CodeOwner(IntEnum):
     """Whose code it is; of what is on the stack the least is taken, and of that the nearest."""
 
     USER = 0
@@ -35,13 +35,13 @@ class Owner(IntEnum):
     TSPEC = 3
 
 
-class Locations:
+class ScriptLocations:
     """Finds the line that runs, and names it as `sources` says."""
 
     def __init__(self, sources: Sources) -> None:
         self._root = Path(os.path.abspath(sources.root))
         self._redacted = sources.redacted
-        self._owners: dict[int, tuple[CodeType, Owner]] = {}
+        self._owners: dict[int, tuple[CodeType, CodeOwner]] = {}
         self._lines: dict[tuple[int, int], Location] = {}
         """(code, instruction) -> its line. The code lives as long as its owner is known."""
 
@@ -54,23 +54,23 @@ class Locations:
             return None
         owners = self._owners
         frame: FrameType | None = sys._getframe(1)
-        best, least = None, Owner.TSPEC
+        best, least = None, CodeOwner.TSPEC
         while frame is not None:
             code = frame.f_code
             known = owners.get(id(code))
             owner = self._owner(code) if known is None else known[1]
             if owner < least:
                 best, least = frame, owner
-                if owner is Owner.USER:
+                if owner is CodeOwner.USER:
                     break
             frame = frame.f_back
         return None if best is None else self._line(best)
 
-    def _owner(self, code: CodeType) -> Owner:
+    def _owner(self, code: CodeType) -> CodeOwner:
         if len(self._owners) >= MOST:
             self._owners.clear()
             self._lines.clear()
-        owner = Owner.TSPEC if is_ours(code) else _owner_of_file(code.co_filename)
+        owner = CodeOwner.TSPEC if is_ours(code) else _owner_of_file(code.co_filename)
         # The code is kept, so that no other gets its id.
         self._owners[id(code)] = (code, owner)
         return owner
@@ -99,14 +99,14 @@ class Locations:
         ).as_posix()
 
 
-def _owner_of_file(file: str) -> Owner:
+def _owner_of_file(file: str) -> CodeOwner:
     if file.startswith("<"):
-        return Owner.PLATFORM if file.startswith("<frozen ") else Owner.PACKAGE
+        return CodeOwner.PLATFORM if file.startswith("<frozen ") else CodeOwner.PACKAGE
     if file.startswith(_TORCH):
-        return Owner.PLATFORM
+        return CodeOwner.PLATFORM
     if not _INSTALLED.isdisjoint(Path(file).parts):
-        return Owner.PACKAGE
-    return Owner.PLATFORM if file.startswith(_PYTHON) else Owner.USER
+        return CodeOwner.PACKAGE
+    return CodeOwner.PLATFORM if file.startswith(_PYTHON) else CodeOwner.USER
 
 
 def _folder(path: str) -> str:

@@ -114,7 +114,7 @@ Naming = Callable[[str], str]
 
 
 @dataclass(slots=True)
-class Root:
+class RootModule:
     """An outermost module. `prefix` stands before its names; `title` is its own name."""
 
     module: weakref.ref[nn.Module]
@@ -129,7 +129,7 @@ class Root:
 
 
 @dataclass(slots=True)
-class Parameter:
+class NamedParameter:
     """One parameter object, its canonical name, and all names that modules have for it."""
 
     name: str
@@ -139,10 +139,10 @@ class Parameter:
 
 
 @dataclass(slots=True)
-class Tables:
+class NameTables:
     """What the roots hold at one instant. Keys of `by_id` are ids of live objects."""
 
-    parameters: dict[str, Parameter] = field(default_factory=dict)
+    parameters: dict[str, NamedParameter] = field(default_factory=dict)
     parameter_by_id: dict[int, str] = field(default_factory=dict)
     buffers: dict[str, tuple[torch.Tensor, str]] = field(default_factory=dict)
     buffer_by_id: dict[int, str] = field(default_factory=dict)
@@ -153,14 +153,14 @@ class Tables:
     """Of root modules: title to prefix."""
 
 
-class Models:
+class ModelRegistry:
     """The roots in the order in which they were first called, and tables of what they hold."""
 
     def __init__(self) -> None:
         self.naming_of: Callable[[nn.Module], Naming | None] = lambda module: None
         """How a framework names what lies in a root; None where it is no model of its own."""
-        self.roots: list[Root] = []
-        self.tables = Tables()
+        self.roots: list[RootModule] = []
+        self.tables = NameTables()
         self.stale = True
         self.version = 0
         """Grows whenever the tables change what they hold."""
@@ -196,7 +196,7 @@ class Models:
         first = has_parameters(module) and not any(root.prefix == "" for root in self.roots)
         naming = self.naming_of(module)
         prefix = "" if first or naming is not None else f"{title}."
-        self.roots.append(Root(weakref.ref(module), prefix, title, naming or str))
+        self.roots.append(RootModule(weakref.ref(module), prefix, title, naming or str))
         self.stale = True
         self.refresh()
 
@@ -235,7 +235,7 @@ class Models:
 
         The last tables go first: they are all that may still hold a model that the script has dropped.
         """
-        tables = self.tables = Tables()
+        tables = self.tables = NameTables()
         for root in self.roots:
             module = root.module()
             if module is not None:
@@ -264,13 +264,13 @@ class Models:
         self.version += 1
         return name
 
-    def parameters(self) -> dict[str, Parameter]:
+    def parameters(self) -> dict[str, NamedParameter]:
         """All parameters: of models in their order, then those that only optimizers hold."""
         found = dict(self.tables.parameters)
         for name, reference in self._free.values():
             tensor = reference()
             if tensor is not None and id(tensor) not in self.tables.parameter_by_id:
-                found.setdefault(name, Parameter(name, tensor, [name], None))
+                found.setdefault(name, NamedParameter(name, tensor, [name], None))
         return found
 
     def module_of(self, name: str) -> nn.Module | None:
@@ -278,7 +278,7 @@ class Models:
         return self.tables.modules.get(name)
 
 
-def _fill(tables: Tables, module: nn.Module, root: Root) -> None:
+def _fill(tables: NameTables, module: nn.Module, root: RootModule) -> None:
     tables.titles[root.title] = root.prefix
     for path, held in walk(module):
         name = root.name(path)
@@ -294,13 +294,13 @@ def _within(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
-def _fill_next(tables: Tables, module: nn.Module, path: str, root: Root) -> None:
+def _fill_next(tables: NameTables, module: nn.Module, path: str, root: RootModule) -> None:
     if isinstance(module, nn.Sequential):
         names = [root.name(_within(path, key)) for key in table(module, "_modules")]
         tables.next_module.update(itertools.pairwise(names))
 
 
-def _fill_tensors(tables: Tables, module: nn.Module, path: str, root: Root) -> None:
+def _fill_tensors(tables: NameTables, module: nn.Module, path: str, root: RootModule) -> None:
     holder = root.name(path)
     for key, parameter in table(module, "_parameters").items():
         if parameter is None:
@@ -309,7 +309,7 @@ def _fill_tensors(tables: Tables, module: nn.Module, path: str, root: Root) -> N
         known = tables.parameter_by_id.get(id(parameter))
         if known is None:
             tables.parameter_by_id[id(parameter)] = name
-            tables.parameters[name] = Parameter(name, parameter, [name], holder)
+            tables.parameters[name] = NamedParameter(name, parameter, [name], holder)
         elif name not in tables.parameters[known].names:
             tables.parameters[known].names.append(name)
     for key, buffer in table(module, "_buffers").items():

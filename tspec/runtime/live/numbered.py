@@ -6,7 +6,7 @@ import weakref
 from typing import Any
 
 
-class Numbered:
+class NumberedObjects:
     """Gives each object of a kind a number, and the name `kind.number`."""
 
     __slots__ = ("_by_id", "count", "kind")

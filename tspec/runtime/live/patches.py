@@ -16,7 +16,7 @@ from tspec.runtime.live.swap import PREFIX
 _MISSING = object()
 
 
-class Names:
+class ModuleNames:
     """Which loaded modules hold which callables under some name."""
 
     __slots__ = ("_loaded", "_modules")
@@ -43,7 +43,7 @@ def _bindings() -> Iterator[tuple[ModuleType, str, Any]]:
                 yield module, name, value
 
 
-class Replaced:
+class ReplacedCallable:
     """A callable whose calls go to `stand_in`, a function under all names by which modules know it.
 
     `holder` is where it was found: in a class only that class's attribute is replaced.
@@ -59,7 +59,7 @@ class Replaced:
         self._of_class: tuple[type, str, Any, Any] | None = None
         self._operator = _known_to_compiler(original, self.stand_in)
 
-    def bind(self, holder: Any, name: str, names: Names) -> None:
+    def bind(self, holder: Any, name: str, names: ModuleNames) -> None:
         """Put the stand-in where the original is bound."""
         original = self.original
         if isinstance(holder, type):
@@ -93,7 +93,7 @@ class Replaced:
             setattr(holder, name, before)
 
 
-def put_back(sites: Iterable[Replaced]) -> None:
+def put_back(sites: Iterable[ReplacedCallable]) -> None:
     """Bind every name in a loaded module that is bound to a stand-in to the original again.
 
     Also names of modules that were imported in between. A name that somebody bound to something

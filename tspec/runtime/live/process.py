@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from tspec.runtime.live import imports, warn
-from tspec.runtime.live.patches import Names, Replaced, attribute, put_back
-from tspec.runtime.live.swap import Exchanged
-from tspec.runtime.live.threads import Quiet
+from tspec.runtime.live.patches import ModuleNames, ReplacedCallable, attribute, put_back
+from tspec.runtime.live.swap import ExchangedCode
+from tspec.runtime.live.threads import ReentrancyGuard
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.dotted import Place
-    from tspec.runtime.live.job import Job
+    from tspec.runtime.live.dotted import Binding
+    from tspec.runtime.live.job import LiveJob
 
 Into = Callable[[Callable[..., Any]], Callable[..., Any]]
 """From what a call went to before to what it goes to now."""
@@ -36,7 +36,7 @@ class _Site:
 
     __slots__ = ("at", "layers")
 
-    def __init__(self, at: Exchanged | Replaced) -> None:
+    def __init__(self, at: ExchangedCode | ReplacedCallable) -> None:
         self.at = at
         self.layers: tuple[tuple[object, Into], ...] = ()
 
@@ -49,13 +49,13 @@ class _Site:
         self.at.direct(entry)
 
 
-class Process:
+class InstrumentedProcess:
     """The owner of all that jobs exchange."""
 
     def __init__(self) -> None:
-        self.jobs: tuple[Job, ...] = ()
+        self.jobs: tuple[LiveJob, ...] = ()
         """Those that are followed, in the order in which they began."""
-        self.quiet = Quiet()
+        self.quiet = ReentrancyGuard()
         self.lock = threading.RLock()
         """Held while a job takes something in: one edge after the other, whichever thread it comes from."""
         self._structure = threading.RLock()
@@ -64,13 +64,13 @@ class Process:
         """Stand-ins that still exist, also of jobs that have ended."""
         self._released: WeakSet[Any] = WeakSet()
         """Owners that have ended; another thread may still be about to add a layer for one."""
-        self._names: Names | None = None
+        self._names: ModuleNames | None = None
         self._hooks = ExitStack()
         self._forks = False
 
     # --- jobs ------------------------------------------------------------------------------------
 
-    def enter(self, job: Job) -> None:
+    def enter(self, job: LiveJob) -> None:
         """A job begins to exchange."""
         with self._structure:
             if not self.jobs:
@@ -78,7 +78,7 @@ class Process:
             self.jobs += (job,)
             self._released.discard(job)
 
-    def leave(self, job: Job) -> None:
+    def leave(self, job: LiveJob) -> None:
         """A job ends: what it alone had exchanged comes back; after the last one, everything."""
         with self._structure:
             if job not in self.jobs:
@@ -92,7 +92,7 @@ class Process:
     @contextmanager
     def indexed(self) -> Iterator[None]:
         """Many callables are replaced in a row: the modules' names are read once for all of them."""
-        self._names = Names()
+        self._names = ModuleNames()
         try:
             yield
         finally:
@@ -141,13 +141,13 @@ class Process:
             site = self._sites.get(id(function))
             if site is None:
                 try:
-                    site = _Site(Exchanged(function))
+                    site = _Site(ExchangedCode(function))
                 except ValueError:
                     return False
             self._add(function, site, owner, into)
             return True
 
-    def replace(self, place: Place, original: Any, owner: object, into: Into) -> None:
+    def replace(self, place: Binding, original: Any, owner: object, into: Into) -> None:
         """Send the calls of something that is no Python function through a layer of the owner."""
         with self._structure:
             if owner in self._released:
@@ -156,16 +156,16 @@ class Process:
             if site is not None:
                 self._add(original, site, owner, into)
                 return
-            at = Replaced(original)
+            at = ReplacedCallable(original)
             try:
                 self._originals[at.stand_in] = original
                 self._add(original, _Site(at), owner, into)
-                at.bind(place.holder, place.name, self._names or Names())
+                at.bind(place.holder, place.name, self._names or ModuleNames())
             except BaseException:
                 self._restore([_Site(at)])
                 raise
 
-    def original(self, place: Place) -> Any:
+    def original(self, place: Binding) -> Any:
         """What is bound at a place, or what it was before it was replaced.
 
         A stand-in of a job that has ended, which somebody kept and bound again, gives way.
@@ -201,8 +201,8 @@ class Process:
                     undo.callback(site.take, left)
 
     def _restore(self, gone: list[_Site]) -> None:
-        replaced = [site.at for site in gone if isinstance(site.at, Replaced)]
-        exchanged = [site.at for site in gone if isinstance(site.at, Exchanged)]
+        replaced = [site.at for site in gone if isinstance(site.at, ReplacedCallable)]
+        exchanged = [site.at for site in gone if isinstance(site.at, ExchangedCode)]
         with ExitStack() as undo:
             for each in exchanged:
                 undo.callback(each.forget)
@@ -222,5 +222,5 @@ def _wait_for_calls(codes: set[int]) -> None:
         time.sleep(0.0001)
 
 
-PROCESS = Process()
+PROCESS = InstrumentedProcess()
 """The one of this process: functions, builtins and modules are there once."""

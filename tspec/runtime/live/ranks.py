@@ -12,7 +12,7 @@ from tspec.runtime.live import dotted
 from tspec.runtime.live.watch import GroupSpec
 
 
-class Ranks:
+class RankTopology:
     """Looks at the process group if there is one, else at the environment that torchrun sets."""
 
     def __init__(self, groups: tuple[GroupSpec, ...], say: Callable[[str], None]) -> None:

@@ -17,14 +17,14 @@ WRAPPERS = ("module.", "_orig_mod.")
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedModel:
     """A model of which state is saved, and the names of its state that no state dict holds."""
 
     model: nn.Module
     missing: tuple[str, ...]
 
 
-def saved_models(value: Any, models: Iterable[nn.Module]) -> list[Saved]:
+def saved_models(value: Any, models: Iterable[nn.Module]) -> list[SavedModel]:
     """The models of which a saved object has a state dict.
 
     A state dict is of the model to which most of its names belong, more than half of them. A model and its average have
@@ -37,7 +37,7 @@ def saved_models(value: Any, models: Iterable[nn.Module]) -> list[Saved]:
         best = max(own, key=lambda each: len(names & own[each][1]), default=None)
         if best is not None and 2 * len(names & own[best][1]) > len(names):
             held.setdefault(best, set()).update(names)
-    return [Saved(own[each][0], _missing(own[each][0], held[each])) for each in held]
+    return [SavedModel(own[each][0], _missing(own[each][0], held[each])) for each in held]
 
 
 def _missing(model: nn.Module, held: set[str]) -> tuple[str, ...]:

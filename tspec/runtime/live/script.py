@@ -15,7 +15,7 @@ from types import CodeType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
 from tspec.runtime.live.frames import is_ours, run_main
-from tspec.runtime.live.job import Job
+from tspec.runtime.live.job import LiveJob
 
 DEFINED = "__tspec_defined__"
 
@@ -24,7 +24,7 @@ class NoModule(Exception):
     """What `-m` names cannot be run. The message is Python's own."""
 
 
-def run_script(command: Sequence[str], job: Job) -> int:
+def run_script(command: Sequence[str], job: LiveJob) -> int:
     """Run `script.py ARGS` or `-m module ARGS` under a job, as Python would; returns its exit status.
 
     A crash is reported as Python reports it, without the frames of tspec. The job is finished
@@ -90,7 +90,7 @@ def _as_main(command: Sequence[str]) -> Iterator[ModuleType]:
     yield main
 
 
-def _script(text: bytes, main: ModuleType, job: Job) -> CodeType:
+def _script(text: bytes, main: ModuleType, job: LiveJob) -> CodeType:
     """The code of a file, with its path as Python says it in tracebacks and warnings."""
     path = str(main.__file__)
     names = _named_functions(job, Path(path).stem)
@@ -99,7 +99,7 @@ def _script(text: bytes, main: ModuleType, job: Job) -> CodeType:
     return _with_definitions(text, path, names)
 
 
-def _module(name: str, main: ModuleType, job: Job) -> CodeType:
+def _module(name: str, main: ModuleType, job: LiveJob) -> CodeType:
     """The code of a module, found as `python -m` finds it; `__main__` and `sys.argv` are then the module's.
 
     Packages around the module are imported. Raises NoModule if it cannot be found or run.
@@ -129,14 +129,14 @@ def _with_definitions(text: str | bytes, path: str, names: set[str]) -> CodeType
     return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
 
 
-def _named_functions(job: Job, module: str) -> set[str]:
+def _named_functions(job: LiveJob, module: str) -> set[str]:
     """Functions at the top of the script that events name; `module` is the name under which it could be imported."""
     parts = [path.rpartition(".") for path in job.functions.waiting]
     return {function for holder, _, function in parts if holder in (module, "__main__")}
 
 
 @contextmanager
-def _definitions(job: Job) -> Iterator[None]:
+def _definitions(job: LiveJob) -> Iterator[None]:
     def defined(function: Any) -> Any:
         if isinstance(function, FunctionType):
             job.quietly(lambda: job.functions.defined(function))

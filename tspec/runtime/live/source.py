@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tspec.runtime.edges import Context, Location, Missing, Ref
-from tspec.runtime.live.ambient import Ambient
-from tspec.runtime.live.entities.messages import FEATURES, Taken
+from tspec.runtime.live.ambient import AmbientValues
+from tspec.runtime.live.entities.messages import FEATURES, TensorSnapshot
 from tspec.runtime.live.features import features
 from tspec.runtime.live.process import PROCESS
-from tspec.runtime.live.ranks import Ranks
-from tspec.runtime.live.state import State
-from tspec.runtime.live.threads import Apart, Threads
+from tspec.runtime.live.ranks import RankTopology
+from tspec.runtime.live.state import SubjectRegistry
+from tspec.runtime.live.threads import IsolatedWork, ThreadState
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.say import say
 
@@ -24,10 +24,10 @@ class LiveSource:
 
     def __init__(self, spec: WatchSpec) -> None:
         self.spec = spec
-        self.threads = Threads()
-        self.ranks_known = Ranks(spec.groups, self.say)
-        self.state = State(spec, self.ranks_known, self.unread)
-        self.known = Ambient()
+        self.threads = ThreadState()
+        self.ranks_known = RankTopology(spec.groups, self.say)
+        self.state = SubjectRegistry(spec, self.ranks_known, self.unread)
+        self.known = AmbientValues()
         self._context = Context()
         self._location: Location | None = None
         self._seq = 0
@@ -89,7 +89,7 @@ class LiveSource:
         self, tensors: Sequence[Any], names: tuple[str, ...]
     ) -> Sequence[Mapping[str, Any]]:
         """Features of many tensors at once; `name` is the canonical name of a parameter or buffer."""
-        with Apart(PROCESS.quiet):
+        with IsolatedWork(PROCESS.quiet):
             found = self._features(tensors, names)
             if "name" in names:
                 for row, tensor in zip(found, tensors, strict=True):
@@ -102,8 +102,10 @@ class LiveSource:
         """Features of live tensors, and of those that were taken of what is gone or elsewhere."""
         if not self.state.messages.seen:
             return self._readable(tensors, names)
-        live = iter(self._readable([t for t in tensors if not isinstance(t, Taken)], names))
-        return [t.row(names) if isinstance(t, Taken) else next(live) for t in tensors]
+        live = iter(
+            self._readable([t for t in tensors if not isinstance(t, TensorSnapshot)], names)
+        )
+        return [t.row(names) if isinstance(t, TensorSnapshot) else next(live) for t in tensors]
 
     def _readable(self, tensors: Sequence[Any], names: tuple[str, ...]) -> list[dict[str, Any]]:
         """Features of live tensors; one that cannot be read costs only itself."""

@@ -10,29 +10,33 @@ from torch import nn
 
 from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.live.convert import convert
-from tspec.runtime.live.entities.data import Batches, Loaders
-from tspec.runtime.live.entities.kind import UNKNOWN, Kind, asked
-from tspec.runtime.live.entities.messages import Messages
-from tspec.runtime.live.entities.modules import Modules
+from tspec.runtime.live.entities.data import BatchSubjects, LoaderSubjects
+from tspec.runtime.live.entities.kind import UNKNOWN, SubjectKind, asked
+from tspec.runtime.live.entities.messages import MessageSubjects
+from tspec.runtime.live.entities.modules import ModuleSubjects
 from tspec.runtime.live.entities.optimizers import (
-    Optimizers,
-    ParamGroups,
-    Schedulers,
+    OptimizerSubjects,
+    ParamGroupSubjects,
+    SchedulerSubjects,
     groups_of,
     params_of,
 )
-from tspec.runtime.live.entities.others import Generators, Scalers, Wrappers
-from tspec.runtime.live.entities.parameters import Buffers, Parameters, States
-from tspec.runtime.live.evaluate import BadExpression, evaluate
-from tspec.runtime.live.models import Models, Parameter
-from tspec.runtime.live.ranks import Ranks
-from tspec.runtime.live.saved import Saved, saved_models
+from tspec.runtime.live.entities.others import GeneratorSubjects, ScalerSubjects, WrapperSubjects
+from tspec.runtime.live.entities.parameters import (
+    BufferSubjects,
+    OptimizerStateSubjects,
+    ParameterSubjects,
+)
+from tspec.runtime.live.evaluate import ExpressionError, evaluate
+from tspec.runtime.live.models import ModelRegistry, NamedParameter
+from tspec.runtime.live.ranks import RankTopology
+from tspec.runtime.live.saved import SavedModel, saved_models
 from tspec.runtime.live.watch import Expression, FieldSpec, TypeTree, WatchSpec
 
 
 def _itself(thing: Any) -> Any:
     """The object of the script that a subject is."""
-    return thing.tensor if thing.__class__ is Parameter else thing
+    return thing.tensor if thing.__class__ is NamedParameter else thing
 
 
 def _size(state: Any) -> int:
@@ -40,24 +44,24 @@ def _size(state: Any) -> int:
     return len(state) if isinstance(state, Mapping) else 0
 
 
-class State:
+class SubjectRegistry:
     """Answers what a job's subjects are. It is the `Namer` of everything that is read."""
 
     def __init__(
-        self, spec: WatchSpec, ranks: Ranks, unread: Callable[[str, str, str], None]
+        self, spec: WatchSpec, ranks: RankTopology, unread: Callable[[str, str, str], None]
     ) -> None:
         """`unread` is told kind, field and reason where a field of a subject cannot be read."""
         self.ranks = ranks
         self._unread = unread
         self._living: frozenset[int] = frozenset()
-        self.models = Models()
-        self.optimizers = Optimizers(self)
-        self.schedulers = Schedulers(self)
-        self.loaders = Loaders()
-        self.batches = Batches()
-        self.scalers = Scalers()
-        self.wrappers = Wrappers(self)
-        self.messages = Messages()
+        self.models = ModelRegistry()
+        self.optimizers = OptimizerSubjects(self)
+        self.schedulers = SchedulerSubjects(self)
+        self.loaders = LoaderSubjects()
+        self.batches = BatchSubjects()
+        self.scalers = ScalerSubjects()
+        self.wrappers = WrapperSubjects(self)
+        self.messages = MessageSubjects()
         self.functions: Mapping[str, Callable[..., Any]] = {
             "models_of": lambda saved: [each.model for each in self._saved(saved)],
             "missing_keys": lambda saved: [
@@ -65,18 +69,18 @@ class State:
             ],
             "for_parameters": self._for_parameters,
         }
-        self._kinds: dict[str, Kind] = {
-            "parameter": Parameters(self),
-            "buffer": Buffers(self),
-            "state": States(self),
-            "module": Modules(self),
+        self._kinds: dict[str, SubjectKind] = {
+            "parameter": ParameterSubjects(self),
+            "buffer": BufferSubjects(self),
+            "state": OptimizerStateSubjects(self),
+            "module": ModuleSubjects(self),
             "optimizer": self.optimizers,
-            "param_group": ParamGroups(self),
+            "param_group": ParamGroupSubjects(self),
             "scheduler": self.schedulers,
             "loader": self.loaders,
             "batch": self.batches,
             "scaler": self.scalers,
-            "generator": Generators(),
+            "generator": GeneratorSubjects(),
             "wrapper": self.wrappers,
             "message": self.messages,
         }
@@ -112,7 +116,7 @@ class State:
             return {s: self._alone(held, kind, name, {s: thing})[s] for s, thing in things.items()}
 
     def _column(
-        self, held: Kind, kind: str, name: str, things: Mapping[str, Any]
+        self, held: SubjectKind, kind: str, name: str, things: Mapping[str, Any]
     ) -> dict[str, Any]:
         """One field of some subjects of a kind. Raises what their objects raise."""
         spec = self._fields.get((kind, name))
@@ -128,7 +132,9 @@ class State:
                     found[s] = self._attribute(name, type_, thing)
         return found
 
-    def _alone(self, held: Kind, kind: str, name: str, things: Mapping[str, Any]) -> dict[str, Any]:
+    def _alone(
+        self, held: SubjectKind, kind: str, name: str, things: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """One field of one subject, not recorded if its object raises."""
         try:
             return self._column(held, kind, name, things)
@@ -141,7 +147,7 @@ class State:
         scope = {"self": _itself(thing)}
         try:
             return convert(evaluate(source, scope.__getitem__, self.functions), type_, self)
-        except (BadExpression, KeyError):
+        except (ExpressionError, KeyError):
             return Missing.NOT_RECORDED
 
     def _attribute(self, name: str, type_: TypeTree, thing: Any) -> Any:
@@ -192,7 +198,7 @@ class State:
                 for tensor in params_of(group):
                     self.models.holding(tensor)
 
-    def _saved(self, saved: Any) -> list[Saved]:
+    def _saved(self, saved: Any) -> list[SavedModel]:
         """What a saved object holds of the models that are roots."""
         roots = (root.module() for root in self.models.roots)
         return saved_models(saved, [module for module in roots if module is not None])

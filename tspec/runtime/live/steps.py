@@ -56,19 +56,19 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class Alive:
+class LivingOptimizers:
     """Which optimizers there are."""
 
     optimizers: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class OptimizerBuilt:
     """An optimizer was built: updates will be seen."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class StepAnnotated:
     """The script says that a step begins, and perhaps its number."""
 
     step: int | None = None
@@ -121,9 +121,9 @@ Activity = (
     | Forward
     | Backward
     | Update
-    | Alive
-    | Built
-    | Said
+    | LivingOptimizers
+    | OptimizerBuilt
+    | StepAnnotated
     | Scheduled
     | Microbatch
     | Stepped
@@ -135,7 +135,7 @@ Activity = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LoopState:
     """Where the loop stands, and what has to be remembered to go on."""
 
     step: int = 0
@@ -190,7 +190,7 @@ class Place:
     trains_in_eval_mode: bool = False
 
 
-def openings(before: Place, after: Place) -> tuple[tuple[Span, int], ...]:
+def openings(before: LoopState, after: LoopState) -> tuple[tuple[Span, int], ...]:
     """The spans that open between two places, the longest first: one instant for all.
 
     Step 0 is none: only the step before it closes.
@@ -207,7 +207,7 @@ def openings(before: Place, after: Place) -> tuple[tuple[Span, int], ...]:
     return tuple(opened)
 
 
-def advance(place: Place, activity: Activity) -> Place:
+def advance(place: LoopState, activity: Activity) -> LoopState:
     """The place after an activity."""
     match activity:
         case Fetch():
@@ -220,11 +220,11 @@ def advance(place: Place, activity: Activity) -> Place:
             return _backward_end(place) if ended else _backward_begin(place)
         case Update(optimizer, ended):
             return replace(place, updating=False) if ended else _update(place, optimizer)
-        case Alive(optimizers):
+        case LivingOptimizers(optimizers):
             return replace(place, alive=optimizers)
-        case Built():
+        case OptimizerBuilt():
             return replace(place, built=True)
-        case Said(step):
+        case StepAnnotated(step):
             number = place.step + 1 if step is None else step
             return _open(replace(place, said=True), number)
         case Scheduled():
@@ -244,7 +244,7 @@ def advance(place: Place, activity: Activity) -> Place:
             return replace(place, step=place.step + ceil(passes / max(1, place.microbatch)))
 
 
-def _open(place: Place, number: int | None = None) -> Place:
+def _open(place: LoopState, number: int | None = None) -> LoopState:
     """Open a step, and the epoch that lasts for the run where no loader is seen."""
     run = place.passes == 0
     return replace(
@@ -267,14 +267,14 @@ def _open(place: Place, number: int | None = None) -> Place:
     )
 
 
-def _opened(place: Place, due: bool) -> Place:
+def _opened(place: LoopState, due: bool) -> LoopState:
     told = place.said or place.scheduled
     if (place.turn == 0 or place.joined or due) and not told and not place.updating:
         return _open(place)
     return place
 
 
-def _scheduled(place: Place) -> Place:
+def _scheduled(place: LoopState) -> LoopState:
     """A step that was open when the framework's loop was first seen is its own, if nothing was updated in it."""
     if place.said:
         return place
@@ -283,34 +283,34 @@ def _scheduled(place: Place) -> Place:
     return _open(place) if place.turn == 0 or due else place
 
 
-def _all_updated(place: Place) -> bool:
+def _all_updated(place: LoopState) -> bool:
     """Every optimizer from which an update is due has made it: the turn can be over."""
     expected = place.alive if place.expected is None else place.expected
     return bool(place.updated) and expected <= place.updated
 
 
-def sees_optimizer(place: Place) -> bool:
+def sees_optimizer(place: LoopState) -> bool:
     """An optimizer was seen. Where none is, a script updates its parameters by hand."""
     return place.built or place.ever_updated or place.scheduled or bool(place.alive)
 
 
-def has_trained(place: Place) -> bool:
+def has_trained(place: LoopState) -> bool:
     """A backward pass was made."""
     return place.backward_in_turn or place.turn > 1
 
 
-def _by_hand(place: Place) -> bool:
+def _by_hand(place: LoopState) -> bool:
     """Nothing that updates is visible: a backward pass stands for the update."""
     return not sees_optimizer(place) and place.backward_in_turn
 
 
-def _next_microbatch(place: Place, turn: int) -> Place:
+def _next_microbatch(place: LoopState, turn: int) -> LoopState:
     if place.turn == turn and not place.scheduled and place.backward_in_microbatch:
         return replace(place, microbatch=place.microbatch + 1, backward_in_microbatch=False)
     return place
 
 
-def _fetch(place: Place, fetch: Fetch) -> Place:
+def _fetch(place: LoopState, fetch: Fetch) -> LoopState:
     known = fetch.reading in place.counted or fetch.loader in place.feeding
     training = fetch.grad and (known or fetch.training is not False)
     place = replace(place, taken=frozenset() if place.looked else place.taken, looked=None)
@@ -325,7 +325,7 @@ def _fetch(place: Place, fetch: Fetch) -> Place:
     return replace(_next_microbatch(place, turn), fed=True)
 
 
-def _count(place: Place, reading: int) -> Place:
+def _count(place: LoopState, reading: int) -> LoopState:
     """Count a pass over a training loader as an epoch, once."""
     if reading in place.counted:
         return place
@@ -336,7 +336,7 @@ def _count(place: Place, reading: int) -> Place:
     return replace(place, epoch=place.epoch + 1, passes=place.passes + 1)
 
 
-def _clear(place: Place, optimizers: frozenset[int]) -> Place:
+def _clear(place: LoopState, optimizers: frozenset[int]) -> LoopState:
     """A loop without a loader that clears before its passes opens a step here; one that clears after
     the update does not. They are told apart by whether the turn has had its clear already.
 
@@ -356,7 +356,7 @@ def _clear(place: Place, optimizers: frozenset[int]) -> Place:
     return replace(place, cleared=place.cleared | optimizers)
 
 
-def _forward(place: Place, grad: bool, training: bool) -> Place:
+def _forward(place: LoopState, grad: bool, training: bool) -> LoopState:
     if not grad:
         return replace(place, phase="eval", looked=place.looked is not False)
     place = replace(place, forward_mode=training, looked=False)
@@ -368,7 +368,7 @@ def _forward(place: Place, grad: bool, training: bool) -> Place:
     return _next_microbatch(place, turn)
 
 
-def _backward_begin(place: Place) -> Place:
+def _backward_begin(place: LoopState) -> LoopState:
     place = _opened(replace(place, phase="train"), place.pending)
     for _, reading in sorted(place.taken):
         place = _count(place, reading)
@@ -379,13 +379,13 @@ def _backward_begin(place: Place) -> Place:
     return place
 
 
-def _backward_end(place: Place) -> Place:
+def _backward_end(place: LoopState) -> LoopState:
     return replace(
         place, backward_in_turn=True, backward_in_microbatch=True, backward_since_update=True
     )
 
 
-def _update(place: Place, optimizer: int) -> Place:
+def _update(place: LoopState, optimizer: int) -> LoopState:
     again = optimizer in place.updated and place.backward_since_update and not place.fed
     if not place.joined:  # a sharded optimizer of a rank that has joined helps the others' update
         place = _opened(replace(place, phase="train"), again)

@@ -28,7 +28,7 @@ _RUNS_LATER = (
 """Flags of code that does not run when it is called; the new code runs at once and returns what the old one gives."""
 
 
-class Exchanged:
+class ExchangedCode:
     """A function whose calls go elsewhere; `target` is a copy that does what the function did.
 
     Raises ValueError for a function of which the parameters cannot be written down.

@@ -10,17 +10,17 @@ from typing import Any
 import torch
 from torch.utils import _python_dispatch
 
-from tspec.runtime.edges import Call
+from tspec.runtime.edges import WatchedCall
 
 OURS = "tspec"
 """The name of threads that do tspec's own work."""
 
 
-class Threads(threading.local):
+class ThreadState(threading.local):
     """The watched calls of one job that are open on the current thread."""
 
     def __init__(self) -> None:
-        self.stack: list[Call] = []
+        self.stack: list[WatchedCall] = []
         """Open calls of events, the innermost last."""
         self.frames: list[tuple[int, frozenset[tuple[bool, str]]]] = []
         """First argument and roles of the functions that are open."""
@@ -28,14 +28,14 @@ class Threads(threading.local):
         """How many modules' forward passes are open."""
 
 
-class Quiet(threading.local):
+class ReentrancyGuard(threading.local):
     """Whether tspec itself is at work on the current thread: its own calls of torch are seen by no job."""
 
     def __init__(self) -> None:
         self.on = threading.current_thread().name == OURS
 
 
-class Apart:
+class IsolatedWork:
     """tspec computes something on this thread, apart from what the job is in the middle of.
 
     Its calls are not watched. Modes of the job (a default device, a counter of operations, a trace)
@@ -44,7 +44,7 @@ class Apart:
 
     __slots__ = ("_before", "_function", "_modes", "_quiet")
 
-    def __init__(self, quiet: Quiet) -> None:
+    def __init__(self, quiet: ReentrancyGuard) -> None:
         self._quiet = quiet
         self._modes: AbstractContextManager[None] | None = None
 

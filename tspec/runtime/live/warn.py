@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from tspec.runtime.live.frames import is_ours, run_main
-from tspec.runtime.live.patches import Names, Replaced, put_back
+from tspec.runtime.live.patches import ModuleNames, ReplacedCallable, put_back
 
 BEYOND = 2**30
 """More frames than there are: the warning is one of no line."""
@@ -40,9 +40,9 @@ def located() -> Iterator[None]:
         level = _level(sys._getframe(2), stacklevel, prefixes)
         return original(message, category, level, source, **options)
 
-    site = Replaced(original)
+    site = ReplacedCallable(original)
     try:
-        site.bind(warnings, "warn", Names())
+        site.bind(warnings, "warn", ModuleNames())
         site.direct(warn)
         yield
     finally:

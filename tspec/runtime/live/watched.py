@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch.fx import _symbolic_trace
 
-from tspec.runtime.edges import Call
-from tspec.runtime.live.arguments import Parameters
+from tspec.runtime.edges import WatchedCall
+from tspec.runtime.live.arguments import CallSignature
 from tspec.runtime.live.fields import FieldReader
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.watch import EventSpec
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.job import Job
+    from tspec.runtime.live.job import LiveJob
 
 Arguments = tuple[Any, ...]
 Guard = Callable[[Any], bool]
@@ -66,7 +66,7 @@ class Role:
             return self.key
         return self.path if self.event.family else self.event.name
 
-    def is_asked(self, subject: Any, stack: Sequence[Call]) -> bool:
+    def is_asked(self, subject: Any, stack: Sequence[WatchedCall]) -> bool:
         """Whether this role looks at a call, whose first argument and enclosing calls are given."""
         if stack and self.event is not None:
             if self.once and stack[-1].event == self.key:
@@ -79,13 +79,13 @@ class Role:
         return self.guard is None or self.guard(subject)
 
 
-class Watched:
+class WatchedFunction:
     """A function and its roles."""
 
     __slots__ = ("events", "keys", "listeners", "parameters", "roles")
 
     def __init__(self, function: Callable[..., Any], method: bool = False) -> None:
-        self.parameters = Parameters(function, method)
+        self.parameters = CallSignature(function, method)
         self.roles: list[Role] = []
         self.listeners: list[tuple[Role, Listener]] = []
         self.events: list[tuple[Role, FieldReader]] = []
@@ -106,7 +106,9 @@ class Watched:
         self.keys |= {key}
 
 
-def entrance(job: Job, watched: Watched, original: Callable[..., Any]) -> Callable[..., Any]:
+def entrance(
+    job: LiveJob, watched: WatchedFunction, original: Callable[..., Any]
+) -> Callable[..., Any]:
     """Takes the calls that go to `original`.
 
     Under a compiler, in tspec's own calls and where a method is given its instance by keyword, it

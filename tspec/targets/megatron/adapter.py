@@ -10,14 +10,14 @@ from tspec.targets.megatron import names, steps
 if TYPE_CHECKING:
     from torch import nn
 
-    from tspec.runtime.live.job import Job
+    from tspec.runtime.live.job import LiveJob
     from tspec.runtime.live.models import Naming
 
 
 class Megatron:
     """The adapter of megatron-core."""
 
-    def install(self, job: Job) -> None:
+    def install(self, job: LiveJob) -> None:
         """Follow schedules, micro-batches and optimizers."""
         steps.install(job)
 

@@ -24,9 +24,9 @@ from tspec.targets.megatron.configuration import know
 if TYPE_CHECKING:
     from torch import nn
 
-    from tspec.runtime.live import Job
+    from tspec.runtime.generated import GeneratedModule
+    from tspec.runtime.live import LiveJob
     from tspec.runtime.live.watch import WatchSpec
-    from tspec.runtime.program import Program
 
 FINALIZE = (
     "megatron.core.distributed.finalize_model_grads",
@@ -38,7 +38,7 @@ FINALIZE = (
 class Attachment:
     """The hooks of one program, attached to at most one loop at a time."""
 
-    def __init__(self, program: Program, watch: WatchSpec) -> None:
+    def __init__(self, program: GeneratedModule, watch: WatchSpec) -> None:
         self._program = program
         self._watch = watch
         self._installed: Installed | None = None
@@ -64,7 +64,7 @@ class Attachment:
         installed.__enter__()
         self._installed = installed
 
-        def learn(job: Job) -> None:
+        def learn(job: LiveJob) -> None:
             for chunk in model_chunks:
                 job.state.models.add_root(chunk)
             for each in getattr(optimizer, "chained_optimizers", [optimizer]):
@@ -75,9 +75,9 @@ class Attachment:
 
     def step_begin(self, i: int) -> None:
         """Step `i` begins, before gradients are cleared. The first is 1, or what follows the checkpoint's."""
-        from tspec.runtime.live.steps import Said
+        from tspec.runtime.live.steps import StepAnnotated
 
-        self._tell(lambda job: job.do(Said(i)))
+        self._tell(lambda job: job.do(StepAnnotated(i)))
 
     def gradients_ready(self, i: int) -> None:
         """The gradients of step `i` are reduced over all ranks: events on `finalize_model_grads` happen here.
@@ -85,18 +85,18 @@ class Attachment:
         A loop that calls Megatron's `finalize_model_grads` leaves this out.
         """
 
-        from tspec.runtime.live.watched import Role, Watched
+        from tspec.runtime.live.watched import Role, WatchedFunction
 
         def gradients_ready() -> None:
             """Stands for the call: it has no arguments."""
 
-        def happened(job: Job) -> None:
+        def happened(job: LiveJob) -> None:
             self._check(job, i)
             for event in job.spec.events:
                 path = next((path for path in FINALIZE if path in event.callables), None)
                 if path is not None:
                     role = Role(event.name, event=event, path=path)
-                    Watched(gradients_ready).add(role)
+                    WatchedFunction(gradients_ready).add(role)
                     job.happened(role, {})
 
         self._tell(happened)
@@ -105,7 +105,7 @@ class Attachment:
         """Step `i` is over: its update was made, or left out."""
         from tspec.runtime.live.steps import Stepped
 
-        def over(job: Job) -> None:
+        def over(job: LiveJob) -> None:
             self._check(job, i)
             job.do(Stepped())
 
@@ -117,14 +117,14 @@ class Attachment:
         if installed is not None:
             installed.__exit__(*sys.exc_info())
 
-    def _tell(self, action: Callable[[Job], None]) -> None:
+    def _tell(self, action: Callable[[LiveJob], None]) -> None:
         """Tell the job that is followed. Raises RuntimeError if the hooks are not attached."""
         job = None if self._installed is None else self._installed.job
         if job is None:
             raise RuntimeError("these hooks are not attached: call attach() first")
         job.quietly(lambda: action(job))
 
-    def _check(self, job: Job, i: int) -> None:
+    def _check(self, job: LiveJob, i: int) -> None:
         if job.place.step != i:
             job.say(
                 f"step {i} was told of, but step {job.place.step} is open: call step_begin({i})"

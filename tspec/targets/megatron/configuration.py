@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tspec.runtime.live import Job
+    from tspec.runtime.live import LiveJob
 
 
-def know(job: Job, config: Any) -> None:
+def know(job: LiveJob, config: Any) -> None:
     """Take `num_layers` from a configuration, unless the script has annotated it."""
     layers = getattr(config, "num_layers", None)
     if isinstance(layers, int):

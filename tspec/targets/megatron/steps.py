@@ -15,7 +15,7 @@ from tspec.runtime.live.watched import Listener, Role
 from tspec.targets.megatron.configuration import know
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.job import Job
+    from tspec.runtime.live.job import LiveJob
 
 SCHEDULES = "megatron.core.pipeline_parallel.schedules"
 LOOPS = (
@@ -33,7 +33,7 @@ STEP = "megatron.core.optimizer.optimizer.MegatronOptimizer.step"
 class Clears(Listener):
     """Gradients are cleared for the step that comes."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: LiveJob) -> None:
         self._job = job
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -44,7 +44,7 @@ class Clears(Listener):
 class Updates(Listener):
     """The optimizer of the whole model."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: LiveJob) -> None:
         self._job = job
 
     def after(
@@ -63,7 +63,7 @@ class Updates(Listener):
 class Schedule:
     """One rank's way through the micro-batches of a step."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: LiveJob) -> None:
         self._job = job
         self._training = False
         self._passed: dict[int, int] = {}
@@ -113,7 +113,7 @@ def _single(given: Any) -> Any:
 class Loops(Listener):
     """Follows the schedules."""
 
-    def __init__(self, job: Job, schedule: Schedule) -> None:
+    def __init__(self, job: LiveJob, schedule: Schedule) -> None:
         self._job = job
         self._schedule = schedule
 
@@ -170,7 +170,7 @@ class Backwards(Listener):
         self._schedule.backward(args[1] if len(args) > 1 else kwargs.get("output_tensor"))
 
 
-def install(job: Job) -> None:
+def install(job: LiveJob) -> None:
     """Follow a job's schedules and optimizers."""
     schedule = Schedule(job)
     for path in LOOPS:

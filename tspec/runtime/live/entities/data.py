@@ -12,14 +12,14 @@ from torch.utils.data import RandomSampler
 from tspec.runtime.edges import Ref
 from tspec.runtime.live.convert import tensors_in
 from tspec.runtime.live.entities.kind import ABSENT, NOT_RECORDED, UNKNOWN, asked
-from tspec.runtime.live.numbered import Numbered
+from tspec.runtime.live.numbered import NumberedObjects
 
 
-class Loaders:
+class LoaderSubjects:
     """Kind `loader`: `loader.0`."""
 
     def __init__(self) -> None:
-        self.numbered = Numbered("loader")
+        self.numbered = NumberedObjects("loader")
         self.trained_on: frozenset[int] = frozenset()
         """Numbers of the loaders from whose batches a backward pass was made."""
 
@@ -56,7 +56,7 @@ def length(loader: Any) -> Any:
         return ABSENT
 
 
-class Batch:
+class FetchedBatch:
     """What a loader gave out at once. Its tensors are not kept alive."""
 
     __slots__ = ("loader", "tensors")
@@ -66,31 +66,31 @@ class Batch:
         self.tensors = [weakref.ref(tensor) for tensor in tensors_in(batch)]
 
 
-class Batches:
+class BatchSubjects:
     """Kind `batch`: `batch.12`, of the current step."""
 
     def __init__(self) -> None:
         self._count = 0
-        self._current: dict[str, Batch] = {}
+        self._current: dict[str, FetchedBatch] = {}
 
     def add(self, loader: Ref, batch: Any) -> str:
         """A loader gave out a batch."""
         name = f"batch.{self._count}"
         self._count += 1
-        self._current[name] = Batch(loader, batch)
+        self._current[name] = FetchedBatch(loader, batch)
         return name
 
     def step_opens(self) -> None:
         """Batches last for the step in which they were taken."""
         self._current.clear()
 
-    def things(self) -> Mapping[str, Batch]:
+    def things(self) -> Mapping[str, FetchedBatch]:
         return self._current
 
     def name_of(self, thing: Any) -> str | None:
         return None
 
-    def field(self, name: str, subject: str, thing: Batch) -> Any:
+    def field(self, name: str, subject: str, thing: FetchedBatch) -> Any:
         if name == "loader":
             return thing.loader
         if name == "tensors":

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from tspec.runtime.edges import Missing
 
 
-class Kind(Protocol):
+class SubjectKind(Protocol):
     """One kind of subject of a live job."""
 
     def things(self) -> Mapping[str, Any]:
@@ -29,10 +29,10 @@ def asked(thing: Any, name: str) -> Any:
         return None
 
 
-class Unknown:
+class UnknownField:
     """The kind does not know the field: it is an attribute of the object."""
 
 
-UNKNOWN = Unknown()
+UNKNOWN = UnknownField()
 ABSENT = Missing.ABSENT
 NOT_RECORDED = Missing.NOT_RECORDED

@@ -22,7 +22,7 @@ FEATURES = (
 """What is read of a message where it is sent, where it arrives, and where a layer reads it."""
 
 
-class Taken:
+class TensorSnapshot:
     """Features of a tensor as they were at some instant: a handle that needs no tensor."""
 
     __slots__ = ("features",)
@@ -36,7 +36,7 @@ class Taken:
 
 
 @dataclass(slots=True, eq=False)
-class Message:
+class ReceivedMessage:
     """One message on the rank that receives it."""
 
     name: str
@@ -55,12 +55,12 @@ class Message:
 
 
 @dataclass(slots=True)
-class _Counts:
+class _MessageCounts:
     sent: dict[tuple[int, int], int] = field(default_factory=dict)
     received: dict[tuple[int, int], int] = field(default_factory=dict)
 
 
-class Messages:
+class MessageSubjects:
     """Kind `message`: `message.1.0.4` is the fourth from rank 1 to rank 0."""
 
     def __init__(self) -> None:
@@ -68,11 +68,11 @@ class Messages:
         """Some rank sends or receives from point to point."""
         self.anyone = False
         """Something was received from anyone: from then on it is not known which message is which."""
-        self.waiting: list[Message] = []
+        self.waiting: list[ReceivedMessage] = []
         """Received, or to be received, and taken up by nobody yet."""
-        self._now: dict[str, Message] = {}
-        self._before: dict[str, Message] = {}
-        self._counts = _Counts()
+        self._now: dict[str, ReceivedMessage] = {}
+        self._before: dict[str, ReceivedMessage] = {}
+        self._counts = _MessageCounts()
 
     # what happens
 
@@ -93,7 +93,7 @@ class Messages:
         number = self._counts.received[pair] = self._counts.received.get(pair, 0) + 1
         name = f"message.{known}.{target}.{number}" + (f".{tag}" if tag else "")
         key = "" if self.anyone else _key(known, target, tag, number)
-        self.waiting.append(Message(name, known, target, key, buffer, work, _place(buffer)))
+        self.waiting.append(ReceivedMessage(name, known, target, key, buffer, work, _place(buffer)))
 
     def awaits(self, work: Any) -> bool:
         """Whether something is to be received by this work."""
@@ -103,7 +103,7 @@ class Messages:
         """A receive has been waited for: what is in its buffer now has arrived."""
         for message in (*self.waiting, *self._now.values()):
             if message.work is work and message.received is ABSENT and message.buffer is not None:
-                message.received = Taken(read(message.buffer))
+                message.received = TensorSnapshot(read(message.buffer))
                 self._learn(message)
 
     def arrived_in(
@@ -131,7 +131,7 @@ class Messages:
             if message.read is ABSENT and message.buffer is not None:
                 same = message.buffer is tensor or message.place == _place(tensor)
                 if same:
-                    message.read = Taken(read(tensor))
+                    message.read = TensorSnapshot(read(tensor))
 
     def step_opens(self) -> None:
         """Messages last for the step in which they were taken up, and for the look at its end."""
@@ -139,15 +139,15 @@ class Messages:
             message.buffer = message.work = None
         self._before, self._now = self._now, {}
 
-    def _learn(self, message: Message) -> None:
+    def _learn(self, message: ReceivedMessage) -> None:
         """What the sender has told by now."""
         if message.sent is None and message.key:
             row = _get(message.key)
-            message.sent = None if row is None else Taken(row)
+            message.sent = None if row is None else TensorSnapshot(row)
 
     # the kind
 
-    def things(self) -> Mapping[str, Message]:
+    def things(self) -> Mapping[str, ReceivedMessage]:
         return self._now if not self._before else {**self._before, **self._now}
 
     def born(self) -> dict[str, int]:
@@ -157,7 +157,7 @@ class Messages:
     def name_of(self, thing: Any) -> str | None:
         return None
 
-    def field(self, name: str, subject: str, thing: Message) -> Any:
+    def field(self, name: str, subject: str, thing: ReceivedMessage) -> Any:
         if name == "sent":
             self._learn(thing)
             return NOT_RECORDED if thing.sent is None else thing.sent

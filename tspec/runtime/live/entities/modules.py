@@ -15,13 +15,13 @@ from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN
 from tspec.runtime.live.models import parameters_of, table, trains, unwrapped, walk
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.state import State
+    from tspec.runtime.live.state import SubjectRegistry
 
 
-class Modules:
+class ModuleSubjects:
     """Kind `module`. Things are `nn.Module`s."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: SubjectRegistry) -> None:
         self._state = state
         self._classes: tuple[int, dict[type, str]] = (-1, {})
         self._held: tuple[int, dict[str, frozenset[Ref]], dict[str, frozenset[str]]] = (-1, {}, {})

@@ -12,10 +12,10 @@ from tspec.runtime.edges import Ref
 from tspec.runtime.live.convert import one_number, scalar
 from tspec.runtime.live.dotted import spellings
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
-from tspec.runtime.live.numbered import Numbered
+from tspec.runtime.live.numbered import NumberedObjects
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.state import State
+    from tspec.runtime.live.state import SubjectRegistry
 
 
 VISITED = 10_000
@@ -73,12 +73,12 @@ def holds_groups(optimizer: Any) -> bool:
     return isinstance(held, dict) and "param_groups" in held
 
 
-class Optimizers:
+class OptimizerSubjects:
     """Kind `optimizer`: `optimizer.0`, in the order in which they were built."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: SubjectRegistry) -> None:
         self._state = state
-        self.numbered = Numbered("optimizer")
+        self.numbered = NumberedObjects("optimizer")
         self._groups: dict[int, tuple[str, Callable[[], Any]]] = {}
 
     def things(self) -> Mapping[str, Any]:
@@ -136,10 +136,10 @@ class Optimizers:
         return frozenset(Ref("parameter", name) for name in names if name is not None)
 
 
-class ParamGroups:
+class ParamGroupSubjects:
     """Kind `param_group`: `optimizer.0.group.1`. Things are the group's dicts."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: SubjectRegistry) -> None:
         self._state = state
 
     def things(self) -> Mapping[str, dict[str, Any]]:
@@ -159,12 +159,12 @@ class ParamGroups:
         return one_number(value) if isinstance(value, torch.Tensor) else scalar(value)
 
 
-class Schedulers:
+class SchedulerSubjects:
     """Kind `scheduler`: `scheduler.0`."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: SubjectRegistry) -> None:
         self._state = state
-        self.numbered = Numbered("scheduler")
+        self.numbered = NumberedObjects("scheduler")
 
     def things(self) -> Mapping[str, Any]:
         return self.numbered.alive()

@@ -14,17 +14,17 @@ import torch
 from tspec.runtime.edges import Ref
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
 from tspec.runtime.live.models import unwrapped, walk
-from tspec.runtime.live.numbered import Numbered
+from tspec.runtime.live.numbered import NumberedObjects
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.state import State
+    from tspec.runtime.live.state import SubjectRegistry
 
 
-class Scalers:
+class ScalerSubjects:
     """Kind `scaler`: `scaler.0`."""
 
     def __init__(self) -> None:
-        self.numbered = Numbered("scaler")
+        self.numbered = NumberedObjects("scaler")
 
     def things(self) -> Mapping[str, Any]:
         return {name: each for name, each in self.numbered.alive().items() if each.is_enabled()}
@@ -36,7 +36,7 @@ class Scalers:
         return float(thing.get_scale()) if name == "scale" else UNKNOWN
 
 
-class Generators:
+class GeneratorSubjects:
     """Kind `generator`: `default` (torch's), `cuda:0`, `python`, `numpy`. Reading draws nothing."""
 
     def things(self) -> Mapping[str, str]:
@@ -82,12 +82,12 @@ def _numpy_state() -> tuple[int, int]:
     return (zlib.crc32(held), zlib.adler32(held))
 
 
-class Wrappers:
+class WrapperSubjects:
     """Kind `wrapper`: `wrapper.0`. Things are `DistributedDataParallel` modules."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: SubjectRegistry) -> None:
         self._state = state
-        self.numbered = Numbered("wrapper")
+        self.numbered = NumberedObjects("wrapper")
 
     def things(self) -> Mapping[str, Any]:
         return self.numbered.alive()

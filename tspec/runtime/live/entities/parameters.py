@@ -9,19 +9,19 @@ import torch
 
 from tspec.runtime.edges import Ref
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
-from tspec.runtime.live.models import Parameter
+from tspec.runtime.live.models import NamedParameter
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.state import State
+    from tspec.runtime.live.state import SubjectRegistry
 
 
-class Parameters:
+class ParameterSubjects:
     """Kind `parameter`. Things are `models.Parameter`."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: SubjectRegistry) -> None:
         self._state = state
 
-    def things(self) -> Mapping[str, Parameter]:
+    def things(self) -> Mapping[str, NamedParameter]:
         return self._state.models.parameters()
 
     def name_of(self, thing: Any) -> str | None:
@@ -29,7 +29,7 @@ class Parameters:
             self._state.models.name_of_parameter(thing) if isinstance(thing, torch.Tensor) else None
         )
 
-    def field(self, name: str, subject: str, thing: Parameter) -> Any:
+    def field(self, name: str, subject: str, thing: NamedParameter) -> Any:
         tensor = thing.tensor
         if name == "data":
             return tensor
@@ -56,10 +56,10 @@ class Parameters:
         return ABSENT if value is None else UNKNOWN
 
 
-class Buffers:
+class BufferSubjects:
     """Kind `buffer`. Things are pairs of tensor and the name of the module that holds it."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: SubjectRegistry) -> None:
         self._state = state
 
     def things(self) -> Mapping[str, tuple[torch.Tensor, str]]:
@@ -76,13 +76,13 @@ class Buffers:
         return Ref("module", thing[1]) if name == "module" else ABSENT
 
 
-class States:
+class OptimizerStateSubjects:
     """Kind `state`: `fc.weight.exp_avg`. Things are triples of parameter, key and tensor.
 
     Counters (tensors without dimensions) are left out.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: SubjectRegistry) -> None:
         self._state = state
 
     def things(self) -> Mapping[str, tuple[Ref, str, torch.Tensor]]:

@@ -18,7 +18,7 @@ from tspec.runtime.live.mechanisms import (
 )
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.job import Job
+    from tspec.runtime.live.job import LiveJob
 
 MECHANISMS = (
     construction.install,
@@ -34,7 +34,7 @@ MECHANISMS = (
 )
 
 
-def install(job: Job) -> None:
+def install(job: LiveJob) -> None:
     """Start all mechanisms, in an order in which each finds what it needs."""
     for start in MECHANISMS:
         start(job)

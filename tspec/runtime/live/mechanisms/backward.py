@@ -12,13 +12,13 @@ from tspec.runtime.live.steps import Backward
 from tspec.runtime.live.watched import Role
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.job import Job
+    from tspec.runtime.live.job import LiveJob
 
 
-class Passes:
+class BackwardListener:
     """Follows backward passes."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: LiveJob) -> None:
         self._job = job
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -41,7 +41,7 @@ class Passes:
         self._job.do(Backward(ended=True))
 
 
-def install(job: Job) -> None:
+def install(job: LiveJob) -> None:
     """Follow backward passes."""
-    role = Role("backward pass", Passes(job), path="torch.autograd.backward")
+    role = Role("backward pass", BackwardListener(job), path="torch.autograd.backward")
     job.functions.watch_function(torch.autograd.backward, role)

@@ -11,19 +11,19 @@ from torch import nn
 
 from tspec.runtime.live.entities.optimizers import holds_groups
 from tspec.runtime.live.models import parameters_of
-from tspec.runtime.live.steps import Alive, Clear
+from tspec.runtime.live.steps import Clear, LivingOptimizers
 from tspec.runtime.live.watched import Role
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.job import Job
+    from tspec.runtime.live.job import LiveJob
 
 CLEAR = "torch.optim.Optimizer.zero_grad"
 
 
-class Clears:
+class ZeroGradListener:
     """Follows `zero_grad` of optimizers and modules."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: LiveJob) -> None:
         self._job = job
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -33,7 +33,7 @@ class Clears:
             cleared = optimizers.holders_of(list(parameters_of(args[0])))
         else:
             cleared = frozenset({optimizers.numbered.number(args[0])})
-        self._job.do(Alive(self._job.state.living_optimizers()))
+        self._job.do(LivingOptimizers(self._job.state.living_optimizers()))
         self._job.do(Clear(cleared))
 
     def after(
@@ -47,9 +47,9 @@ class Clears:
         """Nothing more."""
 
 
-def install(job: Job) -> None:
+def install(job: LiveJob) -> None:
     """Follow `zero_grad`, also of the optimizers that override it."""
-    role = Role("clear", Clears(job), path=CLEAR)
+    role = Role("clear", ZeroGradListener(job), path=CLEAR)
     job.functions.watch_method(
         torch.optim.Optimizer, "zero_grad", replace(role, guard=holds_groups)
     )

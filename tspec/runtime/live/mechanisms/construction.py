@@ -18,10 +18,10 @@ from tspec.runtime.live.steps import Resumed
 from tspec.runtime.live.watched import Listener, Role
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.job import Job
+    from tspec.runtime.live.job import LiveJob
 
 
-class Built(Listener):
+class ConstructorListener(Listener):
     """Registers an object when its constructor returns."""
 
     def __init__(self, register: Callable[[Any], None]) -> None:
@@ -40,13 +40,15 @@ class Built(Listener):
             self._register(args[0])
 
 
-def install(job: Job) -> None:
+def install(job: LiveJob) -> None:
     """Register what there is already, and follow constructors from now on."""
     registers = _registers(job)
     for kind, register in registers.items():
         init = vars(kind).get("__init__")
         if init is not None:
-            job.functions.watch_function(init, Role(f"built {kind.__name__}", Built(register)))
+            job.functions.watch_function(
+                init, Role(f"built {kind.__name__}", ConstructorListener(register))
+            )
     wanted = {
         held: [r for kind, r in registers.items() if issubclass(held, kind)]
         for held in frozenset().union(*map(_family, registers))
@@ -55,7 +57,7 @@ def install(job: Job) -> None:
         for register in wanted[type(thing)]:
             if _complete(thing):
                 register(thing)
-    load = Role("resumed", Resume(job))
+    load = Role("resumed", ResumeListener(job))
     job.functions.watch_method(torch.optim.Optimizer, "load_state_dict", load)
 
 
@@ -88,7 +90,7 @@ def _complete(thing: Any) -> bool:
     return not issubclass(type(thing), nn.Module) or "_modules" in vars(thing)
 
 
-def _registers(job: Job) -> dict[type, Callable[[Any], None]]:
+def _registers(job: LiveJob) -> dict[type, Callable[[Any], None]]:
     state = job.state
 
     def wrapper(thing: Any) -> None:
@@ -117,10 +119,10 @@ def _number(number: Callable[[Any], int], thing: Any) -> None:
     number(thing)
 
 
-class Resume(Listener):
+class ResumeListener(Listener):
     """An optimizer's state that was loaded says how many steps were made."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: LiveJob) -> None:
         self._job = job
 
     def after(

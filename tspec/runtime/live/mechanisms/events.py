@@ -13,7 +13,7 @@ from tspec.runtime.live.watch import EventSpec
 from tspec.runtime.live.watched import Guard, Role
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.job import Job
+    from tspec.runtime.live.job import LiveJob
 
 _GUARDS: dict[str, Guard] = {
     MODULE_CALL: counts_as_forward,
@@ -23,7 +23,7 @@ _GUARDS: dict[str, Guard] = {
 """Of which instances calls count."""
 
 
-def install(job: Job) -> None:
+def install(job: LiveJob) -> None:
     """Watch what the spec names; families last, as they leave out what an event names."""
     named = {path for event in job.spec.events for path in event.callables}
     for event in sorted(job.spec.events, key=lambda each: each.family):

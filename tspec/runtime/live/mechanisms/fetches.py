@@ -12,22 +12,22 @@ import torch
 from torch.utils.data import dataloader
 
 from tspec.runtime.edges import Ref
-from tspec.runtime.live.mechanisms.construction import Built
+from tspec.runtime.live.mechanisms.construction import ConstructorListener
 from tspec.runtime.live.models import has_parameters, trains
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.steps import Fetch
-from tspec.runtime.live.watched import Role, Watched
+from tspec.runtime.live.watched import Role, WatchedFunction
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.job import Job
+    from tspec.runtime.live.job import LiveJob
 
 NEXT = "torch.utils.data.dataloader._BaseDataLoaderIter.__next__"
 
 
-class Fetches:
+class LoaderIterators:
     """Follows the iterators of all loaders."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: LiveJob) -> None:
         self._job = job
         self._passes = itertools.count(1)
         self._reading: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
@@ -72,12 +72,14 @@ class Fetches:
         return any(held) if held else None
 
 
-def install(job: Job) -> None:
+def install(job: LiveJob) -> None:
     """Follow the iterators' beginnings and what they give out."""
-    fetches = Fetches(job)
+    fetches = LoaderIterators(job)
     base = dataloader._BaseDataLoaderIter
     for name in ("__init__", "_reset"):
-        job.functions.watch_function(vars(base)[name], Role(f"pass {name}", _Begins(fetches)))
+        job.functions.watch_function(
+            vars(base)[name], Role(f"pass {name}", _IteratorListener(fetches))
+        )
     roles = [
         Role(event.name, event=event, path=NEXT)
         for event in job.spec.events
@@ -94,9 +96,9 @@ def install(job: Job) -> None:
 
 
 def _next(
-    job: Job, fetches: Fetches, function: FunctionType, roles: list[Role]
+    job: LiveJob, fetches: LoaderIterators, function: FunctionType, roles: list[Role]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    readers = Watched(function, method=True)
+    readers = WatchedFunction(function, method=True)
     for role in roles:
         readers.add(role)
 
@@ -112,10 +114,10 @@ def _next(
     return into
 
 
-class _Begins(Built):
+class _IteratorListener(ConstructorListener):
     """Registers a pass when its iterator is built or reset for another one."""
 
-    def __init__(self, fetches: Fetches) -> None:
+    def __init__(self, fetches: LoaderIterators) -> None:
         super().__init__(lambda thing: None)
         self._fetches = fetches
 

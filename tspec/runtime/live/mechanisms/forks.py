@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data._utils import worker
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.job import Job
+    from tspec.runtime.live.job import LiveJob
 
 _PLACE = 10
 """Where `_worker_loop` takes the worker's number, if it comes by position."""
 
 
-def install(job: Job) -> None:
+def install(job: LiveJob) -> None:
     """Begin anew in a worker; say so to sinks that ask (`forked(worker)`)."""
 
     def into(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,15 +14,15 @@ from tspec.runtime.live.steps import Calibrating, Forward
 from tspec.runtime.live.watched import Role
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.job import Job
+    from tspec.runtime.live.job import LiveJob
 
 MODULE_CALL = "torch.nn.Module.__call__"
 
 
-class Calls:
+class ModuleCallListener:
     """Follows `Module.__call__`."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: LiveJob) -> None:
         self._job = job
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
@@ -67,10 +67,10 @@ def _is_compiled(module: Any) -> bool:
     return type(module).__name__ == "OptimizedModule"
 
 
-class Calibrations:
+class CalibrationListener:
     """Follows `update_bn`, which passes data through a model in training mode for its statistics alone."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: LiveJob) -> None:
         self._job = job
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -89,9 +89,9 @@ class Calibrations:
         self._job.calibrating -= 1
 
 
-def install(job: Job) -> None:
+def install(job: LiveJob) -> None:
     """Follow the calls of all modules."""
     path = "torch.optim.swa_utils.update_bn"
-    job.functions.watch_path(Role("calibration", Calibrations(job), path=path))
-    role = Role("forward pass", Calls(job), path=MODULE_CALL)
+    job.functions.watch_path(Role("calibration", CalibrationListener(job), path=path))
+    role = Role("forward pass", ModuleCallListener(job), path=MODULE_CALL)
     job.functions.watch_method(nn.Module, "__call__", role)

@@ -11,13 +11,13 @@ from tspec.runtime.live.steps import Joined, Shadowed
 from tspec.runtime.live.watched import Role
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.job import Job
+    from tspec.runtime.live.job import LiveJob
 
 
-class Joins:
+class JoinListener:
     """Follows `Join.__exit__`, in which a rank takes part in the collectives of those that go on."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: LiveJob) -> None:
         self._job = job
         self._shadowed: dict[int, int] = {}
         """Hook -> the passes of others in which it took part."""
@@ -47,10 +47,10 @@ class Joins:
             self._shadowed.clear()
 
 
-class Shadows:
+class JoinHookListener:
     """Follows the hooks by which a rank that has joined takes part."""
 
-    def __init__(self, joins: Joins) -> None:
+    def __init__(self, joins: JoinListener) -> None:
         self._joins = joins
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -68,12 +68,12 @@ class Shadows:
         """Nothing more."""
 
 
-def install(job: Job) -> None:
+def install(job: LiveJob) -> None:
     """Follow ranks that join."""
     if not torch.distributed.is_available():
         return
     from torch.distributed.algorithms.join import Join, JoinHook
 
-    joins = Joins(job)
+    joins = JoinListener(job)
     job.functions.watch_method(Join, "__exit__", Role("join", joins))
-    job.functions.watch_method(JoinHook, "main_hook", Role("shadow", Shadows(joins)))
+    job.functions.watch_method(JoinHook, "main_hook", Role("shadow", JoinHookListener(joins)))

@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 
-from tspec.runtime.live.entities.messages import FEATURES, Messages
+from tspec.runtime.live.entities.messages import FEATURES, MessageSubjects
 from tspec.runtime.live.watched import Listener, Role
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.job import Job
+    from tspec.runtime.live.job import LiveJob
 
 MODULE = "torch.distributed.distributed_c10d"
 Keywords = Mapping[str, Any]
 
 
-class _Follows(Listener):
+class _MessageListener(Listener):
     """Follows calls of one function. `wanted`: messages are read, not only noticed."""
 
-    def __init__(self, job: Job, wanted: bool) -> None:
+    def __init__(self, job: LiveJob, wanted: bool) -> None:
         self._job = job
         self._wanted = wanted
 
     @property
-    def _messages(self) -> Messages:
+    def _messages(self) -> MessageSubjects:
         return self._job.state.messages
 
     def _row(self, tensor: torch.Tensor) -> Mapping[str, Any]:
         return self._job.features((tensor,), FEATURES)[0]
 
 
-class Sends(_Follows):
+class SendListener(_MessageListener):
     """`isend`, through which `send` goes too."""
 
     def before(self, args: tuple[Any, ...], kwargs: Keywords) -> None:
@@ -45,7 +45,7 @@ class Sends(_Follows):
             self._messages.sending(self._job.rank, peer, _tag(args, kwargs), self._row(tensor))
 
 
-class Receives(_Follows):
+class ReceiveListener(_MessageListener):
     """`irecv`, through which `recv` goes too."""
 
     def before(self, args: tuple[Any, ...], kwargs: Keywords) -> None:
@@ -70,7 +70,7 @@ class Receives(_Follows):
             self._messages.receiving(peer, self._job.rank, _tag(args, kwargs), tensor, result)
 
 
-class Returns(_Follows):
+class ReceiveReturnListener(_MessageListener):
     """`recv` returns when the message is there."""
 
     def after(
@@ -87,7 +87,7 @@ class Returns(_Follows):
             self._messages.arrived_in(tensor, self._row)
 
 
-class Waits(_Follows):
+class WorkWaitListener(_MessageListener):
     """`Work.wait`: after it, what was to be received is there."""
 
     def after(
@@ -118,20 +118,20 @@ def _tag(args: tuple[Any, ...], kwargs: Keywords) -> int:
     return int(kwargs.get("tag", args[3] if len(args) > 3 else 0))
 
 
-def install(job: Job) -> None:
+def install(job: LiveJob) -> None:
     """Follow what is sent and received, if torch was built to."""
     if not dist.is_available():
         return
     wanted = job.spec.entity("message") is not None
-    followed: list[tuple[str, Callable[[Job, bool], _Follows]]] = [
-        (f"{MODULE}.isend", Sends),
-        (f"{MODULE}.irecv", Receives),
+    followed: list[tuple[str, Callable[[LiveJob, bool], _MessageListener]]] = [
+        (f"{MODULE}.isend", SendListener),
+        (f"{MODULE}.irecv", ReceiveListener),
     ]
     if wanted:
-        followed.append((f"{MODULE}.recv", Returns))
-        followed.append(("torch._C._distributed_c10d.Work.wait", Waits))
+        followed.append((f"{MODULE}.recv", ReceiveReturnListener))
+        followed.append(("torch._C._distributed_c10d.Work.wait", WorkWaitListener))
     for path, kind in followed:
-        guard = job.state.messages.awaits if kind is Waits else None
+        guard = job.state.messages.awaits if kind is WorkWaitListener else None
         key = f"message {path.rsplit('.', 1)[1]}"
         role = Role(key, kind(job, wanted), path=path, guard=guard)
         job.functions.watch_path(role)

@@ -11,20 +11,20 @@ from torch import nn
 
 from tspec.runtime.live.entities.kind import asked
 from tspec.runtime.live.entities.optimizers import groups_of, held_tensors, holds_groups
-from tspec.runtime.live.mechanisms.clears import CLEAR, Clears
-from tspec.runtime.live.steps import Alive, Built, Update
+from tspec.runtime.live.mechanisms.clears import CLEAR, ZeroGradListener
+from tspec.runtime.live.steps import LivingOptimizers, OptimizerBuilt, Update
 from tspec.runtime.live.watched import Listener, Role
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.job import Job
+    from tspec.runtime.live.job import LiveJob
 
 STEP = "torch.optim.Optimizer.step"
 
 
-class Steps:
+class UpdateListener:
     """Follows updates of the parameters."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: LiveJob) -> None:
         self._job = job
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
@@ -32,7 +32,7 @@ class Steps:
         optimizers = self._job.state.optimizers
         number = optimizers.numbered.number(args[0])
         optimizers.name_parameters(args[0])
-        self._job.do(Alive(self._job.state.living_optimizers()))
+        self._job.do(LivingOptimizers(self._job.state.living_optimizers()))
         self._job.do(Update(number))
         self._job.taken_up()
         return number
@@ -50,10 +50,10 @@ class Steps:
             self._job.do(Update(token, ended=True))
 
 
-class Constructions(Listener):
+class OptimizerInitListener(Listener):
     """Follows optimizers as they are built, so that a first step is known not to be made by hand."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: LiveJob) -> None:
         self._job = job
 
     def after(
@@ -65,16 +65,16 @@ class Constructions(Listener):
         error: BaseException | None,
     ) -> None:
         """The optimizer is there."""
-        self._job.do(Built())
+        self._job.do(OptimizerBuilt())
 
 
-class OwnOptimizers:
+class CustomOptimizers:
     """Classes of the user's with a method `step`, whose instances hold tensors that are to be trained."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: LiveJob) -> None:
         self._job = job
-        self._steps = Steps(job)
-        self._clears = Clears(job)
+        self._steps = UpdateListener(job)
+        self._clears = ZeroGradListener(job)
 
     def look_at(self, cls: type) -> None:
         """If a class could be an optimizer, watch its methods."""
@@ -115,13 +115,13 @@ def _users(cls: type) -> bool:
     return top not in ("torch", "builtins", "tspec", "typing", "collections", "numpy", "unittest")
 
 
-def install(job: Job) -> None:
+def install(job: LiveJob) -> None:
     """Follow updates."""
-    role = Role("update", Steps(job), path=STEP, guard=holds_groups)
+    role = Role("update", UpdateListener(job), path=STEP, guard=holds_groups)
     job.functions.watch_method(torch.optim.Optimizer, "step", role)
-    built = Role("built", Constructions(job), path="torch.optim.Optimizer.__init__")
+    built = Role("built", OptimizerInitListener(job), path="torch.optim.Optimizer.__init__")
     job.functions.watch_function(torch.optim.Optimizer.__init__, built)
-    own = OwnOptimizers(job)
+    own = CustomOptimizers(job)
     job.functions.watch_classes(own.look_at)
     for cls in list(type.__subclasses__(object)):
         if "step" in vars(cls):

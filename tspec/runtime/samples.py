@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tspec.runtime.edges import Source
-from tspec.runtime.instant import PASSING, Instant, Want
+from tspec.runtime.edges import StateSource
+from tspec.runtime.instant import PASSING, StateInstant, Want
 
 Birth = tuple[str, str, int, int]
 """Kind and name of a subject, with the step and epoch in which it was first seen."""
 
 
-class Memory:
+class SampleStore:
     """Remembers passing subjects while windows may hold them, and the first samples of fields.
 
     `passing` and `firsts` say which columns, with which features.
@@ -25,7 +25,7 @@ class Memory:
         self.kept: dict[tuple[str, str], dict[str, Any]] = {}
         self.births: dict[str, dict[str, int]] = {}
 
-    def look(self, now: Instant) -> None:
+    def look(self, now: StateInstant) -> None:
         """Take what came into being since the last look."""
         self._look_passing(now)
         for kind, name, features in self.firsts:
@@ -35,7 +35,7 @@ class Memory:
                 for subject, value in now.column(kind, name).items():
                     known.setdefault(subject, value)
 
-    def _look_passing(self, now: Instant) -> None:
+    def _look_passing(self, now: StateInstant) -> None:
         for kind in {kind for kind, _, _ in self.passing}:
             born = self.births.setdefault(kind, {})
             known = getattr(now.source, "born", None)
@@ -53,7 +53,7 @@ class Memory:
                 kept = self.kept.setdefault((kind, name), {})
                 kept.update({subject: column[subject] for subject in new if subject in column})
 
-    def forget(self, source: Source, before: int, opened: Mapping[str, int]) -> None:
+    def forget(self, source: StateSource, before: int, opened: Mapping[str, int]) -> None:
         """Drop passing subjects that came before an instant and are gone.
 
         `opened` is where the earliest window begins that may still hold subjects of a kind.
@@ -82,14 +82,14 @@ class Memory:
         return self.first_values.get((kind, name), {})
 
 
-class Births:
+class NewSubjects:
     """The lasting subjects of some kinds that this rank has had, as other ranks are told of them."""
 
     def __init__(self, kinds: tuple[str, ...]) -> None:
         self._kinds = kinds
         self._known: set[tuple[str, str]] = set()
 
-    def new(self, source: Source, closed: tuple[int, int]) -> list[Birth]:
+    def new(self, source: StateSource, closed: tuple[int, int]) -> list[Birth]:
         """Those since the last time, with the step and epoch of each: what closes here, or as the source knows."""
         units = getattr(source, "units", {})
         found = []

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tspec.runtime.calls import Watched, ancestors
+from tspec.runtime.calls import CallRecord, ancestors
 from tspec.runtime.edges import Missing, Ref
 
 
 @dataclass(frozen=True, slots=True)
-class Lasting:
+class Retention:
     """What is kept of the calls of an event beyond their step."""
 
     filters: tuple[str, ...] = ()
@@ -23,14 +23,14 @@ class Lasting:
     """Fields that are kept of the first call of those with the same filters."""
 
 
-class _Event:
+class _EventCalls:
     """The calls of one event in order of their begin. Those of earlier steps are settled: they hold what lasts."""
 
     __slots__ = ("begins", "calls", "ended", "known", "lasting", "opened", "settled", "shared")
 
-    def __init__(self, lasting: Lasting) -> None:
+    def __init__(self, lasting: Retention) -> None:
         self.lasting = lasting
-        self.calls: list[Watched] = []
+        self.calls: list[CallRecord] = []
         self.begins: list[int] = []
         self.settled = 0
         """How many calls are settled; they come first."""
@@ -102,21 +102,21 @@ def _key(value: Any) -> Any:
     return (value.__class__, value)
 
 
-class Log:
+class CallLog:
     """The calls of every event that some window looks up."""
 
     __slots__ = ("_events", "_lasting")
 
-    def __init__(self, lasting: Mapping[str, Lasting]) -> None:
+    def __init__(self, lasting: Mapping[str, Retention]) -> None:
         self._lasting = lasting
-        self._events: dict[str, _Event] = {}
+        self._events: dict[str, _EventCalls] = {}
 
-    def add(self, call: Watched) -> None:
+    def add(self, call: CallRecord) -> None:
         """A call begins."""
         call.within = tuple(outer.id for outer in ancestors(call.call)) if call.call else ()
         of = self._events.get(call.event)
         if of is None:
-            of = self._events[call.event] = _Event(self._lasting.get(call.event, Lasting()))
+            of = self._events[call.event] = _EventCalls(self._lasting.get(call.event, Retention()))
         of.calls.append(call)
         of.begins.append(call.begin)
 
@@ -125,11 +125,11 @@ class Log:
         for of in self._of(events):
             of.open(at)
 
-    def of_step(self, events: Iterable[str]) -> list[Watched]:
+    def of_step(self, events: Iterable[str]) -> list[CallRecord]:
         """The calls of some events that are not settled, in order of their begin."""
         return _merged(of.calls[of.settled :] for of in self._of(events))
 
-    def enclosing(self, call: Watched) -> list[Watched]:
+    def enclosing(self, call: CallRecord) -> list[CallRecord]:
         """The logged calls that enclose a call."""
         if call.call is not None:
             call.within = tuple(outer.id for outer in ancestors(call.call))
@@ -144,14 +144,14 @@ class Log:
             if one.id in numbers
         ]
 
-    def between(self, first: int, last: int, events: Iterable[str]) -> list[Watched]:
+    def between(self, first: int, last: int, events: Iterable[str]) -> list[CallRecord]:
         """The calls of some events that began from `first` to `last`, both included."""
         return _merged(
             of.calls[bisect_left(of.begins, first) : bisect_right(of.begins, last)]
             for of in self._of(events)
         )
 
-    def ended_between(self, first: int, last: int, events: Iterable[str]) -> list[Watched]:
+    def ended_between(self, first: int, last: int, events: Iterable[str]) -> list[CallRecord]:
         """The calls of some events that ended from `first` to `last`, in order of their end."""
         found = [
             one
@@ -171,11 +171,11 @@ class Log:
             of.forget(min(before, opened.get(event, before)))
             of.settle(before)
 
-    def _of(self, events: Iterable[str]) -> list[_Event]:
+    def _of(self, events: Iterable[str]) -> list[_EventCalls]:
         return [self._events[event] for event in events if event in self._events]
 
 
-def _merged(parts: Iterable[list[Watched]]) -> list[Watched]:
+def _merged(parts: Iterable[list[CallRecord]]) -> list[CallRecord]:
     found = [part for part in parts if part]
     if len(found) == 1:
         return found[0]

@@ -11,8 +11,8 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from tspec.runtime.edges import Location
-from tspec.runtime.history import Past
-from tspec.runtime.ledger import Declared, Outcome, Verdict, claimed, due
+from tspec.runtime.history import InstanceHistory
+from tspec.runtime.results import InstanceResult, RuleRecord, Verdict, claimed, due
 from tspec.runtime.windows import At
 from tspec.values import show
 
@@ -23,8 +23,8 @@ Choices = tuple[tuple[str | None, ...], ...]
 """For each clause the names of its subjects: an instance has one of each."""
 
 
-class Choice(NamedTuple):
-    """One choice of subjects and group, as generated code names it. The fields are those of `Entry`."""
+class SubjectChoice(NamedTuple):
+    """One choice of subjects and group, as generated code names it. The fields are those of `PendingInstance`."""
 
     group: Ranks
     subjects: Subjects
@@ -35,7 +35,7 @@ class Choice(NamedTuple):
 
 
 @dataclass(slots=True)
-class Entry:
+class PendingInstance:
     """What one rank read of one instance. `group` is its ranks; alone where `no_group` says why."""
 
     rule: int
@@ -65,7 +65,7 @@ class Entry:
     choices: Choices = ()
     """Of such a window: its choices; none where they are those of the one before."""
 
-    def instances(self) -> list[Entry]:
+    def instances(self) -> list[PendingInstance]:
         """An idle window that is told as a whole, as an entry for each instance; else itself."""
         if not self.kinds:
             return [self]
@@ -86,10 +86,10 @@ Shown = tuple[Sequence[Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Joint:
+class JointDecision:
     """How a rule is decided from the leaves of its members: the generated functions and what they need."""
 
-    declared: Declared
+    declared: RuleRecord
     decide: Callable[
         [Sequence[Any], Sequence[Any], Sequence[Any], Sequence[int]], tuple[Any, Any, Shown]
     ]
@@ -102,15 +102,15 @@ class Joint:
 
 
 @dataclass(slots=True)
-class Book:
+class RuleHistory:
     """The look-backs of one rule, for every rank of the group."""
 
-    pasts: dict[tuple[int, Ranks, Subjects], Past] = field(default_factory=dict)
+    pasts: dict[tuple[int, Ranks, Subjects], InstanceHistory] = field(default_factory=dict)
     ranks: dict[int, dict[int, Any]] = field(default_factory=dict)
     epochs: dict[int, int] = field(default_factory=dict)
     """The latest epoch of each rank."""
 
-    def past(self, entry: Entry) -> Past:
+    def past(self, entry: PendingInstance) -> InstanceHistory:
         """The look-backs of an instance on a rank. With the first of an epoch, what no window needs is let go."""
         if entry.index[1] > self.epochs.get(entry.rank, -1):
             self.epochs[entry.rank] = entry.index[1]
@@ -120,24 +120,29 @@ class Book:
         key = (entry.rank, entry.group, entry.subjects)
         found = self.pasts.get(key)
         if found is None:
-            found = self.pasts[key] = Past(self.ranks.setdefault(entry.rank, {}))
+            found = self.pasts[key] = InstanceHistory(self.ranks.setdefault(entry.rank, {}))
         return found
 
 
 @dataclass(frozen=True, slots=True)
-class Others:
+class AbsentMembers:
     """Members without the instance: those that lack it, and why it cannot be known of others."""
 
     lacking: tuple[int, ...] = ()
     unknown: Mapping[int, str] = field(default_factory=dict)
 
 
-NOBODY = Others()
+NOBODY = AbsentMembers()
 DIFFER = "members differ on when"
 """Why an instance is violated of which the claim was not looked at: it shows no values."""
 
 
-def settle(joint: Joint, entries: Sequence[Entry], others: Others | None, book: Book) -> Outcome:
+def settle(
+    joint: JointDecision,
+    entries: Sequence[PendingInstance],
+    others: AbsentMembers | None,
+    book: RuleHistory,
+) -> InstanceResult:
     """The verdict on one instance, from the entries of the ranks that have it."""
     declared, head, others = joint.declared, entries[0], others or NOBODY
     have = {entry.rank: entry for entry in entries}
@@ -149,9 +154,11 @@ def settle(joint: Joint, entries: Sequence[Entry], others: Others | None, book: 
 
     names = named(head.subjects, head.at)
 
-    def outcome(verdict: Any, reason: str = "", values: Mapping[str, str] | None = None) -> Outcome:
+    def outcome(
+        verdict: Any, reason: str = "", values: Mapping[str, str] | None = None
+    ) -> InstanceResult:
         at = have[min(have)].location if verdict == "violated" else None
-        return Outcome(
+        return InstanceResult(
             head.rule, head.group, head.at, names, verdict, reason, head.step, values or {}, at
         )
 
@@ -180,7 +187,9 @@ def settle(joint: Joint, entries: Sequence[Entry], others: Others | None, book: 
     return outcome(verdict, reason, _values(joint, shown, of) if verdict == "violated" else None)
 
 
-def settle_one(joint: Joint, entry: Entry, book: Book) -> tuple[Verdict, str, Shown]:
+def settle_one(
+    joint: JointDecision, entry: PendingInstance, book: RuleHistory
+) -> tuple[Verdict, str, Shown]:
     """The verdict on an instance of one rank alone, why it is not known, and what was read."""
     past = book.past(entry)
     whens, expects, shown = joint.decide((entry.leaves,), (past,), (entry.index,), (0,))
@@ -189,14 +198,14 @@ def settle_one(joint: Joint, entry: Entry, book: Book) -> tuple[Verdict, str, Sh
 
 
 def outcome_alone(
-    joint: Joint, entry: Entry, verdict: Verdict, reason: str, shown: Shown
-) -> Outcome:
+    joint: JointDecision, entry: PendingInstance, verdict: Verdict, reason: str, shown: Shown
+) -> InstanceResult:
     """The outcome of an instance of one rank alone; with values if it is violated."""
     violated = verdict == "violated"
     values = _values(joint, shown, {entry.rank: 0}) if violated else {}
     at = entry.location if violated else None
     names = named(entry.subjects, entry.at)
-    return Outcome(
+    return InstanceResult(
         entry.rule, entry.group, entry.at, names, verdict, reason, entry.step, values, at
     )
 
@@ -206,10 +215,12 @@ def named(subjects: Subjects, at: At) -> tuple[str, ...]:
     return tuple(f"#{at[1]}" if name is None else name for name in subjects)
 
 
-def split_idle(entries: Iterable[Entry]) -> tuple[list[Entry], list[Entry]]:
+def split_idle(
+    entries: Iterable[PendingInstance],
+) -> tuple[list[PendingInstance], list[PendingInstance]]:
     """Windows that are idle for the same choices on every member, an entry for each; all else by instance."""
-    found: dict[tuple[Ranks, At], list[Entry]] = {}
-    rest: list[Entry] = []
+    found: dict[tuple[Ranks, At], list[PendingInstance]] = {}
+    rest: list[PendingInstance] = []
     for entry in entries:
         if entry.kinds:
             found.setdefault((entry.group, entry.at), []).append(entry)
@@ -224,7 +235,7 @@ def split_idle(entries: Iterable[Entry]) -> tuple[list[Entry], list[Entry]]:
     return alike, rest
 
 
-def _due(declared: Declared, entry: Entry, when: Any) -> tuple[Verdict, str]:
+def _due(declared: RuleRecord, entry: PendingInstance, when: Any) -> tuple[Verdict, str]:
     return due(declared, entry.cut, False if entry.leaves is None else when)
 
 
@@ -237,7 +248,7 @@ def _all(found: Sequence[tuple[Any, str]]) -> tuple[Any, str]:
     return found[0]
 
 
-def _values(joint: Joint, shown: Shown, places: Mapping[int, int]) -> dict[str, str]:
+def _values(joint: JointDecision, shown: Shown, places: Mapping[int, int]) -> dict[str, str]:
     """What members read, by text; where they differ, of each. `places` are those of the ranks that have it."""
     found: dict[str, str] = {}
     for (text, each_member), values in zip(joint.read, shown, strict=True):
@@ -253,7 +264,7 @@ def _values(joint: Joint, shown: Shown, places: Mapping[int, int]) -> dict[str, 
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class RankView:
     """What is known of one rank: when subjects came into being, how far it got, and its windows."""
 
     born: Mapping[tuple[str, str], tuple[int, int]]
@@ -268,13 +279,15 @@ class View:
     joined: bool = False
     """It has no more batches, and makes no step until no rank has."""
 
-    def is_past(self, declared: Declared, unit: int) -> bool:
+    def is_past(self, declared: RuleRecord, unit: int) -> bool:
         """Nothing more comes of a step, epoch or run from the rank. Epoch and run go on where it has joined."""
         joined = self.joined and declared.span not in ("epoch", "run")
         return self.finished or joined or _unit(declared, self.reached) > unit
 
 
-def others(declared: Declared, entries: Sequence[Entry], views: Mapping[int, View]) -> Others:
+def others(
+    declared: RuleRecord, entries: Sequence[PendingInstance], views: Mapping[int, RankView]
+) -> AbsentMembers:
     """The living members that lack an instance, and those of which it cannot be known."""
     head, have = entries[0], {entry.rank for entry in entries}
     lacking: list[int] = []
@@ -295,22 +308,22 @@ def others(declared: Declared, entries: Sequence[Entry], views: Mapping[int, Vie
             lacking.append(rank)
         else:
             unknown[rank] = f"rank {rank} has no such window"
-    return Others(tuple(lacking), unknown)
+    return AbsentMembers(tuple(lacking), unknown)
 
 
-def _unit(declared: Declared, at: tuple[int, int]) -> int:
+def _unit(declared: RuleRecord, at: tuple[int, int]) -> int:
     """The step in which something lies, or the epoch for windows that are epochs; runs have one."""
     if declared.span == "epoch":
         return at[1]
     return 0 if declared.span == "run" else at[0]
 
 
-def _had(declared: Declared, view: View, subject: tuple[str, str], at: At) -> bool:
+def _had(declared: RuleRecord, view: RankView, subject: tuple[str, str], at: At) -> bool:
     born = view.born.get(subject)
     return born is not None and _unit(declared, born) <= at[0]
 
 
-def _has_window(declared: Declared, view: View, head: Entry) -> bool:
+def _has_window(declared: RuleRecord, view: RankView, head: PendingInstance) -> bool:
     if declared.kind == "each":
         return head.at in view.places.get(declared.number, ())
     step, place = head.at
@@ -318,7 +331,9 @@ def _has_window(declared: Declared, view: View, head: Entry) -> bool:
     return sum(1 for key in found if not head.wanted or key == head.wanted) > place
 
 
-def number_calls(entries: Sequence[Entry], groups: Mapping[tuple[int, int], Ranks]) -> None:
+def number_calls(
+    entries: Sequence[PendingInstance], groups: Mapping[tuple[int, int], Ranks]
+) -> None:
     """Give the calls that are windows of a rule across ranks their place among those of their group in the step."""
     of = {(entry.rank, entry.call, entry.wanted): entry.group for entry in entries}
     for entry in entries:
@@ -330,15 +345,17 @@ def number_calls(entries: Sequence[Entry], groups: Mapping[tuple[int, int], Rank
 
 
 def instances(
-    declared: Declared, entries: Sequence[Entry], groups: Mapping[tuple[int, int], Ranks]
-) -> list[list[Entry]]:
+    declared: RuleRecord,
+    entries: Sequence[PendingInstance],
+    groups: Mapping[tuple[int, int], Ranks],
+) -> list[list[PendingInstance]]:
     """Entries of one rule by instance, in order of place; of `once` the first for each choice.
 
     `groups` are those of calls: (rank, call) -> ranks.
     """
     if declared.kind == "calls" and declared.across:
         number_calls(entries, groups)
-    found: dict[tuple[Ranks, At, Subjects], dict[int, Entry]] = {}
+    found: dict[tuple[Ranks, At, Subjects], dict[int, PendingInstance]] = {}
     for entry in sorted(entries, key=lambda entry: entry.call):
         entry.subjects = named(entry.subjects, entry.at)
         found.setdefault((entry.group, entry.at, entry.subjects), {})[entry.rank] = entry

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tspec.runtime.edges import Location, Missing
-from tspec.runtime.windows import At, Window
+from tspec.runtime.windows import At, RuleWindow
 
 Verdict = Literal["holds", "violated", "idle", "unknown"]
 VERDICTS: tuple[Verdict, ...] = ("holds", "violated", "idle", "unknown")
@@ -17,7 +17,7 @@ CUT_OFF = "cut off"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class InstanceResult:
     """The verdict on one instance. `values` is what the rule read, as text, where it is violated."""
 
     rule: int
@@ -33,7 +33,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class ActionRecord:
     """One action of `else`, and after how many failing checks it is due."""
 
     action: str
@@ -48,7 +48,7 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class RuleRecord:
     """What generated code says of a rule."""
 
     number: int
@@ -58,7 +58,7 @@ class Declared:
     text: str
     draft: bool
     kind: str
-    responses: tuple[Response, ...]
+    responses: tuple[ActionRecord, ...]
     every: tuple[int, str] | None = None
     span: str | None = None
     once: bool = False
@@ -75,19 +75,19 @@ class Declared:
     """The kinds of subjects that last for a step which it reads."""
 
 
-def step_of(w: Window) -> int:
+def step_of(w: RuleWindow) -> int:
     """The step in which a window closed; of a call, in which it began."""
     return w.call.step if w.call is not None else w.now.context.step
 
 
-def location_of(declared: Declared, w: Window) -> Location | None:
+def location_of(declared: RuleRecord, w: RuleWindow) -> Location | None:
     """The line that a violated instance points at."""
     if w.too_early is not None and not declared.across:
         return w.too_early.location
     return w.location
 
 
-def due(declared: Declared, cut: bool, when: Any) -> tuple[Verdict, str]:
+def due(declared: RuleRecord, cut: bool, when: Any) -> tuple[Verdict, str]:
     """Whether an instance is due (`holds`), idle or unknown, by its condition and its window's end."""
     if declared.when:
         if cut and declared.kind != "during":
@@ -101,7 +101,7 @@ def due(declared: Declared, cut: bool, when: Any) -> tuple[Verdict, str]:
     return "holds", ""
 
 
-def outcome_of(declared: Declared, cut: bool, when: Any, expect: Any) -> tuple[Verdict, str]:
+def outcome_of(declared: RuleRecord, cut: bool, when: Any, expect: Any) -> tuple[Verdict, str]:
     """The verdict on what one rank reads, and why it is not known."""
     verdict, reason = due(declared, cut, when)
     return claimed(expect) if verdict == "holds" else (verdict, reason)

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from tspec.runtime.gathering import Packet
-from tspec.runtime.link import Link
+from tspec.runtime.packets import Packet
+from tspec.runtime.transport import Transport
 from tspec.runtime.wire import decode, encode
 
 TIMEOUT = "TSPEC_TIMEOUT"
@@ -42,21 +42,23 @@ Round = list[list[Packet]]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RoundProgress:
     """How far each rank has come, by what it gave: the same on every rank after the same round."""
 
     counts: tuple[int, ...] = ()
     """How many packets each rank gave. One that has joined keeps up with the one that gave most."""
     joined: frozenset[int] = frozenset()
 
-    def after(self, found: Round) -> Standing:
+    def after(self, found: Round) -> RoundProgress:
         """After one more round. Of a rank that gave several packets, the latest says whether it joined."""
         before = self.counts or (0,) * len(found)
         counts = [count + len(given) for count, given in zip(before, found, strict=True)]
         told = {rank: given[-1].joined for rank, given in enumerate(found) if given}
         joined = frozenset(r for r in range(len(found)) if told.get(r, r in self.joined))
         most = max(counts)
-        return Standing(tuple(most if r in joined else c for r, c in enumerate(counts)), joined)
+        return RoundProgress(
+            tuple(most if r in joined else c for r, c in enumerate(counts)), joined
+        )
 
     def is_ahead(self, rank: int) -> bool:
         """Some other rank has yet to give what this one gave."""
@@ -68,11 +70,11 @@ class Standing:
         return others_go_on or self.is_ahead(rank)
 
 
-class Broken(Exception):
+class RankLost(Exception):
     """Some rank is gone. The message says what was seen."""
 
 
-class Exchange:
+class AllGather:
     """The rounds of one rank, from the first to the end of the job."""
 
     def __init__(self) -> None:
@@ -80,8 +82,8 @@ class Exchange:
         self.broken = ""
         self.pending: list[Packet] = []
         """What was given and has not yet come back with what others gave."""
-        self._carrier: _Carrier | None = None
-        self._standing = Standing()
+        self._carrier: _AllGatherThread | None = None
+        self._standing = RoundProgress()
 
     def ready(self) -> bool:
         """Whether there are other ranks to meet; the first time that there are, connecting begins."""
@@ -92,7 +94,7 @@ class Exchange:
 
             if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
                 return False
-            self._carrier = _Carrier(Link())
+            self._carrier = _AllGatherThread(Transport())
             self._carrier.start()
         return True
 
@@ -151,7 +153,7 @@ class Exchange:
                 # A rank that has joined takes what it was told when it can.
                 if len(ended | self._standing.joined) == len(found):
                     return
-        except Broken:
+        except RankLost:
             return
 
     def close(self) -> None:
@@ -163,13 +165,13 @@ class Exchange:
         first = why.splitlines()[0] if why else "unknown"
         # Gloo begins with a place in its own source, and goes on with advice.
         self.broken = first.rpartition("cc:")[2].partition("] ")[2].partition(". ")[0] or first
-        raise Broken(self.broken)
+        raise RankLost(self.broken)
 
 
-class _Carrier(threading.Thread):
+class _AllGatherThread(threading.Thread):
     """Makes this rank's rounds, one after another."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Transport) -> None:
         super().__init__(name="tspec", daemon=True)
         self._link = link
         self.rank = link.rank
@@ -181,7 +183,7 @@ class _Carrier(threading.Thread):
         self._failed = ""
         self._leaves = threading.Event()
         self._slot = SLOT
-        self._standing = Standing()
+        self._standing = RoundProgress()
 
     # on the job's side
 

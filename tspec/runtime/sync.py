@@ -12,17 +12,17 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tspec.runtime.exchange import Broken, Exchange, Round
+from tspec.runtime.allgather import AllGather, RankLost, Round
 
 TOGETHER, STAGGERED, FREE = 0, 1, 2
 SOON = 10.0
 """Seconds after which ranks that should open a step together are taken to open it one after another."""
 
 
-class Pace:
+class SyncPolicy:
     """The meetings of one rank with the others. `needed`: some rule asks for what all ranks do at once."""
 
-    def __init__(self, exchange: Exchange, needed: bool, say: Callable[[str], None]) -> None:
+    def __init__(self, exchange: AllGather, needed: bool, say: Callable[[str], None]) -> None:
         self.exchange = exchange
         self.pace = TOGETHER if needed else FREE
         self._say = say
@@ -69,7 +69,7 @@ class Pace:
             yield from self._rounds(patience, lambda: self.exchange.busy)
             if self.exchange.busy:
                 here = self.exchange.connected
-                raise Broken("it did not end" if here else "no rules are checked on it")
+                raise RankLost("it did not end" if here else "no rules are checked on it")
             thing = more
 
     def at_least(self, pace: int) -> None:

@@ -18,7 +18,7 @@ NEVER = timedelta(days=10)
 """Gloo itself is to give up on nobody: whoever waits says for how long."""
 
 
-class Link:
+class Transport:
     """How this rank finds the others; it is made where the job's own group is there."""
 
     def __init__(self) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tspec.runtime.ledger import Declared, Outcome
-from tspec.runtime.meeting import Choices, Entry, Others, View, others
-from tspec.runtime.memory import Birth
+from tspec.runtime.joint import AbsentMembers, Choices, PendingInstance, RankView, others
+from tspec.runtime.results import InstanceResult, RuleRecord
+from tspec.runtime.samples import Birth
 from tspec.runtime.windows import At
 
 if TYPE_CHECKING:
-    from tspec.runtime.program import Program
+    from tspec.runtime.generated import GeneratedModule
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class Packet:
     at: tuple[int, int]
     """Step and epoch that it has reached."""
     finished: bool
-    entries: list[Entry]
+    entries: list[PendingInstance]
     born: list[Birth]
     """Lasting subjects that are new on it."""
     windows: Mapping[int, Sequence[tuple[int, tuple[Any, ...]]]]
@@ -43,7 +43,7 @@ class Packet:
 
 
 @dataclass(slots=True)
-class _Rank:
+class _RankState:
     born: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     reached: tuple[int, int] = (0, 0)
     finished: bool = False
@@ -56,24 +56,26 @@ class _Rank:
     choices: dict[int, Choices] = field(default_factory=dict)
     """Rule -> the choices of the last window of which it told that it is idle."""
 
-    def view(self) -> View:
+    def view(self) -> RankView:
         """The rank as decisions see it."""
-        return View(self.born, self.reached, self.finished, self.windows, self.places, self.joined)
+        return RankView(
+            self.born, self.reached, self.finished, self.windows, self.places, self.joined
+        )
 
 
-class Gathering:
+class GatheredPackets:
     """The packets of all ranks, taken apart."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: GeneratedModule) -> None:
         self.program = program
-        self.waiting: dict[int, list[Entry]] = {}
+        self.waiting: dict[int, list[PendingInstance]] = {}
         self.groups: dict[int, dict[tuple[int, int], tuple[int, ...]]] = {}
         self.failed: dict[int, set[int]] = {}
         """Step -> rules of which the check fails."""
         self.held: dict[int, set[int]] = {}
         self.counted: dict[int, int] = {}
         """How often each rule had held when the last packet was made."""
-        self._ranks: dict[int, _Rank] = {}
+        self._ranks: dict[int, _RankState] = {}
         self._epochs: dict[int, int] = {}
 
     @property
@@ -84,7 +86,7 @@ class Gathering:
     def take(self, packets: Mapping[int, Packet]) -> None:
         """Add what the ranks told."""
         for rank, packet in packets.items():
-            known = self._ranks.setdefault(rank, _Rank())
+            known = self._ranks.setdefault(rank, _RankState())
             for kind, name, step, epoch in packet.born:
                 known.born[kind, name] = (step, epoch)
             known.reached, known.finished = packet.at, packet.finished
@@ -111,7 +113,7 @@ class Gathering:
     def lose(self, ranks: Iterable[int]) -> None:
         """These ranks are gone."""
         for rank in ranks:
-            self._ranks.setdefault(rank, _Rank()).gone = True
+            self._ranks.setdefault(rank, _RankState()).gone = True
 
     def alone(self, rank: int) -> None:
         """The other ranks are gone."""
@@ -121,13 +123,13 @@ class Gathering:
     def _alone(self) -> bool:
         return sum(not known.gone for known in self._ranks.values()) < 2
 
-    def due(self) -> Iterator[tuple[int, list[Entry]]]:
+    def due(self) -> Iterator[tuple[int, list[PendingInstance]]]:
         """Rules with entries, taken out: all of what every rank has passed."""
         views = [known.view() for known in self._ranks.values() if not known.gone]
         for number in sorted(self.waiting):
             declared = self.program.rules[number]
-            passed: list[Entry] = []
-            waiting: list[Entry] = []
+            passed: list[PendingInstance] = []
+            waiting: list[PendingInstance] = []
             for entry in self.waiting[number]:
                 is_past = len(views) < 2 or all(v.is_past(declared, entry.at[0]) for v in views)
                 (passed if is_past else waiting).append(entry)
@@ -136,10 +138,10 @@ class Gathering:
                 yield number, passed
         self._forget()
 
-    def complete(self) -> Iterator[tuple[int, list[Entry]]]:
+    def complete(self) -> Iterator[tuple[int, list[PendingInstance]]]:
         """Rules with entries of which every rank of the group has sent its own, taken out."""
         for number in sorted(self.waiting):
-            by_key: dict[tuple[Any, ...], list[Entry]] = {}
+            by_key: dict[tuple[Any, ...], list[PendingInstance]] = {}
             for entry in self.waiting[number]:
                 by_key.setdefault((entry.group, entry.at, entry.subjects), []).append(entry)
             whole = [
@@ -153,7 +155,7 @@ class Gathering:
                 self.waiting[number] = [e for e in self.waiting[number] if id(e) not in kept]
                 yield number, whole
 
-    def others(self, declared: Declared, entries: Sequence[Entry]) -> Others:
+    def others(self, declared: RuleRecord, entries: Sequence[PendingInstance]) -> AbsentMembers:
         """Who else should have an instance; a rank on which the rule is off is not known."""
         views = {rank: known.view() for rank, known in self._ranks.items()}
         found = others(declared, entries, views)
@@ -163,9 +165,9 @@ class Gathering:
             if rank in self._ranks and declared.number in self._ranks[rank].off
         }
         lacking = tuple(rank for rank in found.lacking if rank not in off)
-        return Others(lacking, {**found.unknown, **off}) if off else found
+        return AbsentMembers(lacking, {**found.unknown, **off}) if off else found
 
-    def note(self, outcome: Outcome) -> None:
+    def note(self, outcome: InstanceResult) -> None:
         """An instance was decided by all."""
         if outcome.verdict == "violated":
             self.failed.setdefault(outcome.step, set()).add(outcome.rule)

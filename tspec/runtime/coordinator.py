@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tspec.builtin.actions import ACTIONS, ENDING, strongest
-from tspec.runtime.actions import Checks, RuleViolated, Stopped
-from tspec.runtime.edges import SkipCall, Source
-from tspec.runtime.exchange import Broken, Exchange, Round
-from tspec.runtime.findings import Findings
-from tspec.runtime.gathering import Gathering, Packet
-from tspec.runtime.job import Hooks
-from tspec.runtime.ledger import Outcome
-from tspec.runtime.meeting import (
-    Book,
-    Entry,
+from tspec.runtime.actions import CheckHistory, JobStopped, RuleViolated
+from tspec.runtime.allgather import AllGather, RankLost, Round
+from tspec.runtime.edges import SkipCall, StateSource
+from tspec.runtime.findings import FindingsWriter
+from tspec.runtime.generated import GeneratedModule
+from tspec.runtime.joint import (
+    PendingInstance,
+    RuleHistory,
     instances,
     named,
     outcome_alone,
@@ -22,31 +20,33 @@ from tspec.runtime.meeting import (
     settle_one,
     split_idle,
 )
-from tspec.runtime.memory import Births, Memory
-from tspec.runtime.pace import Pace
-from tspec.runtime.program import Program
+from tspec.runtime.packets import GatheredPackets, Packet
+from tspec.runtime.results import InstanceResult
+from tspec.runtime.samples import NewSubjects, SampleStore
 from tspec.runtime.state import RuleState
+from tspec.runtime.sync import SyncPolicy
+from tspec.runtime.tracker import WindowTracker
 
 
-class Together(Hooks):
+class Coordinator(WindowTracker):
     """Hooks whose instances are settled with those of other ranks, and with what was read before."""
 
     def __init__(
         self,
-        program: Program,
-        findings: Findings,
+        program: GeneratedModule,
+        findings: FindingsWriter,
         *,
-        observer: Callable[[Outcome], None] | None,
-        pace: Pace | None,
+        observer: Callable[[InstanceResult], None] | None,
+        pace: SyncPolicy | None,
     ) -> None:
         super().__init__(program, observer=observer)
         self.findings = findings
-        self.memory = Memory(program.passing, program.firsts)
-        self.births = Births(program.kinds)
-        self.gathering = Gathering(program)
-        self.checks = [Checks(declared) for declared in program.rules]
-        self.books: dict[int, Book] = {}
-        self.found: list[Outcome] = []
+        self.memory = SampleStore(program.passing, program.firsts)
+        self.births = NewSubjects(program.kinds)
+        self.gathering = GatheredPackets(program)
+        self.checks = [CheckHistory(declared) for declared in program.rules]
+        self.books: dict[int, RuleHistory] = {}
+        self.found: list[InstanceResult] = []
         """What was violated since the last check of actions."""
         self._noted: set[str] = set()
         self._told: set[tuple[int, int]] = set()
@@ -58,7 +58,7 @@ class Together(Hooks):
             ACTIONS[r.action].acts or r.conditional for r in responses
         )
         acts = any(ACTIONS[r.action].acts for r in responses)
-        self.pace = pace or Pace(Exchange(), acts, self._tell_person)
+        self.pace = pace or SyncPolicy(AllGather(), acts, self._tell_person)
         self.exchange = self.pace.exchange
         for rule in self.rules:
             rule.on_violation = self.found.append
@@ -74,7 +74,7 @@ class Together(Hooks):
     def _settle_alone(self, number: int) -> None:
         """Decide what one rank alone has read, with what it read before."""
         rule, joint = self.rules[number], self.program.joints[number]
-        book = self.books.setdefault(number, Book())
+        book = self.books.setdefault(number, RuleHistory())
         for entry in rule.entries:
             entry.subjects = named(entry.subjects, entry.at)
             if rule.declared.once and not rule.is_new(entry.group, entry.subjects):
@@ -88,7 +88,7 @@ class Together(Hooks):
                 rule.observer(outcome_alone(joint, entry, verdict, reason, shown))
         rule.entries.clear()
 
-    def _step_opens(self, source: Source, at: tuple[int, int]) -> None:
+    def _step_opens(self, source: StateSource, at: tuple[int, int]) -> None:
         """Put together what all ranks read, and decide and do what can be."""
         packet = self._packet(source, at, ending=False)
         if not self._has_others():
@@ -97,7 +97,7 @@ class Together(Hooks):
         staggered = bool(getattr(source, "staggered", False))
         self._taking(self.pace.step_opens(packet, staggered), source)
 
-    def _run_ends(self, source: Source, at: tuple[int, int]) -> None:
+    def _run_ends(self, source: StateSource, at: tuple[int, int]) -> None:
         """Tell the others, and hear what they tell until all have ended. There is nothing left to stop."""
         packet = self._packet(source, at, ending=True)
         if not self._has_others():
@@ -109,14 +109,14 @@ class Together(Hooks):
     def _has_others(self) -> bool:
         return self.meets and self.exchange.ready()
 
-    def _taking(self, rounds: Iterable[Round], source: Source, ending: bool = False) -> None:
+    def _taking(self, rounds: Iterable[Round], source: StateSource, ending: bool = False) -> None:
         """Take rounds as they come. If a rank is gone, this one goes on alone."""
         try:
             for found in rounds:
                 self._take(dict(enumerate(found)), source, ending)
                 if ending and (self.gathering.finished or self.stopped):
                     return
-        except Broken as broken:
+        except RankLost as broken:
             step = source.context.step
             self._tell_person(
                 f"rank {source.rank}: another rank did not come to step {step} ({broken});"
@@ -126,7 +126,7 @@ class Together(Hooks):
             self._take({source.rank: self.exchange.pending}, source, ending)
 
     def _take(
-        self, told: Mapping[int, Sequence[Packet]], source: Source, ending: bool = False
+        self, told: Mapping[int, Sequence[Packet]], source: StateSource, ending: bool = False
     ) -> None:
         """Take what ranks told: decide what all have passed, and do what is due, on all ranks alike."""
         for rank, packets in told.items():
@@ -138,7 +138,7 @@ class Together(Hooks):
         for at, failed, held in self.gathering.over():
             self._check(at, failed, held, source, ending)
 
-    def _packet(self, source: Source, closed: tuple[int, int], ending: bool) -> Packet:
+    def _packet(self, source: StateSource, closed: tuple[int, int], ending: bool) -> Packet:
         across = [rule for rule in self.rules if rule.declared.across]
         failed = {(outcome.step, outcome.rule) for outcome in self.found}
         packet = Packet(
@@ -169,10 +169,10 @@ class Together(Hooks):
         self.gathering.counted[number] = count
         return count > before and not rule.declared.across
 
-    def _settle_together(self, number: int, entries: Sequence[Entry], rank: int) -> None:
+    def _settle_together(self, number: int, entries: Sequence[PendingInstance], rank: int) -> None:
         """Decide the instances of a rule on every rank alike; one rank tells of each."""
         rule, joint = self.rules[number], self.program.joints[number]
-        book = self.books.setdefault(number, Book())
+        book = self.books.setdefault(number, RuleHistory())
         groups = self.gathering.groups.get(number, {})
         idle, entries = split_idle(entries)
         for window in idle:
@@ -189,7 +189,9 @@ class Together(Hooks):
             if rank == min(entry.rank for entry in each):
                 rule.enter(outcome)
 
-    def settle_rest(self, rounds: Iterable[Round], gone: Iterable[int], source: Source) -> None:
+    def settle_rest(
+        self, rounds: Iterable[Round], gone: Iterable[int], source: StateSource
+    ) -> None:
         """All ranks have ended, some of them before their run did: decide what they told."""
         for found in rounds:
             self._take(dict(enumerate(found)), source, ending=True)
@@ -199,7 +201,12 @@ class Together(Hooks):
     # acting
 
     def _check(
-        self, at: tuple[int, int], failed: set[int], held: set[int], source: Source, ending: bool
+        self,
+        at: tuple[int, int],
+        failed: set[int],
+        held: set[int],
+        source: StateSource,
+        ending: bool,
     ) -> None:
         """The checks of a step are over: take the strongest action that is due, on all ranks alike.
 
@@ -222,7 +229,7 @@ class Together(Hooks):
                 self.findings.add(self.program.rules[outcome.rule], outcome, rank)
         self.found[:] = waiting
 
-    def _do(self, actions: dict[int, str], at: tuple[int, int], source: Source) -> None:
+    def _do(self, actions: dict[int, str], at: tuple[int, int], source: StateSource) -> None:
         action = strongest(actions.values())
         if action not in ENDING:
             return
@@ -235,12 +242,12 @@ class Together(Hooks):
         if action == "rollback":
             self.stopped += ", which asks for a rollback: no good state is kept yet to go back to"
         self.findings.tell(f"rank {source.rank}: {self.stopped}")
-        raise Stopped
+        raise JobStopped
 
     def _would_be(self, failed: set[int], at: tuple[int, int]) -> dict[int, str]:
         return {number: self.checks[number].would_be(at) for number in sorted(failed)}
 
-    def _act_at_once(self, source: Source) -> None:
+    def _act_at_once(self, source: StateSource) -> None:
         """Without other ranks, what ends the job ends it here."""
         if self.exchange.ready():
             return
@@ -250,7 +257,7 @@ class Together(Hooks):
             self._report(set(actions), at[0], source.rank)
             self._do(actions, at, source)
 
-    def _before_update(self, source: Source) -> None:
+    def _before_update(self, source: StateSource) -> None:
         """All ranks agree whether this update is made."""
         at = (source.context.step, source.context.epoch)
         packet = self._packet(source, at, ending=False)
@@ -268,6 +275,6 @@ class Together(Hooks):
             raise SkipCall
 
 
-def has_joined(source: Source) -> bool:
+def has_joined(source: StateSource) -> bool:
     """The rank has no more batches, and waits for those that have."""
     return bool(getattr(source, "joined", False))

@@ -5,43 +5,43 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
-from tspec.runtime.calls import Pattern, Watched, ancestors
-from tspec.runtime.edges import Call, Context, Source
-from tspec.runtime.instant import Instant
-from tspec.runtime.ledger import Declared, Outcome
-from tspec.runtime.log import Log
-from tspec.runtime.meeting import Choices
-from tspec.runtime.memory import Memory
-from tspec.runtime.program import Edge, Opening, Program
+from tspec.runtime.call_log import CallLog
+from tspec.runtime.calls import CallRecord, Pattern, ancestors
+from tspec.runtime.edges import Context, StateSource, WatchedCall
+from tspec.runtime.generated import Edge, GeneratedModule, OpenSpan
+from tspec.runtime.instant import StateInstant
+from tspec.runtime.joint import Choices
+from tspec.runtime.results import InstanceResult, RuleRecord
+from tspec.runtime.samples import SampleStore
 from tspec.runtime.state import RuleState
 from tspec.runtime.values import NOT_RECORDED
-from tspec.runtime.windows import Place, Window
+from tspec.runtime.windows import CallPosition, RuleWindow
 
 UNITS = {"step": "step", "epoch": "epoch", "microbatch": "microbatch"}
 
 
-class Hooks:
+class WindowTracker:
     """The sink of one rank."""
 
     def __init__(
         self,
-        program: Program,
+        program: GeneratedModule,
         *,
-        observer: Callable[[Outcome], None] | None = None,
+        observer: Callable[[InstanceResult], None] | None = None,
     ) -> None:
         self.program = program
         self.late = program.late
         """Events whose calls are looked at only when they return: all of them must."""
         self.rules = [RuleState(declared, observer=observer) for declared in program.rules]
         self.observer = observer
-        self.log = Log(program.lasting)
+        self.log = CallLog(program.lasting)
         self._looked_up = {
             event: {name for number, _ in found for name in program.rules[number].counts}
             for event, found in program.calls.items()
         }
         """Event -> the events whose calls are looked up in the windows that its calls are."""
-        self.memory: Memory | None = None
-        self.spans: dict[str, Opening] = {}
+        self.memory: SampleStore | None = None
+        self.spans: dict[str, OpenSpan] = {}
         self._edges: dict[int, Edge] = {}
         """The calls that run."""
         self._places: dict[tuple[int, int, tuple[Any, ...]], list[int]] = {}
@@ -50,16 +50,16 @@ class Hooks:
         self._microbatches = 0
         self._last = Context()
         self._started = False
-        self._pass: tuple[int, Instant] | None = None
+        self._pass: tuple[int, StateInstant] | None = None
         """The outermost forward call that runs, and an instant in it."""
 
-    def instant(self, source: Source, context: Context) -> Instant:
+    def instant(self, source: StateSource, context: Context) -> StateInstant:
         """This instant, with what is remembered for a source that forgets."""
-        return Instant(source, context, self.memory)
+        return StateInstant(source, context, self.memory)
 
     # the sink
 
-    def start(self, source: Source) -> None:
+    def start(self, source: StateSource) -> None:
         """The run begins; else the first edge is its beginning."""
         self._started = True
         if not getattr(source, "calls_return", True):
@@ -68,7 +68,7 @@ class Hooks:
         self._last = source.context
         self._open("run", 0, Edge(self.instant(source, source.context)), source.context)
 
-    def begin(self, call: Call, source: Source) -> None:
+    def begin(self, call: WatchedCall, source: StateSource) -> None:
         """A watched call begins."""
         if not self._started:
             self.start(source)
@@ -77,7 +77,7 @@ class Hooks:
             hook(self, call, source)
         self._last = call.context
 
-    def end(self, call: Call, source: Source) -> None:
+    def end(self, call: WatchedCall, source: StateSource) -> None:
         """A watched call returned."""
         hook = self.program.ends.get(call.event)
         if hook is not None:
@@ -85,7 +85,7 @@ class Hooks:
         self._last = source.context
 
     def boundary(
-        self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source
+        self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
     ) -> None:
         """A span closes and the next one opens."""
         if not self._started:
@@ -99,7 +99,7 @@ class Hooks:
             self._forget(source)
         self._last = source.context
 
-    def finish(self, source: Source) -> None:
+    def finish(self, source: StateSource) -> None:
         """The run ended normally: all spans close."""
         if not self._started:
             self.start(source)
@@ -111,7 +111,7 @@ class Hooks:
         self.spans.clear()
         self.cut(source)
 
-    def cut(self, source: Source) -> None:
+    def cut(self, source: StateSource) -> None:
         """The recording ends here: what is still open is cut off."""
         now = self.instant(source, source.context)
         for edge in self._edges.values():
@@ -134,12 +134,12 @@ class Hooks:
         edge.next = edge.now.opened(context)
         at = (context.step, index) if span == "microbatch" else (index, 0)
         step = at[0] if span in ("step", "microbatch") else context.step
-        self.spans[span] = Opening(index, edge.next, at, (step, context.epoch, self._microbatches))
+        self.spans[span] = OpenSpan(index, edge.next, at, (step, context.epoch, self._microbatches))
         hook = self.program.spans.get(span)
         if hook is not None:
             hook(self, edge)
 
-    def open_span(self, e: Edge, number: int) -> Window | None:
+    def open_span(self, e: Edge, number: int) -> RuleWindow | None:
         """The window of a rule that opens with the span, if one does."""
         rule = self.rules[number]
         if e.next is None or not rule.on or (e.span == "step" and e.index < 1):
@@ -147,7 +147,7 @@ class Hooks:
         if not _due(rule.declared, e.next.context, (e.span, e.index)):
             return None
         opening = self.spans[e.span]
-        window = Window(opening.was, self.log)
+        window = RuleWindow(opening.was, self.log)
         window.at, window.index = opening.at, opening.unit
         if rule.declared.across:
             rule.places.append(opening.at)
@@ -155,7 +155,7 @@ class Hooks:
         rule.open[-1] = window
         return window
 
-    def close_span(self, e: Edge, number: int) -> Window | None:
+    def close_span(self, e: Edge, number: int) -> RuleWindow | None:
         """The window of a rule that closes with the span, if one was open."""
         rule = self.rules[number]
         window = rule.open.pop(-1, None)
@@ -168,9 +168,9 @@ class Hooks:
 
     # calls
 
-    def begin_call(self, call: Call, source: Source) -> Edge:
+    def begin_call(self, call: WatchedCall, source: StateSource) -> Edge:
         """A call that some rule watches begins."""
-        watched = Watched(call, self.program.kept[call.event], source)
+        watched = CallRecord(call, self.program.kept[call.event], source)
         edge = Edge(self.instant(source, call.context), watched)
         edge.microbatches = self._microbatches
         self._in_forward(call, edge)
@@ -180,7 +180,7 @@ class Hooks:
             self.log.add(watched)
         return edge
 
-    def end_call(self, call: Call, source: Source) -> Edge | None:
+    def end_call(self, call: WatchedCall, source: StateSource) -> Edge | None:
         """It returned; None if its begin was not seen."""
         begun = self._edges.pop(call.id, None)
         if begun is None and call.event in self.late:
@@ -194,17 +194,17 @@ class Hooks:
         edge.begun = begun
         return edge
 
-    def _begun_late(self, call: Call, source: Source) -> Edge:
+    def _begun_late(self, call: WatchedCall, source: StateSource) -> Edge:
         """The begin of a call of which nothing was read when it began."""
         now = self.instant(source, call.context)
         now.seq = call.begin
-        edge = Edge(now, Watched(call, self.program.kept[call.event], source))
+        edge = Edge(now, CallRecord(call, self.program.kept[call.event], source))
         edge.microbatches = self._microbatches
         for pattern in self.late[call.event]:
             self.count(edge, pattern)
         return edge
 
-    def _in_forward(self, call: Call, edge: Edge) -> None:
+    def _in_forward(self, call: WatchedCall, edge: Edge) -> None:
         """Within one forward pass of a model what is no tensor is read once."""
         outer = call if call.event == "forward" else None
         inside = False
@@ -237,7 +237,7 @@ class Hooks:
             before = self._places.setdefault(where, [])
             count = len(before)
             before.append(call.id)
-        e.places[pattern.number] = Place(key, nested, (call.step, count), before)
+        e.places[pattern.number] = CallPosition(key, nested, (call.step, count), before)
 
     def looks(self, e: Edge, number: int, pattern: Pattern) -> bool:
         """Whether a rule is looked at in the window of this call: it is on and due, the call is outermost."""
@@ -275,13 +275,13 @@ class Hooks:
         if rule.observer is not None:
             rule.observe_idle(self._window(e, number, pattern), choices, reason)
 
-    def before(self, e: Edge, number: int, pattern: Pattern) -> Window:
+    def before(self, e: Edge, number: int, pattern: Pattern) -> RuleWindow:
         """The instant before a call, at which a rule is looked at."""
         window = self._window(e, number, pattern)
         self.rules[number].note(window)
         return self._instant(window, e)
 
-    def open_window(self, e: Edge, number: int, pattern: Pattern) -> Window:
+    def open_window(self, e: Edge, number: int, pattern: Pattern) -> RuleWindow:
         """A window opens with a call, at which something is read."""
         window = self._window(e, number, pattern)
         assert e.call is not None
@@ -292,7 +292,7 @@ class Hooks:
         """Whether a window of the rule was opened with the call."""
         return e.call is not None and e.call.id in self.rules[number].open
 
-    def close_window(self, e: Edge, number: int, pattern: Pattern) -> Window:
+    def close_window(self, e: Edge, number: int, pattern: Pattern) -> RuleWindow:
         """The window of a rule that closes with the call."""
         call, begun = e.call, e.begun
         assert call is not None and begun is not None
@@ -308,11 +308,11 @@ class Hooks:
         window.close(e.now, seq - 1, (window.begin + 1, seq))
         return window
 
-    def _window(self, e: Edge, number: int, pattern: Pattern) -> Window:
+    def _window(self, e: Edge, number: int, pattern: Pattern) -> RuleWindow:
         call = e.call
         assert call is not None
         place = e.places.get(pattern.number)
-        window = Window(e.now, self.log, call)
+        window = RuleWindow(e.now, self.log, call)
         window.pattern = pattern
         window.places = e.places
         window.first = e.now.seq + 1
@@ -321,7 +321,7 @@ class Hooks:
         window.index = (call.step, call.context.epoch, e.microbatches)
         return window
 
-    def _instant(self, window: Window, e: Edge) -> Window:
+    def _instant(self, window: RuleWindow, e: Edge) -> RuleWindow:
         window.first = self._step_opened
         window.close(e.now, e.now.seq - 1, (self._step_opened, e.now.seq))
         return window
@@ -341,11 +341,11 @@ class Hooks:
 
     # rules
 
-    def run(self, function: Callable[..., None], number: int, window: Window) -> None:
+    def run(self, function: Callable[..., None], number: int, window: RuleWindow) -> None:
         """Look at a rule in a window. A fault of its own disables it; the job goes on."""
         function(self.rules[number], window)
 
-    def _forget(self, source: Source) -> None:
+    def _forget(self, source: StateSource) -> None:
         """A step begins: drop what no open window can ask for."""
         calls: dict[str, int] = {}
         passing: dict[str, int] = {}
@@ -359,7 +359,7 @@ class Hooks:
         step = self._last.step
         self._places = {key: value for key, value in self._places.items() if key[0] >= step}
 
-    def _opened(self) -> Iterator[tuple[Declared, int]]:
+    def _opened(self) -> Iterator[tuple[RuleRecord, int]]:
         """Rules with the begin of each of their windows that is open, or will be: the call runs."""
         for rule in self.rules:
             for window in rule.open.values():
@@ -370,7 +370,7 @@ class Hooks:
                 yield self.program.rules[number], edge.now.seq
 
 
-def _due(declared: Declared, context: Context, span: tuple[str, int] | None) -> bool:
+def _due(declared: RuleRecord, context: Context, span: tuple[str, int] | None) -> bool:
     if declared.every is None:
         return True
     count, unit = declared.every
@@ -378,7 +378,7 @@ def _due(declared: Declared, context: Context, span: tuple[str, int] | None) -> 
     return bool(number % count == 0)
 
 
-def _raw_fields(call: Call, pattern: Pattern) -> list[Any]:
+def _raw_fields(call: WatchedCall, pattern: Pattern) -> list[Any]:
     return [call.fields.get(name, NOT_RECORDED) for name in pattern.fields]
 
 

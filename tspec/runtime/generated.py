@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tspec.runtime.calls import Kept, Pattern, Watched
-from tspec.runtime.instant import Instant, Want
-from tspec.runtime.ledger import Declared
-from tspec.runtime.log import Lasting
-from tspec.runtime.meeting import Joint
-from tspec.runtime.windows import Place
+from tspec.runtime.call_log import Retention
+from tspec.runtime.calls import CallRecord, Kept, Pattern
+from tspec.runtime.instant import StateInstant, Want
+from tspec.runtime.joint import JointDecision
+from tspec.runtime.results import RuleRecord
+from tspec.runtime.windows import CallPosition
 
 
 class Edge:
@@ -28,16 +28,16 @@ class Edge:
         "span",
     )
 
-    def __init__(self, now: Instant, call: Watched | None = None) -> None:
+    def __init__(self, now: StateInstant, call: CallRecord | None = None) -> None:
         self.now = now
         self.call = call
-        self.places: dict[int, Place] = {}
+        self.places: dict[int, CallPosition] = {}
         self.begun: Edge | None = None
         """At the end of a call, its begin."""
         self.microbatches = 0
-        self.next: Instant | None = None
+        self.next: StateInstant | None = None
         """At a boundary, the instant as what opens there sees it."""
-        self.opened: Opening | None = None
+        self.opened: OpenSpan | None = None
         """The span that closes."""
         self.span = ""
         self.index = 0
@@ -49,22 +49,22 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class OpenSpan:
     """A span that is open: its number, where it opened, and the place of its window."""
 
     index: int
-    was: Instant
+    was: StateInstant
     at: tuple[int, int]
     unit: tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class GeneratedModule:
     """What a generated module says: its rules and its hook functions."""
 
-    rules: tuple[Declared, ...]
+    rules: tuple[RuleRecord, ...]
     functions: tuple[Callable[..., None], ...]
-    joints: Mapping[int, Joint]
+    joints: Mapping[int, JointDecision]
     begins: Mapping[str, Callable[..., None]]
     ends: Mapping[str, Callable[..., None]]
     spans: Mapping[str, Callable[..., None]]
@@ -80,5 +80,5 @@ class Program:
     """Kinds of lasting subjects of rules across ranks."""
     late: Mapping[str, Sequence[Pattern]] = field(default_factory=dict)
     """Events of which nothing is read when a call begins, with the patterns of the windows that they are."""
-    lasting: Mapping[str, Lasting] = field(default_factory=dict)
+    lasting: Mapping[str, Retention] = field(default_factory=dict)
     """Event -> what windows that may outlast a step look up of its calls."""
