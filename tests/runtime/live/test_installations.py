@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import gc
 import sys
 import threading
 import types
@@ -23,6 +24,7 @@ from tests.runtime.training import module
 from tspec.runtime.edges import SkipCall, StateSource, WatchedCall
 from tspec.runtime.live import EventSpec, FieldSpec, LiveJob, WatchSpec
 from tspec.runtime.live.mechanisms import MECHANISMS
+from tspec.runtime.live.process import PROCESS
 from tspec.trace.model import Begin
 from tspec.trace.read import read_trace
 
@@ -461,3 +463,24 @@ def test_code_that_the_user_exchanged_stays() -> None:
         F.dropout.__code__ = other.__code__
     assert F.dropout.__code__ is other.__code__
     F.dropout.__code__ = before
+
+
+def test_collection_is_suspended_for_one_thread_at_a_time() -> None:
+    """The end of one thread's block does not enable collection within another's."""
+    inside, left = threading.Event(), threading.Event()
+    collects: list[bool] = []
+
+    def second() -> None:
+        with PROCESS.without_collection():
+            inside.set()
+            left.wait(200)
+            collects.append(gc.isenabled())
+
+    thread = threading.Thread(target=second)
+    with PROCESS.without_collection():
+        thread.start()
+        inside.wait(0.5)  # it comes in only where the fault is
+    left.set()
+    thread.join()
+    assert collects == [False]
+    assert gc.isenabled()

@@ -8,6 +8,7 @@ before. What the last job leaves behind is the process as it was before the firs
 from __future__ import annotations
 
 import builtins
+import gc
 import os
 import sys
 import threading
@@ -97,6 +98,21 @@ class InstrumentedProcess:
             yield
         finally:
             self._names = None
+
+    @contextmanager
+    def without_collection(self) -> Iterator[None]:
+        """Suspend garbage collection for the block.
+
+        One thread at a time: another one that ends its own block would enable collection in this one.
+        """
+        with self._structure:
+            collects = gc.isenabled()
+            gc.disable()
+            try:
+                yield
+            finally:
+                if collects:
+                    gc.enable()
 
     def _install(self) -> None:
         if not self._forks:

@@ -14,6 +14,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.utils.data import DataLoader
 
 from tspec.runtime.live.entities.optimizers import holds_groups
+from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.steps import Resumed
 from tspec.runtime.live.watched import Listener, Role
 
@@ -76,13 +77,8 @@ def _instances(kinds: frozenset[type]) -> list[Any]:
     wanted = frozenset(map(id, kinds))
     everything = chain.from_iterable(map(gc.get_objects, (None,)))
     things, again = tee(chain(everything, repeat(None, 1000)))
-    collects = gc.isenabled()
-    gc.disable()  # finalizers are Python code
-    try:
+    with PROCESS.without_collection():  # finalizers are Python code
         return list(compress(things, map(wanted.__contains__, map(id, map(type, again)))))
-    finally:
-        if collects:
-            gc.enable()
 
 
 def _complete(thing: Any) -> bool:
