@@ -49,8 +49,8 @@ def run(folder: Path, given: Path) -> int:
     """Run the script and record into the folder; the script's own exit status."""
     import torch
 
-    from tspec.runtime.live import Job
-    from tspec.runtime.live.follow import Ending
+    from tspec.runtime.live import LiveJob
+    from tspec.runtime.live.follow import ProcessEnd
     from tspec.runtime.live.script import run_script
     from tspec.runtime.sources import Sources
     from tspec.targets.adapters import ADAPTERS
@@ -58,8 +58,8 @@ def run(folder: Path, given: Path) -> int:
     command, orders = Given.read(given, int(os.environ.get("RANK", "0")))
     random.seed(orders.seed)
     torch.manual_seed(orders.seed or 0)
-    job = Job(WATCH, [Observer(orders, folder)], Sources(Path.cwd()), ADAPTERS)
-    ending = Ending(job, lambda: None)
+    job = LiveJob(WATCH, [Observer(orders, folder)], Sources(Path.cwd()), ADAPTERS)
+    ending = ProcessEnd(job, lambda: None)
     ending.arm()
     try:
         return run_script(command, job)

@@ -14,7 +14,7 @@ from torch import Tensor
 from tspec.equivalence.cut import Cut, whole
 from tspec.equivalence.generator import key, signs, weights
 from tspec.equivalence.recording import Recording, TensorName, write
-from tspec.runtime.edges import Call, Missing, Ref, Source
+from tspec.runtime.edges import Missing, Ref, StateSource, WatchedCall
 from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, WatchSpec
 
 _TENSOR, _OPTIONAL = ("tensor",), ("optional", ("tensor",))
@@ -89,7 +89,7 @@ class Observer:
 
     # --- the sink -------------------------------------------------------------------------------
 
-    def begin(self, call: Call, source: Source) -> None:
+    def begin(self, call: WatchedCall, source: StateSource) -> None:
         """A module, a backward pass or an update begins."""
         if self._over:
             return
@@ -104,7 +104,7 @@ class Observer:
                 for name, grad in source.fields("parameter", "grad").items():
                     self._record(TensorName("param_grads", name, call.context.step), grad)
 
-    def end(self, call: Call, source: Source) -> None:
+    def end(self, call: WatchedCall, source: StateSource) -> None:
         """A module returned."""
         name = self._names.pop(call.id, None)
         if self._over or name is None:
@@ -117,7 +117,7 @@ class Observer:
             output.register_hook(lambda grad: self._record(of, grad))  # type: ignore[no-untyped-call]
 
     def boundary(
-        self, span: Literal["step", "microbatch", "epoch"], index: int, source: Source
+        self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
     ) -> None:
         """A step closes. After the last one the script ends, on all ranks at the same place."""
         if span != "step" or index < 2 or self._over:
@@ -127,7 +127,7 @@ class Observer:
             self._finish(source)
             raise SystemExit(0)
 
-    def finish(self, source: Source) -> None:
+    def finish(self, source: StateSource) -> None:
         """The script ended by itself."""
         if not self._over:
             if source.context.step:
@@ -140,7 +140,7 @@ class Observer:
     def _kinds(self) -> tuple[str, ...]:
         return self._orders.kinds
 
-    def _is_followed(self, call: Call) -> bool:
+    def _is_followed(self, call: WatchedCall) -> bool:
         """A training pass of a module with a name; what is computed again for a backward pass is not."""
         return (
             isinstance(call.fields.get("module"), Ref)
@@ -148,7 +148,7 @@ class Observer:
             and torch._C._current_graph_task_id() == -1
         )
 
-    def _enters(self, call: Call) -> None:
+    def _enters(self, call: WatchedCall) -> None:
         inputs = call.fields.get("inputs")
         tensors = list(inputs) if isinstance(inputs, tuple) else []
         self._perturb(tensors, call)
@@ -157,7 +157,7 @@ class Observer:
         given = TensorName("inputs", name.name, name.step, name.microbatch, name.call)
         self._record(given, next(iter(tensors), None))
 
-    def _name(self, kind: str, name: str, call: Call) -> TensorName:
+    def _name(self, kind: str, name: str, call: WatchedCall) -> TensorName:
         """The name of what a call makes: the next one of that module in the micro-batch."""
         now = call.context
         first = TensorName(kind, name, now.step, now.microbatch)
@@ -169,18 +169,18 @@ class Observer:
         if name.kind in (*self._kinds, "initial") and isinstance(value, Tensor):
             self._tensors[name] = value.detach().clone()
 
-    def _close_step(self, step: int, source: Source) -> None:
+    def _close_step(self, step: int, source: StateSource) -> None:
         for kind, entity in (("params", "parameter"), ("buffers", "buffer")):
             for name, value in source.fields(entity, "data").items():
                 self._record(TensorName(kind, name, step), value)
 
-    def _finish(self, source: Source) -> None:
+    def _finish(self, source: StateSource) -> None:
         self._over = True
         write(self._folder, source.rank, Recording(self._tensors, self._filled))
 
     # --- the same numbers -----------------------------------------------------------------------
 
-    def _set_weights(self, source: Source) -> None:
+    def _set_weights(self, source: StateSource) -> None:
         """Give parameters that were not there before their generated values, and record them."""
         found = source.fields("parameter", "data")
         if len(found) == len(self._known):
@@ -206,7 +206,7 @@ class Observer:
             with torch.no_grad():
                 tensor.copy_(weights(orders.seed, name, cut, mean))
 
-    def _perturb(self, tensors: list[Any], call: Call) -> None:
+    def _perturb(self, tensors: list[Any], call: WatchedCall) -> None:
         """Change the first floating tensors that flow in an outermost call: its inputs, or the first output."""
         perturbation = self._orders.perturbation
         outermost = _outermost(call)
@@ -230,7 +230,7 @@ def filled_with(tensor: Tensor) -> float:
     return float(first) if tensor.numel() and bool((tensor == first).all()) else 0.0
 
 
-def _outermost(call: Call) -> Call:
+def _outermost(call: WatchedCall) -> WatchedCall:
     while call.parent is not None:
         call = call.parent
     return call
