@@ -20,6 +20,7 @@ BENCHMARKS = {
     "folding": "folds over an epoch at its begin and its end",
     "layouts": "proofs for the shipped Megatron layouts",
     "jobs": "recording and running beside the plain run",
+    "frameworks": "recording and running in real Trainer and Lightning jobs",
     "locations": "the line of the script with each call",
     "against_traincheck": "against TrainCheck 0.2.0 on one script",
 }
