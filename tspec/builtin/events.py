@@ -10,22 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Sampling = Literal[
-    "nothing",
-    "first calls",
-    "everything",
-    "update",
-    "gradients",
-    "forward",
-    "backward",
-    "batches",
-    "param groups",
+Before = Literal[
+    "nothing", "first calls", "everything", "update", "gradients", "forward", "backward"
 ]
-"""Which state the recorder samples at an edge of a call; `tspec.record.instants` says what each is.
+"""What the recorder samples when a call begins; `tspec.record.instants` says what each is.
 `first calls`: everything, at the first few calls of a step."""
+
+After = Literal[Before, "batches", "param groups"]
+"""What it samples when a call has returned."""
 
 FORWARD = 2
 """The place of a forward pass in a step."""
+AFTER_STEP = 8
+"""The place after all events of a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +45,11 @@ class EventRoles:
     """It exists to change state; an effect of another event on state is a coincidence."""
     paces_ranks: bool = False
     """Cooperating ranks call it equally often."""
-    seldom: bool = False
+    is_seldom: bool = False
     """It may be called once in many steps."""
-    before: Sampling = "first calls"
+    before: Before = "first calls"
     """What is sampled when a call begins."""
-    after: Sampling = "first calls"
+    after: After = "first calls"
     """What is sampled when a call has returned."""
     inner: bool = False
     """A step has many calls of it: the recorder reads their tensors in some steps only."""
@@ -76,7 +73,7 @@ _ROWS = (
     ),
     EventRoles("update", 6, updates=True, before="update", after="update"),
     EventRoles(
-        "scheduler.step", 0, follows_update=True, changes_state=True, paces_ranks=True, seldom=True,
+        "scheduler.step", 0, follows_update=True, changes_state=True, paces_ranks=True, is_seldom=True,
         before="nothing", after="param groups",
     ),
     EventRoles(
@@ -93,7 +90,7 @@ _ROWS = (
         before="nothing", after="batches",
     ),
     EventRoles("clip", 5, before="gradients", after="gradients"),
-    EventRoles("save", 7, follows_update=True, seldom=True, before="everything", after="nothing"),
+    EventRoles("save", 7, follows_update=True, is_seldom=True, before="everything", after="nothing"),
     EventRoles("forward", before="forward", after="forward", inner=True),
     _light("wrapper.forward", inner=True),
     _light("matmul", inner=True),
@@ -124,6 +121,9 @@ LIGHT = _light("")
 
 UPDATES = frozenset(row.name for row in _ROWS if row.updates)
 """The events that change what is trained."""
+
+FETCHES = frozenset(row.name for row in _ROWS if row.brings_batch)
+"""The events that return a batch."""
 
 
 def roles_of(event: str) -> EventRoles:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from operator import eq, ge, gt, le, lt, ne
 
+from tspec.builtin.events import roles_of
 from tspec.resolve.program import rules
 from tspec.resolve.program.queries import conjuncts
 from tspec.resolve.program.rules import Ambient, Expr, Rule
 from tspec.resolve.program.walk import walk
-
-IN_EVERY_STEP = frozenset({"optimizer.step", "optimizer.zero_grad", "backward", "fetch"})
-"""Events that every step of training has, the first one too."""
 
 
 def read_step(rule: Rule) -> Ambient | None:
@@ -34,7 +32,9 @@ def begins_in_the_first_step(rule: Rule) -> bool:
     window = rule.window
     if window.kind == "each":
         return window.span in ("step", "microbatch")
-    return window.event is not None and any(each in IN_EVERY_STEP for each in window.event.events)
+    return window.event is not None and any(
+        roles_of(each).in_every_step for each in window.event.events
+    )
 
 
 # --- conditions on the step alone ---------------------------------------------------------------

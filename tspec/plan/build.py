@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tspec.builtin.actions import ACTIONS
+from tspec.builtin.events import FETCHES, UPDATES
 from tspec.plan.calls import late, outermost
 from tspec.plan.events import (
     any_late,
@@ -23,7 +24,6 @@ from tspec.resolve.program import types as t
 from tspec.resolve.program.queries import looks_back
 from tspec.resolve.program.types import PASSING, holds_tensors, innermost
 from tspec.resolve.program.walk import expressions
-from tspec.runtime.calls import UPDATES
 
 
 def build(program: r.Program, given: Mapping[str, object]) -> Plan:
@@ -163,8 +163,8 @@ def _kept(
 ) -> dict[str, dict[str, tuple[tuple[str, ...], bool]]]:
     kept: dict[str, dict[str, set[str]]] = {}
     looked_up: set[tuple[str, str]] = set()
-    if _passing(rules) and vocabulary.event("fetch") is not None:
-        kept["fetch"] = {}
+    if _passing(rules):
+        kept.update({name: {} for name in FETCHES if vocabulary.event(name) is not None})
     if any(
         ACTIONS[each.action].needs == "the update" for plan in rules for each in plan.rule.responses
     ):

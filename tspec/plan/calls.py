@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from tspec.builtin.events import UPDATES
 from tspec.plan.events import looked_up
 from tspec.plan.model import PatternPlan, RulePlan
 from tspec.resolve.program import rules as r
-from tspec.runtime.calls import UPDATES
 
 Fields = Mapping[str, tuple[tuple[str, ...], bool]]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from tspec.builtin.events import roles_of
 from tspec.record.samples import FULL, PLAIN, tensor, value_of
 from tspec.runtime import edges
 from tspec.runtime.edges import StateSource, UnresolvedRef, WatchedCall
@@ -15,17 +16,8 @@ INSIDE = ("digest", "norm", "finite", "zeros", "min", "max", *PLAIN)
 """Features of what flows inside of a model."""
 EVERY = 50
 """What modules take in and give out is read in the first two steps, and in every so many."""
-INNER = frozenset(
-    {
-        "forward", "wrapper.forward", "matmul", "dropout", "attention", "embedding", "spectral_norm",
-        "forward_step", "capacity", "route", "dispatch", "process",
-    }
-)  # fmt: skip
-"""Events of which there are many in a step: their tensors are read now and then."""
 LOSSES = ("_loss", ".cross_entropy", ".kl_div", "binary_cross_entropy", "_with_logits")
 """How the names of functions end of which the tensors are read in every step, as those of other events are."""
-NAMED = frozenset({"collective", "all_reduce"})
-"""Events whose tensors' own names are told."""
 
 
 class CallFields:
@@ -72,12 +64,12 @@ def _is_whole(call: WatchedCall) -> bool:
     """Its tensors are read in every step: those of an event that somebody declared, and is not among the many."""
     if call.event == call.callable:
         return call.callable.endswith(LOSSES)
-    return call.event not in INNER
+    return not roles_of(call.event).inner
 
 
 def _features(call: WatchedCall, source: StateSource) -> tuple[str, ...]:
     if _is_whole(call) or is_outermost(call):
-        return (*FULL, "name") if call.event in NAMED else FULL
+        return (*FULL, "name") if roles_of(call.event).tensor_names else FULL
     now = source.context
     look = call.event == "forward" or call.callable.endswith(".forward")
     if look and (now.step <= 2 or (now.step % EVERY == 0 and now.phase == "train")):

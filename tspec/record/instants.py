@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
+from tspec.builtin.events import LIGHT, OTHER, EventRoles, roles_of
 from tspec.record.calls import is_outermost
 from tspec.record.samples import FULL, STATE, Samples, tensor, value_of
-from tspec.runtime.calls import UPDATES
 from tspec.runtime.edges import StateSource, WatchedCall
 from tspec.runtime.instant import PASSING
 from tspec.runtime.live.watch import WatchSpec
@@ -25,16 +26,8 @@ TENSORS: Mapping[str, tuple[str, ...]] = {
 HOLDERS = ("parameter", "buffer", "optimizer", "param_group", "scheduler", "loader", "wrapper")
 """Kinds of which the plain fields say who holds what."""
 
-LIGHT = frozenset(
-    {
-        "forward", "wrapper.forward", "matmul", "dropout", "attention", "cross_entropy", "embedding",
-        "spectral_norm", "fetch", "collective", "all_reduce", "replicating", "all_to_all",
-        "forward_step", "capacity", "route", "dispatch", "process",
-    }
-)  # fmt: skip
-"""Events that change no parameters, or are called too often to look."""
-LOOKS = 2
-"""Of an event that is not known, so many calls in a step are looked at from both sides."""
+FIRST_CALLS = 2
+"""How many calls in a step of an event without roles are sampled at both edges."""
 
 
 class Instants:
@@ -50,7 +43,7 @@ class Instants:
             names = [field.name for field in entity.fields]
             self._tensors[entity.kind] = tuple(name for name in names if name in held)
             self._plain[entity.kind] = tuple(name for name in names if name not in held)
-        self._looked: dict[str, int] = {}
+        self._calls: Counter[str] = Counter()
         self._version: Any = None
         self._families = tuple(event.callables[0][:-1] for event in spec.events if event.family)
 
@@ -58,32 +51,44 @@ class Instants:
 
     def at_begin(self, call: WatchedCall, source: StateSource) -> Iterable[Sample]:
         """Samples before a call."""
-        event = call.event
-        if event == "forward":
-            return self._before_forward(source) if is_outermost(call) else ()
-        return () if self._is_light(event) else self._before(event, source)
-
-    def _before(self, event: str, source: StateSource) -> Iterator[Sample]:
-        if event in UPDATES:
-            yield from self._before_update(source)
-        elif event == "backward":
-            yield from self._messages(source)
-            yield from self._plain_of(source, "module", ("training",))
-        elif event == "clip":
-            yield from self._tensors_of(source, "parameter", ("grad", "main_grad"))
-        elif event == "optimizer.zero_grad":
-            return
-        elif event == "save" or self._is_looked_at(event):
-            yield from self._everything(source)
+        match self._roles_of(call.event).before:
+            case "forward":
+                return self._before_forward(source) if is_outermost(call) else ()
+            case "update":
+                return self._before_update(source)
+            case "backward":
+                return self._before_backward(source)
+            case "gradients":
+                return self._gradients(source)
+            case "everything":
+                return self._everything(source)
+            case "first calls":
+                return self._everything(source) if self._is_first(call.event) else ()
+            case "nothing":
+                return ()
 
     def at_end(self, call: WatchedCall, source: StateSource) -> Iterable[Sample]:
         """Samples after a call."""
-        event = call.event
-        if event == "forward":
-            return self._after_forward(source) if is_outermost(call) else ()
-        if event == "fetch":
-            return self._batches(source)
-        return () if self._is_light(event) else self._after(event, source)
+        match self._roles_of(call.event).after:
+            case "forward":
+                return self._after_forward(source) if is_outermost(call) else ()
+            case "batches":
+                return self._batches(source)
+            case "update":
+                return self._after_update(source)
+            case "backward":
+                return self._after_backward(source)
+            case "gradients":
+                return self._gradients(source)
+            case "param groups":
+                return self._plain_of(source, "param_group")
+            case "everything":
+                return self._everything(source)
+            case "first calls":
+                first = 0 < self._calls[call.event] <= FIRST_CALLS
+                return self._everything(source) if first else ()
+            case "nothing":
+                return ()
 
     def _messages(self, source: StateSource) -> Iterator[Sample]:
         """What was sent to this rank, and what became of it."""
@@ -96,21 +101,22 @@ class Instants:
         yield from self._tensors_of(source, "generator")
         yield from self._tensors_of(source, "buffer")
 
-    def _after(self, event: str, source: StateSource) -> Iterator[Sample]:
-        if event in UPDATES:
-            yield from self._messages(source)
-            yield from self._tensors_of(source, "parameter", ("data", "main"))
-            yield from self._tensors_of(source, "state")
-        elif event == "backward":
-            loss = value_of(source.ambient("loss"))
-            yield from self._samples.one(source, "context", "", {"loss": loss})
-            yield from self._tensors_of(source, "parameter", ("grad", "main_grad"))
-        elif event in ("clip", "optimizer.zero_grad"):
-            yield from self._tensors_of(source, "parameter", ("grad", "main_grad"))
-        elif event == "scheduler.step":
-            yield from self._plain_of(source, "param_group")
-        elif event == "load_state_dict" or self._looked.get(event, LOOKS + 1) <= LOOKS:
-            yield from self._everything(source)
+    def _after_update(self, source: StateSource) -> Iterator[Sample]:
+        yield from self._messages(source)
+        yield from self._tensors_of(source, "parameter", ("data", "main"))
+        yield from self._tensors_of(source, "state")
+
+    def _before_backward(self, source: StateSource) -> Iterator[Sample]:
+        yield from self._messages(source)
+        yield from self._plain_of(source, "module", ("training",))
+
+    def _after_backward(self, source: StateSource) -> Iterator[Sample]:
+        loss = value_of(source.ambient("loss"))
+        yield from self._samples.one(source, "context", "", {"loss": loss})
+        yield from self._gradients(source)
+
+    def _gradients(self, source: StateSource) -> Iterator[Sample]:
+        return self._tensors_of(source, "parameter", ("grad", "main_grad"))
 
     def at_boundary(
         self, span: Literal["step", "microbatch", "epoch"], source: StateSource
@@ -118,7 +124,7 @@ class Instants:
         """Samples where spans meet."""
         if span == "microbatch":
             return
-        self._looked.clear()
+        self._calls.clear()
         for kind in PASSING:
             self._samples.forget(source, kind)
         if span == "epoch":
@@ -225,13 +231,14 @@ class Instants:
             features = ("digest",) if kind == "generator" else STATE
             yield from self._samples.tensors(source, kind, names, features)
 
-    def _is_light(self, event: str) -> bool:
-        """A family's or a bare callable's calls change nothing that lasts."""
-        return event in LIGHT or event.startswith("torch.") or event.startswith(self._families)
+    def _roles_of(self, event: str) -> EventRoles:
+        """The roles of an event; the calls of a family or a bare callable change nothing that lasts."""
+        roles = roles_of(event)
+        if roles is OTHER and (event.startswith("torch.") or event.startswith(self._families)):
+            return LIGHT
+        return roles
 
-    def _is_looked_at(self, event: str) -> bool:
-        """An event of the user's own may change anything."""
-        if event == "scheduler.step":
-            return False
-        self._looked[event] = self._looked.get(event, 0) + 1
-        return self._looked[event] <= LOOKS
+    def _is_first(self, event: str) -> bool:
+        """Count a call that begins: whether it is among the first of its event in this step."""
+        self._calls[event] += 1
+        return self._calls[event] <= FIRST_CALLS

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from tspec.builtin.events import AFTER_STEP, roles_of
 from tspec.report.aspects import NUMERIC, aspects, causal_place, disturbs
 from tspec.report.collect import TOGETHER, Symptom
 from tspec.report.findings import Severity
@@ -30,9 +31,6 @@ BETWEEN = frozenset({"agreement", "communication"})
 
 Place = tuple[str, str]
 """What kind of subject, and its name."""
-
-IN_STEP = ("scheduler", "load", "forward", "dropout", "backward", "clip", "optimizer.step", "save")
-"""Events in the order of a training step, to tell what comes first within one."""
 
 
 class CauseLink(IntEnum):
@@ -187,10 +185,8 @@ def _place_in_step(rule: Rule) -> tuple[int, bool]:
     """Where in a step the rule's window lies: what is seen earlier is nearer to the cause."""
     event = rule.window.event
     if event is None:
-        return len(IN_STEP), True
-    name = event.events[0]
-    place = next((i for i, part in enumerate(IN_STEP) if name.startswith(part)), 2)
-    return place, rule.window.kind != "before"
+        return AFTER_STEP, True
+    return roles_of(event.events[0]).place, rule.window.kind != "before"
 
 
 def _source(rule: Rule) -> tuple[str, int]:

@@ -29,9 +29,6 @@ class Pattern:
 Kept = Mapping[str, tuple[tuple[str, ...], bool]]
 """Field of a call -> features that rules read of its tensors, and whether calls are looked up for it later."""
 
-UPDATES = ("optimizer.step", "update")
-"""The calls that change what is trained: `skip` leaves them out."""
-
 
 class DeferredField:
     """A result field of which the features are read when a rule first asks, at the call's end."""

@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
+from tspec.builtin.events import FETCHES, UPDATES
 from tspec.runtime.actions import JobStopped, RuleViolated
 from tspec.runtime.allgather import Round
-from tspec.runtime.calls import UPDATES
 from tspec.runtime.coordinator import Coordinator, has_joined
 from tspec.runtime.delivery import Delivery
 from tspec.runtime.edges import Context, SkipCall, StateSource, WatchedCall
@@ -117,7 +117,7 @@ class Checker(Coordinator):
         if hook is None:
             return
         try:
-            if event == "fetch":
+            if event in FETCHES:
                 self._look(source)
             hook(self, call, source)
             self._last = source.context

@@ -5,18 +5,10 @@ TrainCheck's EventContain with a variable's change inside a call (section 3.3).
 
 from __future__ import annotations
 
+from tspec.builtin.events import EVENTS
 from tspec.infer.frames import EVERY, Claim, Frame
 from tspec.infer.survey import SeenKind, Survey
 from tspec.resolve.program.types import BOOL, TENSOR
-
-CHANGERS = (
-    "optimizer.step",
-    "scheduler.step",
-    "backward",
-    "optimizer.zero_grad",
-    "load_state_dict",
-)
-"""Events that exist to change state; an effect of another (a dropout's on a weight) would be a coincidence."""
 
 PATIENCE = "20 steps"
 
@@ -29,7 +21,11 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
 def _of_kind(survey: Survey, kind: SeenKind) -> list[Claim]:
     v = kind.name[0]
     subject = f"{v} in {kind.plural}"
-    changers = [name for name in CHANGERS if survey.event(name) is not None]
+    changers = [
+        name
+        for name, roles in EVENTS.items()
+        if roles.changes_state and survey.event(name) is not None
+    ]
     claims = []
     for field, optional in kind.of_type(TENSOR):
         x = f"{v}.{field}"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from tspec.builtin.events import roles_of
 from tspec.infer.frames import EVERY, Claim, Frame
 from tspec.infer.relations.change import subject_conditions
 from tspec.infer.survey import SeenKind, Survey
 from tspec.resolve.program.types import BOOL, FLOAT, INT, TENSOR
-
-PACE = ("fetch", "backward", "optimizer.step", "scheduler.step", "collective")
-"""Events that cooperating ranks call equally often."""
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
@@ -54,7 +52,7 @@ def _calls_across(survey: Survey, axis: str) -> list[Claim]:
     claims = []
     step = Frame((), axis, "each step", ())
     for event in survey.events:
-        if event.landmark and event.name in PACE:
+        if event.landmark and roles_of(event.name).paces_ranks:
             claims.append(
                 Claim("consistent", step, f"same(count(calls({event.name})))", surprise=2)
             )

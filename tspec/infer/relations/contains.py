@@ -5,10 +5,10 @@ TrainCheck's EventContain over spans (section 3.3); the changes that a call brin
 
 from __future__ import annotations
 
+from tspec.builtin.events import roles_of
 from tspec.infer.frames import Claim, Frame
 from tspec.infer.survey import Survey
 
-SELDOM = ("scheduler.step", "save")
 APART = 10
 """What comes once in so many steps or less comes once an epoch, or once in a while."""
 
@@ -22,7 +22,7 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
             if span == "step" and not event.landmark:
                 continue
             name = event.name
-            if name in SELDOM and span == "step" and event.per_step <= 1 / APART:
+            if roles_of(name).is_seldom and span == "step" and event.per_step <= 1 / APART:
                 seldom = f"sum(count(calls({name})), over: {APART} steps) <= 1"
                 claims.append(Claim("contains", frame, seldom, surprise=3))
             once = f"count(calls({name})) == 1"

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.builtin.actions import ACTIONS
+from tspec.builtin.events import roles_of
 from tspec.lint.checked import CheckedProgram
 from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
 from tspec.lint.steps import read
 from tspec.resolve.program import types
 from tspec.resolve.program.rules import And, Compare, Constant, Rule
-
-_AFTER_THE_UPDATE = frozenset({"scheduler.step", "save"})
 
 
 def check(checked: CheckedProgram) -> Iterator[LintViolation]:
@@ -32,7 +31,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
 def _why_not(rule: Rule, checked: CheckedProgram) -> str | None:
     """Why no update can be skipped when the rule is decided, or None."""
     events = rule.window.event.events if rule.window.event else ()
-    late = [event for event in events if event in _AFTER_THE_UPDATE]
+    late = [event for event in events if roles_of(event).follows_update]
     if late:
         return f"`{late[0]}` comes after the update of its step"
     phase = read(rule, "phase")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from difflib import SequenceMatcher
 
+from tspec.builtin.events import EVENTS
 from tspec.diagnostics import did_you_mean
 from tspec.resolve import torch_names
 from tspec.resolve.expressions.environment import Environment, Refused
@@ -150,6 +151,8 @@ def _filter(argument: nodes.Argument, kind: Entity | CallOf, env: Environment) -
 
 def is_update(name: str) -> bool:
     """Whether an event or callable updates the parameters, so that nothing after it can skip."""
+    if name in EVENTS:
+        return EVENTS[name].updates
     last = name.rpartition(".")[2]
     if name.startswith("torch."):
         owner = name.rpartition(".")[0]
