@@ -5,14 +5,18 @@ How a value is written says `tspec.values.show`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tspec.resolve.program import rules
 from tspec.resolve.program.rules import Expr, Rule
-from tspec.resolve.program.text import text
+from tspec.resolve.program.text import finite_number, text
 from tspec.resolve.program.types import INT, holds_tensors
-from tspec.resolve.program.walk import operands
+from tspec.resolve.program.walk import expressions, operands, transform
+from tspec.source import NOWHERE, Source
+
+_NAME = re.compile(r"[^\W\d]\w*(\.\w+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +33,41 @@ def reads(rule: Rule) -> tuple[ShownValue, ...]:
 
     Tensors are not shown, only what is read of them.
     """
-    found: dict[str, ShownValue] = {}
-    for expr, each_member in _claim_reads(rule.expect):
-        if holds_tensors(expr.type):
-            continue
-        read = ShownValue(text(expr), expr, each_member)
-        found.setdefault(read.text, read)
-    return tuple(found.values())
+    return _without_repeats(rule, _claim_reads(rule.expect))
 
 
-def reads_of(condition: Expr) -> tuple[ShownValue, ...]:
-    """The values on which one condition rests, without repeats."""
-    found: dict[str, ShownValue] = {}
-    for expr, each_member in _reads(condition, False):
-        read = ShownValue(text(expr), expr, each_member)
-        found.setdefault(read.text, read)
-    return tuple(found.values())
+def reads_of(rule: Rule, condition: Expr) -> tuple[ShownValue, ...]:
+    """The values on which one condition of a rule rests, without repeats."""
+    return _without_repeats(rule, _reads(condition, False))
+
+
+def _without_repeats(rule: Rule, found: Iterable[tuple[Expr, bool]]) -> tuple[ShownValue, ...]:
+    shown: dict[str, ShownValue] = {}
+    for expr, each_member in found:
+        named = not isinstance(expr, rules.Constant) or _let(expr, rule.source) is not None
+        if named and not holds_tensors(expr.type):
+            read = ShownValue(_written(expr, rule.source), expr, each_member)
+            shown.setdefault(read.text, read)
+    return tuple(shown.values())
+
+
+def _written(expr: Expr, source: Source) -> str:
+    """The expression as the rule's text has it; what the text does not have, in the language's words."""
+    name = _let(expr, source)
+    if name is not None:
+        return name.name
+    resolved = text(transform(expr, lambda part: _let(part, source)))
+    said = " ".join(source.slice(expr.span).split())
+    return said if said.startswith(resolved.partition("(")[0]) else resolved
+
+
+def _let(expr: Expr, source: Source) -> rules.Ambient | None:
+    """The name that stands in the rule's text, where the expression is the value of a `let`."""
+    name = source.slice(expr.span)
+    inlined = all(part.span == expr.span for part in expressions(expr))
+    if expr.span == NOWHERE or not inlined or not _NAME.fullmatch(name) or name == text(expr):
+        return None
+    return rules.Ambient(expr.type, expr.span, name)
 
 
 def _claim_reads(claim: rules.Claim) -> Iterator[tuple[Expr, bool]]:
@@ -57,17 +80,25 @@ def _claim_reads(claim: rules.Claim) -> Iterator[tuple[Expr, bool]]:
 
 
 def _reads(expr: Expr, each_member: bool) -> Iterator[tuple[Expr, bool]]:
-    """The largest parts that are read and not reckoned: fields, features, folds, look-backs."""
+    """The largest parts that are read and not computed (fields, features, folds, look-backs), and after
+    them the sides of comparisons that are computed from them.
+    """  # fmt: skip
     match expr:
         case rules.Constant() | rules.Variable():
             return
+        case rules.Compare() if (number := finite_number(expr)) is not None:
+            yield from _reads(number, each_member)
+        case rules.Compare(left=left, right=right):
+            for side in (left, right):
+                yield from _reads(side, each_member)
+                if _is_bound(side):
+                    yield side, each_member
         case rules.Fold(scope="group"):
             yield from _reads(expr.value, True)
         case rules.Fold(scope="list", value=rules.ListDisplay()) | rules.Transpose():
             yield from _reads(expr.value, each_member)
         case (
             rules.ListDisplay()
-            | rules.Compare()
             | rules.Member()
             | rules.SameObject()
             | rules.Arithmetic()
@@ -82,3 +113,15 @@ def _reads(expr: Expr, each_member: bool) -> Iterator[tuple[Expr, bool]]:
                 yield from _reads(part, each_member)
         case _:
             yield expr, each_member
+
+
+def _is_bound(side: Expr) -> bool:
+    """Whether a side of a comparison is a number that is computed, or that may have a name."""
+    match side:
+        case rules.Constant(value=value):
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case rules.Negate(value=rules.Constant()):
+            return False
+        case rules.Arithmetic() | rules.Negate() | rules.Function() | rules.Fold(scope="group"):
+            return True
+    return False

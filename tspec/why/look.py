@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tspec.check.interpret import shown_in, values_read
@@ -82,19 +82,19 @@ def look(
             at = replace(frame, start=True) if rule.window.kind == "during" else frame
             off = [part for part in conjuncts(rule.when) if holds(part, at) is not True]
             if off:
-                return _stopped(decided, off, at, values)
+                return _stopped(rule, decided, off, at, values)
     return _at_expect(rule, instance, decided, frames, values)
 
 
 def _stopped(
-    decided: Decision, off: Sequence[Expr], frame: Frame, values: bool
+    rule: Rule, decided: Decision, off: Sequence[Expr], frame: Frame, values: bool
 ) -> InspectedInstance:
     """The first part of `when` that is not true; if unknown, the part that makes it unknown."""
     known = [part for part in off if not isinstance(holds(part, frame), Missing)]
     first = known[0] if known and decided.verdict == "idle" else off[0]
     part = stopping(first, frame, True)
     how_far = max(distance(each, frame, True) for each in off)
-    read = _values(part, frame) if values else {}
+    read = _values(rule, part, frame) if values else {}
     return InspectedInstance(decided, "when", text(part), read, len(off), how_far)
 
 
@@ -112,17 +112,12 @@ def _at_expect(
         return InspectedInstance(decided, "expect", text(condition) if values else "", read, 0, off)
     parts = [each for each in conjuncts(condition) if holds(each, nearest) is not True]
     part = stopping(parts[0], nearest, True) if parts else condition
-    read = _values(part, nearest) if values else {}
+    read = _values(rule, part, nearest) if values else {}
     return InspectedInstance(decided, "expect", text(part), read, 0, UNKNOWN)
 
 
-def _values(expr: Expr, frame: Frame) -> dict[str, str]:
-    return dict(_read(expr, frame))
-
-
-def _read(expr: Expr, frame: Frame) -> Iterator[tuple[str, str]]:
-    for read in reads_of(expr):
-        yield read.text, shown_in(read, frame)
+def _values(rule: Rule, expr: Expr, frame: Frame) -> dict[str, str]:
+    return {read.text: shown_in(read, frame) for read in reads_of(rule, expr)}
 
 
 def _claim(rule: Rule) -> str:

@@ -73,7 +73,7 @@ def joint_r0_t_alike(members, pasts, indices, places):
     v5 = constant(members, 0.1)
     v6 = [less(a0, a1) for a0, a1 in zip(v4, v5, strict=True)]
     v7 = [both(a0, a1) for a0, a1 in zip(v2, v6, strict=True)]
-    return v0, v7, (v1, v3,)
+    return v0, v7, (v1, v3, v4,)
 
 
 # across_ranks.tspec:15: t.together
@@ -254,7 +254,7 @@ JOINTS = {
     0: JointDecision(
         declared=RULES[0],
         decide=joint_r0_t_alike,
-        read=(('digest(p.data)', True), ('norm(p.grad)', True)),
+        read=(('digest(p.data)', True), ('norm(p.grad)', True), ('spread(norm(p.grad))', False)),
     ),
     1: JointDecision(
         declared=RULES[1],

@@ -31,10 +31,11 @@ def r0_t_clipped(rule, w):
             'norm',
         )
         v1_clip_max_norm = end.field(w.latest(P1, (), end), 'max_norm')
-        expect = at_most(
-            v0_norm_parameters_grad,
-            times(v1_clip_max_norm, plus(1, times(4, call('ulp', 'float32')))),
+        v2_clip_max_norm_1_4_ulp_float32 = times(
+            v1_clip_max_norm,
+            plus(1, times(4, call('ulp', 'float32'))),
         )
+        expect = at_most(v0_norm_parameters_grad, v2_clip_max_norm_1_4_ulp_float32)
     if rule.decide(w, (), when, expect):
         rule.violated(
             w,
@@ -42,6 +43,7 @@ def r0_t_clipped(rule, w):
             (
                 ('norm(parameters.grad)', v0_norm_parameters_grad),
                 ('clip.max_norm', v1_clip_max_norm),
+                ('clip.max_norm * (1 + 4 * ulp(float32))', v2_clip_max_norm_1_4_ulp_float32),
             ),
         )
 

@@ -38,7 +38,7 @@ def joint_r0_t_falls(members, pasts, indices, places):
     v4 = previous(pasts, 1, v2)
     v5 = [times(a0, a1) for a0, a1 in zip(v3, v4, strict=True)]
     v6 = [less(a0, a1) for a0, a1 in zip(v2, v5, strict=True)]
-    return v0, v6, (v2, v4,)
+    return v0, v6, (v2, v4, v5,)
 
 
 # look_backs.tspec:13: t.named
@@ -172,6 +172,7 @@ JOINTS = {
         read=(
             ('mean(loss, over: 20 steps)', False),
             ('previous(mean(loss, over: 20 steps))', False),
+            ('2 * previous(mean(loss, over: 20 steps))', False),
         ),
     ),
     2: JointDecision(

@@ -45,8 +45,12 @@ def r0_t_near(rule, w):
                 'norm',
             )
             v1_norm_p_data = feature(c1_parameter_data.get(n0_p, NOT_RECORDED), 'norm')
+            v2_norm_change_p_data_0_1_norm_p_data = minus(
+                v0_norm_change_p_data,
+                times(0.1, v1_norm_p_data),
+            )
             expect = both(
-                less(minus(v0_norm_change_p_data, times(0.1, v1_norm_p_data)), 1),
+                less(v2_norm_change_p_data_0_1_norm_p_data, 1),
                 lambda: cast_feature(
                     c1_parameter_data.get(n0_p, NOT_RECORDED),
                     'float16',
@@ -60,6 +64,10 @@ def r0_t_near(rule, w):
                 (
                     ('norm(change(p.data))', v0_norm_change_p_data),
                     ('norm(p.data)', v1_norm_p_data),
+                    (
+                        'norm(change(p.data)) - 0.1 * norm(p.data)',
+                        v2_norm_change_p_data_0_1_norm_p_data,
+                    ),
                     (
                         'finite(cast(p.data, float16))',
                         cast_feature(
