@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from tspec.equivalence.compare import Comparer
-from tspec.equivalence.merge import Merged, Spread
+from tspec.equivalence.cut import Cut
+from tspec.equivalence.merge import Merged, Piece, Spread, merge
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.tolerances import Allowed, allowed
 from tspec.resolve.program.trials import Absolute, Combined, Noise, Number, Relative, Ulp
@@ -114,3 +115,19 @@ def test_replicas_may_differ_by_round_off_but_not_what_is_kept() -> None:
     [fault] = comparer.faults(params, merged)
     assert fault.fault.kind == "replicas"
     assert fault.fault.message == "replicas on ranks 0, 1 differ by 2.4e-07 of the tensor"
+
+
+@pytest.mark.parametrize(
+    ("second", "says"),
+    [
+        (torch.tensor([2.0, -1, 1, 0]), "; their sum is the reference, so a reduction is missing"),
+        (torch.tensor([3.0, 0, 2, 1]), "; their mean is the reference, so a reduction is missing"),
+        (torch.tensor([3.0, 0, 2, 7]), ""),
+    ],
+)
+def test_replicas_that_add_up_to_the_reference_lack_a_reduction(second: Tensor, says: str) -> None:
+    first = torch.tensor([-1.0, 2, 0, 1])
+    cut = Cut((4,), (((0, 4, 0, 1),),))
+    merged = merge((4,), [Piece(0, cut, first), Piece(1, cut, second)])
+    [fault] = Comparer({WEIGHT: torch.ones(4)}, [], Number(1e-6)).faults(WEIGHT, merged)
+    assert fault.fault.message.partition("of the tensor")[2] == says

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from tspec.equivalence.child import Given
 from tspec.equivalence.compare import Comparer, Comparison, Fault
 from tspec.equivalence.cut import Cut, whole
 from tspec.equivalence.cuts import cut_of, sized
 from tspec.equivalence.launch import launch
+from tspec.equivalence.losses import gradient_factor
 from tspec.equivalence.merge import Merged, MergeFault, Piece, merge
 from tspec.equivalence.observer import Orders, Perturbation
 from tspec.equivalence.recording import Recording, TensorName, read
@@ -68,9 +70,7 @@ class Outcome:
 
 def run_reference(trial: Trial, folder: Path) -> Reference:
     """Run the reference, and again for each sample of its noise. Raises launch.Failed."""
-    kinds = trial.kinds
-    if "params" in kinds and "param_grads" not in kinds:
-        kinds = (*kinds, "param_grads")
+    kinds = (*trial.kinds, "losses", *(("param_grads",) if "params" in trial.kinds else ()))
     found = []
     for number in range(trial.samples + 1):
         perturbation = Perturbation(number, trial.perturb) if number else None
@@ -83,7 +83,7 @@ def run_reference(trial: Trial, folder: Path) -> Reference:
 def run_candidate(trial: Trial, reference: Recording, folder: Path) -> tuple[Recording, ...]:
     """Run the candidate, each rank with its piece of the reference's weights. Raises launch.Failed."""
     cuts = tuple(dict(_cuts(trial, reference, rank)) for rank in range(trial.world))
-    orders = Orders(trial.steps, trial.kinds, trial.seed)
+    orders = Orders(trial.steps, (*trial.kinds, "losses"), trial.seed)
     place = launch(Given(trial.candidate, orders, cuts), trial.world, folder, "candidate")
     return tuple(read(place, rank) for rank in range(trial.world))
 
@@ -91,6 +91,7 @@ def run_candidate(trial: Trial, reference: Recording, folder: Path) -> tuple[Rec
 def compare(trial: Trial, reference: Reference, candidate: Sequence[Recording]) -> Outcome:
     """Merge and compare all tensors of the reference that are to be compared."""
     known = reference.recording.tensors
+    factor = gradient_factor(trial.layout.mesh.axes, known, candidate)
     comparer = Comparer(known, [each.tensors for each in reference.samples], trial.tolerance)
     comparisons: list[Comparison] = []
     faults: list[Fault] = []
@@ -98,7 +99,10 @@ def compare(trial: Trial, reference: Reference, candidate: Sequence[Recording]) 
     for name, tensor in known.items():
         if name.kind not in trial.kinds:
             continue
-        merged = _merged(trial, name, tuple(tensor.shape), candidate)
+        held = [each.tensors.get(name) for each in candidate]
+        if name.kind == "output_grads":
+            held = [None if each is None else each.double() * factor for each in held]
+        merged = _merged(trial, name, tuple(tensor.shape), held)
         if merged is None:
             unplaced.append(name)
             continue
@@ -112,10 +116,9 @@ def compare(trial: Trial, reference: Reference, candidate: Sequence[Recording]) 
 
 
 def _merged(
-    trial: Trial, name: TensorName, full: tuple[int, ...], candidate: Sequence[Recording]
+    trial: Trial, name: TensorName, full: tuple[int, ...], held: Sequence[Tensor | None]
 ) -> Merged | None:
-    """A tensor of the candidate; None if the layout does not say how it is cut."""
-    held = [each.tensors.get(name) for each in candidate]
+    """A tensor that each rank holds so; None if the layout does not say how it is cut."""
     if name.kind == "losses":
         losses = [each.double() for each in held if each is not None]
         if not losses:

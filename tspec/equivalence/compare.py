@@ -89,9 +89,19 @@ class Comparer:
         for each in merged.spreads:
             limit = 0.0 if name.kind in EXACT else self._limit(name)
             if not each.difference <= limit:
-                faults.append(MergeFault("replicas", _disagree(each)))
+                why = self._lacks_reduction(name, merged.summed, len(each.ranks))
+                faults.append(MergeFault("replicas", _disagree(each) + why))
         for fault in faults:
             yield Fault(name, self._order[name], fault)
+
+    def _lacks_reduction(self, name: TensorName, summed: Tensor | None, ranks: int) -> str:
+        """What is known of replicas that differ: added up, or on average, they may be the reference."""
+        reference, limit = self._reference[name].double(), self._limit(name)
+        if summed is not None and float((summed - reference).norm()) <= limit:
+            return "; their sum is the reference, so a reduction is missing"
+        if summed is not None and float((summed / ranks - reference).norm()) <= limit:
+            return "; their mean is the reference, so a reduction is missing"
+        return ""
 
     # --- what round-off amounts to ----------------------------------------------------------------
 

@@ -50,11 +50,15 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A full tensor (None if pieces are missing), what is wrong with it, and replicas with other bits."""
+    """A full tensor (None if pieces are missing), what is wrong with it, and replicas with other bits.
+
+    Where replicas differ, `summed` is the tensor that they make as summands.
+    """
 
     tensor: Tensor | None
     faults: tuple[MergeFault, ...] = ()
     spreads: tuple[Spread, ...] = ()
+    summed: Tensor | None = None
 
 
 def merge(full: tuple[int, ...], pieces: Sequence[Piece]) -> Merged:
@@ -67,6 +71,7 @@ def merge(full: tuple[int, ...], pieces: Sequence[Piece]) -> Merged:
         return Merged(None, broken)
     found = torch.zeros(full, dtype=torch.float64).flatten()
     held = torch.zeros(len(found), dtype=torch.int64)
+    beside = torch.zeros_like(found)
     spreads: list[Spread] = []
     for cut, of_cut in _grouped(pieces, lambda each: each.cut):
         positions = cut.positions()
@@ -76,11 +81,14 @@ def merge(full: tuple[int, ...], pieces: Sequence[Piece]) -> Merged:
                 each.tensor.double()[real] for each in replicas if each.tensor is not None
             )
             found.index_add_(0, positions[real], first)
+            for other in others:
+                beside.index_add_(0, positions[real], other)
             if any(not torch.equal(other, first) for other in others):
                 spreads.append(_spread(replicas, first, others))
         held.index_add_(0, positions[real], torch.ones_like(positions[real]))
     faults = tuple(_holes(full, held))
-    return Merged(found.view(full), faults, tuple(spreads))
+    summed = (found + beside).view(full) if spreads else None
+    return Merged(found.view(full), faults, tuple(spreads), summed)
 
 
 def _unfit(pieces: Iterable[Piece]) -> Iterator[MergeFault]:

@@ -74,10 +74,11 @@ def _lines(outcome: Outcome, declaration: EquivalenceDeclaration) -> Iterator[st
             yield f"{numbers}  {each.name}{mark}"
         yield from _more(len(wrong))
     if outcome.unplaced:
+        names = tuple(dict.fromkeys(f"{each.kind} {each.name}" for each in outcome.unplaced))
         yield ""
-        kinds = {name.kind for name in outcome.unplaced}
-        lacking = ", ".join(sorted(kinds))
-        yield f"not compared: {_count(len(outcome.unplaced), 'tensor')} without a place in the layout ({lacking})"
+        yield "not compared, since the layout has no place for them:"
+        yield from (f"  {each}" for each in names[:SHOWN])
+        yield from _more(len(names))
 
 
 def _sentence(each: Comparison) -> str:

@@ -1,0 +1,90 @@
+"""What of an equivalence is run, and what is refused by name."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tspec.equivalence.sides import NotExecuted, Trial, trial_of
+from tspec.resolve import load_text
+
+TEXT = """edition 2026
+
+module example
+
+mesh ranks {
+  order: tp, ep
+  tp: 2
+  ep: 1
+  regroup experts {
+    order: eep, etp
+    eep: 2
+    etp: 1
+  }
+}
+
+dims ranks {
+  hidden: 8
+}
+
+layout cut on ranks replicated ep {
+  param "*": [hidden / tp] when sequence
+  param "*": [hidden / tp]
+}
+
+equivalence e {
+  layout cut
+  reference { tp: 1 }
+  candidate { sequence: true }
+  run 2 steps from generated(seed: 5)
+  compare params
+  within 3 * noise(perturb: ulp(bfloat16), samples: 4)
+}
+"""
+
+
+def trial(text: str = TEXT, *command: str) -> Trial:
+    program = load_text(text).program
+    assert program is not None, load_text(text).diagnostics
+    [declaration] = program.equivalences
+    return trial_of(declaration, command or ("train.py",))
+
+
+def test_an_equivalence_is_ranks_layout_arguments_and_a_tolerance() -> None:
+    found = trial(TEXT, "train.py", "--tp={tp}", "--sp={sequence}", "{'a': 1}", "{other}")
+    assert found.reference == ("train.py", "--tp=1", "--sp=false", "{'a': 1}", "{other}")
+    assert found.candidate == ("train.py", "--tp=2", "--sp=true", "{'a': 1}", "{other}")
+    assert (found.world, found.steps, found.seed, found.samples) == (2, 2, 5, 4)
+    assert (found.perturb, found.kinds, found.name) == (2**-7, ("params",), "example.e")
+    assert found.sizes.flags == {"sequence"}
+
+
+def test_a_setting_reaches_the_script_by_an_argument() -> None:
+    text = TEXT.replace("candidate { sequence: true }", "candidate { dtype: bfloat16 }")
+    with pytest.raises(NotExecuted, match=re.escape("write `{dtype}` in one of its arguments")):
+        trial(text)
+    assert trial(text, "train.py", "{dtype}").candidate == ("train.py", "bfloat16")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("reference { tp: 1 }", "reference {}", "the reference runs on one rank, and has tp: 2"),
+        ("{ sequence: true }", "{ tp: 4 }", "`experts` regroups another number of ranks than 4"),
+        ("compare params", "compare params, states", "`compare states` cannot be run yet"),
+        ("2 steps", "2 epochs", "a run of epochs cannot be run yet"),
+        ("generated(seed: 5)", 'recorded("runs/a")', "`from recorded` cannot be run yet"),
+        ("(seed: 5)", "(seed: 5, models: 2)", "`models:` cannot be run yet"),
+        ("  layout cut\n", "", "it has no `layout NAME`"),
+        ("  run", "  sweep seed in [1, 2]\n  run", "`sweep` cannot be run yet"),
+        ("4)\n", "4)\n  localize by rewriting inputs\n", "`localize by rewriting inputs` cannot"),
+        ("samples: 4)", "samples: 4) + noise()", "a tolerance has one `noise`"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(before: str, after: str, message: str) -> None:
+    text = TEXT.replace(before, after)
+    if before == "  layout cut\n":
+        text = text.replace("{ sequence: true }", "{ seed: 1 }").replace("{ tp: 1 }", "{ seed: 1 }")
+    with pytest.raises(NotExecuted, match=re.escape(message)):
+        trial(text, "train.py", "{seed}")

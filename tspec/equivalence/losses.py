@@ -1,0 +1,52 @@
+"""What the loss of a rank is of the reference's: its gradients are of its own loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from torch import Tensor
+
+from tspec.equivalence.recording import Recording, TensorName
+from tspec.layout.ranks import coordinates
+from tspec.resolve.program.sharding import Axes
+
+
+def gradient_factor(
+    axes: Axes, reference: Mapping[TensorName, Tensor], candidate: Sequence[Recording]
+) -> float:
+    """By what gradients of activations are multiplied to be those of the reference's loss.
+
+    Ranks that see other data have other losses. If the mean of n such losses is the reference's, each
+    counts for one n-th of it, else the reference's is their sum.
+    """
+    for name in reference:
+        losses = {
+            rank: float(each.tensors[name].double().mean())
+            for rank, each in enumerate(candidate)
+            if name in each.tensors
+        }
+        if name.kind == "losses" and losses:
+            number = _groups(axes, losses)
+            mean = sum(losses.values()) / len(losses)
+            whole = float(reference[name].double().mean())
+            return 1 / number if abs(mean - whole) <= abs(mean * number - whole) else 1.0
+    return 1.0
+
+
+def _groups(axes: Axes, losses: Mapping[int, float]) -> int:
+    """The number of ranks along the axes over which losses differ."""
+    number = 1
+    for axis, size in axes:
+        if any(len(set(each)) > 1 for each in _along(axes, axis, losses)):
+            number *= size
+    return number
+
+
+def _along(axes: Axes, axis: str, losses: Mapping[int, float]) -> Iterator[list[float]]:
+    """The losses of ranks that differ in their place on one axis only."""
+    lines: dict[tuple[int, ...], list[float]] = {}
+    for rank, loss in losses.items():
+        at = coordinates(axes, rank)
+        others = tuple(place for name, place in at.items() if name != axis)
+        lines.setdefault(others, []).append(loss)
+    yield from lines.values()
