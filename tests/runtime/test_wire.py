@@ -90,7 +90,7 @@ def packet(*values: Any) -> Packet:
         failed={(3, 2), (1, 0)},
         held=[0],
         closed=(3, 1),
-        pace=2,
+        sync=2,
     )
 
 

@@ -36,7 +36,7 @@ class Packet:
     """Rules of which an instance held on it, in the step that it closes."""
     closed: tuple[int, int] = (0, 0)
     """Step and epoch that it closes."""
-    pace: int = 0
+    sync: int = 0
     """How it keeps together with others."""
     joined: bool = False
     """It has no more batches, and takes part in the others' collectives (`torch.distributed.algorithms.Join`)."""

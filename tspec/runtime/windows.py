@@ -158,15 +158,15 @@ class RuleWindow:
 
     def _connected(self, reached: set[int], axes: Sequence[str]) -> set[int]:
         """All ranks reached over any of the axes, from rank to rank."""
-        peers = getattr(self.now.source, "peers", None)
+        past = self.now.source.past
         found = {self.rank}
         waiting = list(reached)
         while waiting:
             other = waiting.pop()
             if other not in found:
                 found.add(other)
-                if peers is not None:
-                    waiting += [rank for axis in axes for rank in peers(other, axis)]
+                if past is not None:
+                    waiting += [rank for axis in axes for rank in past.peers(other, axis)]
         return found
 
     def subject_name(self, subject: Ref) -> str:

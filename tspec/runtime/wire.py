@@ -48,14 +48,14 @@ def _packet(packet: Packet) -> list[Any]:
         sorted(packet.failed),
         packet.held,
         packet.closed,
-        packet.pace,
+        packet.sync,
         packet.joined,
     ]
 
 
 def _packet_of(found: Sequence[Any]) -> Packet:
     at, finished, entries, born, windows, places, groups, *rest = found
-    off, failed, held, closed, pace, joined = rest
+    off, failed, held, closed, sync, joined = rest
     return Packet(
         at=tuple(at),
         finished=finished,
@@ -68,7 +68,7 @@ def _packet_of(found: Sequence[Any]) -> Packet:
         failed={(step, rule) for step, rule in failed},
         held=held,
         closed=tuple(closed),
-        pace=pace,
+        sync=sync,
         joined=joined,
     )
 

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tspec.runtime.edges import Context, Location, Missing, Ref
+from tspec.runtime.edges import Context, Location, Missing, Past, Ref
 from tspec.runtime.live.ambient import AmbientValues
 from tspec.runtime.live.entities.messages import FEATURES, TensorSnapshot
 from tspec.runtime.live.features import features
@@ -120,6 +120,11 @@ class LiveSource:
                 f"a {kind} cannot be read, and is not recorded: {type(fault).__name__}: {fault}"
             )
             return [dict.fromkeys(names, Missing.NOT_RECORDED)]
+
+    @property
+    def past(self) -> Past | None:
+        """A job forgets: sinks keep what they ask for later."""
+        return None
 
     @property
     def staggered(self) -> bool:
