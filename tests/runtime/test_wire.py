@@ -65,7 +65,7 @@ def packet(*values: Any) -> Packet:
         group=(0, 1),
         at=(3, 1),
         subjects=("0.weight", None),
-        lasting=(("parameter", "0.weight"),),
+        persistent=(("parameter", "0.weight"),),
         passing=True,
         leaves=values,
         index=(3, 0, 4),

@@ -271,7 +271,7 @@ def _play(program: Program, trace: model.Trace) -> list[_ReplayedRank]:
         ranks.append(_ReplayedRank(checker, source, told, seen, finished))
     gone = [rank.source.rank for rank in ranks if not rank.finished]
     for rank in ranks:
-        rank.checker.settle_rest(_rounds(ranks, trace.world, rank), gone, rank.source)
+        rank.checker.decide_rest(_rounds(ranks, trace.world, rank), gone, rank.source)
         if rank.checker.faults:
             raise RuntimeError("\n".join(rank.checker.faults))
     return ranks

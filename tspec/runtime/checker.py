@@ -106,7 +106,7 @@ class Checker:
         event, tracker = call.event, self.tracker
         if event not in self.program.begins:
             return
-        if event in tracker.late and call.context.step == self._looked:
+        if event in tracker.deferred and call.context.step == self._looked:
             tracker.last = call.context
             return
         try:
@@ -177,11 +177,11 @@ class Checker:
         self.tracker.cut(source)
         self.coordinator.step_opens(source, self._at)
 
-    def settle_rest(
+    def decide_rest(
         self, rounds: Iterable[Round], gone: Iterable[int], source: StateSource
     ) -> None:
         """All recordings have ended, those of the ranks in `gone` before their run did: decide what is left."""
-        self.coordinator.settle_rest(rounds, gone, source)
+        self.coordinator.decide_rest(rounds, gone, source)
 
     @property
     def _at(self) -> tuple[int, int]:

@@ -13,11 +13,11 @@ from tspec.runtime.generated import GeneratedModule
 from tspec.runtime.joint import (
     PendingInstance,
     RuleHistory,
+    decide_group,
+    decide_one,
     instances,
     named,
-    outcome_alone,
-    settle,
-    settle_one,
+    result_of_one,
     split_idle,
 )
 from tspec.runtime.packets import GatheredPackets, Packet
@@ -84,13 +84,13 @@ class Coordinator:
             entry.subjects = named(entry.subjects, entry.at)
             if rule.declared.once and not rule.is_new(entry.group, entry.subjects):
                 continue
-            verdict, reason, shown = settle_one(joint, entry, history)
+            verdict, reason, shown = decide_one(joint, entry, history)
             if verdict == "violated":
-                rule.enter(outcome_alone(joint, entry, verdict, reason, shown))
+                rule.enter(result_of_one(joint, entry, verdict, reason, shown))
                 continue
             rule.counts[verdict] += 1
             if rule.observer is not None:
-                rule.observer(outcome_alone(joint, entry, verdict, reason, shown))
+                rule.observer(result_of_one(joint, entry, verdict, reason, shown))
         rule.entries.clear()
 
     def step_opens(self, source: StateSource, at: tuple[int, int]) -> None:
@@ -150,7 +150,7 @@ class Coordinator:
 
     def packet(self, source: StateSource, closed: tuple[int, int], ending: bool) -> Packet:
         across = [rule for rule in self.rules if rule.declared.across]
-        failed = {(outcome.step, outcome.rule) for outcome in self.found}
+        failed = {(result.step, result.rule) for result in self.found}
         packet = Packet(
             at=(source.context.step, source.context.epoch),
             finished=ending,
@@ -187,19 +187,19 @@ class Coordinator:
         idle, entries = split_idle(entries)
         for window in idle:
             if rank == window.group[0]:
-                rule.idle_together(window)
+                rule.count_idle(window)
         for each in instances(joint.declared, entries, groups):
             first = each[0]
             if rule.declared.once and not rule.is_new(first.group, first.subjects):
                 continue
             alone = bool(first.no_group)
-            lacking = None if alone else self.packets.others(joint.declared, each)
-            outcome = settle(joint, each, lacking, history)
-            self.packets.note(outcome)
+            lacking = None if alone else self.packets.absent_members(joint.declared, each)
+            result = decide_group(joint, each, lacking, history)
+            self.packets.note(result)
             if rank == min(entry.rank for entry in each):
-                rule.enter(outcome)
+                rule.enter(result)
 
-    def settle_rest(
+    def decide_rest(
         self, rounds: Iterable[Round], gone: Iterable[int], source: StateSource
     ) -> None:
         """All ranks have ended, some of them before their run did: decide what they told."""
@@ -235,10 +235,10 @@ class Coordinator:
 
     def report(self, due: set[int], step: int, rank: int) -> None:
         """Tell of what was violated up to a step, where something is due about it."""
-        waiting = [outcome for outcome in self.found if outcome.step > step]
-        for outcome in self.found:
-            if outcome.rule in due and outcome.step <= step:
-                self.findings.add(self.program.rules[outcome.rule], outcome, rank)
+        waiting = [result for result in self.found if result.step > step]
+        for result in self.found:
+            if result.rule in due and result.step <= step:
+                self.findings.add(self.program.rules[result.rule], result, rank)
         self.found[:] = waiting
 
     def _do(self, actions: dict[int, str], at: tuple[int, int], source: StateSource) -> None:
@@ -269,7 +269,7 @@ class Coordinator:
         if self.allgather.ready():
             return
         at = (source.context.step, source.context.epoch)
-        actions = self.would_be({outcome.rule for outcome in self.found}, at)
+        actions = self.would_be({result.rule for result in self.found}, at)
         if strongest(actions.values()) in ENDING:
             self.report(set(actions), at[0], source.rank)
             self._do(actions, at, source)

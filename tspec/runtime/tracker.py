@@ -36,12 +36,12 @@ class WindowTracker:
         observer: Callable[[InstanceResult], None] | None = None,
     ) -> None:
         self.program = program
-        self.late = program.late
+        self.deferred = program.deferred
         """Events whose calls are looked at only when they return: all of them must."""
         self.rules = [RuleState(declared, observer=observer) for declared in program.rules]
         self.samples = samples
         self._evaluate = evaluate
-        self.log = CallLog(program.lasting)
+        self.log = CallLog(program.retention)
         self._looked_up = {
             event: {name for number, _ in found for name in program.rules[number].counts}
             for event, found in program.calls.items()
@@ -84,7 +84,7 @@ class WindowTracker:
         if source.past is not None:
             self.samples = None
             if not source.past.calls_return:
-                self.late = {}
+                self.deferred = {}
         self._step_opened = source.seq
         self.last = source.context
         self._open("run", 0, Edge(self.instant(source, source.context)), source.context)
@@ -94,7 +94,7 @@ class WindowTracker:
         if not self.started:
             self.start(source)
         hook = self.program.begins.get(call.event)
-        if hook is not None and call.event not in self.late:
+        if hook is not None and call.event not in self.deferred:
             hook(self, call, source)
         self.last = call.context
 
@@ -138,7 +138,7 @@ class WindowTracker:
         for edge in self._edges.values():
             event = "" if edge.call is None else edge.call.event
             for number, pattern in self.program.calls.get(event, ()):
-                if not self.opened(edge, number) and self.looks(edge, number, pattern):
+                if not self.opened(edge, number) and self.is_due(edge, number, pattern):
                     self.open_window(edge, number, pattern)
         for rule in self.rules:
             for window in list(rule.open.values()):
@@ -208,7 +208,7 @@ class WindowTracker:
     def end_call(self, call: WatchedCall, source: StateSource) -> Edge | None:
         """It returned; None if its begin was not seen."""
         begun = self._edges.pop(call.id, None)
-        if begun is None and call.event in self.late:
+        if begun is None and call.event in self.deferred:
             begun = self._begun_late(call, source)
         if begun is None or begun.call is None:
             return None
@@ -225,7 +225,7 @@ class WindowTracker:
         now.seq = call.begin
         edge = Edge(now, CallRecord(call, self.program.kept[call.event], source))
         edge.microbatches = self._microbatches
-        for pattern in self.late[call.event]:
+        for pattern in self.deferred[call.event]:
             self.count(edge, pattern)
         return edge
 
@@ -247,7 +247,7 @@ class WindowTracker:
         """Find the place of a call among those of its step that match a pattern as it does."""
         call = e.call
         assert call is not None and call.call is not None
-        if pattern.late:
+        if pattern.deferred:
             return
         key = tuple(call.get(name) for name in pattern.fields)
         nested = any(
@@ -264,7 +264,7 @@ class WindowTracker:
             before.append(call.id)
         e.places[pattern.number] = CallPosition(key, nested, (call.step, count), before)
 
-    def looks(self, e: Edge, number: int, pattern: Pattern) -> bool:
+    def is_due(self, e: Edge, number: int, pattern: Pattern) -> bool:
         """Whether a rule is looked at in the window of this call: it is on and due, the call is outermost."""
         rule, call = self.rules[number], e.call
         if not rule.on or call is None:
@@ -280,7 +280,7 @@ class WindowTracker:
                 return False
         if rule.declared.every is None or _due(rule.declared, call.context, None):
             return True
-        if pattern.late and rule.declared.across:
+        if pattern.deferred and rule.declared.across:
             rule.note(self._window(e, number, pattern))
         return False
 

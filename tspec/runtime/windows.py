@@ -48,12 +48,12 @@ class RuleWindow:
         "index",
         "last",
         "log",
-        "lone",
         "now",
         "pattern",
         "places",
         "readings",
         "too_early",
+        "ungrouped",
         "was",
     )
 
@@ -82,7 +82,7 @@ class RuleWindow:
         self.cut = False
         self.idle = False
         """The condition is known to be false, whatever the state."""
-        self.lone = False
+        self.ungrouped = False
         """This rank has no group on which the rule looks: all instances are idle."""
 
     @property
@@ -186,7 +186,7 @@ class RuleWindow:
         """(step, place in it) of the window's call among the matching ones; None if it is no window."""
         call = self.call
         assert call is not None
-        if not pattern.late:
+        if not pattern.deferred:
             known = self.places[pattern.number]
             if known.nested or not self._alike(pattern, known.key, wanted):
                 return None
