@@ -76,19 +76,12 @@ def _explain_rule(
     trace: Path | None,
     output_format: OutputFormat,
 ) -> None:
-    from tspec.diagnostics import did_you_mean
     from tspec.why.explain import explain as of_rule
     from tspec.why.show_explained import as_plain, as_text
 
-    try:
-        rule, program = rule_named(name, specs, project.project, "CODE|RULE|NAME")
-    except BadParameter:
-        hint = did_you_mean(name, [each.qualified for each in words])
-        if hint:
-            raise BadParameter(
-                f"there is no `{name}`; {hint}", param_hint="CODE|RULE|NAME"
-            ) from None
-        raise
+    rule, program = rule_named(
+        name, specs, project.project, "CODE|RULE|NAME", [each.qualified for each in words]
+    )
     found, version = of_rule(rule, program, trace), program.versions.get(rule.module, "")
     if output_format is OutputFormat.JSON:
         say_json(as_plain(found, version))
