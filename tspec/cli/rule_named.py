@@ -54,7 +54,7 @@ def rule_named(
             param_hint=param_hint,
         )
     short = {rule.name for rule, _ in found.values()}
-    near = (did_you_mean(name, names) for names in (found, short, others))
+    near = (did_you_mean(name, names) for names in (found, [*short, *others]))
     hint = next(filter(None, near), "is --specs missing?")
     raise BadParameter(f"there is no rule `{name}`; {hint}", param_hint=param_hint)
 
