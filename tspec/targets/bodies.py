@@ -95,7 +95,7 @@ def _choices(w: _Writer) -> None:
 
 
 def _idle(scalars: Scalars) -> list[str]:
-    """What becomes of a window of which all instances are idle."""
+    """The statements for a window whose instances are all idle."""
     one, rule = scalars.rule, scalars.rule.rule
     found: list[str] = []
     counted = counted_at_hook(one)

@@ -68,7 +68,7 @@ def _pattern(plan: Plan, rule: RulePlan) -> str:
 
 
 def windows_of(plan: Plan, event: str) -> list[int]:
-    """The numbers of the patterns of which calls of an event are windows."""
+    """The numbers of the patterns for which calls of the event are windows."""
     rules = _of_event(plan, event, "before", "after", "during", "calls")
     return sorted({int(_pattern(plan, one)[1:]) for one in rules})
 
