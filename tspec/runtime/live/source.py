@@ -16,7 +16,7 @@ from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.state import SubjectRegistry
 from tspec.runtime.live.threads import IsolatedWork, ThreadState
 from tspec.runtime.live.watch import WatchSpec
-from tspec.runtime.say import say
+from tspec.runtime.say import warn
 
 
 class LiveSource:
@@ -163,7 +163,7 @@ class LiveSource:
         """Tell the person at the terminal something, once."""
         if message not in self._said:
             self._said.add(message)
-            say(message)
+            warn(message)
 
     def fault(self, where: str, fault: Exception) -> None:
         """A fault of tspec's own: the job goes on without it."""
