@@ -47,6 +47,11 @@ def config_of(layout: Layout) -> TransformerConfig:
     if layout.experts:
         options |= {"num_moe_experts": layout.experts, "moe_router_topk": 2}
         options |= {"moe_token_dispatcher_type": "alltoall", "moe_aux_loss_coeff": 0.01}
+    if layout.bias:
+        options |= {"moe_router_enable_expert_bias": True, "moe_router_score_function": "sigmoid"}
+        options |= {"moe_router_load_balancing_type": "none", "moe_aux_loss_coeff": 0.0}
+    if layout.sink:
+        options["softmax_type"] = "learnable"
     return TransformerConfig(
         num_layers=LAYERS,
         hidden_size=32,

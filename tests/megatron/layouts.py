@@ -39,6 +39,10 @@ class Layout:
     swiglu: bool = False
     rms: bool = False
     rope: bool = False
+    sink: bool = False
+    """Attention has a learned offset for each head."""
+    bias: bool = False
+    """Routers balance experts by a bias, and not by a loss."""
     tokens: bool = False
     """The loss is a mean over tokens, not over micro-batches."""
 

@@ -73,18 +73,11 @@ def shards(state: object) -> list[dict[str, object]]:
 
 
 def main() -> None:
+    from tests.megatron.train import run_ranks
+
     layout, folder = Layout.parse(sys.argv[1]), sys.argv[2]
-    method = f"file://{folder}/meeting"
     context = multiprocessing.get_context("fork")
-    ranks = [
-        context.Process(target=work, args=(rank, method, layout, folder))
-        for rank in range(layout.world)
-    ]
-    for rank in ranks:
-        rank.start()
-    for rank in ranks:
-        rank.join()
-    sys.exit(max(abs(rank.exitcode or 0) for rank in ranks))
+    sys.exit(run_ranks(context, layout.world, work, layout, folder))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Starts the ranks of a job that megatron-core trains on CPU, in the layout that is asked for.
 
-    python tests/megatron/train.py tp=2,sp [--start spawn|fork] [--report losses.json]
+    python tests/megatron/train.py tp=2,sp [--start spawn|fork] [--report losses.json] [--bug NAME]
 
 Under torchrun each process is a rank; otherwise the script starts its ranks. The first rank prints what each step's
-loss and gradient norm were.
+loss and gradient norm were. A bug is one of `tests/megatron/bugs`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import multiprocessing
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -25,13 +27,25 @@ from tests.megatron.layouts import Layout
 run_on_cpu()
 
 
-def work(rank: int, method: str, layout: Layout, report: str | None) -> None:
+def prepare(bug: str | None) -> None:
+    """Import all that a rank needs, with a bug in it if one is asked for."""
+    if bug:
+        importlib.import_module(f"tests.megatron.bugs.{bug}").put_in()
+    importlib.import_module("tests.megatron.job")
+
+
+def work(rank: int, method: str, args: argparse.Namespace) -> None:
     """One rank, from the start of the process group to its end."""
     import torch
     import torch.distributed as dist
     from megatron.core import parallel_state
 
+    if args.start != "fork":
+        prepare(args.bug)
+
     from tests.megatron.job import train
+
+    layout: Layout = args.layout
 
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=method, rank=rank, world_size=layout.world)
@@ -39,11 +53,23 @@ def work(rank: int, method: str, layout: Layout, report: str | None) -> None:
     if rank == 0:
         for number, one in enumerate(made, 1):
             print(f"step {number}: loss {one['loss']:.5f}, norm {one['norm']:.5f}", flush=True)
-        if report:
-            Path(report).write_text(json.dumps(made))
+        if args.report:
+            Path(args.report).write_text(json.dumps(made))
     dist.barrier()
     parallel_state.destroy_model_parallel()
     dist.destroy_process_group()
+
+
+def run_ranks(context: Any, count: int, work: Callable[..., None], *args: Any) -> int:
+    """Run `work(rank, method, *args)` in so many processes, which meet by `method`; the worst exit status."""
+    with tempfile.TemporaryDirectory() as folder:
+        method = f"file://{folder}/meeting"
+        ranks = [context.Process(target=work, args=(rank, method, *args)) for rank in range(count)]
+        for rank in ranks:
+            rank.start()
+        for rank in ranks:
+            rank.join()
+    return max(abs(rank.exitcode or 0) for rank in ranks)
 
 
 def main() -> None:
@@ -51,29 +77,17 @@ def main() -> None:
     parser.add_argument("layout", type=Layout.parse)
     parser.add_argument("--start", choices=["spawn", "fork"], default="fork")
     parser.add_argument("--report")
+    parser.add_argument("--bug")
     args = parser.parse_args()
-    if "RANK" in os.environ:
-        return work(int(os.environ["RANK"]), "env://", args.layout, args.report)
-    with tempfile.TemporaryDirectory() as folder:
-        start(f"file://{folder}/meeting", args)
-
-
-def start(method: str, args: argparse.Namespace) -> None:
-    """Run each rank in a process of its own, and end with the worst exit status."""
-    if args.layout.world == 1:
-        return work(0, method, args.layout, args.report)
     if args.start == "fork":
-        importlib.import_module("tests.megatron.job")  # once, and not in each rank
+        prepare(args.bug)  # once, and not in each rank
+    if "RANK" in os.environ:
+        return work(int(os.environ["RANK"]), "env://", args)
+    if args.layout.world == 1:
+        with tempfile.TemporaryDirectory() as folder:
+            return work(0, f"file://{folder}/meeting", args)
     context = multiprocessing.get_context(args.start)
-    ranks = [
-        context.Process(target=work, args=(rank, method, args.layout, args.report))
-        for rank in range(args.layout.world)
-    ]
-    for rank in ranks:
-        rank.start()
-    for rank in ranks:
-        rank.join()
-    sys.exit(max(abs(rank.exitcode or 0) for rank in ranks))
+    sys.exit(run_ranks(context, args.layout.world, work, args))
 
 
 if __name__ == "__main__":

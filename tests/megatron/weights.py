@@ -45,6 +45,8 @@ def _piece(name: str, parameter: Any, layout: Layout) -> torch.Tensor:
         size, rank = layout.etp, parallel_state.get_expert_tensor_parallel_rank()
     cut = getattr(parameter, "partition_dim", -1)
     cut = cut if getattr(parameter, "tensor_model_parallel", False) and size > 1 else -1
+    if name.endswith("softmax_offset") and size > 1:  # cut by heads, and not marked
+        cut = 0
     shape = list(parameter.shape)
     if cut >= 0:
         shape[cut] *= size

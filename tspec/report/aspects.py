@@ -93,6 +93,8 @@ ARGUMENTS = {
     "loss": "values",
     "training": "mode",
     "dropout_p": "mode",
+    "total_norm": "values",
+    "grad_norm": "values",
 }
 """What a field of a call belongs to, whatever is called; other fields belong to what the callable does."""
 

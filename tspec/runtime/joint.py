@@ -29,7 +29,7 @@ class SubjectChoice(NamedTuple):
     group: Ranks
     subjects: Subjects
     no_group: str = ""
-    persistent: tuple[tuple[str, str], ...] = ()
+    lasting: tuple[tuple[str, str], ...] = ()
     passing: bool = False
     wanted: tuple[Any, ...] = ()
 
@@ -43,7 +43,7 @@ class PendingInstance:
     group: Ranks
     at: At
     subjects: Subjects
-    persistent: tuple[tuple[str, str], ...]
+    lasting: tuple[tuple[str, str], ...]
     """Those of the subjects that outlast a step, as kind and name."""
     passing: bool
     """Some subject is known by its place only: a batch, a message, an element."""
@@ -73,7 +73,7 @@ class PendingInstance:
             replace(
                 self,
                 subjects=subjects,
-                persistent=tuple(zip(self.kinds, named(subjects, self.at), strict=True)),
+                lasting=tuple(zip(self.kinds, named(subjects, self.at), strict=True)),
                 kinds=(),
                 choices=(),
             )
@@ -137,16 +137,16 @@ DIFFER = "members differ on when"
 """Why an instance is violated of which the claim was not looked at: it shows no values."""
 
 
-def decide_group(
+def settle(
     joint: JointDecision,
     entries: Sequence[PendingInstance],
-    absent: AbsentMembers | None,
+    others: AbsentMembers | None,
     book: RuleHistory,
 ) -> InstanceResult:
     """The verdict on one instance, from the entries of the ranks that have it."""
-    declared, head, absent = joint.declared, entries[0], absent or NOBODY
+    declared, head, others = joint.declared, entries[0], others or NOBODY
     have = {entry.rank: entry for entry in entries}
-    members = sorted({*have, *absent.lacking, *absent.unknown})
+    members = sorted({*have, *others.lacking, *others.unknown})
     leaves = [have[rank].leaves if rank in have else None for rank in members]
     pasts = [book.past(have[rank]) if rank in have else None for rank in members]
     indices = [have[rank].index if rank in have else None for rank in members]
@@ -154,7 +154,7 @@ def decide_group(
 
     names = named(head.subjects, head.at)
 
-    def result(
+    def outcome(
         verdict: Any, reason: str = "", values: Mapping[str, str] | None = None
     ) -> InstanceResult:
         at = have[min(have)].location if verdict == "violated" else None
@@ -164,30 +164,30 @@ def decide_group(
 
     whens, expects, shown = joint.decide(leaves, pasts, indices, places)
     if head.no_group:
-        return result("idle", head.no_group)
+        return outcome("idle", head.no_group)
     if declared.across and len(members) == 1:
-        return result("idle", "one holder")
+        return outcome("idle", "one holder")
     here = [place for place, rank in enumerate(members) if rank in have]
     dues = [_due(declared, have[members[place]], whens[place]) for place in here]
     found = {verdict for verdict, _ in dues}
     if {"holds", "idle"} <= found:
-        return result("violated", DIFFER)
+        return outcome("violated", DIFFER)
     for verdict, reason in dues:
         if verdict == "unknown":
-            return result(verdict, reason)
-    if absent.unknown:
-        return result("unknown", next(iter(absent.unknown.values())))
+            return outcome(verdict, reason)
+    if others.unknown:
+        return outcome("unknown", next(iter(others.unknown.values())))
     if found == {"idle"}:
-        return result("idle")
+        return outcome("idle")
     of = {members[place]: place for place in here}
-    if absent.lacking:
-        reason = f"rank {absent.lacking[0]} lacks it"
-        return result("violated", reason, _values(joint, shown, of))
+    if others.lacking:
+        reason = f"rank {others.lacking[0]} lacks it"
+        return outcome("violated", reason, _values(joint, shown, of))
     verdict, reason = _all([claimed(expects[place]) for place in here])
-    return result(verdict, reason, _values(joint, shown, of) if verdict == "violated" else None)
+    return outcome(verdict, reason, _values(joint, shown, of) if verdict == "violated" else None)
 
 
-def decide_one(
+def settle_one(
     joint: JointDecision, entry: PendingInstance, book: RuleHistory
 ) -> tuple[Verdict, str, Shown]:
     """The verdict on an instance of one rank alone, why it is not known, and what was read."""
@@ -197,7 +197,7 @@ def decide_one(
     return (*claimed(expects[0]), shown) if verdict == "holds" else (verdict, reason, shown)
 
 
-def result_of_one(
+def outcome_alone(
     joint: JointDecision, entry: PendingInstance, verdict: Verdict, reason: str, shown: Shown
 ) -> InstanceResult:
     """The outcome of an instance of one rank alone; with values if it is violated."""
@@ -285,7 +285,7 @@ class RankView:
         return self.finished or joined or _unit(declared, self.reached) > unit
 
 
-def absent_members(
+def others(
     declared: RuleRecord, entries: Sequence[PendingInstance], views: Mapping[int, RankView]
 ) -> AbsentMembers:
     """The living members that lack an instance, and those of which it cannot be known."""
@@ -298,7 +298,7 @@ def absent_members(
             continue
         if view is None:
             unknown[rank] = f"rank {rank} died"
-        elif not all(_had(declared, view, subject, head.at) for subject in head.persistent):
+        elif not all(_had(declared, view, subject, head.at) for subject in head.lasting):
             continue
         elif not view.is_past(declared, head.at[0]):
             unknown[rank] = f"rank {rank} died"

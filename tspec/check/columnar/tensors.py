@@ -20,7 +20,6 @@ from tspec.check.columnar.shapes import (
     TENSOR,
     Cell,
     ListShape,
-    first_of,
 )
 
 __all__ = ["TENSOR", "feature", "unread"]
@@ -43,8 +42,8 @@ def feature(relation: Relation, name: str, read: Callable[[str], Cell]) -> Cell:
 
 def unread(relation: Relation, *tensors: Cell) -> Cell:
     """What no trace holds of a tensor."""
-    reasons = [cell.why for cell in tensors]
-    why = relation.column(first_of(reasons, otherwise=f"{NOT_RECORDED}::TINYINT"))
+    whys = [cell.why for cell in tensors if not cell.why.startswith("NULL")]
+    why = relation.column(f"coalesce({', '.join([*whys, f'{NOT_RECORDED}::TINYINT'])})")
     return Cell("NULL::BOOLEAN", why, NOTHING)
 
 

@@ -107,7 +107,7 @@ class GroupInstance:
     """Why there is no group to fold over."""
     lacking: tuple[int, ...] = ()
     unknown: Mapping[int, str] = field(default_factory=dict)
-    """Members for which this is not known: rank -> reason."""
+    """Members of which it cannot be known: rank -> why."""
 
     @property
     def members(self) -> tuple[int, ...]:

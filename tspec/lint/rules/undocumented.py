@@ -1,4 +1,4 @@
-"""TS0450: a shared rule or module without documentation."""
+"""TS0450: a shared rule, or module, of which nobody says why it is there."""
 
 from __future__ import annotations
 

@@ -62,6 +62,9 @@ class SubjectRegistry:
         self.scalers = ScalerSubjects()
         self.wrappers = WrapperSubjects(self)
         self.messages = MessageSubjects()
+        self.generators = GeneratorSubjects()
+        self.more_fields: list[Callable[[str, str, Any], Any]] = []
+        """Of kind, field and thing what an adapter's framework says; UNKNOWN if it says nothing."""
         self.functions: Mapping[str, Callable[..., Any]] = {
             "models_of": lambda saved: [each.model for each in self._saved(saved)],
             "missing_keys": lambda saved: [
@@ -80,7 +83,7 @@ class SubjectRegistry:
             "loader": self.loaders,
             "batch": self.batches,
             "scaler": self.scalers,
-            "generator": GeneratorSubjects(),
+            "generator": self.generators,
             "wrapper": self.wrappers,
             "message": self.messages,
         }
@@ -125,6 +128,10 @@ class SubjectRegistry:
             return {s: self._computed(source, type_, thing) for s, thing in things.items()}
         read = held.field
         found = {s: read(name, s, thing) for s, thing in things.items()}
+        for more in self.more_fields:
+            for s, thing in things.items():
+                if found[s] is UNKNOWN:
+                    found[s] = more(kind, name, thing)
         if any(value is UNKNOWN for value in found.values()):
             type_ = ("scalar",) if spec is None else spec.type
             for s, thing in things.items():

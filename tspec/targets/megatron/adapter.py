@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tspec.targets.megatron import names, steps
+from tspec.targets.megatron.pieces import Pieces
+from tspec.targets.megatron.streams import streams
 
 if TYPE_CHECKING:
     from torch import nn
@@ -19,7 +21,10 @@ class Megatron:
 
     def install(self, job: LiveJob) -> None:
         """Follow schedules, micro-batches and optimizers."""
-        steps.install(job)
+        pieces = Pieces()
+        job.state.more_fields.append(pieces.field)
+        job.state.generators.more.append(streams)
+        steps.install(job, pieces)
 
     def naming(self, module: nn.Module, say: Callable[[str], None]) -> Naming | None:
         """The names of a model chunk, by its place in the pipeline."""

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from tspec.runtime.live.steps import Microbatch, Scheduled, Stepped
 from tspec.runtime.live.watched import Listener, Role
-from tspec.targets.megatron.configuration import know
+from tspec.targets.megatron.configuration import know, know_batch
 
 if TYPE_CHECKING:
     from tspec.runtime.live.job import LiveJob
+    from tspec.targets.megatron.pieces import Pieces
 
 SCHEDULES = "megatron.core.pipeline_parallel.schedules"
 LOOPS = (
@@ -31,13 +32,15 @@ STEP = "megatron.core.optimizer.optimizer.MegatronOptimizer.step"
 
 
 class Clears(Listener):
-    """Gradients are cleared for the step that comes."""
+    """Gradients are cleared for the step that comes, by an optimizer or by a model."""
 
-    def __init__(self, job: LiveJob) -> None:
+    def __init__(self, job: LiveJob, pieces: Pieces) -> None:
         self._job = job
+        self._pieces = pieces
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """They are about to be."""
+        self._pieces.learn(args[0])
         self._job.do(Scheduled())
 
 
@@ -120,7 +123,10 @@ class Loops(Listener):
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """A schedule begins. All of its arguments are named."""
         know(self._job, getattr(_single(kwargs.get("model")), "config", None))
-        self._schedule.begins(not kwargs.get("forward_only", False))
+        training = not kwargs.get("forward_only", False)
+        if training:
+            know_batch(self._job, kwargs)
+        self._schedule.begins(training)
 
     def after(
         self,
@@ -170,8 +176,8 @@ class Backwards(Listener):
         self._schedule.backward(args[1] if len(args) > 1 else kwargs.get("output_tensor"))
 
 
-def install(job: LiveJob) -> None:
-    """Follow a job's schedules and optimizers."""
+def install(job: LiveJob, pieces: Pieces) -> None:
+    """Follow a job's schedules and optimizers; `pieces` are told of the optimizers."""
     schedule = Schedule(job)
     for path in LOOPS:
         job.functions.watch_path(Role("schedule", Loops(job, schedule), path=path))
@@ -179,5 +185,5 @@ def install(job: LiveJob) -> None:
     job.functions.watch_path(Role("forward step", forward, path=f"{SCHEDULES}.forward_step"))
     job.functions.watch_path(Role("backward step", backward, path=f"{SCHEDULES}.backward_step"))
     for path in CLEARS:
-        job.functions.watch_path(Role("clears for a step", Clears(job), path=path))
+        job.functions.watch_path(Role("clears for a step", Clears(job, pieces), path=path))
     job.functions.watch_path(Role("steps", Updates(job), path=STEP))

@@ -6,7 +6,7 @@ import ctypes
 import random
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -39,12 +39,17 @@ class ScalerSubjects:
 class GeneratorSubjects:
     """Kind `generator`: `default` (torch's), `cuda:0`, `python`, `numpy`. Reading draws nothing."""
 
+    def __init__(self) -> None:
+        self.more: list[Callable[[], Mapping[str, torch.Tensor]]] = []
+        """What gives the states of a framework's own streams, by name."""
+
     def things(self) -> Mapping[str, str]:
         names = ["default", "python"]
         if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
             names.append(f"cuda:{torch.cuda.current_device()}")
         if "numpy.random" in sys.modules:
             names.append("numpy")
+        names += [name for more in self.more for name in more()]
         return {name: name for name in names}
 
     def name_of(self, thing: Any) -> str | None:
@@ -66,6 +71,9 @@ class GeneratorSubjects:
             )  # of numbers alone: the same in every process
         if subject == "numpy":
             return torch.tensor(_numpy_state(), dtype=torch.int64, device="cpu")
+        for more in self.more:
+            if subject in (states := more()):
+                return states[subject]
         return torch.cuda.get_rng_state(subject)
 
 

@@ -10,6 +10,7 @@ import torch
 from tspec.runtime.edges import Ref
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
 from tspec.runtime.live.models import NamedParameter
+from tspec.runtime.live.placed import placed
 
 if TYPE_CHECKING:
     from tspec.runtime.live.state import SubjectRegistry
@@ -51,9 +52,8 @@ class ParameterSubjects:
         if name == "group":
             return self._state.optimizers.group_of(tensor) or ABSENT
         if name == "replicas":
-            return self._state.wrappers.replicas(thing.module) or ABSENT
-        value = getattr(tensor, name, None)
-        return ABSENT if value is None else UNKNOWN
+            return self._state.wrappers.replicas(thing.module) or placed(tensor) or UNKNOWN
+        return UNKNOWN
 
 
 class BufferSubjects:

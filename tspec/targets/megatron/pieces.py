@@ -1,0 +1,157 @@
+"""Which ranks hold a copy of a parameter, and which part of it counts on this rank.
+
+Megatron's attributes and groups say so. They are evidence: `std.megatron` compares them with the data.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+from weakref import WeakSet
+
+import torch
+import torch.distributed as dist
+
+from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
+
+STATE = "megatron.core.parallel_state"
+
+
+class Pieces:
+    """Fields of parameters and modules of one job. Groups and attributes are read anew each time."""
+
+    def __init__(self) -> None:
+        self._sharding: WeakSet[Any] = WeakSet()
+        """The distributed optimizers that were seen."""
+
+    def learn(self, optimizer: Any) -> None:
+        """An optimizer of Megatron's, which may hold others."""
+        for each in getattr(optimizer, "chained_optimizers", [optimizer]):
+            if hasattr(each, "model_param_gbuf_map"):
+                self._sharding.add(each)
+
+    def field(self, kind: str, name: str, thing: Any) -> Any:
+        """One field of a parameter or of a module; UNKNOWN if it is none of Megatron's.
+
+        The optimizer's own copies, which no module holds, have none.
+        """
+        if kind == "parameter":
+            read = _OF_PARAMETERS.get(name)
+            if read is not None and _groups() is not None:
+                return ABSENT if thing.module is None else read(self, thing.tensor)
+        elif kind == "module" and name == "sequence_parallel":
+            return bool(getattr(getattr(thing, "config", None), name, False))
+        return UNKNOWN
+
+    def replicas(self, parameter: torch.Tensor) -> Any:
+        """The ranks that hold a copy of the parameter."""
+        return ranks_of(axes(parameter))
+
+    def counted(self, parameter: torch.Tensor) -> bool:
+        """This rank is the first of those that hold a copy of the main gradient."""
+        copies = ranks_of(axes(parameter, data_parallel=not self.sharded(parameter)))
+        return copies is ABSENT or copies[0] == dist.get_rank()
+
+    def sharded(self, parameter: torch.Tensor) -> bool:
+        """The distributed optimizer has cut the main gradient and the main copy."""
+        return self._optimizer_of(parameter) is not None
+
+    def main_grad(self, parameter: torch.Tensor) -> Any:
+        """The part of the main gradient that this rank updates from."""
+        gradient = getattr(parameter, "main_grad", None)
+        return ABSENT if gradient is None else self._own(parameter, gradient)
+
+    def shard(self, parameter: torch.Tensor) -> Any:
+        """The part of the parameter that this rank updates."""
+        return self._own(parameter, parameter)
+
+    def _own(self, parameter: torch.Tensor, whole: torch.Tensor) -> Any:
+        optimizer = self._optimizer_of(parameter)
+        if optimizer is None:
+            return whole
+        if parameter not in optimizer.model_param_gbuf_map:
+            return ABSENT
+        part = optimizer._get_model_param_range_map(parameter)["param"]
+        return whole.detach().view(-1)[part.start : part.end]
+
+    def _optimizer_of(self, parameter: torch.Tensor) -> Any:
+        """The distributed optimizer that updates a parameter, of which this rank may own nothing."""
+        for optimizer in self._sharding:
+            if any(parameter in buffer.param_index_map for buffer in optimizer.buffers):
+                return optimizer
+        return None
+
+
+def is_expert(parameter: torch.Tensor) -> bool:
+    """It is reduced over the expert's own data-parallel group."""
+    return not getattr(parameter, "allreduce", True)
+
+
+def is_cut(parameter: torch.Tensor) -> bool:
+    """It is a piece of a larger tensor, cut over the tensor-parallel ranks; experts over those of their own.
+
+    The flag is set on what may be cut, also where there is one rank.
+    """
+    if not getattr(parameter, "tensor_model_parallel", False):
+        return False
+    return not is_expert(parameter) or _size(_groups().get_expert_tensor_parallel_group) > 1
+
+
+def _size(group: Any) -> int:
+    found = group(check_initialized=False)
+    return 1 if found is None else len(_members(found))
+
+
+_OF_PARAMETERS = {
+    "expert": lambda pieces, p: is_expert(p),
+    "tensor_model_parallel": lambda pieces, p: is_cut(p),
+    "partition_dim": lambda pieces, p: asked(p, "partition_dim") if is_cut(p) else ABSENT,
+    "sequence_parallel": lambda pieces, p: bool(getattr(p, "sequence_parallel", False)),
+    "shared_embedding": lambda pieces, p: bool(getattr(p, "shared_embedding", False)),
+    "replicas": Pieces.replicas,
+    "counted": Pieces.counted,
+    "sharded": Pieces.sharded,
+    "main_grad": Pieces.main_grad,
+    "shard": Pieces.shard,
+}
+
+
+def _groups() -> Any:
+    """Megatron's module of groups, if there are any."""
+    state = sys.modules.get(STATE)
+    return state if state is not None and state.model_parallel_is_initialized() else None
+
+
+def axes(parameter: torch.Tensor, *, data_parallel: bool = True) -> Iterator[Any]:
+    """The process groups along which the other ranks hold a copy of a parameter."""
+    state = _groups()
+    if is_expert(parameter):
+        if data_parallel:
+            yield state.get_expert_data_parallel_group(check_initialized=False)
+        if not is_cut(parameter):
+            yield state.get_expert_tensor_parallel_group(check_initialized=False)
+        return
+    if data_parallel:
+        yield state.get_data_parallel_group(with_context_parallel=True)
+    if not is_cut(parameter):
+        yield state.get_tensor_model_parallel_group(check_initialized=False)
+    if getattr(parameter, "shared_embedding", False):
+        yield state.get_embedding_group(check_initialized=False)
+
+
+def ranks_of(groups: Iterable[Any]) -> Any:
+    """All ranks that are reached along some groups, ascending; absent if this rank is the only one.
+
+    Ranks are a grid: a step along one axis is the same offset wherever it begins.
+    """
+    me = dist.get_rank()
+    found = {me}
+    for group in groups:
+        if group is not None and me in (members := _members(group)):
+            found = {rank + other - me for rank in found for other in members}
+    return tuple(sorted(found)) if len(found) > 1 else ABSENT
+
+
+def _members(group: Any) -> Sequence[int]:
+    return dist.get_process_group_ranks(group)
