@@ -1,4 +1,4 @@
-"""The Megatron pack says nothing of sound jobs, and decides something of each."""
+"""Packs say nothing of the sound jobs that they are meant for, and decide something of each."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from tests.megatron.jobs import TRAIN, done
 @pytest.mark.slow
 @pytest.mark.gloo
 @pytest.mark.parametrize(
-    "layout",
+    ("layout", "packs"),
     [
-        "tp=2,sp,experts=4,etp=2,steps=4",
-        "pp=2,recompute,warmup=2,steps=4",
-        "pp=2,virtual=2,steps=4",
-        "dp=2,zero,bf16,steps=4",
-        "bf16,recompute,steps=4",
+        ("tp=2,sp,experts=4,etp=2,steps=4", ("megatron",)),
+        ("pp=2,recompute,warmup=2,steps=4", ("megatron", "communication")),
+        ("pp=2,virtual=2,steps=4", ("megatron",)),
+        ("dp=2,zero,bf16,steps=4", ("megatron", "essentials", "checkpoints")),
+        ("tp=2,sp,bf16,warmup=3,steps=6", ("essentials", "communication", "checkpoints")),
+        ("dp=2,overlap,steps=6", ("data_parallel", "communication")),
+        ("bf16,recompute,steps=4", ("megatron",)),
     ],
 )
-def test_the_megatron_pack_is_silent(layout: str, tmp_path: Path) -> None:
+def test_packs_are_silent(layout: str, packs: tuple[str, ...], tmp_path: Path) -> None:
     report = tmp_path / "report.json"
-    ended = done(
-        "-m", "tspec", "run", "specs/megatron", "--report", str(report), "--", TRAIN, layout
-    )
+    specs = [f"specs/{pack}" for pack in packs]
+    ended = done("-m", "tspec", "run", *specs, "--report", str(report), "--", TRAIN, layout)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert json.loads(report.read_text()) == []
     assert "internal error" not in ended.stderr

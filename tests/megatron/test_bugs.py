@@ -1,0 +1,56 @@
+"""Faults in the real megatron-core: each is reported first by the rule, at the step and on the ranks that its module says.
+
+A sample runs here; `python -m tests.megatron.bugs.table` runs all, and writes the page whose rows are compared.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.megatron.bugs.bug import Bug, all_bugs, first_found, load
+from tspec.resolve import load as resolved
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "megatron_faults.md"
+SAMPLE = (
+    "final_norm_not_marked",
+    "parameters_not_gathered",
+    "tied_gradients_not_summed",
+    "tied_embedding_counted_twice",
+    "expert_copies_not_summed",
+    "overflow_is_trained_on",
+    "recomputes_from_another_input",
+    "rates_by_one_ranks_batch",
+    "gradients_summed_over_data",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_fault_is_reported(name: str, tmp_path: Path) -> None:
+    bug = load(name)
+    found = first_found(bug, tmp_path / "report.json")
+    assert bug.matches(found), found
+
+
+def test_every_rule_of_the_pack_reports_some_fault_first() -> None:
+    program = resolved([ROOT / "specs" / "megatron" / "megatron.tspec"]).program
+    assert program is not None
+    rules = {rule.name.rpartition(".")[2] for rule in program.rules}
+    assert {bug.found.rule for bug in all_bugs() if bug.found} == rules
+
+
+@pytest.mark.parametrize("bug", all_bugs(), ids=lambda bug: bug.name)
+def test_the_page_has_a_fault_as_it_is_to_be_found(bug: Bug) -> None:
+    [row] = [line for line in PAGE.read_text().splitlines() if line.startswith(f"| {bug.what} |")]
+    _, _, source, job, finding, _ = (cell.strip() for cell in row.split("|"))
+    assert (source, job) == (bug.source, f"`{bug.layout}`")
+    if bug.found is None:
+        assert finding == "none: leaves replicas in agreement, needs equivalence"
+    else:
+        ranks = ", ".join(map(str, bug.found.ranks))
+        assert finding.startswith(f"`{bug.found.rule}`, step {bug.found.step}, rank")
+        assert f" {ranks}" in finding and bug.found.subject in finding
