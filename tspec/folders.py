@@ -22,7 +22,7 @@ NAME = "tspec"
 
 
 def own_folder(*names: str) -> Path:
-    """A folder of which this user is the owner, and which nobody else may enter. It is made if it is not there.
+    """A folder that this user owns and nobody else may enter. It is created if it does not exist.
 
     It lies in the cache folder (XDG_CACHE_HOME, else ~/.cache), which outlasts a login, and in XDG_RUNTIME_DIR
     where no cache folder can be written. Raises OSError if it is a link, another user's, or open to others.

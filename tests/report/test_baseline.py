@@ -145,7 +145,7 @@ def test_what_is_no_baseline_is_refused(content: str, said: str, tmp_path: Path)
         read(file)
     message = str(refused.value)
     assert message.startswith(f"{file} is no baseline ({said}")
-    assert message.endswith("); mend it, or remove it and write one with --update-baseline")
+    assert message.endswith("); fix it, or remove it and write one with --update-baseline")
 
 
 def test_a_baseline_of_another_version_is_refused(tmp_path: Path) -> None:

@@ -73,14 +73,14 @@ def joining(rank: int, meeting: str, folder: Path, rule: str, fault: int) -> Non
                         model.module.weight.grad.mul_(1e6)
                     optimizer.step()
                     (folder / f"did-{rank}").write_text(str(step))
-    (folder / f"pace-{rank}").write_text(str(checker.pace.pace))
+    (folder / f"sync-{rank}").write_text(str(checker.coordinator.sync.mode))
     dist.destroy_process_group()
 
 
 def test_nobody_waits_for_a_rank_that_joined(tmp_path: Path) -> None:
     assert ranks(joining, tmp_path, ALIKE + "else stop", 0, wait=200) == [0, 0]
     # A wait that was in vain would have changed it.
-    assert {(tmp_path / f"pace-{rank}").read_text() for rank in range(2)} == {str(sync.TOGETHER)}
+    assert {(tmp_path / f"sync-{rank}").read_text() for rank in range(2)} == {str(sync.LOCKSTEP)}
     assert findings(tmp_path) == []
     # Two parameters in six steps of both ranks, and in four of the first alone.
     assert counts(tmp_path) == {"holds": 12, "violated": 0, "idle": 0, "unknown": 8}

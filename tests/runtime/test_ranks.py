@@ -19,7 +19,7 @@ from torch import nn
 from tests.runtime.training import module
 from tspec.runtime.allgather import AllGather
 from tspec.runtime.packets import Packet
-from tspec.runtime.sync import FREE
+from tspec.runtime.sync import INDEPENDENT
 
 pytestmark = pytest.mark.gloo
 
@@ -188,7 +188,7 @@ def fail_meanwhile(rank: int, meeting: str, folder: Path) -> None:
     model = nn.Linear(3, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with module(ALIKE + "else stop").install(folder=folder) as checker:
-        checker.pace.at_least(FREE)
+        checker.coordinator.sync.at_least(INDEPENDENT)
         for step in range(1, 100):
             optimizer.zero_grad()
             model(torch.ones(4, 3)).square().mean().backward()

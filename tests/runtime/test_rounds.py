@@ -14,7 +14,7 @@ import torch
 
 from tspec.runtime.allgather import AllGather, RankLost, Round, RoundProgress, _AllGatherThread
 from tspec.runtime.packets import Packet
-from tspec.runtime.sync import FREE, STAGGERED, TOGETHER, SyncPolicy
+from tspec.runtime.sync import INDEPENDENT, LOCKSTEP, STAGGERED, SyncPolicy
 
 LONG = 200.0
 """Seconds for what comes, however busy the machine is."""
@@ -83,7 +83,7 @@ class Rank:
         self.exchange._carrier = carrier
         carrier.start()
         self.said: list[str] = []
-        self.pace = SyncPolicy(self.exchange, True, self.said.append)
+        self.sync = SyncPolicy(self.exchange, True, self.said.append)
         self.waits = 0
         collect = self.exchange.collect
 
@@ -95,7 +95,7 @@ class Rank:
 
     def opens(self, step: int, **options: Any) -> list[list[list[int]]]:
         """Open a step; of each round, the steps that each rank told."""
-        return told(self.pace.step_opens(packet(step, **options), False))
+        return told(self.sync.step_opens(packet(step, **options), False))
 
 
 def packet(step: int, **options: Any) -> Packet:
@@ -110,7 +110,7 @@ def taken(rank: Rank, count: int) -> Iterator[list[list[int]]]:
     """What a rank that joined takes while it waits for the others: so many rounds, as they are over."""
     until = time.monotonic() + LONG
     while count > 0 and time.monotonic() < until:
-        for one in told(rank.pace.waits(joined=True)):
+        for one in told(rank.sync.waits(joined=True)):
             count -= 1
             yield one
 
@@ -149,7 +149,7 @@ def test_a_rank_that_gave_two_things_in_one_round_waits_for_the_second_of_the_ot
     waiting = beside(second.opens, 3)
     assert first.opens(3) == [[[3], [3]]]
     assert waiting.result(LONG) == [[[3], [3]]]
-    assert first.pace.pace == second.pace.pace == TOGETHER
+    assert first.sync.mode == second.sync.mode == LOCKSTEP
 
 
 def test_a_rank_that_joined_gives_nothing_and_is_not_waited_for(
@@ -169,7 +169,7 @@ def test_a_rank_that_joined_gives_nothing_and_is_not_waited_for(
     waiting = beside(second.opens, 5)
     assert first.opens(5) == [[[5], [5]]]
     assert waiting.result(LONG) == [[[5], [5]]]
-    assert first.pace.pace == second.pace.pace == TOGETHER
+    assert first.sync.mode == second.sync.mode == LOCKSTEP
 
 
 @pytest.mark.parametrize("two", [VAIN], indirect=True)
@@ -179,11 +179,11 @@ def test_no_wait_is_repeated_that_was_in_vain(two: tuple[Rank, Rank]) -> None:
         rank.group.opens.set()
         rank.exchange._carrier.connected = True  # type: ignore[union-attr]
     first.opens(1)
-    paces = []
+    modes = []
     for step in range(2, 8):
         first.opens(step)
-        paces.append(first.pace.pace)
-    assert paces == [STAGGERED, FREE, FREE, FREE, FREE, FREE]
+        modes.append(first.sync.mode)
+    assert modes == [STAGGERED, INDEPENDENT, INDEPENDENT, INDEPENDENT, INDEPENDENT, INDEPENDENT]
     assert first.waits == 2
     assert first.said == [
         "ranks make their steps apart: actions are taken when the others' are known"
@@ -192,7 +192,7 @@ def test_no_wait_is_repeated_that_was_in_vain(two: tuple[Rank, Rank]) -> None:
     second.exchange.timeout = LONG
     for step in range(1, 8):
         second.opens(step)
-    assert second.pace.pace == TOGETHER
+    assert second.sync.mode == LOCKSTEP
 
 
 def test_a_rank_that_is_not_checked_is_waited_for_once(two: tuple[Rank, Rank]) -> None:
@@ -200,10 +200,10 @@ def test_a_rank_that_is_not_checked_is_waited_for_once(two: tuple[Rank, Rank]) -
     first.exchange.timeout = VAIN
     for step in range(1, 8):
         first.opens(step)
-    assert first.pace.pace == FREE
+    assert first.sync.mode == INDEPENDENT
     assert first.waits == 1
     with pytest.raises(RankLost, match="no rules are checked on it"):
-        list(first.pace.run_ends(packet(8), packet(8)))
+        list(first.sync.run_ends(packet(8), packet(8)))
 
 
 def test_a_rank_that_ended_takes_part_until_all_have(
@@ -213,7 +213,7 @@ def test_a_rank_that_ended_takes_part_until_all_have(
 
     def ends(rank: Rank, at: Packet) -> int:
         ended: set[int] = set()
-        for count, found in enumerate(rank.pace.run_ends(at, at), 1):
+        for count, found in enumerate(rank.sync.run_ends(at, at), 1):
             ended |= {r for r, given in enumerate(found) if any(p.finished for p in given)}
             if len(ended) == 2:
                 return count
@@ -229,7 +229,7 @@ def test_a_rank_that_ended_takes_part_until_all_have(
         assert first.opens(step)
     assert ends(first, last) >= 1
     assert ended.result(LONG) >= 1
-    assert first.pace.pace == TOGETHER
+    assert first.sync.mode == LOCKSTEP
 
 
 def test_standing_is_that_of_all_rounds() -> None:

@@ -65,7 +65,7 @@ def packet(*values: Any) -> Packet:
         group=(0, 1),
         at=(3, 1),
         subjects=("0.weight", None),
-        lasting=(("parameter", "0.weight"),),
+        persistent=(("parameter", "0.weight"),),
         passing=True,
         leaves=values,
         index=(3, 0, 4),
@@ -90,7 +90,7 @@ def packet(*values: Any) -> Packet:
         failed={(3, 2), (1, 0)},
         held=[0],
         closed=(3, 1),
-        pace=2,
+        sync=2,
     )
 
 

@@ -48,12 +48,12 @@ class Fold:
     of: Callable[[Numbers], Any] | None = None
     """The fold of numbers, none of them missing."""
     sql: str = ""
-    """DuckDB's, NULL of none: of `{floats}`, a list of DOUBLE, `{values}`, the same list as ints if
-    they are ints, and `{sum}`, `{min}`, …: other folds of it."""
+    """The fold in DuckDB; NULL of an empty list. `{floats}` is a list of DOUBLE, `{values}` the same list as
+    ints if they are ints, and `{sum}`, `{min}`, … are other folds of it."""
     sql_of_ints: str = ""
     """The same where all values are ints, if it differs."""
     example: Callable[[Any, int], list[Any]] = _constant
-    """Numbers, as many as asked for, of which the fold is a value."""
+    """Numbers whose fold is a given value: (value, count) -> that many numbers."""
 
     @property
     def decided_early(self) -> bool:

@@ -27,7 +27,8 @@ from tspec.trace import model
 class StreamSource:
     """One rank's recording as a source: everything is answered as of the record that was reached."""
 
-    remembers = True
+    staggered = False
+    joined = False
 
     def __init__(
         self, stream: model.Stream, world: int, last_groups: Mapping[tuple[int, str], Any]
@@ -46,6 +47,11 @@ class StreamSource:
         self._born: dict[str, dict[str, int]] = {}
         self.units: dict[tuple[str, str], tuple[int, int]] = {}
         """(step, epoch) in which each subject was first sampled."""
+
+    @property
+    def past(self) -> StreamSource:
+        """A recording knows what was."""
+        return self
 
     def apply(self, sample: model.Sample) -> None:
         """State was sampled."""
@@ -258,14 +264,14 @@ def _play(program: Program, trace: model.Trace) -> list[_ReplayedRank]:
     for stream in streams:
         source = StreamSource(stream, trace.world, groups)
         told, seen = _DeferredExchange(len(streams) > 1), list[InstanceResult]()
-        checker = Checker(module, observer=seen.append, pace=_SequentialPolicy(told))
+        checker = Checker(module, observer=seen.append, sync=_SequentialPolicy(told))
         checker.findings.tell = _unread
         _Player(source, checker, {}).play(stream)
         finished = any(isinstance(record, model.Finish) for record in stream.records)
         ranks.append(_ReplayedRank(checker, source, told, seen, finished))
     gone = [rank.source.rank for rank in ranks if not rank.finished]
     for rank in ranks:
-        rank.checker.settle_rest(_rounds(ranks, trace.world, rank), gone, rank.source)
+        rank.checker.decide_rest(_rounds(ranks, trace.world, rank), gone, rank.source)
         if rank.checker.faults:
             raise RuntimeError("\n".join(rank.checker.faults))
     return ranks

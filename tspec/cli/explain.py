@@ -1,8 +1,9 @@
-"""`tspec explain CODE` and `tspec explain RULE`: what a diagnostic means, or a rule says and costs."""
+"""`tspec explain`: what a diagnostic means, a rule says and costs, or a name stands for."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -13,13 +14,23 @@ from tspec.cli.project import Project
 from tspec.cli.rule_named import RuleSpecsOption, rule_named
 from tspec.cli.say import BadParameter, say, say_json
 from tspec.cli.why import OutputFormat
+from tspec.vocabulary.entries import Entry, named
+from tspec.vocabulary.page import as_markdown, vocabulary
+from tspec.vocabulary.page import as_text as names_as_text
 
 _CODE = re.compile(r"[A-Za-z]{2}\d+")
 
 
 @spread
 def explain(
-    name: Annotated[str, typer.Argument(metavar="CODE|RULE", help="TS0112, loss_is_finite.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="CODE|RULE|NAME", show_default=False,
+            help="TS0112, loss_is_finite, optimizer.step, parameter.grad, spread, during.",
+        ),
+    ] = None,
+    *,
     project: Project,
     specs: RuleSpecsOption = None,
     trace: Annotated[
@@ -32,15 +43,45 @@ def explain(
     output_format: Annotated[
         OutputFormat, typer.Option("--output-format", help="How a rule is explained.")
     ] = OutputFormat.TEXT,
+    all_names: Annotated[
+        bool, typer.Option("--vocabulary", help="Print all that a rule can name, as Markdown.")
+    ] = False,
 ) -> None:  # fmt: skip
-    """Explain a diagnostic by its code, or a rule: in words, its costs, its hooks, its code."""
+    """Explain a diagnostic by its code; a rule: in words, its costs, its hooks, its code; or a name that
+    rules use: an event, entity, field, context value, group, feature, fold, function or keyword.
+    """  # fmt: skip
+    if all_names:
+        say(as_markdown(vocabulary()).rstrip("\n"))
+        return
+    if name is None:
+        raise BadParameter("name a code, a rule, or what rules use", param_hint="CODE|RULE|NAME")
     if _CODE.fullmatch(name):
         say(page_of(name))
         return
+    words = vocabulary()
+    meant = named(name, words)
+    if meant and output_format is OutputFormat.JSON:
+        say_json([asdict(each) for each in meant])
+    elif meant:
+        say(names_as_text(meant))
+    else:
+        _explain_rule(name, words, project, specs, trace, output_format)
+
+
+def _explain_rule(
+    name: str,
+    words: tuple[Entry, ...],
+    project: Project,
+    specs: RuleSpecsOption,
+    trace: Path | None,
+    output_format: OutputFormat,
+) -> None:
     from tspec.why.explain import explain as of_rule
     from tspec.why.show_explained import as_plain, as_text
 
-    rule, program = rule_named(name, specs, project.project, "CODE|RULE")
+    rule, program = rule_named(
+        name, specs, project.project, "CODE|RULE|NAME", [each.qualified for each in words]
+    )
     found, version = of_rule(rule, program, trace), program.versions.get(rule.module, "")
     if output_format is OutputFormat.JSON:
         say_json(as_plain(found, version))

@@ -26,9 +26,16 @@ RuleSpecsOption = Annotated[
 
 
 def rule_named(
-    name: str, specs: Sequence[Path] | None, project: Config, param_hint: str = "RULE"
+    name: str,
+    specs: Sequence[Path] | None,
+    project: Config,
+    param_hint: str = "RULE",
+    others: Sequence[str] = (),
 ) -> tuple[Rule, Program]:
-    """The rule and its program. Raises BadParameter where no rule, or more than one, is meant."""
+    """The rule and its program. Raises BadParameter where no rule, or more than one, is meant.
+
+    `others` are names that the command would have taken as well.
+    """
     from tspec.diagnostics import did_you_mean
 
     programs = list(_programs(name, specs, project))
@@ -47,7 +54,8 @@ def rule_named(
             param_hint=param_hint,
         )
     short = {rule.name for rule, _ in found.values()}
-    hint = did_you_mean(name, found) or did_you_mean(name, short) or "is --specs missing?"
+    near = (did_you_mean(name, names) for names in (found, [*short, *others]))
+    hint = next(filter(None, near), "is --specs missing?")
     raise BadParameter(f"there is no rule `{name}`; {hint}", param_hint=param_hint)
 
 

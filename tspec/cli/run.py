@@ -98,8 +98,7 @@ def run(  # noqa: PLR0913 (each is an option)
 ) -> None:
     """Run a script, unedited, and report which rules it violates.
 
-    A script that fails keeps its own exit status, and so does one of which all findings are warnings; errors
-    exit with 1. Findings are on disk as soon as they are known, and are reported however the script ends.
+    A script keeps its own exit status if it fails, or if all findings are warnings; errors exit with 1. Findings are on disk as soon as they are known, and are reported however the script ends.
     With --equivalence the script is run on one rank and on several, and the status is 0, 1 or 2.
     """
     command = command_of(ctx)

@@ -79,9 +79,9 @@ def specs_of(specs: Sequence[Path] | None, project: Config) -> list[Path]:
 
 
 def refuse(loaded: Loaded, output: Output | None = None) -> Program:
-    """What was loaded, after what is wrong with it was printed; an error ends the command.
+    """The loaded program, after its diagnostics were printed; an error ends the command.
 
-    A layout of which the shards do not tile a tensor is an error.
+    It is an error if the shards of a layout do not tile a tensor.
     """
     from tspec.diagnostics import render
     from tspec.layout.faults import checked

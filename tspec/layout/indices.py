@@ -124,7 +124,7 @@ class Indices:
         return Indices(self.size, _joined((*self.runs, *other.runs)), self.real)
 
     def times(self, inner: Indices) -> Indices:
-        """The indices of the product of two dimensions, of which the inner changes fastest."""
+        """The indices of the product of two dimensions; the inner one changes fastest."""
         runs: list[StridedBlocks] = []
         for run in self.runs:
             runs += _product(run, inner)

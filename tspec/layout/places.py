@@ -58,7 +58,7 @@ def tied_to(layout: LayoutDeclaration, name: str) -> Iterator[str]:
 
 
 def flattened_from(layout: LayoutDeclaration, place: Placement) -> tuple[Placement | None, ...]:
-    """The places of the parameters of which a flat place holds pieces; None for any other place."""
+    """The placements of the parameters that a flat placement flattens; (None,) for any other placement."""
     if not isinstance(place.shape, Flat):
         return (None,)
     before = layout.placements[: layout.placements.index(place)]

@@ -23,7 +23,7 @@ class AxisUse:
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """Axes of which the layout says nothing."""
+        """Axes that the layout does not mention."""
         return tuple(name for name, _ in self.axes or () if name not in self.used | self.same)
 
 

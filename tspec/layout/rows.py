@@ -15,10 +15,10 @@ from tspec.resolve.program.sharding import LayoutDeclaration, Placement
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Tensors of one place of which a rank holds the same indices.
+    """Tensors of one placement with the same indices on a rank.
 
-    `names` are canonical names, all alike but for a number. `how` tells who holds the same.
-    `lacking` is the size that is not known, where one is not; then there is no shard.
+    `names` are canonical names that differ in a number only. `how` tells which ranks hold replicas.
+    `lacking` is a size that is not known; then there is no shard.
     """
 
     place: Placement
@@ -30,9 +30,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Tensors of one place, with the stages that have each; `how` is what the place does on the axes.
+    """Tensors of one placement, with the stages of each; `how` is its use of the mesh axes.
 
-    Of a flat place there is a group for each place of parameters.
+    A flat placement has a group for each placement of parameters.
     """
 
     place: Placement

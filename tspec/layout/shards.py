@@ -27,7 +27,7 @@ from tspec.resolve.program.sharding import (
 
 
 class UnevenShards(Exception):
-    """A cut of which the pieces are of different sizes. Its numbers are in the message."""
+    """The shards of a dimension differ in size. The message holds the numbers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ SHOWN = 4
 
 
 def rank_text(layout: LayoutDeclaration, rank: int, rows: Sequence[Row]) -> str:
-    """A rank: where it stands, its stages, and each tensor of which it holds a piece."""
+    """A rank: its coordinates, its stages, and its shard of each tensor."""
     lines = [f"layout {layout.name}: rank {rank} of {layout.mesh.world}"]
     names = ["", *(f"{name}: " for name, _ in layout.mesh.regroups)]
     for name, axes in zip(names, factorisations(layout.mesh), strict=True):

@@ -146,7 +146,7 @@ class _Dimension:
     def _product(self) -> Tiling:
         """Whether each index of a product of two sizes has one place, and each place one index.
 
-        A product of more is one of two, of which the first is a product.
+        A product of more sizes is a product of two; the first of these is a product itself.
         """
         outer, inner, index = self._fresh(), self._fresh(), self._index()
         high, low = z3.Ints("high low", self.context)

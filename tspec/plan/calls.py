@@ -1,4 +1,4 @@
-"""Of which calls the rules of a plan have to be told, and when: most happen many times in a step."""
+"""Which calls the hooks have to see, and at which edge. Most events have many calls in a step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Fields = Mapping[str, tuple[tuple[str, ...], bool]]
 def outermost(
     rules: tuple[RulePlan, ...], patterns: tuple[PatternPlan, ...], events: Iterable[str]
 ) -> tuple[str, ...]:
-    """Events of which a call inside of a call of the same event counts in no rule."""
+    """Events whose calls count only where no call of the same event encloses them."""
     apart = _told_apart(rules, patterns)
     return tuple(event for event in events if event not in apart)
 
@@ -26,7 +26,7 @@ def late(
     logged: tuple[str, ...],
     vocabulary: r.Vocabulary,
 ) -> tuple[str, ...]:
-    """Of some events those of which nothing is read when a call begins."""
+    """The events whose calls are read when they return only."""
     return tuple(
         event
         for event, fields in events.items()
@@ -38,7 +38,7 @@ def late(
 
 
 def _told_apart(rules: tuple[RulePlan, ...], patterns: tuple[PatternPlan, ...]) -> set[str]:
-    """Events of which an inner call may count where the outer does not.
+    """Events with inner calls that may count where the outer call does not.
 
     Filters tell calls of one event apart, and the last call that returned may be an inner one.
     """

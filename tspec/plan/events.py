@@ -27,14 +27,14 @@ def event_patterns(rule: r.Rule) -> Iterator[r.EventPattern]:
 
 
 def counted(rule: r.Rule) -> Iterator[r.EventPattern]:
-    """The patterns of which calls are looked up within the window."""
+    """The patterns whose calls are looked up within the window."""
     yield from patterns(rule.expect)
     for node in looked_up(rule):
         yield node.event
 
 
 def looked_up(rule: r.Rule) -> Iterator[r.Calls | r.LastCall]:
-    """Where calls are looked up, but for those of which each is a window."""
+    """The expressions that look up calls, except the `calls(E)` that are the windows."""
     looked = [one.collection for one in rule.subjects if not is_windows_call(one, rule)]
     looked += expressions_of(rule)
     looked += [axis.value for axis in rule.across if isinstance(axis, r.GroupField)]
@@ -45,7 +45,7 @@ def looked_up(rule: r.Rule) -> Iterator[r.Calls | r.LastCall]:
 
 
 def is_windows_call(clause: r.For, rule: r.Rule) -> bool:
-    """It is the `for c in calls(E)` of which the calls are the windows."""
+    """Whether it is the `for c in calls(E)` whose calls are the windows."""
     return (
         isinstance(clause.collection, r.Calls)
         and rule.window.kind == "calls"

@@ -61,13 +61,13 @@ class Plan:
     passing: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
     """Columns of subjects that last for a step: kind, field, features."""
     firsts: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
-    """Columns of which the first sample is read."""
+    """Columns whose first sample is read."""
     kinds: tuple[str, ...] = ()
     """Kinds of lasting subjects over which rules across ranks go."""
     outermost: tuple[str, ...] = ()
-    """Events of which a call inside of a call of the same event counts in no rule."""
+    """Events whose calls count only where no call of the same event encloses them."""
     late: tuple[str, ...] = ()
-    """Events of which nothing is read when a call begins: it is enough to hear of it when it returns."""
+    """Events whose calls are read when they return only, so that their begin is not reported."""
     lasting: Mapping[str, LastingPlan] = field(default_factory=dict)
     """Event -> what windows that may outlast a step look up of its calls."""
 

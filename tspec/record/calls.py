@@ -17,7 +17,7 @@ INSIDE = ("digest", "norm", "finite", "zeros", "min", "max", *PLAIN)
 EVERY = 50
 """What modules take in and give out is read in the first two steps, and in every so many."""
 LOSSES = ("_loss", ".cross_entropy", ".kl_div", "binary_cross_entropy", "_with_logits")
-"""How the names of functions end of which the tensors are read in every step, as those of other events are."""
+"""The ends of the names of loss functions. Their tensors are read in every step."""
 
 
 class CallFields:

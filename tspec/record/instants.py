@@ -24,7 +24,7 @@ TENSORS: Mapping[str, tuple[str, ...]] = {
 """Fields that hold a tensor."""
 
 HOLDERS = ("parameter", "buffer", "optimizer", "param_group", "scheduler", "loader", "wrapper")
-"""Kinds of which the plain fields say who holds what."""
+"""Kinds whose plain fields say which subject holds which."""
 
 FIRST_CALLS = 2
 """How many calls in a step of an event without roles are sampled at both edges."""

@@ -28,7 +28,7 @@ def joined(first: WatchSpec, second: WatchSpec) -> WatchSpec:
 
 
 def _events(specs: tuple[WatchSpec, WatchSpec]) -> Iterable[EventSpec]:
-    """Each event once for the callables of which it has the same fields, families last."""
+    """Each event once for all its callables with the same fields, families last."""
     found: dict[tuple[str, bool, str], Fields] = {}
     for spec in reversed(specs):
         for event in spec.events:

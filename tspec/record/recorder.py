@@ -13,7 +13,7 @@ from tspec.record.samples import Samples, value_of
 from tspec.record.stream import Stream
 from tspec.runtime.edges import StateSource, WatchedCall
 from tspec.runtime.live.watch import WatchSpec
-from tspec.runtime.say import say
+from tspec.runtime.say import warn
 from tspec.trace.errors import TraceError
 from tspec.trace.model import Begin, Boundary, End, Finish, Record, Sample
 from tspec.trace.sizes import in_words
@@ -153,7 +153,7 @@ class Recorder:
         limit = in_words(stream.limit)
         if stream.ranks > 1:
             limit += f" ({in_words(stream.limit // stream.ranks)} for each of {stream.ranks} ranks)"
-        say(
+        warn(
             f"the recording of rank {stream.rank} ends in step {stream.step}: "
             f"it reached its limit of {limit}. The job goes on"
         )
@@ -174,7 +174,7 @@ class Recorder:
         if os.environ.get("TSPEC_DEBUG"):
             traceback.print_exc()
         where = f"in step {step}" if step else "before the first step"
-        say(
+        warn(
             f"the recording of rank {self.stream.rank} ends {where}: {_reason(fault)}. "
             "The job goes on"
         )

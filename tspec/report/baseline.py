@@ -27,7 +27,7 @@ class FilteredResults:
     hidden: frozenset[str]
     """Keys of what was left out."""
     stale: tuple[BaselineEntry, ...]
-    """Entries of which nothing was found though their file was looked at, or is gone."""
+    """Entries without a finding, whose file was checked or does not exist any more."""
     hid: int = 0
     """How many results were left out, consequences included."""
 
@@ -64,7 +64,7 @@ def apply(results: Results, entries: Iterable[BaselineEntry]) -> FilteredResults
 
 
 def _accepted_cases(before: Results, left: Results) -> tuple[Case, ...]:
-    """The cases, of which those that fail by nothing but what is accepted are skipped."""
+    """The cases. A case is skipped if all its findings are accepted."""
     failing = {case_of(result) for result in left.flat()}
     accepted = {case_of(result) for result in before.flat()} - failing
     return tuple(

@@ -59,7 +59,7 @@ def read(file: Path) -> tuple[BaselineEntry, ...]:
 def _no_baseline(file: Path, problem: str) -> BaselineError:
     said = " ".join(problem.split())
     return BaselineError(
-        f"{file} is no baseline ({said}); mend it, or remove it and write one with --update-baseline"
+        f"{file} is no baseline ({said}); fix it, or remove it and write one with --update-baseline"
     )
 
 

@@ -17,7 +17,7 @@ from tspec.resolve.program.rules import Program
 def report(
     program: Program, verdicts: Verdicts, counted: tuple[Tally, ...] | None = None
 ) -> Report:
-    """The findings behind the verdicts, of which those of one cause are one, and a tally of each rule.
+    """The findings behind the verdicts, one for each cause, and a tally of each rule.
 
     A running job hands on what is violated and only counts the rest: `counted` are its tallies, and
     `verdicts` need hold no other instances.

@@ -47,7 +47,7 @@ class Incomplete:
 
     @property
     def message(self) -> str:
-        """How the recording ends, and how many instances of which rules that leaves undecided."""
+        """How the recording ends, and how many instances of each rule stay undecided."""
         total = sum(self.undecided.values())
         rules = ", ".join(f"{rule} {number:,}" for rule, number in self.undecided.items())
         left = f"; undecided: {_count(total, 'instance')} ({rules})" if total else ""

@@ -27,7 +27,7 @@ class Limits:
 
     subjects: int = 3
     rules: int = 4
-    """Rules of which there is nothing to say but that they were silent."""
+    """Rules that found nothing."""
     others: int = 8
     """Consequences, rules that were blind, ranks."""
 
@@ -113,7 +113,7 @@ def _print_silent(tallies: list[Tally], sentence: str, shown: int, console: Cons
 
 
 def _print_incomplete(report: Report, console: Console, limits: Limits) -> None:
-    """Recordings that end early; ranks of which the same is to be said stand together."""
+    """Recordings that end early; ranks with the same message share a line."""
     if not report.incomplete:
         return
     severity: Severity = "error" if report.complete_required else "warning"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tspec.record.destination import Destination
 from tspec.run.supervise import follow_parent
 from tspec.runtime.live.watch import WatchSpec, as_json, from_json
+from tspec.runtime.say import say
 from tspec.runtime.sources import Sources
 
 if TYPE_CHECKING:
@@ -164,8 +165,6 @@ def main() -> NoReturn:
     try:
         status = run(sys.argv[1])
     except Exception as fault:  # the script's own are told and turned into a status before
-        sys.stderr.write(
-            f"tspec: the run could not begin or end: {type(fault).__name__}: {fault}\n"
-        )
+        say(f"the run could not begin or end: {type(fault).__name__}: {fault}")
         status = 2
     sys.exit(status)

@@ -155,7 +155,7 @@ def _has_findings(attempt: Path) -> bool:
 
 
 def _remove_stale(runs: Path) -> None:
-    """Remove the folders of jobs of which no process lives, but for those with findings that nobody told."""
+    """Remove the folders of jobs without a live process, unless they hold findings that were not reported."""
     for job in runs.glob(f"{host()}+*"):
         attempts = list(job.glob("attempt-*"))
         if _launcher_lives(job.name) or any(

@@ -26,10 +26,10 @@ class Retention:
 class _EventCalls:
     """The calls of one event in order of their begin. Those of earlier steps are settled: they hold what lasts."""
 
-    __slots__ = ("begins", "calls", "ended", "known", "lasting", "opened", "settled", "shared")
+    __slots__ = ("begins", "calls", "ended", "known", "opened", "retention", "settled", "shared")
 
-    def __init__(self, lasting: Retention) -> None:
-        self.lasting = lasting
+    def __init__(self, retention: Retention) -> None:
+        self.retention = retention
         self.calls: list[CallRecord] = []
         self.begins: list[int] = []
         self.settled = 0
@@ -60,17 +60,17 @@ class _EventCalls:
 
     def settle(self, before: int) -> None:
         """Let go of what is not looked up of calls that began before an instant; up to one that runs."""
-        lasting = self.lasting
+        retention = self.retention
         for call in self.calls[self.settled :]:
             if call.begin >= before or call.end is None:
                 return
             while self.opened and self.opened[0] <= call.begin:
                 self.opened.pop(0)
                 self.known.clear()
-            key = tuple(_key(call.get(name)) for name in lasting.filters)
+            key = tuple(_key(call.get(name)) for name in retention.filters)
             new = key not in self.known
             self.known.add(key)
-            values = call.settle((*lasting.fields, *lasting.first) if new else lasting.fields)
+            values = call.settle((*retention.fields, *retention.first) if new else retention.fields)
             if _are_alike(values, self.shared):
                 call.given = call.values = self.shared
             self.shared = call.values
@@ -105,10 +105,10 @@ def _key(value: Any) -> Any:
 class CallLog:
     """The calls of every event that some window looks up."""
 
-    __slots__ = ("_events", "_lasting")
+    __slots__ = ("_events", "_retention")
 
-    def __init__(self, lasting: Mapping[str, Retention]) -> None:
-        self._lasting = lasting
+    def __init__(self, retention: Mapping[str, Retention]) -> None:
+        self._retention = retention
         self._events: dict[str, _EventCalls] = {}
 
     def add(self, call: CallRecord) -> None:
@@ -116,7 +116,9 @@ class CallLog:
         call.within = tuple(outer.id for outer in ancestors(call.call)) if call.call else ()
         of = self._events.get(call.event)
         if of is None:
-            of = self._events[call.event] = _EventCalls(self._lasting.get(call.event, Retention()))
+            of = self._events[call.event] = _EventCalls(
+                self._retention.get(call.event, Retention())
+            )
         of.calls.append(call)
         of.begins.append(call.begin)
 

@@ -17,13 +17,13 @@ from tspec.runtime.values import NOT_RECORDED
 class Pattern:
     """Events, and the fields by which calls of them are told apart.
 
-    `late`: some field is known only when the call returns, and with it whether the call counts.
+    `deferred`: some field is known only when the call returns, and with it whether the call counts.
     """
 
     number: int
     events: frozenset[str]
     fields: tuple[str, ...] = ()
-    late: bool = False
+    deferred: bool = False
 
 
 Kept = Mapping[str, tuple[tuple[str, ...], bool]]
@@ -144,11 +144,13 @@ def _named(value: UnresolvedRef, values: dict[str, Any], name: str) -> Any:
     return found
 
 
-def _taken(value: Any, features: tuple[str, ...], source: StateSource, late: bool) -> Any:
+def _taken(value: Any, features: tuple[str, ...], source: StateSource, deferred: bool) -> Any:
     if isinstance(value, PLAIN) or value.__class__ is UnresolvedRef:
         return value
     return (
-        DeferredField(value, features, source) if late else _with_features(value, features, source)
+        DeferredField(value, features, source)
+        if deferred
+        else _with_features(value, features, source)
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -12,15 +12,17 @@ from typing import Any, Literal
 from tspec.builtin.events import FETCHES, UPDATES
 from tspec.runtime.actions import JobStopped, RuleViolated
 from tspec.runtime.allgather import Round
-from tspec.runtime.coordinator import Coordinator, has_joined
+from tspec.runtime.coordinator import Coordinator
 from tspec.runtime.delivery import Delivery
-from tspec.runtime.edges import Context, SkipCall, StateSource, WatchedCall
+from tspec.runtime.edges import SkipCall, StateSource, WatchedCall
 from tspec.runtime.findings import FindingsWriter
 from tspec.runtime.generated import GeneratedModule
-from tspec.runtime.instant import StateInstant, Structure
 from tspec.runtime.results import InstanceResult
+from tspec.runtime.samples import SampleStore
+from tspec.runtime.state import RuleState
 from tspec.runtime.summary import summary
-from tspec.runtime.sync import SOON, SyncPolicy
+from tspec.runtime.sync import SyncPolicy
+from tspec.runtime.tracker import Evaluation, WindowTracker
 from tspec.runtime.windows import RuleWindow
 
 ACTS = (SkipCall, JobStopped, RuleViolated)
@@ -30,13 +32,15 @@ LATE = 1.0
 """Seconds for which a rank that fails waits for what the others told before."""
 
 
-class Checker(Coordinator):
+class Checker:
     """The sink of one rank of a running job.
+
+    It hands every edge to a `WindowTracker`, and what that reads to a `Coordinator`. Faults of either stay here.
 
     `folder` takes a file of findings, written as they come, and one of counts. `nodes` names the folder where
     ranks are on several machines: then the first rank takes what was found on those that do not share it.
     `observer` is notified of every decision and changes none; of what ranks decide together, on one of them.
-    `pace` says how ranks meet.
+    `sync` says how ranks wait for one another.
     """
 
     def __init__(
@@ -47,15 +51,36 @@ class Checker(Coordinator):
         nodes: str = "",
         callback: Callable[[dict[str, Any]], None] | None = None,
         observer: Callable[[InstanceResult], None] | None = None,
-        pace: SyncPolicy | None = None,
+        sync: SyncPolicy | None = None,
     ) -> None:
+        self.program = program
+        self._folder = folder
+        self._nodes = nodes
+        self._callback = callback
+        self._observer = observer
+        self._start_over(sync)
+
+    def _start_over(self, sync: SyncPolicy | None = None) -> None:
+        """A process begins, also by a fork: nothing is known and nothing was found."""
+        folder = self._folder
         path = None if folder is None else folder / f"{os.getpid()}.jsonl"
-        super().__init__(program, FindingsWriter(path, callback), observer=observer, pace=pace)
-        self.folder = folder
-        self.delivery = Delivery(nodes)
+        self.findings = FindingsWriter(path, self._callback)
+        self.tracker = WindowTracker(
+            self.program,
+            self._evaluate,
+            samples=SampleStore(self.program.passing, self.program.firsts),
+            observer=self._observer,
+        )
+        self.coordinator = Coordinator(
+            self.program,
+            self.rules,
+            self.findings,
+            before_leaving=self._before_leaving,
+            sync=sync,
+        )
+        self._delivery = Delivery(self._nodes)
         self.rank = 0
         self.faults: list[str] = []
-        self._structure_of: tuple[int, Structure] = (0, {})
         self.silent = False
         self._source: StateSource | None = None
         self._over = False
@@ -63,68 +88,56 @@ class Checker(Coordinator):
         self._looked = -1
         """The step in which new subjects were looked for; until the first, every call is an occasion."""
 
-    def instant(self, source: StateSource, context: Context) -> StateInstant:
-        """This instant; how models are built is read once in a step, and anew as long as no step has begun."""
-        now = StateInstant(source, context, self.memory)
-        if context.step != self._structure_of[0]:
-            self._structure_of = (context.step, {})
-        if context.step > 0:
-            now.structure = self._structure_of[1]
-        return now
+    @property
+    def rules(self) -> list[RuleState]:
+        """The state of each rule, by its number."""
+        return self.tracker.rules
 
     # the sink, with faults kept inside
 
     def start(self, source: StateSource) -> None:
-        """The run begins; a source that remembers is asked for the past itself."""
-        if getattr(source, "remembers", False):
-            self.memory = None
-        super().start(source)
+        """The run begins; else the first edge is its beginning."""
+        self.tracker.start(source)
 
     def begin(self, call: WatchedCall, source: StateSource) -> None:
         """A watched call begins; before an update the ranks agree whether it is skipped."""
         if self.silent:
             return
-        event = call.event
-        hook = self.program.begins.get(event)
-        if hook is None:
+        event, tracker = call.event, self.tracker
+        if event not in self.program.begins:
             return
-        if event in self.late and call.context.step == self._looked:
-            self._last = call.context
+        if event in tracker.deferred and call.context.step == self._looked:
+            tracker.last = call.context
             return
         try:
-            if not self._started:
-                self.start(source)
-            if event not in self.late:
-                hook(self, call, source)
-            self._last = call.context
+            tracker.begin(call, source)
             if call.context.step != self._looked:
                 if self.program.firsts:
-                    self._look(source)
+                    tracker.look(source)
                 self._looked = call.context.step or -1
         except Exception as fault:
             self._fault(event, fault)
-        if self.skips and event in UPDATES and not _inside_update(call):
-            self._guarded("update", lambda: self._before_update(source))
-        elif self.found:
-            self._act_at_once(source)
+        coordinator = self.coordinator
+        if coordinator.skips and event in UPDATES and not _inside_update(call):
+            self._guarded("update", lambda: coordinator.before_update(source))
+        elif coordinator.found:
+            coordinator.act_at_once(source)
 
     def end(self, call: WatchedCall, source: StateSource) -> None:
         """A watched call returned."""
         if self.silent:
             return
         event = call.event
-        hook = self.program.ends.get(event)
-        if hook is None:
+        if event not in self.program.ends:
             return
         try:
             if event in FETCHES:
-                self._look(source)
-            hook(self, call, source)
-            self._last = source.context
+                self.tracker.look(source)
+            self.tracker.end(call, source)
         except Exception as fault:
             self._fault(event, fault)
-        if self.found:
-            self._act_at_once(source)
+        if self.coordinator.found:
+            self.coordinator.act_at_once(source)
 
     def boundary(
         self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
@@ -133,16 +146,16 @@ class Checker(Coordinator):
         if self.silent:
             return
         self.rank, self._source = source.rank, source
-        at = (self._last.step, self._last.epoch)
+        at, tracker = self._at, self.tracker
         if self.program.passing:
-            self._guarded(span, lambda: self._look(source))
-        self._guarded(span, lambda: super(Checker, self).boundary(span, index, source))
+            self._guarded(span, lambda: tracker.look(source))
+        self._guarded(span, lambda: tracker.boundary(span, index, source))
         if self.program.firsts or self.program.passing:
-            self._guarded(span, lambda: self._look(source))
+            self._guarded(span, lambda: tracker.look(source))
         if span == "step":
-            self._guarded(span, self.delivery.begin)
+            self._guarded(span, self._delivery.begin)
             try:
-                self._guarded(span, lambda: self._step_opens(source, at))
+                self._guarded(span, lambda: self.coordinator.step_opens(source, at))
             finally:
                 if self.findings.is_due():
                     self._save()
@@ -151,47 +164,56 @@ class Checker(Coordinator):
         """The run ended normally."""
         if self.silent:
             return
-        self._guarded("finish", self.delivery.begin)
-        at = (self._last.step, self._last.epoch)
+        self._guarded("finish", self._delivery.begin)
+        at, tracker = self._at, self.tracker
         if self.program.passing:
-            self._guarded("finish", lambda: self._look(source))
-        self._guarded("finish", lambda: super(Checker, self).finish(source))
-        self._guarded("finish", lambda: self._run_ends(source, at))
+            self._guarded("finish", lambda: tracker.look(source))
+        self._guarded("finish", lambda: tracker.finish(source))
+        self._guarded("finish", lambda: self.coordinator.run_ends(source, at))
         self._over = True
 
     def ends_early(self, source: StateSource) -> None:
         """A recording ends before the run does: what is open is cut off, and the others are told the rest."""
-        self.cut(source)
-        self._step_opens(source, (self._last.step, self._last.epoch))
+        self.tracker.cut(source)
+        self.coordinator.step_opens(source, self._at)
+
+    def decide_rest(
+        self, rounds: Iterable[Round], gone: Iterable[int], source: StateSource
+    ) -> None:
+        """All recordings have ended, those of the ranks in `gone` before their run did: decide what is left."""
+        self.coordinator.decide_rest(rounds, gone, source)
+
+    @property
+    def _at(self) -> tuple[int, int]:
+        """Step and epoch of the latest edge."""
+        return (self.tracker.last.step, self.tracker.last.epoch)
 
     def waits(self, source: StateSource) -> None:
         """The step is done here, and this rank is about to wait for another."""
-        if not self.silent and self.meets and self.exchange.connected:
-            self._guarded("wait", lambda: self._taking(self.pace.waits(has_joined(source)), source))
+        coordinator = self.coordinator
+        if not self.silent and self._is_connected:
+            self._guarded("wait", lambda: coordinator.waits(source))
+
+    @property
+    def _is_connected(self) -> bool:
+        """Some rule needs other ranks, and all of them are there."""
+        return self.coordinator.meets and self.coordinator.allgather.connected
 
     def forked(self, source: StateSource, worker: int | None) -> None:
         """This process is a fork: a rank of its own, or a loader's worker, which checks nothing."""
-        if worker is not None:
+        if worker is None:
+            self._start_over()
+        else:
             self.silent = True
-            return
-        fork = Checker(
-            self.program,
-            folder=self.folder,
-            nodes=self.delivery.place,
-            callback=self.findings.callback,
-            observer=self.observer,
-        )
-        self.__dict__.update(fork.__dict__)
-        for rule in self.rules:
-            rule.on_violation = self.found.append
 
     def close(self) -> None:
         """The process ends: what was found and counted is on disk then."""
-        patience = self.exchange.timeout if self._over and not self.exchange.broken else BRIEF
+        allgather = self.coordinator.allgather
+        patience = allgather.timeout if self._over and not allgather.broken else BRIEF
         if not self.silent and not self._over:
             self._guarded("close", self._fails)
         self._over = True
-        self.exchange.close()
+        allgather.close()
         if not self.silent:
             self._save()
             self._guarded("close", lambda: self._deliver(patience))
@@ -202,28 +224,28 @@ class Checker(Coordinator):
         if self.silent or (self.rank and not self.findings.counts):
             return
         told = [(rule.declared, rule.counts) for rule in self.rules]
-        rank = f"rank {self.rank}: " if self.meets and self.exchange.connected else ""
+        rank = f"rank {self.rank}: " if self._is_connected else ""
         for line in summary(told, self.findings.counts):
             self.findings.tell(f"{rank}{line}")
 
     def hurry(self) -> None:
         """Wait for nothing any more: the process is to end."""
-        self.delivery.close()
+        self._delivery.close()
 
     def _deliver(self, patience: float) -> None:
         """Give what was found here to the first rank, or take what was found on other machines."""
         path, counted = self.findings.path, self.findings.counted
         if path is None or counted is None:
             return
-        if not self.delivery.is_receiver:
-            why = self.delivery.give([path, counted])
+        if not self._delivery.is_receiver:
+            why = self._delivery.give([path, counted])
             if why:
-                self._tell_person(
+                self.coordinator.note(
                     f"rank {self.rank}: what it found could not be given to rank 0 ({why}): it is in {path}"
                 )
             return
         lacking = []
-        for rank, texts in self.delivery.take(patience):
+        for rank, texts in self._delivery.take(patience):
             if texts is None:
                 lacking.append(str(rank))
                 continue
@@ -242,43 +264,30 @@ class Checker(Coordinator):
             "rank": self.rank,
             "counts": {rule.declared.name: rule.counts for rule in self.rules},
             "faults": self.faults,
-            "stopped": self.stopped,
+            "stopped": self.coordinator.stopped,
         }
         self.findings.save(counted)
 
     def _fails(self) -> None:
-        """The job ends within a step. Perhaps since another rank was stopped, of which this one has not heard yet."""
-        if self._source is not None and self.exchange.connected:
+        """The job ends within a step, perhaps since another rank was stopped, of which this one does not know yet."""
+        coordinator = self.coordinator
+        if self._source is not None and coordinator.allgather.connected:
             with suppress(*ACTS):
-                self._taking(self._late_rounds(), self._source)
-        at = (self._last.step, self._last.epoch)
-        actions = self._would_be({outcome.rule for outcome in self.found}, at)
-        self._report({number for number, action in actions.items() if action}, at[0], self.rank)
+                coordinator.take_rounds(self._late_rounds(), self._source)
+        at = self._at
+        actions = coordinator.would_be({result.rule for result in coordinator.found}, at)
+        due = {number for number, action in actions.items() if action}
+        coordinator.report(due, at[0], self.rank)
 
     def _late_rounds(self) -> Iterator[Round]:
-        while True:
-            found = self.exchange.collect(LATE if self.exchange.busy else 0.0)
-            if found is None:
-                return
+        allgather = self.coordinator.allgather
+        while (found := allgather.collect(LATE if allgather.busy else 0.0)) is not None:
             yield found
 
-    def _do(self, actions: dict[int, str], at: tuple[int, int], source: StateSource) -> None:
-        try:
-            super()._do(actions, at, source)
-        except RuleViolated:  # the job may catch it
-            self._save()
-            raise
-        except JobStopped:
-            # Others may be ended as soon as this rank is, or fail since it is gone.
-            self._over = True
-            self._save()
-            if self._has_others():
-                self.exchange.part(self._packet(source, at, ending=True), SOON)
-            raise
-
-    def _look(self, source: StateSource) -> None:
-        if self.memory is not None:
-            self.memory.look(self.instant(source, source.context))
+    def _before_leaving(self, ends: bool) -> None:
+        """An action is about to end the job, or to raise what the job may catch: counts are on disk then."""
+        self._over |= ends
+        self._save()
 
     # faults
 
@@ -294,13 +303,13 @@ class Checker(Coordinator):
     def _fault(self, where: str, fault: Exception) -> None:
         self._say(f"internal error at {where}: {_described(fault)} (the job goes on)")
 
-    def run(self, function: Callable[..., None], number: int, window: RuleWindow) -> None:
-        """Look at a rule in a window; a fault of its own switches it off."""
+    def _evaluate(self, function: Evaluation, number: int, window: RuleWindow) -> None:
+        """Evaluate a rule on a window; a fault of its own switches it off."""
         rule = self.rules[number]
         try:
             function(rule, window)
             if not rule.declared.across and rule.entries:
-                self._settle_alone(number)
+                self.coordinator.decide_alone(number)
         except Exception as fault:
             rule.on = False
             rule.entries.clear()

@@ -13,57 +13,62 @@ from tspec.runtime.generated import GeneratedModule
 from tspec.runtime.joint import (
     PendingInstance,
     RuleHistory,
+    decide_group,
+    decide_one,
     instances,
     named,
-    outcome_alone,
-    settle,
-    settle_one,
+    result_of_one,
     split_idle,
 )
 from tspec.runtime.packets import GatheredPackets, Packet
 from tspec.runtime.results import InstanceResult
-from tspec.runtime.samples import NewSubjects, SampleStore
+from tspec.runtime.samples import NewSubjects
 from tspec.runtime.state import RuleState
-from tspec.runtime.sync import SyncPolicy
-from tspec.runtime.tracker import WindowTracker
+from tspec.runtime.sync import SOON, SyncPolicy
 
 
-class Coordinator(WindowTracker):
-    """Hooks whose instances are settled with those of other ranks, and with what was read before."""
+class Coordinator:
+    """Decides instances with other ranks and with earlier instances, and takes actions on all ranks alike.
+
+    `before_leaving` is called before an action is taken that ends the job (true), or that the job may catch (false).
+    """
 
     def __init__(
         self,
         program: GeneratedModule,
+        rules: Sequence[RuleState],
         findings: FindingsWriter,
         *,
-        observer: Callable[[InstanceResult], None] | None,
-        pace: SyncPolicy | None,
+        before_leaving: Callable[[bool], None],
+        sync: SyncPolicy | None,
     ) -> None:
-        super().__init__(program, observer=observer)
+        self.program = program
+        self.rules = rules
         self.findings = findings
-        self.memory = SampleStore(program.passing, program.firsts)
-        self.births = NewSubjects(program.kinds)
-        self.gathering = GatheredPackets(program)
-        self.checks = [CheckHistory(declared) for declared in program.rules]
-        self.books: dict[int, RuleHistory] = {}
+        self.packets = GatheredPackets(program)
         self.found: list[InstanceResult] = []
         """What was violated since the last check of actions."""
+        self.stopped = ""
+        """Why a rule ends the job; empty as long as none does."""
+        self._before_leaving = before_leaving
+        self._new_subjects = NewSubjects(program.kinds)
+        self._checks = [CheckHistory(declared) for declared in program.rules]
+        self._histories: dict[int, RuleHistory] = {}
         self._noted: set[str] = set()
         self._told: set[tuple[int, int]] = set()
         """(step, rule) of what was violated, as far as the others were told."""
-        self.stopped = ""
         responses = [r for one in program.rules if not one.draft for r in one.responses]
         self.skips = any(r.action == "skip" for r in responses)
         self.meets = any(one.across for one in program.rules) or any(
             ACTIONS[r.action].acts or r.conditional for r in responses
         )
         acts = any(ACTIONS[r.action].acts for r in responses)
-        self.pace = pace or SyncPolicy(AllGather(), acts, self._tell_person)
-        self.exchange = self.pace.exchange
-        for rule in self.rules:
+        self.sync = sync or SyncPolicy(AllGather(), acts, self.note)
+        self.allgather = self.sync.allgather
+        for rule in rules:
             rule.on_violation = self.found.append
 
-    def _tell_person(self, message: str) -> None:
+    def note(self, message: str) -> None:
         """Something to know that is no fault of tspec's: once."""
         if message not in self._noted:
             self._noted.add(message)
@@ -71,59 +76,64 @@ class Coordinator(WindowTracker):
 
     # deciding
 
-    def _settle_alone(self, number: int) -> None:
+    def decide_alone(self, number: int) -> None:
         """Decide what one rank alone has read, with what it read before."""
         rule, joint = self.rules[number], self.program.joints[number]
-        book = self.books.setdefault(number, RuleHistory())
+        history = self._histories.setdefault(number, RuleHistory())
         for entry in rule.entries:
             entry.subjects = named(entry.subjects, entry.at)
             if rule.declared.once and not rule.is_new(entry.group, entry.subjects):
                 continue
-            verdict, reason, shown = settle_one(joint, entry, book)
+            verdict, reason, shown = decide_one(joint, entry, history)
             if verdict == "violated":
-                rule.enter(outcome_alone(joint, entry, verdict, reason, shown))
+                rule.enter(result_of_one(joint, entry, verdict, reason, shown))
                 continue
             rule.counts[verdict] += 1
             if rule.observer is not None:
-                rule.observer(outcome_alone(joint, entry, verdict, reason, shown))
+                rule.observer(result_of_one(joint, entry, verdict, reason, shown))
         rule.entries.clear()
 
-    def _step_opens(self, source: StateSource, at: tuple[int, int]) -> None:
+    def step_opens(self, source: StateSource, at: tuple[int, int]) -> None:
         """Put together what all ranks read, and decide and do what can be."""
-        packet = self._packet(source, at, ending=False)
-        if not self._has_others():
+        packet = self.packet(source, at, ending=False)
+        if not self.has_others():
             self._take({source.rank: [packet]}, source)
             return
-        staggered = bool(getattr(source, "staggered", False))
-        self._taking(self.pace.step_opens(packet, staggered), source)
+        self.take_rounds(self.sync.step_opens(packet, source.staggered), source)
 
-    def _run_ends(self, source: StateSource, at: tuple[int, int]) -> None:
+    def waits(self, source: StateSource) -> None:
+        """The step is done here, and this rank is about to wait for another."""
+        self.take_rounds(self.sync.waits(source.joined), source)
+
+    def run_ends(self, source: StateSource, at: tuple[int, int]) -> None:
         """Tell the others, and hear what they tell until all have ended. There is nothing left to stop."""
-        packet = self._packet(source, at, ending=True)
-        if not self._has_others():
+        packet = self.packet(source, at, ending=True)
+        if not self.has_others():
             self._take({source.rank: [packet]}, source, ending=True)
             return
-        again = self._packet(source, at, ending=True)
-        self._taking(self.pace.run_ends(packet, again), source, ending=True)
+        again = self.packet(source, at, ending=True)
+        self.take_rounds(self.sync.run_ends(packet, again), source, ending=True)
 
-    def _has_others(self) -> bool:
-        return self.meets and self.exchange.ready()
+    def has_others(self) -> bool:
+        return self.meets and self.allgather.ready()
 
-    def _taking(self, rounds: Iterable[Round], source: StateSource, ending: bool = False) -> None:
+    def take_rounds(
+        self, rounds: Iterable[Round], source: StateSource, ending: bool = False
+    ) -> None:
         """Take rounds as they come. If a rank is gone, this one goes on alone."""
         try:
             for found in rounds:
                 self._take(dict(enumerate(found)), source, ending)
-                if ending and (self.gathering.finished or self.stopped):
+                if ending and (self.packets.finished or self.stopped):
                     return
         except RankLost as broken:
             step = source.context.step
-            self._tell_person(
+            self.note(
                 f"rank {source.rank}: another rank did not come to step {step} ({broken});"
                 " rules across ranks are unknown from here on"
             )
-            self.gathering.alone(source.rank)
-            self._take({source.rank: self.exchange.pending}, source, ending)
+            self.packets.alone(source.rank)
+            self._take({source.rank: self.allgather.pending}, source, ending)
 
     def _take(
         self, told: Mapping[int, Sequence[Packet]], source: StateSource, ending: bool = False
@@ -131,21 +141,21 @@ class Coordinator(WindowTracker):
         """Take what ranks told: decide what all have passed, and do what is due, on all ranks alike."""
         for rank, packets in told.items():
             for packet in packets:
-                self.gathering.take({rank: packet})
-                self.pace.at_least(packet.pace)
-        for number, entries in self.gathering.due():
-            self._settle_together(number, entries, source.rank)
-        for at, failed, held in self.gathering.over():
+                self.packets.take({rank: packet})
+                self.sync.at_least(packet.sync)
+        for number, entries in self.packets.due():
+            self._decide_jointly(number, entries, source.rank)
+        for at, failed, held in self.packets.over():
             self._check(at, failed, held, source, ending)
 
-    def _packet(self, source: StateSource, closed: tuple[int, int], ending: bool) -> Packet:
+    def packet(self, source: StateSource, closed: tuple[int, int], ending: bool) -> Packet:
         across = [rule for rule in self.rules if rule.declared.across]
-        failed = {(outcome.step, outcome.rule) for outcome in self.found}
+        failed = {(result.step, result.rule) for result in self.found}
         packet = Packet(
             at=(source.context.step, source.context.epoch),
             finished=ending,
             entries=[entry for rule in across for entry in rule.entries],
-            born=self.births.new(source, closed),
+            born=self._new_subjects.new(source, closed),
             windows={r.declared.number: r.windows[:] for r in across if r.windows},
             places={r.declared.number: r.places[:] for r in across if r.places},
             groups={r.declared.number: dict(r.groups) for r in across if r.groups},
@@ -153,8 +163,8 @@ class Coordinator(WindowTracker):
             failed=failed - self._told,
             held=[r.declared.number for r in self.rules if self._held(r)],
             closed=closed,
-            pace=self.pace.pace,
-            joined=has_joined(source),
+            sync=self.sync.mode,
+            joined=source.joined,
         )
         self._told |= failed
         for rule in across:
@@ -165,37 +175,37 @@ class Coordinator(WindowTracker):
     def _held(self, rule: RuleState) -> bool:
         """Whether an instance of this rank alone held since the last packet."""
         number, count = rule.declared.number, rule.counts["holds"]
-        before = self.gathering.counted.get(number, 0)
-        self.gathering.counted[number] = count
+        before = self.packets.counted.get(number, 0)
+        self.packets.counted[number] = count
         return count > before and not rule.declared.across
 
-    def _settle_together(self, number: int, entries: Sequence[PendingInstance], rank: int) -> None:
+    def _decide_jointly(self, number: int, entries: Sequence[PendingInstance], rank: int) -> None:
         """Decide the instances of a rule on every rank alike; one rank tells of each."""
         rule, joint = self.rules[number], self.program.joints[number]
-        book = self.books.setdefault(number, RuleHistory())
-        groups = self.gathering.groups.get(number, {})
+        history = self._histories.setdefault(number, RuleHistory())
+        groups = self.packets.groups.get(number, {})
         idle, entries = split_idle(entries)
         for window in idle:
             if rank == window.group[0]:
-                rule.idle_together(window)
+                rule.count_idle(window)
         for each in instances(joint.declared, entries, groups):
             first = each[0]
             if rule.declared.once and not rule.is_new(first.group, first.subjects):
                 continue
             alone = bool(first.no_group)
-            lacking = None if alone else self.gathering.others(joint.declared, each)
-            outcome = settle(joint, each, lacking, book)
-            self.gathering.note(outcome)
+            lacking = None if alone else self.packets.absent_members(joint.declared, each)
+            result = decide_group(joint, each, lacking, history)
+            self.packets.note(result)
             if rank == min(entry.rank for entry in each):
-                rule.enter(outcome)
+                rule.enter(result)
 
-    def settle_rest(
+    def decide_rest(
         self, rounds: Iterable[Round], gone: Iterable[int], source: StateSource
     ) -> None:
         """All ranks have ended, some of them before their run did: decide what they told."""
         for found in rounds:
             self._take(dict(enumerate(found)), source, ending=True)
-        self.gathering.lose(gone)
+        self.packets.lose(gone)
         self._take({}, source, ending=True)
 
     # acting
@@ -212,21 +222,23 @@ class Coordinator(WindowTracker):
 
         Where the run ends anyway, there is nothing left to do but to tell.
         """
-        actions = {n: self.checks[n].add(n in failed, n in held, at) for n in sorted(failed | held)}
+        actions = {
+            n: self._checks[n].add(n in failed, n in held, at) for n in sorted(failed | held)
+        }
         due = {number for number, action in actions.items() if action}
-        self._report(due, at[0], source.rank)
+        self.report(due, at[0], source.rank)
         self._told = {one for one in self._told if one[0] > at[0]}
         if not ending:
             self._do(actions, at, source)
-        elif strongest(actions.values()) in ENDING and not self.gathering.finished:
+        elif strongest(actions.values()) in ENDING and not self.packets.finished:
             self.stopped = f"stopped in step {at[0]}"
 
-    def _report(self, due: set[int], step: int, rank: int) -> None:
+    def report(self, due: set[int], step: int, rank: int) -> None:
         """Tell of what was violated up to a step, where something is due about it."""
-        waiting = [outcome for outcome in self.found if outcome.step > step]
-        for outcome in self.found:
-            if outcome.rule in due and outcome.step <= step:
-                self.findings.add(self.program.rules[outcome.rule], outcome, rank)
+        waiting = [result for result in self.found if result.step > step]
+        for result in self.found:
+            if result.rule in due and result.step <= step:
+                self.findings.add(self.program.rules[result.rule], result, rank)
         self.found[:] = waiting
 
     def _do(self, actions: dict[int, str], at: tuple[int, int], source: StateSource) -> None:
@@ -238,43 +250,43 @@ class Coordinator(WindowTracker):
         where = f"{declared.name} ({declared.file}:{declared.line})"
         self.stopped = f"stopped in step {at[0]} by {where}"
         if action == "raise":
+            self._before_leaving(False)
             raise RuleViolated(f"step {at[0]}: {where} is violated")
         if action == "rollback":
             self.stopped += ", which asks for a rollback: no good state is kept yet to go back to"
         self.findings.tell(f"rank {source.rank}: {self.stopped}")
+        self._before_leaving(True)
+        # Others may be ended as soon as this rank is, or fail since it is gone.
+        if self.has_others():
+            self.allgather.part(self.packet(source, at, ending=True), SOON)
         raise JobStopped
 
-    def _would_be(self, failed: set[int], at: tuple[int, int]) -> dict[int, str]:
-        return {number: self.checks[number].would_be(at) for number in sorted(failed)}
+    def would_be(self, failed: set[int], at: tuple[int, int]) -> dict[int, str]:
+        return {number: self._checks[number].would_be(at) for number in sorted(failed)}
 
-    def _act_at_once(self, source: StateSource) -> None:
+    def act_at_once(self, source: StateSource) -> None:
         """Without other ranks, what ends the job ends it here."""
-        if self.exchange.ready():
+        if self.allgather.ready():
             return
         at = (source.context.step, source.context.epoch)
-        actions = self._would_be({outcome.rule for outcome in self.found}, at)
+        actions = self.would_be({result.rule for result in self.found}, at)
         if strongest(actions.values()) in ENDING:
-            self._report(set(actions), at[0], source.rank)
+            self.report(set(actions), at[0], source.rank)
             self._do(actions, at, source)
 
-    def _before_update(self, source: StateSource) -> None:
+    def before_update(self, source: StateSource) -> None:
         """All ranks agree whether this update is made."""
         at = (source.context.step, source.context.epoch)
-        packet = self._packet(source, at, ending=False)
-        if self._has_others():
-            self._taking(self.pace.before_update(packet), source)
+        packet = self.packet(source, at, ending=False)
+        if self.has_others():
+            self.take_rounds(self.sync.before_update(packet), source)
         else:
-            self.gathering.take({source.rank: packet})
-        for number, entries in self.gathering.complete():
-            self._settle_together(number, entries, source.rank)
-        actions = self._would_be(self.gathering.failed.get(at[0], set()), at)
+            self.packets.take({source.rank: packet})
+        for number, entries in self.packets.complete():
+            self._decide_jointly(number, entries, source.rank)
+        actions = self.would_be(self.packets.failed.get(at[0], set()), at)
         if strongest(actions.values()) in ENDING:
-            self._report(set(actions), at[0], source.rank)
+            self.report(set(actions), at[0], source.rank)
             self._do(actions, at, source)
         if "skip" in actions.values():
             raise SkipCall
-
-
-def has_joined(source: StateSource) -> bool:
-    """The rank has no more batches, and waits for those that have."""
-    return bool(getattr(source, "joined", False))

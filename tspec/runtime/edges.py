@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from tspec.values import Context as Context
 from tspec.values import Location as Location
@@ -95,6 +95,46 @@ class StateSource(Protocol):
     def ranks(self, axis: str) -> tuple[int, ...] | None:
         """This rank's group on the axis, itself included; None if the job has no such axis."""
 
+    def born(self, kind: str) -> Mapping[str, int]:
+        """The instants at which subjects of the kind came into being; none where they are when they are first seen."""
+
+    @property
+    def staggered(self) -> bool:
+        """The job sends from rank to rank, as pipelines do: ranks open a step one after another."""
+
+    @property
+    def joined(self) -> bool:
+        """This rank has no more batches, and takes part in the collectives of those that have."""
+
+    @property
+    def past(self) -> Past | None:
+        """What the source knows of earlier instants; None where it forgets."""
+
+
+class Past(Protocol):
+    """What a recording knows beyond the present instant."""
+
+    @property
+    def last(self) -> Context:
+        """The context of the last record before this instant: what a window that closes here reads."""
+
+    @property
+    def calls_return(self) -> bool:
+        """Every call that begins returns within the recording."""
+
+    @property
+    def units(self) -> Mapping[tuple[str, str], tuple[int, int]]:
+        """(kind, subject) -> (step, epoch) of the subject's first sample."""
+
+    def first(self, kind: str, name: str) -> Mapping[str, Any]:
+        """A declared field of each subject as it was at the subject's first sample of that field."""
+
+    def ever(self, kind: str) -> Sequence[str]:
+        """All subjects of a kind that there ever were, in the order of their first samples."""
+
+    def peers(self, rank: int, axis: str) -> tuple[int, ...]:
+        """Another rank's group on an axis."""
+
 
 class Sink(Protocol):
     """What is told of every edge, in order, on one rank."""
@@ -114,18 +154,20 @@ class Sink(Protocol):
         """The run ended normally."""
 
 
-class RecordedSource(StateSource, Protocol):
-    """A source that also knows the past. Sinks ask for these by `getattr`, and do without where they are lacking."""
+@runtime_checkable
+class ForkListener(Protocol):
+    """A sink that goes on in a fork of the process."""
 
-    @property
-    def last(self) -> Context:
-        """The context of the last record before this instant: what a window that closes here reads."""
+    def forked(self, source: StateSource, worker: int | None) -> None:
+        """This process is a fork: a rank of its own, or the loader's worker of that number."""
 
-    def born(self, kind: str) -> Mapping[str, int]:
-        """The instant of each subject's first sample, for subjects of the kind that `subjects` gives."""
 
-    def first(self, kind: str, name: str) -> Mapping[str, Any]:
-        """A declared field of each subject as it was at the subject's first sample of that field."""
+@runtime_checkable
+class WaitListener(Protocol):
+    """A sink that has something to do while the process waits for another rank."""
+
+    def waits(self, source: StateSource) -> None:
+        """The step is done, and the process is about to wait."""
 
 
 class SkipCall(Exception):

@@ -48,12 +48,12 @@ class FindingsWriter:
                 self._file = self.path.open("a", encoding="utf-8")
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def add(self, declared: RuleRecord, outcome: InstanceResult, rank: int) -> None:
+    def add(self, declared: RuleRecord, result: InstanceResult, rank: int) -> None:
         """A rule was violated, and something is due about it."""
         count = self.counts[declared.number] = self.counts.get(declared.number, 0) + 1
         if count > KEPT:
             return
-        found = as_dict(declared, outcome, rank, count)
+        found = as_dict(declared, result, rank, count)
         if count == 1:
             self.tell(line_of(found))
         if self.callback is not None:
@@ -94,22 +94,22 @@ class FindingsWriter:
             self._file = None
 
 
-def as_dict(declared: RuleRecord, outcome: InstanceResult, rank: int, count: int) -> dict[str, Any]:
+def as_dict(declared: RuleRecord, result: InstanceResult, rank: int, count: int) -> dict[str, Any]:
     """A finding as an object of JSON."""
     return {
         "rule": declared.name,
         "file": declared.file,
         "line": declared.line,
-        "step": outcome.step,
-        "rank": outcome.ranks[0] if outcome.ranks else rank,
-        "ranks": list(outcome.ranks),
-        "at": list(outcome.at),
-        "subject": ", ".join(outcome.subjects),
-        "subjects": list(outcome.subjects),
-        "reason": outcome.reason,
-        "message": outcome.reason or declared.text or declared.name,
-        "values": dict(outcome.values),
-        "location": None if outcome.location is None else asdict(outcome.location),
+        "step": result.step,
+        "rank": result.ranks[0] if result.ranks else rank,
+        "ranks": list(result.ranks),
+        "at": list(result.at),
+        "subject": ", ".join(result.subjects),
+        "subjects": list(result.subjects),
+        "reason": result.reason,
+        "message": result.reason or declared.text or declared.name,
+        "values": dict(result.values),
+        "location": None if result.location is None else asdict(result.location),
         "count": count,
     }
 

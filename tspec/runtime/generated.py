@@ -78,7 +78,7 @@ class GeneratedModule:
     """Columns of which rules read the first sample."""
     kinds: tuple[str, ...] = ()
     """Kinds of lasting subjects of rules across ranks."""
-    late: Mapping[str, Sequence[Pattern]] = field(default_factory=dict)
+    deferred: Mapping[str, Sequence[Pattern]] = field(default_factory=dict)
     """Events of which nothing is read when a call begins, with the patterns of the windows that they are."""
-    lasting: Mapping[str, Retention] = field(default_factory=dict)
+    retention: Mapping[str, Retention] = field(default_factory=dict)
     """Event -> what windows that may outlast a step look up of its calls."""

@@ -73,7 +73,7 @@ class StateInstant:
         "_values",
         "_wanted",
         "context",
-        "memory",
+        "samples",
         "seq",
         "source",
         "structure",
@@ -90,10 +90,10 @@ class StateInstant:
     _places: dict[str, dict[str, int]]
 
     def __init__(
-        self, source: StateSource, context: Context, memory: SampleHistory | None = None
+        self, source: StateSource, context: Context, samples: SampleHistory | None = None
     ) -> None:
         self.source = source
-        self.memory = memory
+        self.samples = samples
         self.structure: Structure | None = None
         """What was read in this step of how models are built; None where nothing may be held."""
         self.seq = source.seq
@@ -114,7 +114,7 @@ class StateInstant:
     def want(self, wants: Iterable[Want]) -> None:
         """Say which columns will be read here, so that their features come in one batch."""
         for kind, name, features in wants:
-            if self.memory is not None and kind in PASSING:
+            if self.samples is not None and kind in PASSING:
                 continue
             self._wanted.setdefault((kind, name), set()).update(features)
 
@@ -182,7 +182,7 @@ class StateInstant:
 
     def opened(self, context: Context) -> StateInstant:
         """The same instant as what opens here sees it: in the context after, with what was read shared."""
-        other = StateInstant(self.source, context, self.memory)
+        other = StateInstant(self.source, context, self.samples)
         other.structure = self.structure
         for name in ("_wanted", "_columns", "_read", "_plain", "_names", "_refs", "_born"):
             setattr(other, name, getattr(self, name))
@@ -202,8 +202,8 @@ class StateInstant:
         found = self._columns.get((kind, name))
         if found is not None:
             return found
-        if kind in PASSING and self.memory is not None:
-            return self.memory.column(kind, name) or {}
+        if kind in PASSING and self.samples is not None:
+            return self.samples.column(kind, name) or {}
         return self.live_column(kind, name)
 
     def live_column(
@@ -226,9 +226,7 @@ class StateInstant:
 
     def born_between(self, kind: str, first: int, last: int) -> tuple[str, ...]:
         """The subjects of which the first sample lies between two instants, both included."""
-        born = getattr(self.source, "born", None) if self.memory is None else self.memory.born
-        if born is None:
-            return self.subjects(kind)
+        born = self.source.born if self.samples is None else self.samples.born
         if kind not in self._born:
             self._born[kind] = dict(born(kind))
         at = self._born[kind]
@@ -331,8 +329,8 @@ class StateInstant:
         """The place of each subject of a kind in the order in which they came into being."""
         found = self._places.get(kind)
         if found is None:
-            ever = getattr(self.source, "ever", None)
-            names = self.subjects(kind) if ever is None else ever(kind)
+            past = self.source.past
+            names = self.subjects(kind) if past is None else past.ever(kind)
             found = self._places[kind] = {name: place for place, name in enumerate(names)}
         return found
 
@@ -364,19 +362,19 @@ class FirstSamples(StateInstant):
     __slots__ = ("_firsts", "_instant")
 
     def __init__(self, instant: StateInstant) -> None:
-        super().__init__(instant.source, instant.context, instant.memory)
+        super().__init__(instant.source, instant.context, instant.samples)
         self.seq = instant.seq
         self._instant = instant
         self._firsts: dict[tuple[str, str], Mapping[str, Any]] = {}
 
     def column(self, kind: str, name: str) -> Mapping[str, Any]:
         """One field of every subject as it was first sampled."""
-        if self.memory is not None:
-            return self.memory.first(kind, name)
+        if self.samples is not None:
+            return self.samples.first(kind, name)
         found = self._firsts.get((kind, name))
         if found is None:
-            ask = getattr(self.source, "first", None) if self.memory is None else self.memory.first
-            raw = {} if ask is None else ask(kind, name)
+            past = self.source.past
+            raw = {} if past is None else past.first(kind, name)
             names = tuple(sorted(self._wanted.get((kind, name), ())))
             read = _reading(
                 self.source, [h for value in raw.values() for h in handles(value)], names

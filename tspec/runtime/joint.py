@@ -29,7 +29,7 @@ class SubjectChoice(NamedTuple):
     group: Ranks
     subjects: Subjects
     no_group: str = ""
-    lasting: tuple[tuple[str, str], ...] = ()
+    persistent: tuple[tuple[str, str], ...] = ()
     passing: bool = False
     wanted: tuple[Any, ...] = ()
 
@@ -43,7 +43,7 @@ class PendingInstance:
     group: Ranks
     at: At
     subjects: Subjects
-    lasting: tuple[tuple[str, str], ...]
+    persistent: tuple[tuple[str, str], ...]
     """Those of the subjects that outlast a step, as kind and name."""
     passing: bool
     """Some subject is known by its place only: a batch, a message, an element."""
@@ -73,7 +73,7 @@ class PendingInstance:
             replace(
                 self,
                 subjects=subjects,
-                lasting=tuple(zip(self.kinds, named(subjects, self.at), strict=True)),
+                persistent=tuple(zip(self.kinds, named(subjects, self.at), strict=True)),
                 kinds=(),
                 choices=(),
             )
@@ -137,16 +137,16 @@ DIFFER = "members differ on when"
 """Why an instance is violated of which the claim was not looked at: it shows no values."""
 
 
-def settle(
+def decide_group(
     joint: JointDecision,
     entries: Sequence[PendingInstance],
-    others: AbsentMembers | None,
+    absent: AbsentMembers | None,
     book: RuleHistory,
 ) -> InstanceResult:
     """The verdict on one instance, from the entries of the ranks that have it."""
-    declared, head, others = joint.declared, entries[0], others or NOBODY
+    declared, head, absent = joint.declared, entries[0], absent or NOBODY
     have = {entry.rank: entry for entry in entries}
-    members = sorted({*have, *others.lacking, *others.unknown})
+    members = sorted({*have, *absent.lacking, *absent.unknown})
     leaves = [have[rank].leaves if rank in have else None for rank in members]
     pasts = [book.past(have[rank]) if rank in have else None for rank in members]
     indices = [have[rank].index if rank in have else None for rank in members]
@@ -154,7 +154,7 @@ def settle(
 
     names = named(head.subjects, head.at)
 
-    def outcome(
+    def result(
         verdict: Any, reason: str = "", values: Mapping[str, str] | None = None
     ) -> InstanceResult:
         at = have[min(have)].location if verdict == "violated" else None
@@ -164,30 +164,30 @@ def settle(
 
     whens, expects, shown = joint.decide(leaves, pasts, indices, places)
     if head.no_group:
-        return outcome("idle", head.no_group)
+        return result("idle", head.no_group)
     if declared.across and len(members) == 1:
-        return outcome("idle", "one holder")
+        return result("idle", "one holder")
     here = [place for place, rank in enumerate(members) if rank in have]
     dues = [_due(declared, have[members[place]], whens[place]) for place in here]
     found = {verdict for verdict, _ in dues}
     if {"holds", "idle"} <= found:
-        return outcome("violated", DIFFER)
+        return result("violated", DIFFER)
     for verdict, reason in dues:
         if verdict == "unknown":
-            return outcome(verdict, reason)
-    if others.unknown:
-        return outcome("unknown", next(iter(others.unknown.values())))
+            return result(verdict, reason)
+    if absent.unknown:
+        return result("unknown", next(iter(absent.unknown.values())))
     if found == {"idle"}:
-        return outcome("idle")
+        return result("idle")
     of = {members[place]: place for place in here}
-    if others.lacking:
-        reason = f"rank {others.lacking[0]} lacks it"
-        return outcome("violated", reason, _values(joint, shown, of))
+    if absent.lacking:
+        reason = f"rank {absent.lacking[0]} lacks it"
+        return result("violated", reason, _values(joint, shown, of))
     verdict, reason = _all([claimed(expects[place]) for place in here])
-    return outcome(verdict, reason, _values(joint, shown, of) if verdict == "violated" else None)
+    return result(verdict, reason, _values(joint, shown, of) if verdict == "violated" else None)
 
 
-def settle_one(
+def decide_one(
     joint: JointDecision, entry: PendingInstance, book: RuleHistory
 ) -> tuple[Verdict, str, Shown]:
     """The verdict on an instance of one rank alone, why it is not known, and what was read."""
@@ -197,7 +197,7 @@ def settle_one(
     return (*claimed(expects[0]), shown) if verdict == "holds" else (verdict, reason, shown)
 
 
-def outcome_alone(
+def result_of_one(
     joint: JointDecision, entry: PendingInstance, verdict: Verdict, reason: str, shown: Shown
 ) -> InstanceResult:
     """The outcome of an instance of one rank alone; with values if it is violated."""
@@ -285,7 +285,7 @@ class RankView:
         return self.finished or joined or _unit(declared, self.reached) > unit
 
 
-def others(
+def absent_members(
     declared: RuleRecord, entries: Sequence[PendingInstance], views: Mapping[int, RankView]
 ) -> AbsentMembers:
     """The living members that lack an instance, and those of which it cannot be known."""
@@ -298,7 +298,7 @@ def others(
             continue
         if view is None:
             unknown[rank] = f"rank {rank} died"
-        elif not all(_had(declared, view, subject, head.at) for subject in head.lasting):
+        elif not all(_had(declared, view, subject, head.at) for subject in head.persistent):
             continue
         elif not view.is_past(declared, head.at[0]):
             unknown[rank] = f"rank {rank} died"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tspec.runtime.joint import AbsentMembers, Choices, PendingInstance, RankView, others
+from tspec.runtime.joint import AbsentMembers, Choices, PendingInstance, RankView, absent_members
 from tspec.runtime.results import InstanceResult, RuleRecord
 from tspec.runtime.samples import Birth
 from tspec.runtime.windows import At
@@ -36,7 +36,7 @@ class Packet:
     """Rules of which an instance held on it, in the step that it closes."""
     closed: tuple[int, int] = (0, 0)
     """Step and epoch that it closes."""
-    pace: int = 0
+    sync: int = 0
     """How it keeps together with others."""
     joined: bool = False
     """It has no more batches, and takes part in the others' collectives (`torch.distributed.algorithms.Join`)."""
@@ -155,10 +155,12 @@ class GatheredPackets:
                 self.waiting[number] = [e for e in self.waiting[number] if id(e) not in kept]
                 yield number, whole
 
-    def others(self, declared: RuleRecord, entries: Sequence[PendingInstance]) -> AbsentMembers:
+    def absent_members(
+        self, declared: RuleRecord, entries: Sequence[PendingInstance]
+    ) -> AbsentMembers:
         """Who else should have an instance; a rank on which the rule is off is not known."""
         views = {rank: known.view() for rank, known in self._ranks.items()}
-        found = others(declared, entries, views)
+        found = absent_members(declared, entries, views)
         off = {
             rank: f"rank {rank} has switched it off"
             for rank in (*found.lacking, *found.unknown)
@@ -167,12 +169,12 @@ class GatheredPackets:
         lacking = tuple(rank for rank in found.lacking if rank not in off)
         return AbsentMembers(lacking, {**found.unknown, **off}) if off else found
 
-    def note(self, outcome: InstanceResult) -> None:
+    def note(self, result: InstanceResult) -> None:
         """An instance was decided by all."""
-        if outcome.verdict == "violated":
-            self.failed.setdefault(outcome.step, set()).add(outcome.rule)
-        elif outcome.verdict == "holds":
-            self.held.setdefault(outcome.step, set()).add(outcome.rule)
+        if result.verdict == "violated":
+            self.failed.setdefault(result.step, set()).add(result.rule)
+        elif result.verdict == "holds":
+            self.held.setdefault(result.step, set()).add(result.rule)
 
     def over(self) -> Iterator[tuple[tuple[int, int], set[int], set[int]]]:
         """Of each step that is over on all ranks: itself and its epoch, the rules that failed, those that held."""

@@ -101,7 +101,7 @@ def due(declared: RuleRecord, cut: bool, when: Any) -> tuple[Verdict, str]:
     return "holds", ""
 
 
-def outcome_of(declared: RuleRecord, cut: bool, when: Any, expect: Any) -> tuple[Verdict, str]:
+def verdict_of(declared: RuleRecord, cut: bool, when: Any, expect: Any) -> tuple[Verdict, str]:
     """The verdict on what one rank reads, and why it is not known."""
     verdict, reason = due(declared, cut, when)
     return claimed(expect) if verdict == "holds" else (verdict, reason)

@@ -38,8 +38,7 @@ class SampleStore:
     def _look_passing(self, now: StateInstant) -> None:
         for kind in {kind for kind, _, _ in self.passing}:
             born = self.births.setdefault(kind, {})
-            known = getattr(now.source, "born", None)
-            since: Mapping[str, int] = {} if known is None else known(kind)
+            since = now.source.born(kind)
             if since:  # what these are is learnt step by step: each look sees all of it
                 new = list(since)
                 born.update(since)
@@ -91,10 +90,11 @@ class NewSubjects:
 
     def new(self, source: StateSource, closed: tuple[int, int]) -> list[Birth]:
         """Those since the last time, with the step and epoch of each: what closes here, or as the source knows."""
-        units = getattr(source, "units", {})
+        past = source.past
+        units = {} if past is None else past.units
+        ever = source.subjects if past is None else past.ever
         found = []
         for kind in self._kinds:
-            ever = getattr(source, "ever", source.subjects)
             for name in ever(kind):
                 if (kind, name) not in self._known:
                     self._known.add((kind, name))

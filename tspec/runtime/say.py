@@ -5,7 +5,21 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+
+
+def warn(message: str) -> None:
+    """Log a diagnostic: something to know that is no finding.
+
+    The handlers of the logger `tspec` get it as a warning. A job that has set none sees it on standard
+    error, whatever its other loggers are set to.
+    """
+    logger = logging.getLogger("tspec")
+    if logger.handlers and not logger.disabled:
+        logger.warning("%s", message)
+    else:
+        say(message)
 
 
 def say(message: str) -> None:

@@ -15,8 +15,8 @@ from tspec.runtime.results import (
     RuleRecord,
     Verdict,
     location_of,
-    outcome_of,
     step_of,
+    verdict_of,
 )
 from tspec.runtime.windows import At, RuleWindow
 from tspec.values import show
@@ -42,7 +42,7 @@ class RuleState:
     """Of a rule that is looked at once: the subjects of which it has been, in each group."""
     there: set[tuple[At, Subjects]] = field(default_factory=set)
     """Where windows were that a filter on results makes, with their subjects, in this step and the one before."""
-    passed: Choices = ()
+    idle_choices: Choices = ()
     """The choices of the last idle window that was told to other ranks."""
     groups: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     """(rank, call) -> its group, for calls that are windows of a rule across ranks."""
@@ -57,7 +57,7 @@ class RuleState:
         elif when is False and not w.cut:
             verdict, reason = "idle", ""
         else:
-            verdict, reason = outcome_of(self.declared, w.cut, when, expect)
+            verdict, reason = verdict_of(self.declared, w.cut, when, expect)
             if verdict == "violated":
                 return True
         self.counts[verdict] += 1
@@ -75,13 +75,13 @@ class RuleState:
             InstanceResult(number, (w.rank,), w.at, subjects, "violated", "", step_of(w), read, at)
         )
 
-    def enter(self, outcome: InstanceResult) -> None:
+    def enter(self, result: InstanceResult) -> None:
         """Count an outcome, and hand on what is violated."""
-        self.counts[outcome.verdict] += 1
+        self.counts[result.verdict] += 1
         if self.observer is not None:
-            self.observer(outcome)
-        if outcome.verdict == "violated" and self.on_violation is not None:
-            self.on_violation(outcome)
+            self.observer(result)
+        if result.verdict == "violated" and self.on_violation is not None:
+            self.on_violation(result)
 
     def idle(self, w: RuleWindow, choices: Choices, reason: str = "") -> None:
         """Count an idle window: one instance for each choice of one subject from every clause."""
@@ -102,7 +102,7 @@ class RuleState:
         for subjects in product(*choices):
             self._observe(w, named(subjects, w.at), "idle", reason)
 
-    def idle_together(self, window: PendingInstance) -> None:
+    def count_idle(self, window: PendingInstance) -> None:
         """Count a window that is idle on all ranks of a group."""
         self.counts["idle"] += math.prod(map(len, window.choices))
         if self.observer is not None:
@@ -125,8 +125,8 @@ class RuleState:
     def take(self, w: RuleWindow, choice: SubjectChoice, leaves: tuple[Any, ...] | None) -> None:
         """Keep what this rank read of an instance, to be decided with what others read, or read before."""
         call = -1 if w.call is None else w.call.id
-        late = w.pattern is not None and w.pattern.late
-        if late and not self.declared.across and not self._is_first_there(w, choice.subjects):
+        deferred = w.pattern is not None and w.pattern.deferred
+        if deferred and not self.declared.across and not self._is_first_there(w, choice.subjects):
             return
         self.entries.append(
             PendingInstance(
@@ -135,7 +135,7 @@ class RuleState:
                 group=choice.group,
                 at=w.at,
                 subjects=choice.subjects,
-                lasting=choice.lasting,
+                persistent=choice.persistent,
                 passing=choice.passing,
                 leaves=leaves,
                 index=w.index,
@@ -149,15 +149,15 @@ class RuleState:
             )
         )
 
-    def pass_over(
+    def take_idle(
         self, w: RuleWindow, group: Ranks, kinds: tuple[str, ...], choices: Choices
     ) -> None:
         """Keep an idle window for the other ranks of the group, as one entry.
 
         `kinds` are those of the subjects. The others remember the choices until they change.
         """
-        known = choices == self.passed
-        self.passed = choices
+        known = choices == self.idle_choices
+        self.idle_choices = choices
         self.entries.append(
             PendingInstance(
                 rule=self.declared.number,
@@ -165,7 +165,7 @@ class RuleState:
                 group=group,
                 at=w.at,
                 subjects=(),
-                lasting=(),
+                persistent=(),
                 passing=False,
                 leaves=None,
                 index=w.index,
@@ -199,7 +199,7 @@ class RuleState:
             return False
         return all((name,) in done for name in subjects) if over else () in done
 
-    def grouped(self, w: RuleWindow, group: tuple[int, ...]) -> None:
+    def note_group(self, w: RuleWindow, group: tuple[int, ...]) -> None:
         """Remember the group of a call that is a window."""
         if w.call is not None:
             self.groups[w.rank, w.call.id] = group
@@ -207,7 +207,7 @@ class RuleState:
     def note(self, w: RuleWindow) -> None:
         """Remember a call's window of which the filters are known at its end only."""
         call, pattern = w.call, w.pattern
-        if self.declared.across and call is not None and pattern is not None and pattern.late:
+        if self.declared.across and call is not None and pattern is not None and pattern.deferred:
             key = tuple(call.get(name) for name in pattern.fields)
             if w.is_window(call, pattern, key):
                 self.windows.append((call.step, key))

@@ -14,7 +14,7 @@ from typing import Any
 
 from tspec.runtime.allgather import AllGather, RankLost, Round
 
-TOGETHER, STAGGERED, FREE = 0, 1, 2
+LOCKSTEP, STAGGERED, INDEPENDENT = 0, 1, 2
 SOON = 10.0
 """Seconds after which ranks that should open a step together are taken to open it one after another."""
 
@@ -22,9 +22,9 @@ SOON = 10.0
 class SyncPolicy:
     """The meetings of one rank with the others. `needed`: some rule asks for what all ranks do at once."""
 
-    def __init__(self, exchange: AllGather, needed: bool, say: Callable[[str], None]) -> None:
-        self.exchange = exchange
-        self.pace = TOGETHER if needed else FREE
+    def __init__(self, allgather: AllGather, needed: bool, say: Callable[[str], None]) -> None:
+        self.allgather = allgather
+        self.mode = LOCKSTEP if needed else INDEPENDENT
         self._say = say
         self._openings = 0
         self._updates = True
@@ -35,46 +35,46 @@ class SyncPolicy:
         if staggered:
             self.at_least(STAGGERED)
         self._openings += 1
-        if self.pace == STAGGERED and self._openings > 1:
-            yield from self._all(self.exchange.timeout, FREE)
-            self.exchange.give(thing)
+        if self.mode == STAGGERED and self._openings > 1:
+            yield from self._all(self.allgather.timeout, INDEPENDENT)
+            self.allgather.give(thing)
             return
-        self.exchange.give(thing)
-        if self.pace == TOGETHER and self._openings > 1:
-            yield from self._all(min(SOON, self.exchange.timeout), STAGGERED)
+        self.allgather.give(thing)
+        if self.mode == LOCKSTEP and self._openings > 1:
+            yield from self._all(min(SOON, self.allgather.timeout), STAGGERED)
             return
-        while (found := self.exchange.collect(0.0)) is not None:
+        while (found := self.allgather.collect(0.0)) is not None:
             yield found
 
     def waits(self, joined: bool) -> Iterator[Round]:
         """A rank whose step is done is about to wait for another, which may have stopped. Raises Broken."""
         if joined:
-            while (found := self.exchange.collect(0.0)) is not None:
+            while (found := self.allgather.collect(0.0)) is not None:
                 yield found
-        elif self.pace == STAGGERED and self._under_way:
-            yield from self._all(self.exchange.timeout, FREE)
+        elif self.mode == STAGGERED and self._under_way:
+            yield from self._all(self.allgather.timeout, INDEPENDENT)
 
     def before_update(self, thing: Any) -> Iterator[Round]:
         """Give something before an update and wait for all, as long as they come. Raises Broken."""
-        self.exchange.give(thing)
+        self.allgather.give(thing)
         if self._updates:
-            yield from self._all(min(SOON, self.exchange.timeout), None)
+            yield from self._all(min(SOON, self.allgather.timeout), None)
 
     def run_ends(self, thing: Any, more: Any) -> Iterator[Round]:
         """Give something at the end, and `more` whenever others go on; the caller leaves when all have ended."""
         while True:
-            self.exchange.give(thing)
-            patience = self.exchange.timeout
-            patience = patience if self.exchange.connected else min(SOON, patience)
-            yield from self._rounds(patience, lambda: self.exchange.busy)
-            if self.exchange.busy:
-                here = self.exchange.connected
+            self.allgather.give(thing)
+            patience = self.allgather.timeout
+            patience = patience if self.allgather.connected else min(SOON, patience)
+            yield from self._rounds(patience, lambda: self.allgather.busy)
+            if self.allgather.busy:
+                here = self.allgather.connected
                 raise RankLost("it did not end" if here else "no rules are checked on it")
             thing = more
 
-    def at_least(self, pace: int) -> None:
+    def at_least(self, mode: int) -> None:
         """Some rank keeps together less than this one did."""
-        self.pace = max(self.pace, pace)
+        self.mode = max(self.mode, mode)
 
     def _all(self, patience: float, otherwise: int | None) -> Iterator[Round]:
         """All that is under way; if others do not come in time, they are not waited for like this again."""
@@ -85,21 +85,21 @@ class SyncPolicy:
             self._updates = False
             self._say("ranks do not come to an update together: it is not left out on all of them")
             return
-        if not self.exchange.connected:
-            otherwise = FREE  # some rank is not checked, or comes very late
+        if not self.allgather.connected:
+            otherwise = INDEPENDENT  # some rank is not checked, or comes very late
         self.at_least(otherwise)
-        if otherwise == FREE:
+        if otherwise == INDEPENDENT:
             self._say("ranks make their steps apart: actions are taken when the others' are known")
 
     @property
     def _under_way(self) -> bool:
         """What this rank gave has not come back, or another has not yet given as much."""
-        return self.exchange.busy or self.exchange.ahead
+        return self.allgather.busy or self.allgather.ahead
 
     def _rounds(self, patience: float, wanted: Callable[[], bool]) -> Iterator[Round]:
         until = time.monotonic() + patience
         while wanted():
-            found = self.exchange.collect(max(0.0, until - time.monotonic()))
+            found = self.allgather.collect(max(0.0, until - time.monotonic()))
             if found is None:
                 return
             yield found

@@ -1,4 +1,4 @@
-"""Generated hooks as a sink: windows open and close here, and each rule's function is called on them."""
+"""Windows of rules: where they open and close, and on which each rule's function runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tspec.runtime.call_log import CallLog
 from tspec.runtime.calls import CallRecord, Pattern, ancestors
 from tspec.runtime.edges import Context, StateSource, WatchedCall
 from tspec.runtime.generated import Edge, GeneratedModule, OpenSpan
-from tspec.runtime.instant import StateInstant
+from tspec.runtime.instant import StateInstant, Structure
 from tspec.runtime.joint import Choices
 from tspec.runtime.results import InstanceResult, RuleRecord
 from tspec.runtime.samples import SampleStore
@@ -17,30 +17,36 @@ from tspec.runtime.state import RuleState
 from tspec.runtime.values import NOT_RECORDED
 from tspec.runtime.windows import CallPosition, RuleWindow
 
-UNITS = {"step": "step", "epoch": "epoch", "microbatch": "microbatch"}
+Evaluation = Callable[[RuleState, RuleWindow], None]
+"""The generated function of a rule."""
 
 
 class WindowTracker:
-    """The sink of one rank."""
+    """The windows of one rank's rules: generated hooks open and close them, and run each rule's function on them.
+
+    `evaluate` runs the function of a rule on a window. `samples` keeps what a source forgets.
+    """
 
     def __init__(
         self,
         program: GeneratedModule,
+        evaluate: Callable[[Evaluation, int, RuleWindow], None],
         *,
+        samples: SampleStore | None,
         observer: Callable[[InstanceResult], None] | None = None,
     ) -> None:
         self.program = program
-        self.late = program.late
+        self.deferred = program.deferred
         """Events whose calls are looked at only when they return: all of them must."""
         self.rules = [RuleState(declared, observer=observer) for declared in program.rules]
-        self.observer = observer
-        self.log = CallLog(program.lasting)
+        self.samples = samples
+        self._evaluate = evaluate
+        self.log = CallLog(program.retention)
         self._looked_up = {
             event: {name for number, _ in found for name in program.rules[number].counts}
             for event, found in program.calls.items()
         }
         """Event -> the events whose calls are looked up in the windows that its calls are."""
-        self.memory: SampleStore | None = None
         self.spans: dict[str, OpenSpan] = {}
         self._edges: dict[int, Edge] = {}
         """The calls that run."""
@@ -48,64 +54,79 @@ class WindowTracker:
         """(step, pattern, fields) -> the calls that are windows, in order."""
         self._step_opened = 0
         self._microbatches = 0
-        self._last = Context()
-        self._started = False
+        self.last = Context()
+        """The context of the latest edge."""
+        self.started = False
+        self._structure_of: tuple[int, Structure] = (0, {})
+        """A step, and what was read in it of how models are built."""
         self._pass: tuple[int, StateInstant] | None = None
         """The outermost forward call that runs, and an instant in it."""
 
     def instant(self, source: StateSource, context: Context) -> StateInstant:
-        """This instant, with what is remembered for a source that forgets."""
-        return StateInstant(source, context, self.memory)
+        """This instant. The structure of models is read once in a step, and anew as long as no step has begun."""
+        now = StateInstant(source, context, self.samples)
+        if context.step != self._structure_of[0]:
+            self._structure_of = (context.step, {})
+        if context.step > 0:
+            now.structure = self._structure_of[1]
+        return now
 
-    # the sink
+    def look(self, source: StateSource) -> None:
+        """Keep the samples of what came into being since the last look."""
+        if self.samples is not None:
+            self.samples.look(self.instant(source, source.context))
+
+    # edges
 
     def start(self, source: StateSource) -> None:
-        """The run begins; else the first edge is its beginning."""
-        self._started = True
-        if not getattr(source, "calls_return", True):
-            self.late = {}
+        """The run begins; else the first edge is its beginning. A source that knows the past is asked for it."""
+        self.started = True
+        if source.past is not None:
+            self.samples = None
+            if not source.past.calls_return:
+                self.deferred = {}
         self._step_opened = source.seq
-        self._last = source.context
+        self.last = source.context
         self._open("run", 0, Edge(self.instant(source, source.context)), source.context)
 
     def begin(self, call: WatchedCall, source: StateSource) -> None:
         """A watched call begins."""
-        if not self._started:
+        if not self.started:
             self.start(source)
         hook = self.program.begins.get(call.event)
-        if hook is not None and call.event not in self.late:
+        if hook is not None and call.event not in self.deferred:
             hook(self, call, source)
-        self._last = call.context
+        self.last = call.context
 
     def end(self, call: WatchedCall, source: StateSource) -> None:
         """A watched call returned."""
         hook = self.program.ends.get(call.event)
         if hook is not None:
             hook(self, call, source)
-        self._last = source.context
+        self.last = source.context
 
     def boundary(
         self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
     ) -> None:
         """A span closes and the next one opens."""
-        if not self._started:
+        if not self.started:
             self.start(source)
         if span == "microbatch":
             self._microbatches += 1
-        edge = Edge(self.instant(source, getattr(source, "last", self._last)))
+        edge = Edge(self._closing(source))
         self._open(span, index, edge, source.context)
         if span == "step":
             self._step_opened = source.seq
             self._forget(source)
-        self._last = source.context
+        self.last = source.context
 
     def finish(self, source: StateSource) -> None:
         """The run ended normally: all spans close."""
-        if not self._started:
+        if not self.started:
             self.start(source)
         for span in ("microbatch", "step", "epoch", "run"):
             if span in self.program.spans:
-                edge = Edge(self.instant(source, getattr(source, "last", self._last)))
+                edge = Edge(self._closing(source))
                 edge.span, edge.opened = span, self.spans.get(span)
                 self.program.spans[span](self, edge)
         self.spans.clear()
@@ -117,7 +138,7 @@ class WindowTracker:
         for edge in self._edges.values():
             event = "" if edge.call is None else edge.call.event
             for number, pattern in self.program.calls.get(event, ()):
-                if not self.opened(edge, number) and self.looks(edge, number, pattern):
+                if not self.opened(edge, number) and self.is_due(edge, number, pattern):
                     self.open_window(edge, number, pattern)
         for rule in self.rules:
             for window in list(rule.open.values()):
@@ -128,6 +149,10 @@ class WindowTracker:
             rule.open.clear()
 
     # spans
+
+    def _closing(self, source: StateSource) -> StateInstant:
+        """This instant, in the context of the span that closes."""
+        return self.instant(source, self.last if source.past is None else source.past.last)
 
     def _open(self, span: str, index: int, edge: Edge, context: Context) -> None:
         edge.span, edge.index, edge.opened = span, index, self.spans.get(span)
@@ -183,7 +208,7 @@ class WindowTracker:
     def end_call(self, call: WatchedCall, source: StateSource) -> Edge | None:
         """It returned; None if its begin was not seen."""
         begun = self._edges.pop(call.id, None)
-        if begun is None and call.event in self.late:
+        if begun is None and call.event in self.deferred:
             begun = self._begun_late(call, source)
         if begun is None or begun.call is None:
             return None
@@ -200,7 +225,7 @@ class WindowTracker:
         now.seq = call.begin
         edge = Edge(now, CallRecord(call, self.program.kept[call.event], source))
         edge.microbatches = self._microbatches
-        for pattern in self.late[call.event]:
+        for pattern in self.deferred[call.event]:
             self.count(edge, pattern)
         return edge
 
@@ -222,7 +247,7 @@ class WindowTracker:
         """Find the place of a call among those of its step that match a pattern as it does."""
         call = e.call
         assert call is not None and call.call is not None
-        if pattern.late:
+        if pattern.deferred:
             return
         key = tuple(call.get(name) for name in pattern.fields)
         nested = any(
@@ -239,7 +264,7 @@ class WindowTracker:
             before.append(call.id)
         e.places[pattern.number] = CallPosition(key, nested, (call.step, count), before)
 
-    def looks(self, e: Edge, number: int, pattern: Pattern) -> bool:
+    def is_due(self, e: Edge, number: int, pattern: Pattern) -> bool:
         """Whether a rule is looked at in the window of this call: it is on and due, the call is outermost."""
         rule, call = self.rules[number], e.call
         if not rule.on or call is None:
@@ -255,7 +280,7 @@ class WindowTracker:
                 return False
         if rule.declared.every is None or _due(rule.declared, call.context, None):
             return True
-        if pattern.late and rule.declared.across:
+        if pattern.deferred and rule.declared.across:
             rule.note(self._window(e, number, pattern))
         return False
 
@@ -341,9 +366,9 @@ class WindowTracker:
 
     # rules
 
-    def run(self, function: Callable[..., None], number: int, window: RuleWindow) -> None:
-        """Look at a rule in a window. A fault of its own disables it; the job goes on."""
-        function(self.rules[number], window)
+    def run(self, function: Evaluation, number: int, window: RuleWindow) -> None:
+        """Evaluate a rule on a window."""
+        self._evaluate(function, number, window)
 
     def _forget(self, source: StateSource) -> None:
         """A step begins: drop what no open window can ask for."""
@@ -354,9 +379,9 @@ class WindowTracker:
                 for name in names:
                     opened[name] = min(begin, opened.get(name, begin))
         self.log.forget(self._step_opened, calls)
-        if self.memory is not None:
-            self.memory.forget(source, self._step_opened, passing)
-        step = self._last.step
+        if self.samples is not None:
+            self.samples.forget(source, self._step_opened, passing)
+        step = self.last.step
         self._places = {key: value for key, value in self._places.items() if key[0] >= step}
 
     def _opened(self) -> Iterator[tuple[RuleRecord, int]]:

@@ -48,12 +48,12 @@ class RuleWindow:
         "index",
         "last",
         "log",
-        "lone",
         "now",
         "pattern",
         "places",
         "readings",
         "too_early",
+        "ungrouped",
         "was",
     )
 
@@ -82,7 +82,7 @@ class RuleWindow:
         self.cut = False
         self.idle = False
         """The condition is known to be false, whatever the state."""
-        self.lone = False
+        self.ungrouped = False
         """This rank has no group on which the rule looks: all instances are idle."""
 
     @property
@@ -158,15 +158,15 @@ class RuleWindow:
 
     def _connected(self, reached: set[int], axes: Sequence[str]) -> set[int]:
         """All ranks reached over any of the axes, from rank to rank."""
-        peers = getattr(self.now.source, "peers", None)
+        past = self.now.source.past
         found = {self.rank}
         waiting = list(reached)
         while waiting:
             other = waiting.pop()
             if other not in found:
                 found.add(other)
-                if peers is not None:
-                    waiting += [rank for axis in axes for rank in peers(other, axis)]
+                if past is not None:
+                    waiting += [rank for axis in axes for rank in past.peers(other, axis)]
         return found
 
     def subject_name(self, subject: Ref) -> str:
@@ -186,7 +186,7 @@ class RuleWindow:
         """(step, place in it) of the window's call among the matching ones; None if it is no window."""
         call = self.call
         assert call is not None
-        if not pattern.late:
+        if not pattern.deferred:
             known = self.places[pattern.number]
             if known.nested or not self._alike(pattern, known.key, wanted):
                 return None

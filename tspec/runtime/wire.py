@@ -48,14 +48,14 @@ def _packet(packet: Packet) -> list[Any]:
         sorted(packet.failed),
         packet.held,
         packet.closed,
-        packet.pace,
+        packet.sync,
         packet.joined,
     ]
 
 
 def _packet_of(found: Sequence[Any]) -> Packet:
     at, finished, entries, born, windows, places, groups, *rest = found
-    off, failed, held, closed, pace, joined = rest
+    off, failed, held, closed, sync, joined = rest
     return Packet(
         at=tuple(at),
         finished=finished,
@@ -68,7 +68,7 @@ def _packet_of(found: Sequence[Any]) -> Packet:
         failed={(step, rule) for step, rule in failed},
         held=held,
         closed=tuple(closed),
-        pace=pace,
+        sync=sync,
         joined=joined,
     )
 
@@ -81,7 +81,7 @@ def _entry(entry: PendingInstance) -> list[Any]:
         entry.group,
         entry.at,
         entry.subjects,
-        entry.lasting,
+        entry.persistent,
         entry.passing,
         None if leaves is None else _values(leaves),
         entry.index,
@@ -97,7 +97,7 @@ def _entry(entry: PendingInstance) -> list[Any]:
 
 
 def _entry_of(found: Sequence[Any]) -> PendingInstance:
-    rule, rank, group, at, subjects, lasting, passing, leaves, *rest = found
+    rule, rank, group, at, subjects, persistent, passing, leaves, *rest = found
     index, step, call, earlier, cut, no_group, wanted, kinds, choices = rest
     return PendingInstance(
         rule,
@@ -105,7 +105,7 @@ def _entry_of(found: Sequence[Any]) -> PendingInstance:
         tuple(group),
         tuple(at),
         tuple(subjects),
-        tuple([(kind, name) for kind, name in lasting]),
+        tuple([(kind, name) for kind, name in persistent]),
         passing,
         None if leaves is None else _values_of(leaves),
         tuple(index),

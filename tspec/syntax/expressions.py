@@ -240,7 +240,7 @@ class Comparison(Expr):
 
     @property
     def links(self) -> tuple[tuple[Expr, Comparator, Expr], ...]:
-        """The single comparisons, all of which have to be true."""
+        """The single comparisons. The chain is true if all of them are."""
         return tuple(zip(self.operands, self.operators, self.operands[1:], strict=False))
 
 
@@ -251,14 +251,14 @@ class Not(Expr):
 
 @dataclass(frozen=True, slots=True)
 class And(Expr):
-    """Two operands or more, none of which is an And."""
+    """Two operands or more; none is an And."""
 
     operands: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or(Expr):
-    """Two operands or more, none of which is an Or."""
+    """Two operands or more; none is an Or."""
 
     operands: tuple[Expr, ...]
 

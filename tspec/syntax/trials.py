@@ -49,7 +49,7 @@ class Sweep(Clause):
 
 @dataclass(frozen=True, slots=True)
 class Require(Clause):
-    """`require condition`: only settings of which this is true."""
+    """`require condition`: only settings that satisfy it."""
 
     condition: Expr
 

@@ -43,7 +43,7 @@ class _Writer:
     depth: int = 1
     subjects: list[str] = field(default_factory=list)
     """Python for the name of each subject."""
-    lasting: list[str] = field(default_factory=list)
+    persistent: list[str] = field(default_factory=list)
     passing: list[str] = field(default_factory=list)
     loops: int = 0
 
@@ -86,7 +86,7 @@ def _choices(w: _Writer) -> None:
         w.scalars.variables.update(dict.fromkeys(early, "w.call"))
         _group(w)
         if early:
-            w.put("rule.grouped(w, group)")
+            w.put("rule.note_group(w, group)")
     for place, clause in enumerate(rule.subjects):
         _loop(w, clause, place)
     _filter(w)
@@ -95,12 +95,12 @@ def _choices(w: _Writer) -> None:
 
 
 def _idle(scalars: Scalars) -> list[str]:
-    """What becomes of a window of which all instances are idle."""
+    """The statements for a window whose instances are all idle."""
     one, rule = scalars.rule, scalars.rule.rule
     found: list[str] = []
     counted = counted_at_hook(one)
-    if rule.across and counted != "lone":
-        found += _idle_if("lone", scalars, f", {literal(no_group(rule))}")
+    if rule.across and counted != "ungrouped":
+        found += _idle_if("ungrouped", scalars, f", {literal(no_group(rule))}")
     if one.guard is None or counted == "idle":
         return found
     if one.alone:
@@ -108,7 +108,7 @@ def _idle(scalars: Scalars) -> list[str]:
     w = _Writer(scalars)
     if kinds := told_as_one(one):
         _group(w)
-        w.put(f"rule.pass_over(w, group, {literal(kinds)}, {choices(one)})")
+        w.put(f"rule.take_idle(w, group, {literal(kinds)}, {choices(one)})")
     else:
         _choices(w)
         w.put(f"rule.take(w, {_choice(w)}, None)")
@@ -201,7 +201,7 @@ def _loop(w: _Writer, clause: r.For, place: int) -> None:
             s.names[clause.variable] = (kind, name)
     w.loops += 1
     if kind is not None and kind not in PASSING:
-        w.lasting.append(f"({literal(kind)}, {name})")
+        w.persistent.append(f"({literal(kind)}, {name})")
     elif not _is_calls(collection):
         w.passing.append(clause.variable)
 
@@ -385,12 +385,12 @@ def _choice(w: _Writer) -> str:
     s, rule = w.scalars, w.scalars.rule.rule
     event = rule.window.event
     wanted = "".join(f"{s.code(one.value, 'now')}, " for one in event.filters) if event else ""
-    lasting = "".join(f"{one}, " for one in w.lasting).rstrip()
+    persistent = "".join(f"{one}, " for one in w.persistent).rstrip()
     said = {
         "group": "group" if rule.across else "(w.rank,)",
         "no_group": "why" if rule.across else "",
         "subjects": _subject_names(w, "None"),
-        "lasting": f"({lasting})" if lasting else "",
+        "persistent": f"({persistent})" if persistent else "",
         "passing": "True" if w.passing else "",
         "wanted": f"({wanted.rstrip()})" if wanted else "",
     }

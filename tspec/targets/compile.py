@@ -114,7 +114,7 @@ def _render(target: str, program: r.Program, plan: Plan, bodies: Mapping[int, Bo
 
 
 def _calls(plan: Plan) -> dict[str, list[tuple[int, int]]]:
-    """Event -> (rule, pattern) of the rules of which its calls are windows with an end."""
+    """Event -> (rule, pattern) of the rules whose windows are its calls and have an end."""
     found: dict[str, list[tuple[int, int]]] = {}
     for one in plan.rules:
         event = one.rule.window.event

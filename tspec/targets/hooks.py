@@ -68,7 +68,7 @@ def _pattern(plan: Plan, rule: RulePlan) -> str:
 
 
 def windows_of(plan: Plan, event: str) -> list[int]:
-    """The numbers of the patterns of which calls of an event are windows."""
+    """The numbers of the patterns for which calls of the event are windows."""
     rules = _of_event(plan, event, "before", "after", "during", "calls")
     return sorted({int(_pattern(plan, one)[1:]) for one in rules})
 
@@ -79,8 +79,8 @@ def windows_of(plan: Plan, event: str) -> list[int]:
 def _begin(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFunction:
     before = _of_event(plan, event, "before")
     opening = [one for one in _of_event(plan, event, "during", "calls") if needs_begin(one)]
-    head = ["e = job.begin_call(call, source)"]
-    lines = [f"job.count(e, P{number})" for number in windows_of(plan, event)]
+    head = ["e = tracker.begin_call(call, source)"]
+    lines = [f"tracker.count(e, P{number})" for number in windows_of(plan, event)]
     for one in before:
         lines += _looked_at(plan, one, "before", "e.now")
     for one in opening:
@@ -91,13 +91,13 @@ def _begin(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFu
         lines += _run(one, names)
     lines = [*head, *_shared(plan, [*before, *opening], lines)]
     return HookFunction(
-        f"begin_{suffix}", "job, call, source", comment(f"{event} begins."), tuple(lines)
+        f"begin_{suffix}", "tracker, call, source", comment(f"{event} begins."), tuple(lines)
     )
 
 
 def _end(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFunction:
     closing = _of_event(plan, event, "during", "calls", "after")
-    head = ["e = job.end_call(call, source)", "if e is None:", f"{INDENT}return"]
+    head = ["e = tracker.end_call(call, source)", "if e is None:", f"{INDENT}return"]
     lines: list[str] = []
     for one in closing:
         lines += _looked_at(plan, one, "close_window", "e.now")
@@ -105,10 +105,10 @@ def _end(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFunc
     lines += _hold([], plan, event)
     for one in closing:
         lines += _run(one, names)
-    lines.append("job.leave(e)")
+    lines.append("tracker.leave(e)")
     lines = [*head, *_shared(plan, closing, lines)]
     return HookFunction(
-        f"end_{suffix}", "job, call, source", comment(f"{event} returns."), tuple(lines)
+        f"end_{suffix}", "tracker, call, source", comment(f"{event} returns."), tuple(lines)
     )
 
 
@@ -117,22 +117,22 @@ def _looked_at(plan: Plan, one: RulePlan, method: str, now: str) -> Iterator[str
     number, pattern = one.number, _pattern(plan, one)
     kind = one.rule.window.kind
     opened = method == "close_window" and kind != "after" and needs_begin(one)
-    lone = "" if opened else _lone(one)
+    ungrouped = "" if opened else _ungrouped(one)
     idle = "" if kind == "during" else _is_idle(plan, one)
     yield f"# {comment_of(one.rule)}"
     yield f"w{number} = None"
-    yield f"if {f'job.opened(e, {number})' if opened else f'job.looks(e, {number}, {pattern})'}:"
+    yield f"if {f'tracker.opened(e, {number})' if opened else f'tracker.is_due(e, {number}, {pattern})'}:"
     indent = INDENT
     if counted_at_hook(one):
-        reason = f", {literal(no_group(one.rule))}" if lone else ""
-        yield f"{INDENT}if {lone or idle}:"
-        yield f"{INDENT * 2}job.idle(e, {number}, {pattern}, {choices(one)}{reason})"
+        reason = f", {literal(no_group(one.rule))}" if ungrouped else ""
+        yield f"{INDENT}if {ungrouped or idle}:"
+        yield f"{INDENT * 2}tracker.idle(e, {number}, {pattern}, {choices(one)}{reason})"
         yield f"{INDENT}else:"
         indent = INDENT * 2
-        lone, idle = "", idle if lone else ""
-    yield f"{indent}w{number} = job.{method}(e, {number}, {pattern})"
-    flags = [name for name, code in (("lone", lone), ("idle", idle)) if code]
-    for name, code in zip(flags, filter(None, (lone, idle)), strict=True):
+        ungrouped, idle = "", idle if ungrouped else ""
+    yield f"{indent}w{number} = tracker.{method}(e, {number}, {pattern})"
+    flags = [name for name, code in (("ungrouped", ungrouped), ("idle", idle)) if code]
+    for name, code in zip(flags, filter(None, (ungrouped, idle)), strict=True):
         yield f"{indent}w{number}.{name} = {code}"
     if opened:
         flags = _flags(one)
@@ -144,12 +144,12 @@ def _opening(plan: Plan, one: RulePlan) -> Iterator[str]:
     number, pattern = one.number, _pattern(plan, one)
     during = one.rule.window.kind == "during"
     yield f"# {comment_of(one.rule)}"
-    yield f"if job.looks(e, {number}, {pattern}):"
+    yield f"if tracker.is_due(e, {number}, {pattern}):"
     idle = _is_idle(plan, one) if during else ""
     reads = list(_reads_start(one, "e.now"))
-    said = [(name, code) for name, code in (("lone", _lone(one)), ("idle", idle)) if code]
+    said = [(name, code) for name, code in (("ungrouped", _ungrouped(one)), ("idle", idle)) if code]
     window = f"o{number} = " if said else ""
-    yield f"{INDENT}{window}job.open_window(e, {number}, {pattern})"
+    yield f"{INDENT}{window}tracker.open_window(e, {number}, {pattern})"
     for name, code in said:
         yield f"{INDENT}o{number}.{name} = {code}"
     yield from _unless(f"o{number}", [name for name, _ in said], reads, INDENT)
@@ -166,7 +166,7 @@ def _reads_start(one: RulePlan, now: str) -> Iterator[str]:
 
 def _flags(one: RulePlan) -> list[str]:
     """What a window of a rule may say of why it is idle."""
-    across = ["lone"] if one.rule.across else []
+    across = ["ungrouped"] if one.rule.across else []
     return [*across, "idle"] if one.guard is not None else across
 
 
@@ -181,9 +181,9 @@ def _unless(window: str, flags: list[str], lines: list[str], indent: str) -> Ite
     yield from (indent + line for line in lines)
 
 
-def _lone(one: RulePlan) -> str:
+def _ungrouped(one: RulePlan) -> str:
     """Python for whether this rank has no group on which a rule looks; nothing if it looks at none."""
-    return f"not job.has_group(e, {one.number}, {_axes(one)})" if one.rule.across else ""
+    return f"not tracker.has_group(e, {one.number}, {_axes(one)})" if one.rule.across else ""
 
 
 def _is_idle(plan: Plan, one: RulePlan) -> str:
@@ -202,10 +202,10 @@ def _due(plan: Plan, one: RulePlan, window: str, now: str) -> Iterator[str]:
     number = one.number
     yield f"# {comment_of(one.rule)}"
     yield f"w{number} = {window}"
-    lone = "" if one.reads.reads_start else _lone(one)
+    ungrouped = "" if one.reads.reads_start else _ungrouped(one)
     lines = [
         f"w{number}.{name} = {code}"
-        for name, code in (("lone", lone), ("idle", _is_idle(plan, one)))
+        for name, code in (("ungrouped", ungrouped), ("idle", _is_idle(plan, one)))
         if code
     ]
     columns = literal_wants(one.reads.of("now"))
@@ -264,12 +264,12 @@ def _readings(plan: Plan, event: str) -> Iterator[str]:
     for one in plan.rules:
         if event in one.watched:
             yield f"# {comment_of(one.rule)}"
-            yield f"job.read(e, {one.number}, {wants(one.reads.of('now'))})"
+            yield f"tracker.read(e, {one.number}, {wants(one.reads.of('now'))})"
 
 
 def _run(one: RulePlan, names: dict[int, str]) -> Iterator[str]:
     yield f"if w{one.number} is not None:"
-    yield f"{INDENT}job.run({names[one.number]}, {one.number}, w{one.number})"
+    yield f"{INDENT}tracker.run({names[one.number]}, {one.number}, w{one.number})"
 
 
 # --- spans --------------------------------------------------------------------------------------
@@ -285,18 +285,21 @@ def _span(plan: Plan, names: dict[int, str], span: str) -> HookFunction:
     rules = _spans(plan, span)
     lines: list[str] = []
     for one in rules:
-        lines += _due(plan, one, f"job.close_span(e, {one.number})", "e.now")
+        lines += _due(plan, one, f"tracker.close_span(e, {one.number})", "e.now")
     for one in rules:
-        lone = _lone(one) if one.reads.reads_start else ""
-        flag = [f"o{one.number}.lone = {lone}"] if lone else []
+        ungrouped = _ungrouped(one) if one.reads.reads_start else ""
+        flag = [f"o{one.number}.ungrouped = {ungrouped}"] if ungrouped else []
         reads = [
             *flag,
             *_unless(
-                f"o{one.number}", ["lone"] if lone else [], list(_reads_start(one, "e.next")), ""
+                f"o{one.number}",
+                ["ungrouped"] if ungrouped else [],
+                list(_reads_start(one, "e.next")),
+                "",
             ),
         ]
         window = f"o{one.number} = " if reads else ""
-        lines.append(f"{window}job.open_span(e, {one.number})")
+        lines.append(f"{window}tracker.open_span(e, {one.number})")
         if reads:
             lines.append(f"if o{one.number} is not None:")
             lines += [INDENT + line for line in reads]
@@ -306,7 +309,7 @@ def _span(plan: Plan, names: dict[int, str], span: str) -> HookFunction:
     lines.append("e.next.hold()")
     lines = list(_shared(plan, rules, lines))
     doc = "The run begins or ends." if span == "run" else f"A {span} ends, and the next one begins."
-    return HookFunction(f"at_{span}", "job, e", doc, tuple(lines))
+    return HookFunction(f"at_{span}", "tracker, e", doc, tuple(lines))
 
 
 def _kept(one: RulePlan) -> str:

@@ -48,13 +48,13 @@ def has_one_instance(one: RulePlan) -> bool:
 
 
 def counted_at_hook(one: RulePlan) -> str:
-    """What makes the one instance of a window idle, of which the hook point takes care: `lone`, `idle` or nothing."""
+    """Why the hook point counts the one instance of a window as idle: `ungrouped`, `idle`, or empty if it does not."""
     kind = one.rule.window.kind
     opened = kind in ("during", "calls") and needs_begin(one)
     if kind == "each" or opened or not has_one_instance(one):
         return ""
     if one.rule.across:
-        return "lone"
+        return "ungrouped"
     return "idle" if one.guard is not None and kind != "during" else ""
 
 

@@ -91,7 +91,7 @@ class Scalars:
         return f"P{found.number}, ({wanted.rstrip()})"
 
     def is_own(self, expr: r.Expr) -> bool:
-        """Whether an expression is the window's own call, of which fields do not move."""
+        """Whether an expression is the window's own call, whose fields do not change within the window."""
         if isinstance(expr, r.WindowCall):
             return True
         clauses = [one for one in self.rule.rule.subjects if is_windows_call(one, self.rule.rule)]

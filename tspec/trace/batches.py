@@ -93,7 +93,7 @@ def last_step(data: bytes | mmap.mmap) -> int:
 
 
 def layout(data: memoryview) -> FileLayout:
-    """The batches of a file, each of which holds what was written. Reading ends where one does not."""
+    """The intact batches of a file. Reading ends at the first one that is damaged."""
     found: list[FileBatch] = []
     at = 0
     while at < len(data):

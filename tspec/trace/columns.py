@@ -20,7 +20,7 @@ FORMAT = 3
 """
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
-"""For strings of which a job has few; each is written once."""
+"""For columns with few distinct strings; each string is written once."""
 
 HEAD = (
     ("record", pa.int64()),

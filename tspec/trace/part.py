@@ -70,7 +70,7 @@ def _is_in(column: pa.ChunkedArray, names: Collection[str]) -> pa.ChunkedArray:
 
 
 def _where_context_changes(rows: pa.Table) -> set[int]:
-    """The records of which the context is not that of the record before."""
+    """The records whose context differs from that of the record before."""
     if rows.num_rows < 2:
         return set()
     differs = None

@@ -1,6 +1,6 @@
-"""The file of one stream as rows, of which all is validated before it is used.
+"""Reads the file of one stream as rows, which are validated before they are used.
 
-What comes before the first damaged batch is read; the ending says where that is.
+Reads up to the first damaged batch; the ending says where that is.
 """
 
 from __future__ import annotations

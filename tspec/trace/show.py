@@ -55,7 +55,7 @@ class TraceSummary:
 
     @property
     def missing_ranks(self) -> tuple[range, ...]:
-        """Ranks of the job of which there is no stream."""
+        """Ranks of the job that have no stream."""
         held = (stream.rank for stream in self.streams if stream.worker is None)
         return missing_ranks(held, self.world)
 

@@ -28,7 +28,7 @@ def encode(value: Value) -> str:
 
 
 def decode(text: str) -> Value:
-    """The value of which `encode` made the text, to the bit."""
+    """The value that `encode` wrote as this text, to the bit."""
     return _value(json.loads(text))
 
 
@@ -40,7 +40,7 @@ def encode_location(location: Location) -> str:
 
 @lru_cache(maxsize=4096)
 def decode_location(text: str) -> Location:
-    """The location of which `encode_location` made the text. Raises ValueError for another text."""
+    """The location that `encode_location` wrote as this text. Raises ValueError for any other text."""
     match json.loads(text):
         case [str() as file, int() as line, str() as function, str() as code]:
             return Location(file, line, function, code)

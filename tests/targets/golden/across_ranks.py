@@ -9,9 +9,9 @@ Each `r…` function is one rule, looked at in one window; `begin_…`, `end_…
 # mypy: ignore-errors
 from tspec.runtime.prelude import *  # noqa: F403
 
-P0 = Pattern(number=0, events=frozenset(('optimizer.step',)), fields=(), late=False)
-P1 = Pattern(number=1, events=frozenset(('backward',)), fields=(), late=False)
-P2 = Pattern(number=2, events=frozenset(('all_to_all',)), fields=(), late=False)
+P0 = Pattern(number=0, events=frozenset(('optimizer.step',)), fields=(), deferred=False)
+P1 = Pattern(number=1, events=frozenset(('backward',)), fields=(), deferred=False)
+P2 = Pattern(number=2, events=frozenset(('all_to_all',)), fields=(), deferred=False)
 
 KEPT = {
     'all_to_all': {
@@ -31,12 +31,12 @@ def r0_t_alike(rule, w):
     now, end, was = w.now, w.end, w.was
     if not now.subjects('parameter'):
         return
-    if w.lone:
+    if w.ungrouped:
         rule.idle(w, (now.subjects('parameter'),), 'no group dp')
         return
     if w.idle:
         group, why = w.group(('dp',), 'dp')
-        rule.pass_over(w, group, ('parameter',), (now.subjects('parameter'),))
+        rule.take_idle(w, group, ('parameter',), (now.subjects('parameter'),))
         return
     c0_parameter_grad = end.column('parameter', 'grad')
     c1_parameter_data = end.column('parameter', 'data')
@@ -55,7 +55,7 @@ def r0_t_alike(rule, w):
                 group=group,
                 no_group=why,
                 subjects=(n0_p,),
-                lasting=(('parameter', n0_p),),
+                persistent=(('parameter', n0_p),),
             ),
             leaves,
         )
@@ -81,7 +81,7 @@ def r1_t_together(rule, w):
     """expect same(c.loss)"""
     now, end, was = w.now, w.end, w.was
     group, why = w.group(('world',), 'world')
-    rule.grouped(w, group)
+    rule.note_group(w, group)
     leaves = (feature(own(w.call, 'loss'), 'digest'),)
     rule.take(w, SubjectChoice(group=group, no_group=why, subjects=(None,)), leaves)
 
@@ -99,11 +99,11 @@ def r2_t_sizes(rule, w):
     now, end, was = w.now, w.end, w.was
     if w.idle:
         group, why = w.group((own(w.call, 'group'),), 'group')
-        rule.grouped(w, group)
+        rule.note_group(w, group)
         rule.take(w, SubjectChoice(group=group, no_group=why, subjects=(None,)), None)
         return
     group, why = w.group((own(w.call, 'group'),), 'group')
-    rule.grouped(w, group)
+    rule.note_group(w, group)
     leaves = (
         both(present(own(w.call, 'input_split_sizes')), present(own(w.call, 'output_split_sizes'))),
         own(w.call, 'output_split_sizes'),
@@ -125,82 +125,82 @@ def joint_r2_t_sizes(members, pasts, indices, places):
 
 
 
-def begin_0_all_to_all(job, call, source):
+def begin_0_all_to_all(tracker, call, source):
     """all_to_all begins."""
-    e = job.begin_call(call, source)
-    job.count(e, P2)
+    e = tracker.begin_call(call, source)
+    tracker.count(e, P2)
 
 
-def begin_1_backward(job, call, source):
+def begin_1_backward(tracker, call, source):
     """backward begins."""
-    e = job.begin_call(call, source)
-    job.count(e, P1)
+    e = tracker.begin_call(call, source)
+    tracker.count(e, P1)
 
 
-def begin_2_optimizer_step(job, call, source):
+def begin_2_optimizer_step(tracker, call, source):
     """optimizer.step begins."""
-    e = job.begin_call(call, source)
-    job.count(e, P0)
+    e = tracker.begin_call(call, source)
+    tracker.count(e, P0)
 
 
-def end_0_all_to_all(job, call, source):
+def end_0_all_to_all(tracker, call, source):
     """all_to_all returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
     # across_ranks.tspec:21: t.sizes
     w2 = None
-    if job.looks(e, 2, P2):
-        if not job.has_group(e, 2, ()):
-            job.idle(e, 2, P2, ((None,),), 'no group group')
+    if tracker.is_due(e, 2, P2):
+        if not tracker.has_group(e, 2, ()):
+            tracker.idle(e, 2, P2, ((None,),), 'no group group')
         else:
-            w2 = job.close_window(e, 2, P2)
+            w2 = tracker.close_window(e, 2, P2)
             w2.idle = both(
                 present(own(e.call, 'input_split_sizes')),
                 present(own(e.call, 'output_split_sizes')),
             ) is False
     if w2 is not None:
-        job.run(r2_t_sizes, 2, w2)
-    job.leave(e)
+        tracker.run(r2_t_sizes, 2, w2)
+    tracker.leave(e)
 
 
-def end_1_backward(job, call, source):
+def end_1_backward(tracker, call, source):
     """backward returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
     # across_ranks.tspec:15: t.together
     w1 = None
-    if job.looks(e, 1, P1):
-        if not job.has_group(e, 1, ('world',)):
-            job.idle(e, 1, P1, ((None,),), 'no group world')
+    if tracker.is_due(e, 1, P1):
+        if not tracker.has_group(e, 1, ('world',)):
+            tracker.idle(e, 1, P1, ((None,),), 'no group world')
         else:
-            w1 = job.close_window(e, 1, P1)
+            w1 = tracker.close_window(e, 1, P1)
     if w1 is not None:
-        job.run(r1_t_together, 1, w1)
-    job.leave(e)
+        tracker.run(r1_t_together, 1, w1)
+    tracker.leave(e)
 
 
-def end_2_optimizer_step(job, call, source):
+def end_2_optimizer_step(tracker, call, source):
     """optimizer.step returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
     # across_ranks.tspec:7: t.alike
     w0 = None
-    if job.looks(e, 0, P0):
-        w0 = job.close_window(e, 0, P0)
-        w0.lone = not job.has_group(e, 0, ('dp',))
+    if tracker.is_due(e, 0, P0):
+        w0 = tracker.close_window(e, 0, P0)
+        w0.ungrouped = not tracker.has_group(e, 0, ('dp',))
         w0.idle = greater(e.now.ambient('step'), 20) is False
-        if not (w0.lone or w0.idle):
+        if not (w0.ungrouped or w0.idle):
             if e.now.subjects('parameter'):
                 e.now.want((('parameter', 'data', ('digest',)), ('parameter', 'grad', ('norm',))))
     if w0 is not None:
-        job.run(r0_t_alike, 0, w0)
-    job.leave(e)
+        tracker.run(r0_t_alike, 0, w0)
+    tracker.leave(e)
 
 
-def at_step(job, e):
+def at_step(tracker, e):
     """A step ends, and the next one begins."""
     if e.next is None:
         return
@@ -284,9 +284,9 @@ CALLS = {
     'all_to_all': ((2, P2), ),
     'backward': ((1, P1), ),
 }
-LATE = {
+DEFERRED = {
 }
-LASTING = {
+RETENTION = {
 }
 PROGRAM = GeneratedModule(
     rules=RULES,
@@ -301,8 +301,8 @@ PROGRAM = GeneratedModule(
     passing=(),
     firsts=(),
     kinds=('parameter',),
-    late=LATE,
-    lasting=LASTING,
+    deferred=DEFERRED,
+    retention=RETENTION,
 )
 
 

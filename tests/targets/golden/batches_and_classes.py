@@ -9,7 +9,7 @@ Each `r…` function is one rule, looked at in one window; `begin_…`, `end_…
 # mypy: ignore-errors
 from tspec.runtime.prelude import *  # noqa: F403
 
-P0 = Pattern(number=0, events=frozenset(('load_state_dict',)), fields=(), late=False)
+P0 = Pattern(number=0, events=frozenset(('load_state_dict',)), fields=(), deferred=False)
 
 KEPT = {
     'fetch': {},
@@ -53,50 +53,50 @@ def r1_t_norms(rule, w):
 
 
 
-def begin_0_fetch(job, call, source):
+def begin_0_fetch(tracker, call, source):
     """fetch begins."""
-    e = job.begin_call(call, source)
+    e = tracker.begin_call(call, source)
 
 
-def begin_1_load_state_dict(job, call, source):
+def begin_1_load_state_dict(tracker, call, source):
     """load_state_dict begins."""
-    e = job.begin_call(call, source)
-    job.count(e, P0)
+    e = tracker.begin_call(call, source)
+    tracker.count(e, P0)
 
 
-def end_0_fetch(job, call, source):
+def end_0_fetch(tracker, call, source):
     """fetch returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
-    job.leave(e)
+    tracker.leave(e)
 
 
-def end_1_load_state_dict(job, call, source):
+def end_1_load_state_dict(tracker, call, source):
     """load_state_dict returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
     # batches_and_classes.tspec:9: t.norms
     w1 = None
-    if job.looks(e, 1, P0):
-        w1 = job.close_window(e, 1, P0)
+    if tracker.is_due(e, 1, P0):
+        w1 = tracker.close_window(e, 1, P0)
         if e.now.subjects('module'):
             e.now.want((('module', 'class', ()), ('module', 'training', ())))
     if w1 is not None:
-        job.run(r1_t_norms, 1, w1)
-    job.leave(e)
+        tracker.run(r1_t_norms, 1, w1)
+    tracker.leave(e)
 
 
-def at_step(job, e):
+def at_step(tracker, e):
     """A step ends, and the next one begins."""
     # batches_and_classes.tspec:7: t.batches_have_tensors
-    w0 = job.close_span(e, 0)
+    w0 = tracker.close_span(e, 0)
     if w0 is not None:
         e.now.want((('batch', 'tensors', ()),))
-    job.open_span(e, 0)
+    tracker.open_span(e, 0)
     if w0 is not None:
-        job.run(r0_t_batches_have_tensors, 0, w0)
+        tracker.run(r0_t_batches_have_tensors, 0, w0)
     if e.next is None:
         return
     e.next.hold()
@@ -146,11 +146,11 @@ SPANS = {
 }
 CALLS = {
 }
-LATE = {
+DEFERRED = {
     'fetch': (),
     'load_state_dict': (P0, ),
 }
-LASTING = {
+RETENTION = {
 }
 PROGRAM = GeneratedModule(
     rules=RULES,
@@ -165,8 +165,8 @@ PROGRAM = GeneratedModule(
     passing=(('batch', '', ()), ('batch', 'tensors', ())),
     firsts=(),
     kinds=(),
-    late=LATE,
-    lasting=LASTING,
+    deferred=DEFERRED,
+    retention=RETENTION,
 )
 
 

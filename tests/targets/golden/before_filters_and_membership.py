@@ -9,7 +9,7 @@ Each `r…` function is one rule, looked at in one window; `begin_…`, `end_…
 # mypy: ignore-errors
 from tspec.runtime.prelude import *  # noqa: F403
 
-P0 = Pattern(number=0, events=frozenset(('optimizer.step',)), fields=('optimizer',), late=False)
+P0 = Pattern(number=0, events=frozenset(('optimizer.step',)), fields=('optimizer',), deferred=False)
 
 KEPT = {
     'optimizer.step': {'optimizer': ((), False), },
@@ -48,14 +48,14 @@ def r0_t_held(rule, w):
 
 
 
-def begin_0_optimizer_step(job, call, source):
+def begin_0_optimizer_step(tracker, call, source):
     """optimizer.step begins."""
-    e = job.begin_call(call, source)
-    job.count(e, P0)
+    e = tracker.begin_call(call, source)
+    tracker.count(e, P0)
     # before_filters_and_membership.tspec:8: t.held
     w0 = None
-    if job.looks(e, 0, P0):
-        w0 = job.before(e, 0, P0)
+    if tracker.is_due(e, 0, P0):
+        w0 = tracker.before(e, 0, P0)
         if e.now.subjects('optimizer'):
             e.now.want(
                 (
@@ -65,18 +65,18 @@ def begin_0_optimizer_step(job, call, source):
                 )
             )
     if w0 is not None:
-        job.run(r0_t_held, 0, w0)
+        tracker.run(r0_t_held, 0, w0)
 
 
-def end_0_optimizer_step(job, call, source):
+def end_0_optimizer_step(tracker, call, source):
     """optimizer.step returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
-    job.leave(e)
+    tracker.leave(e)
 
 
-def at_step(job, e):
+def at_step(tracker, e):
     """A step ends, and the next one begins."""
     if e.next is None:
         return
@@ -111,9 +111,9 @@ SPANS = {
 }
 CALLS = {
 }
-LATE = {
+DEFERRED = {
 }
-LASTING = {
+RETENTION = {
 }
 PROGRAM = GeneratedModule(
     rules=RULES,
@@ -128,8 +128,8 @@ PROGRAM = GeneratedModule(
     passing=(),
     firsts=(),
     kinds=(),
-    late=LATE,
-    lasting=LASTING,
+    deferred=DEFERRED,
+    retention=RETENTION,
 )
 
 

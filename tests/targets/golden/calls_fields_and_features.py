@@ -9,7 +9,7 @@ Each `r…` function is one rule, looked at in one window; `begin_…`, `end_…
 # mypy: ignore-errors
 from tspec.runtime.prelude import *  # noqa: F403
 
-P0 = Pattern(number=0, events=frozenset(('backward',)), fields=(), late=False)
+P0 = Pattern(number=0, events=frozenset(('backward',)), fields=(), deferred=False)
 
 KEPT = {
     'backward': {'loss': (('finite', 'max'), False), },
@@ -39,43 +39,43 @@ def r0_t_losses(rule, w):
 
 
 
-def begin_0_backward(job, call, source):
+def begin_0_backward(tracker, call, source):
     """backward begins."""
-    e = job.begin_call(call, source)
-    job.count(e, P0)
+    e = tracker.begin_call(call, source)
+    tracker.count(e, P0)
 
 
-def begin_1_optimizer_step(job, call, source):
+def begin_1_optimizer_step(tracker, call, source):
     """optimizer.step begins."""
-    e = job.begin_call(call, source)
+    e = tracker.begin_call(call, source)
 
 
-def end_0_backward(job, call, source):
+def end_0_backward(tracker, call, source):
     """backward returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
     # calls_fields_and_features.tspec:7: t.losses
     w0 = None
-    if job.looks(e, 0, P0):
+    if tracker.is_due(e, 0, P0):
         if equal(e.now.ambient('phase'), 'train') is False:
-            job.idle(e, 0, P0, ((None,),))
+            tracker.idle(e, 0, P0, ((None,),))
         else:
-            w0 = job.close_window(e, 0, P0)
+            w0 = tracker.close_window(e, 0, P0)
     if w0 is not None:
-        job.run(r0_t_losses, 0, w0)
-    job.leave(e)
+        tracker.run(r0_t_losses, 0, w0)
+    tracker.leave(e)
 
 
-def end_1_optimizer_step(job, call, source):
+def end_1_optimizer_step(tracker, call, source):
     """optimizer.step returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
-    job.leave(e)
+    tracker.leave(e)
 
 
-def at_step(job, e):
+def at_step(tracker, e):
     """A step ends, and the next one begins."""
     if e.next is None:
         return
@@ -114,9 +114,9 @@ SPANS = {
 CALLS = {
     'backward': ((0, P0), ),
 }
-LATE = {
+DEFERRED = {
 }
-LASTING = {
+RETENTION = {
 }
 PROGRAM = GeneratedModule(
     rules=RULES,
@@ -131,8 +131,8 @@ PROGRAM = GeneratedModule(
     passing=(),
     firsts=(),
     kinds=(),
-    late=LATE,
-    lasting=LASTING,
+    deferred=DEFERRED,
+    retention=RETENTION,
 )
 
 

@@ -9,7 +9,7 @@ Each `r…` function is one rule, looked at in one window; `begin_…`, `end_…
 # mypy: ignore-errors
 from tspec.runtime.prelude import *  # noqa: F403
 
-P0 = Pattern(number=0, events=frozenset(('optimizer.step',)), fields=(), late=False)
+P0 = Pattern(number=0, events=frozenset(('optimizer.step',)), fields=(), deferred=False)
 
 KEPT = {
     'optimizer.step': {},
@@ -89,37 +89,37 @@ def r1_t_rates(rule, w):
 
 
 
-def begin_0_optimizer_step(job, call, source):
+def begin_0_optimizer_step(tracker, call, source):
     """optimizer.step begins."""
-    e = job.begin_call(call, source)
+    e = tracker.begin_call(call, source)
     g0 = both(greater(e.now.ambient('step'), 10), equal(e.now.ambient('phase'), 'train'))
-    job.count(e, P0)
+    tracker.count(e, P0)
     # during_old_and_guard.tspec:7: t.moves
-    if job.looks(e, 0, P0):
-        o0 = job.open_window(e, 0, P0)
+    if tracker.is_due(e, 0, P0):
+        o0 = tracker.open_window(e, 0, P0)
         o0.idle = g0 is False
         if not o0.idle:
             e.now.want((('parameter', 'data', ('digest',)), ('parameter', 'grad', ('norm',))))
             e.now.keep(('parameter',), ('phase', 'step'))
     # during_old_and_guard.tspec:15: t.rates
-    if job.looks(e, 1, P0):
-        o1 = job.open_window(e, 1, P0)
+    if tracker.is_due(e, 1, P0):
+        o1 = tracker.open_window(e, 1, P0)
         o1.idle = g0 is False
         if not o1.idle:
             e.now.keep((), ('phase', 'step'))
     e.now.hold()
 
 
-def end_0_optimizer_step(job, call, source):
+def end_0_optimizer_step(tracker, call, source):
     """optimizer.step returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
     g0 = both(greater(e.now.ambient('step'), 10), equal(e.now.ambient('phase'), 'train'))
     # during_old_and_guard.tspec:7: t.moves
     w0 = None
-    if job.opened(e, 0):
-        w0 = job.close_window(e, 0, P0)
+    if tracker.opened(e, 0):
+        w0 = tracker.close_window(e, 0, P0)
         if not w0.idle:
             if e.now.subjects('parameter'):
                 e.now.want(
@@ -130,18 +130,18 @@ def end_0_optimizer_step(job, call, source):
                 )
     # during_old_and_guard.tspec:15: t.rates
     w1 = None
-    if job.opened(e, 1):
-        w1 = job.close_window(e, 1, P0)
+    if tracker.opened(e, 1):
+        w1 = tracker.close_window(e, 1, P0)
         if not w1.idle:
             e.now.want((('parameter', 'grad', ()),))
     if w0 is not None:
-        job.run(r0_t_moves, 0, w0)
+        tracker.run(r0_t_moves, 0, w0)
     if w1 is not None:
-        job.run(r1_t_rates, 1, w1)
-    job.leave(e)
+        tracker.run(r1_t_rates, 1, w1)
+    tracker.leave(e)
 
 
-def at_step(job, e):
+def at_step(tracker, e):
     """A step ends, and the next one begins."""
     if e.next is None:
         return
@@ -190,9 +190,9 @@ SPANS = {
 CALLS = {
     'optimizer.step': ((0, P0), (1, P0), ),
 }
-LATE = {
+DEFERRED = {
 }
-LASTING = {
+RETENTION = {
 }
 PROGRAM = GeneratedModule(
     rules=RULES,
@@ -207,8 +207,8 @@ PROGRAM = GeneratedModule(
     passing=(),
     firsts=(),
     kinds=(),
-    late=LATE,
-    lasting=LASTING,
+    deferred=DEFERRED,
+    retention=RETENTION,
 )
 
 

@@ -9,9 +9,9 @@ Each `r…` function is one rule, looked at in one window; `begin_…`, `end_…
 # mypy: ignore-errors
 from tspec.runtime.prelude import *  # noqa: F403
 
-P0 = Pattern(number=0, events=frozenset(('optimizer.zero_grad',)), fields=(), late=False)
-P1 = Pattern(number=1, events=frozenset(('backward',)), fields=(), late=False)
-P2 = Pattern(number=2, events=frozenset(('optimizer.step',)), fields=(), late=False)
+P0 = Pattern(number=0, events=frozenset(('optimizer.zero_grad',)), fields=(), deferred=False)
+P1 = Pattern(number=1, events=frozenset(('backward',)), fields=(), deferred=False)
+P2 = Pattern(number=2, events=frozenset(('optimizer.step',)), fields=(), deferred=False)
 
 KEPT = {
     'backward': {},
@@ -56,71 +56,71 @@ def r2_t_accumulated(rule, w):
 
 
 
-def begin_0_backward(job, call, source):
+def begin_0_backward(tracker, call, source):
     """backward begins."""
-    e = job.begin_call(call, source)
+    e = tracker.begin_call(call, source)
 
 
-def begin_1_optimizer_step(job, call, source):
+def begin_1_optimizer_step(tracker, call, source):
     """optimizer.step begins."""
-    e = job.begin_call(call, source)
+    e = tracker.begin_call(call, source)
 
 
-def begin_2_optimizer_zero_grad(job, call, source):
+def begin_2_optimizer_zero_grad(tracker, call, source):
     """optimizer.zero_grad begins."""
-    e = job.begin_call(call, source)
+    e = tracker.begin_call(call, source)
 
 
-def end_0_backward(job, call, source):
+def end_0_backward(tracker, call, source):
     """backward returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
-    job.leave(e)
+    tracker.leave(e)
 
 
-def end_1_optimizer_step(job, call, source):
+def end_1_optimizer_step(tracker, call, source):
     """optimizer.step returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
-    job.leave(e)
+    tracker.leave(e)
 
 
-def end_2_optimizer_zero_grad(job, call, source):
+def end_2_optimizer_zero_grad(tracker, call, source):
     """optimizer.zero_grad returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
-    job.leave(e)
+    tracker.leave(e)
 
 
-def at_step(job, e):
+def at_step(tracker, e):
     """A step ends, and the next one begins."""
     # each_step_counts_and_order.tspec:7: t.order
-    w0 = job.close_span(e, 0)
+    w0 = tracker.close_span(e, 0)
     # each_step_counts_and_order.tspec:9: t.clears
-    w1 = job.close_span(e, 1)
+    w1 = tracker.close_span(e, 1)
     if w1 is not None:
         w1.idle = greater(e.now.ambient('step'), 1) is False
-    job.open_span(e, 0)
-    job.open_span(e, 1)
+    tracker.open_span(e, 0)
+    tracker.open_span(e, 1)
     if w0 is not None:
-        job.run(r0_t_order, 0, w0)
+        tracker.run(r0_t_order, 0, w0)
     if w1 is not None:
-        job.run(r1_t_clears, 1, w1)
+        tracker.run(r1_t_clears, 1, w1)
     if e.next is None:
         return
     e.next.hold()
 
 
-def at_microbatch(job, e):
+def at_microbatch(tracker, e):
     """A microbatch ends, and the next one begins."""
     # each_step_counts_and_order.tspec:11: t.accumulated
-    w2 = job.close_span(e, 2)
-    job.open_span(e, 2)
+    w2 = tracker.close_span(e, 2)
+    tracker.open_span(e, 2)
     if w2 is not None:
-        job.run(r2_t_accumulated, 2, w2)
+        tracker.run(r2_t_accumulated, 2, w2)
     if e.next is None:
         return
     e.next.hold()
@@ -190,9 +190,9 @@ SPANS = {
 }
 CALLS = {
 }
-LATE = {
+DEFERRED = {
 }
-LASTING = {
+RETENTION = {
     'backward': Retention(filters=(), fields=(), first=()),
 }
 PROGRAM = GeneratedModule(
@@ -208,8 +208,8 @@ PROGRAM = GeneratedModule(
     passing=(),
     firsts=(),
     kinds=(),
-    late=LATE,
-    lasting=LASTING,
+    deferred=DEFERRED,
+    retention=RETENTION,
 )
 
 

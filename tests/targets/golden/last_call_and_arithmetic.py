@@ -9,8 +9,8 @@ Each `r…` function is one rule, looked at in one window; `begin_…`, `end_…
 # mypy: ignore-errors
 from tspec.runtime.prelude import *  # noqa: F403
 
-P0 = Pattern(number=0, events=frozenset(('optimizer.step',)), fields=(), late=False)
-P1 = Pattern(number=1, events=frozenset(('clip',)), fields=(), late=False)
+P0 = Pattern(number=0, events=frozenset(('optimizer.step',)), fields=(), deferred=False)
+P1 = Pattern(number=1, events=frozenset(('clip',)), fields=(), deferred=False)
 
 KEPT = {
     'clip': {'max_norm': ((), True), 'total_norm': ((), True), },
@@ -49,41 +49,41 @@ def r0_t_clipped(rule, w):
 
 
 
-def begin_0_clip(job, call, source):
+def begin_0_clip(tracker, call, source):
     """clip begins."""
-    e = job.begin_call(call, source)
+    e = tracker.begin_call(call, source)
 
 
-def begin_1_optimizer_step(job, call, source):
+def begin_1_optimizer_step(tracker, call, source):
     """optimizer.step begins."""
-    e = job.begin_call(call, source)
-    job.count(e, P0)
+    e = tracker.begin_call(call, source)
+    tracker.count(e, P0)
     # last_call_and_arithmetic.tspec:7: t.clipped
     w0 = None
-    if job.looks(e, 0, P0):
-        w0 = job.before(e, 0, P0)
+    if tracker.is_due(e, 0, P0):
+        w0 = tracker.before(e, 0, P0)
         e.now.want((('parameter', 'grad', ('norm',)),))
     if w0 is not None:
-        job.run(r0_t_clipped, 0, w0)
+        tracker.run(r0_t_clipped, 0, w0)
 
 
-def end_0_clip(job, call, source):
+def end_0_clip(tracker, call, source):
     """clip returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
-    job.leave(e)
+    tracker.leave(e)
 
 
-def end_1_optimizer_step(job, call, source):
+def end_1_optimizer_step(tracker, call, source):
     """optimizer.step returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
-    job.leave(e)
+    tracker.leave(e)
 
 
-def at_step(job, e):
+def at_step(tracker, e):
     """A step ends, and the next one begins."""
     if e.next is None:
         return
@@ -122,9 +122,9 @@ SPANS = {
 }
 CALLS = {
 }
-LATE = {
+DEFERRED = {
 }
-LASTING = {
+RETENTION = {
 }
 PROGRAM = GeneratedModule(
     rules=RULES,
@@ -139,8 +139,8 @@ PROGRAM = GeneratedModule(
     passing=(),
     firsts=(),
     kinds=(),
-    late=LATE,
-    lasting=LASTING,
+    deferred=DEFERRED,
+    retention=RETENTION,
 )
 
 

@@ -9,7 +9,7 @@ Each `r…` function is one rule, looked at in one window; `begin_…`, `end_…
 # mypy: ignore-errors
 from tspec.runtime.prelude import *  # noqa: F403
 
-P0 = Pattern(number=0, events=frozenset(('fetch',)), fields=(), late=False)
+P0 = Pattern(number=0, events=frozenset(('fetch',)), fields=(), deferred=False)
 
 KEPT = {
     'fetch': {'tensors': (('digest',), False), },
@@ -82,41 +82,41 @@ def joint_r2_t_anew(members, pasts, indices, places):
 
 
 
-def begin_0_fetch(job, call, source):
+def begin_0_fetch(tracker, call, source):
     """fetch begins."""
-    e = job.begin_call(call, source)
-    job.count(e, P0)
+    e = tracker.begin_call(call, source)
+    tracker.count(e, P0)
 
 
-def end_0_fetch(job, call, source):
+def end_0_fetch(tracker, call, source):
     """fetch returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
     # look_backs.tspec:15: t.anew
     w2 = None
-    if job.looks(e, 2, P0):
-        w2 = job.close_window(e, 2, P0)
+    if tracker.is_due(e, 2, P0):
+        w2 = tracker.close_window(e, 2, P0)
     if w2 is not None:
-        job.run(r2_t_anew, 2, w2)
-    job.leave(e)
+        tracker.run(r2_t_anew, 2, w2)
+    tracker.leave(e)
 
 
-def at_step(job, e):
+def at_step(tracker, e):
     """A step ends, and the next one begins."""
     # look_backs.tspec:7: t.falls
-    w0 = job.close_span(e, 0)
+    w0 = tracker.close_span(e, 0)
     # look_backs.tspec:13: t.named
-    w1 = job.close_span(e, 1)
+    w1 = tracker.close_span(e, 1)
     if w1 is not None:
         if e.now.subjects('parameter'):
             e.now.want((('parameter', 'names', ()),))
-    job.open_span(e, 0)
-    job.open_span(e, 1)
+    tracker.open_span(e, 0)
+    tracker.open_span(e, 1)
     if w0 is not None:
-        job.run(r0_t_falls, 0, w0)
+        tracker.run(r0_t_falls, 0, w0)
     if w1 is not None:
-        job.run(r1_t_named, 1, w1)
+        tracker.run(r1_t_named, 1, w1)
     if e.next is None:
         return
     e.next.hold()
@@ -193,9 +193,9 @@ SPANS = {
 CALLS = {
     'fetch': ((2, P0), ),
 }
-LATE = {
+DEFERRED = {
 }
-LASTING = {
+RETENTION = {
 }
 PROGRAM = GeneratedModule(
     rules=RULES,
@@ -210,8 +210,8 @@ PROGRAM = GeneratedModule(
     passing=(),
     firsts=(('parameter', 'names', ()),),
     kinds=(),
-    late=LATE,
-    lasting=LASTING,
+    deferred=DEFERRED,
+    retention=RETENTION,
 )
 
 

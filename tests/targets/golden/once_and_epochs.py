@@ -9,8 +9,8 @@ Each `r…` function is one rule, looked at in one window; `begin_…`, `end_…
 # mypy: ignore-errors
 from tspec.runtime.prelude import *  # noqa: F403
 
-P0 = Pattern(number=0, events=frozenset(('fetch',)), fields=('loader',), late=False)
-P1 = Pattern(number=1, events=frozenset(('optimizer.step',)), fields=(), late=False)
+P0 = Pattern(number=0, events=frozenset(('fetch',)), fields=('loader',), deferred=False)
+P1 = Pattern(number=1, events=frozenset(('optimizer.step',)), fields=(), deferred=False)
 
 KEPT = {
     'fetch': {'loader': ((), False), 'tensors': (('digest',), True), },
@@ -40,7 +40,7 @@ def r0_t_first_batches(rule, w):
         )
         rule.take(
             w,
-            SubjectChoice(group=(w.rank,), subjects=(n0_l,), lasting=(('loader', n0_l),)),
+            SubjectChoice(group=(w.rank,), subjects=(n0_l,), persistent=(('loader', n0_l),)),
             leaves,
         )
 
@@ -77,7 +77,7 @@ def r1_t_once(rule, w):
         )
         rule.take(
             w,
-            SubjectChoice(group=(w.rank,), subjects=(n0_o,), lasting=(('optimizer', n0_o),)),
+            SubjectChoice(group=(w.rank,), subjects=(n0_o,), persistent=(('optimizer', n0_o),)),
             leaves,
         )
 
@@ -101,70 +101,70 @@ def r2_t_whole(rule, w):
 
 
 
-def begin_0_fetch(job, call, source):
+def begin_0_fetch(tracker, call, source):
     """fetch begins."""
-    e = job.begin_call(call, source)
+    e = tracker.begin_call(call, source)
 
 
-def begin_1_optimizer_step(job, call, source):
+def begin_1_optimizer_step(tracker, call, source):
     """optimizer.step begins."""
-    e = job.begin_call(call, source)
-    job.count(e, P1)
+    e = tracker.begin_call(call, source)
+    tracker.count(e, P1)
     # once_and_epochs.tspec:14: t.once
     w1 = None
-    if job.looks(e, 1, P1):
-        w1 = job.before(e, 1, P1)
+    if tracker.is_due(e, 1, P1):
+        w1 = tracker.before(e, 1, P1)
         if e.now.subjects('optimizer'):
             e.now.want((('optimizer', 'param_groups', ()), ('param_group', 'lr', ())))
     if w1 is not None:
-        job.run(r1_t_once, 1, w1)
+        tracker.run(r1_t_once, 1, w1)
 
 
-def end_0_fetch(job, call, source):
+def end_0_fetch(tracker, call, source):
     """fetch returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
-    job.leave(e)
+    tracker.leave(e)
 
 
-def end_1_optimizer_step(job, call, source):
+def end_1_optimizer_step(tracker, call, source):
     """optimizer.step returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
-    job.leave(e)
+    tracker.leave(e)
 
 
-def at_step(job, e):
+def at_step(tracker, e):
     """A step ends, and the next one begins."""
     if e.next is None:
         return
     e.next.hold()
 
 
-def at_epoch(job, e):
+def at_epoch(tracker, e):
     """A epoch ends, and the next one begins."""
     # once_and_epochs.tspec:7: t.first_batches
-    w0 = job.close_span(e, 0)
+    w0 = tracker.close_span(e, 0)
     if w0 is not None:
         if e.now.subjects('loader'):
             e.now.want((('loader', 'shuffled', ()),))
-    job.open_span(e, 0)
+    tracker.open_span(e, 0)
     if w0 is not None:
-        job.run(r0_t_first_batches, 0, w0)
+        tracker.run(r0_t_first_batches, 0, w0)
     if e.next is None:
         return
     e.next.hold()
 
 
-def at_run(job, e):
+def at_run(tracker, e):
     """The run begins or ends."""
     # once_and_epochs.tspec:16: t.whole
-    w2 = job.close_span(e, 2)
-    job.open_span(e, 2)
+    w2 = tracker.close_span(e, 2)
+    tracker.open_span(e, 2)
     if w2 is not None:
-        job.run(r2_t_whole, 2, w2)
+        tracker.run(r2_t_whole, 2, w2)
     if e.next is None:
         return
     e.next.hold()
@@ -246,9 +246,9 @@ SPANS = {
 }
 CALLS = {
 }
-LATE = {
+DEFERRED = {
 }
-LASTING = {
+RETENTION = {
     'fetch': Retention(filters=('loader',), fields=('loader',), first=('tensors',)),
     'optimizer.step': Retention(filters=(), fields=(), first=()),
 }
@@ -265,8 +265,8 @@ PROGRAM = GeneratedModule(
     passing=(),
     firsts=(),
     kinds=(),
-    late=LATE,
-    lasting=LASTING,
+    deferred=DEFERRED,
+    retention=RETENTION,
 )
 
 

@@ -9,10 +9,10 @@ Each `r…` function is one rule, looked at in one window; `begin_…`, `end_…
 # mypy: ignore-errors
 from tspec.runtime.prelude import *  # noqa: F403
 
-P0 = Pattern(number=0, events=frozenset(('optimizer.step',)), fields=(), late=False)
-P1 = Pattern(number=1, events=frozenset(('load_state_dict',)), fields=(), late=False)
-P2 = Pattern(number=2, events=frozenset(('dropout',)), fields=(), late=False)
-P3 = Pattern(number=3, events=frozenset(('forward',)), fields=(), late=False)
+P0 = Pattern(number=0, events=frozenset(('optimizer.step',)), fields=(), deferred=False)
+P1 = Pattern(number=1, events=frozenset(('load_state_dict',)), fields=(), deferred=False)
+P2 = Pattern(number=2, events=frozenset(('dropout',)), fields=(), deferred=False)
+P3 = Pattern(number=3, events=frozenset(('forward',)), fields=(), deferred=False)
 
 KEPT = {
     'dropout': {},
@@ -66,90 +66,90 @@ def r1_t_inner(rule, w):
 
 
 
-def begin_0_dropout(job, call, source):
+def begin_0_dropout(tracker, call, source):
     """dropout begins."""
-    e = job.begin_call(call, source)
-    job.count(e, P2)
+    e = tracker.begin_call(call, source)
+    tracker.count(e, P2)
 
 
-def begin_1_forward(job, call, source):
+def begin_1_forward(tracker, call, source):
     """forward begins."""
-    e = job.begin_call(call, source)
+    e = tracker.begin_call(call, source)
 
 
-def begin_2_load_state_dict(job, call, source):
+def begin_2_load_state_dict(tracker, call, source):
     """load_state_dict begins."""
-    e = job.begin_call(call, source)
+    e = tracker.begin_call(call, source)
     # only_during.tspec:7: t.weights
-    job.read(e, 0, (('parameter', 'data', ('digest',)),))
+    tracker.read(e, 0, (('parameter', 'data', ('digest',)),))
     e.now.hold()
 
 
-def begin_3_optimizer_step(job, call, source):
+def begin_3_optimizer_step(tracker, call, source):
     """optimizer.step begins."""
-    e = job.begin_call(call, source)
+    e = tracker.begin_call(call, source)
     # only_during.tspec:7: t.weights
-    job.read(e, 0, (('parameter', 'data', ('digest',)),))
+    tracker.read(e, 0, (('parameter', 'data', ('digest',)),))
     e.now.hold()
 
 
-def end_0_dropout(job, call, source):
+def end_0_dropout(tracker, call, source):
     """dropout returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
     # only_during.tspec:13: t.inner
     w1 = None
-    if job.looks(e, 1, P2):
-        w1 = job.close_window(e, 1, P2)
+    if tracker.is_due(e, 1, P2):
+        w1 = tracker.close_window(e, 1, P2)
     if w1 is not None:
-        job.run(r1_t_inner, 1, w1)
-    job.leave(e)
+        tracker.run(r1_t_inner, 1, w1)
+    tracker.leave(e)
 
 
-def end_1_forward(job, call, source):
+def end_1_forward(tracker, call, source):
     """forward returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
-    job.leave(e)
+    tracker.leave(e)
 
 
-def end_2_load_state_dict(job, call, source):
+def end_2_load_state_dict(tracker, call, source):
     """load_state_dict returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
     # only_during.tspec:7: t.weights
-    job.read(e, 0, (('parameter', 'data', ('digest',)),))
+    tracker.read(e, 0, (('parameter', 'data', ('digest',)),))
     e.now.hold()
-    job.leave(e)
+    tracker.leave(e)
 
 
-def end_3_optimizer_step(job, call, source):
+def end_3_optimizer_step(tracker, call, source):
     """optimizer.step returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
     # only_during.tspec:7: t.weights
-    job.read(e, 0, (('parameter', 'data', ('digest',)),))
+    tracker.read(e, 0, (('parameter', 'data', ('digest',)),))
     e.now.hold()
-    job.leave(e)
+    tracker.leave(e)
 
 
-def at_step(job, e):
+def at_step(tracker, e):
     """A step ends, and the next one begins."""
     # only_during.tspec:7: t.weights
-    w0 = job.close_span(e, 0)
+    w0 = tracker.close_span(e, 0)
     if w0 is not None:
         if e.now.subjects('parameter'):
             e.now.want((('parameter', 'data', ('digest',)),))
-    o0 = job.open_span(e, 0)
+    o0 = tracker.open_span(e, 0)
     if o0 is not None:
         e.now.want((('parameter', 'data', ('digest',)),))
         e.next.keep(('parameter',), ())
     if w0 is not None:
-        job.run(r0_t_weights, 0, w0)
+        tracker.run(r0_t_weights, 0, w0)
     if e.next is None:
         return
     e.next.hold()
@@ -204,10 +204,10 @@ SPANS = {
 CALLS = {
     'dropout': ((1, P2), ),
 }
-LATE = {
+DEFERRED = {
     'dropout': (P2, ),
 }
-LASTING = {
+RETENTION = {
     'forward': Retention(filters=(), fields=(), first=()),
 }
 PROGRAM = GeneratedModule(
@@ -223,8 +223,8 @@ PROGRAM = GeneratedModule(
     passing=(),
     firsts=(),
     kinds=(),
-    late=LATE,
-    lasting=LASTING,
+    deferred=DEFERRED,
+    retention=RETENTION,
 )
 
 

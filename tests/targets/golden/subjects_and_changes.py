@@ -9,7 +9,7 @@ Each `r…` function is one rule, looked at in one window; `begin_…`, `end_…
 # mypy: ignore-errors
 from tspec.runtime.prelude import *  # noqa: F403
 
-P0 = Pattern(number=0, events=frozenset(('optimizer.step',)), fields=(), late=False)
+P0 = Pattern(number=0, events=frozenset(('optimizer.step',)), fields=(), deferred=False)
 
 KEPT = {
     'optimizer.step': {},
@@ -106,13 +106,13 @@ def joint_r1_t_lower(members, pasts, indices, places):
 
 
 
-def begin_0_optimizer_step(job, call, source):
+def begin_0_optimizer_step(tracker, call, source):
     """optimizer.step begins."""
-    e = job.begin_call(call, source)
-    job.count(e, P0)
+    e = tracker.begin_call(call, source)
+    tracker.count(e, P0)
     # subjects_and_changes.tspec:8: t.near
-    if job.looks(e, 0, P0):
-        job.open_window(e, 0, P0)
+    if tracker.is_due(e, 0, P0):
+        tracker.open_window(e, 0, P0)
         e.now.want(
             (
                 ('module', 'parameters', ()),
@@ -124,15 +124,15 @@ def begin_0_optimizer_step(job, call, source):
     e.now.hold()
 
 
-def end_0_optimizer_step(job, call, source):
+def end_0_optimizer_step(tracker, call, source):
     """optimizer.step returns."""
-    e = job.end_call(call, source)
+    e = tracker.end_call(call, source)
     if e is None:
         return
     # subjects_and_changes.tspec:8: t.near
     w0 = None
-    if job.opened(e, 0):
-        w0 = job.close_window(e, 0, P0)
+    if tracker.opened(e, 0):
+        w0 = tracker.close_window(e, 0, P0)
         if e.now.subjects('parameter'):
             e.now.want(
                 (
@@ -141,17 +141,17 @@ def end_0_optimizer_step(job, call, source):
                 )
             )
     if w0 is not None:
-        job.run(r0_t_near, 0, w0)
-    job.leave(e)
+        tracker.run(r0_t_near, 0, w0)
+    tracker.leave(e)
 
 
-def at_step(job, e):
+def at_step(tracker, e):
     """A step ends, and the next one begins."""
     # subjects_and_changes.tspec:15: t.lower
-    w1 = job.close_span(e, 1)
-    job.open_span(e, 1)
+    w1 = tracker.close_span(e, 1)
+    tracker.open_span(e, 1)
     if w1 is not None:
-        job.run(r1_t_lower, 1, w1)
+        tracker.run(r1_t_lower, 1, w1)
     if e.next is None:
         return
     e.next.hold()
@@ -206,9 +206,9 @@ SPANS = {
 CALLS = {
     'optimizer.step': ((0, P0), ),
 }
-LATE = {
+DEFERRED = {
 }
-LASTING = {
+RETENTION = {
 }
 PROGRAM = GeneratedModule(
     rules=RULES,
@@ -223,8 +223,8 @@ PROGRAM = GeneratedModule(
     passing=(),
     firsts=(),
     kinds=(),
-    late=LATE,
-    lasting=LASTING,
+    deferred=DEFERRED,
+    retention=RETENTION,
 )
 
 

@@ -15,6 +15,7 @@ from tspec.check.columnar.relation import is_column, own
 from tspec.check.columnar.scope import Frame, QueryScope
 from tspec.check.columnar.shapes import (
     FLOAT,
+    NO_REASON,
     NOT_RECORDED,
     NOTHING,
     STRING,
@@ -61,7 +62,7 @@ def in_window(
         (f"coalesce(s.l, []::{sql_type(shape)})",),
     )
     if frame.when != "e":
-        return Cell(value, "NULL::TINYINT", shape)
+        return Cell(value, NO_REASON, shape)
     return scope.relation.cell(
         f"CASE WHEN e_at IS NOT NULL THEN {value} END",
         f"CASE WHEN e_at IS NULL THEN {NOT_RECORDED}::TINYINT END",

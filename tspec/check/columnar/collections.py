@@ -13,6 +13,7 @@ from tspec.check.columnar.shapes import (
     FLOAT,
     INT,
     MIXED,
+    NO_REASON,
     NOT_RECORDED,
     NOTHING,
     STRING,
@@ -26,6 +27,7 @@ from tspec.check.columnar.shapes import (
     bits,
     events_of,
     first_inside,
+    first_of,
     sql_type,
 )
 from tspec.check.columnar.sql import text
@@ -63,7 +65,7 @@ def subjects(scope: QueryScope, kind: str, frame: Frame) -> Cell:
     shape = ListShape(SingleShape("subject", kind))
     value, _ = _listed(scope, listed, "true", shape)
     if frame.when != "e":
-        return Cell(value, "NULL::TINYINT", shape)
+        return Cell(value, NO_REASON, shape)
     return scope.relation.cell(
         f"CASE WHEN e_at IS NOT NULL THEN {value} END",
         "CASE WHEN e_at IS NULL THEN 2::TINYINT END",
@@ -250,7 +252,7 @@ def display(relation: Relation, cells: Sequence[Cell]) -> Cell:
     kind = sql_type(item)
     held = ", ".join(f"{{'v': {cell.value}::{kind}, 'm': {cell.why}}}" for cell in cells)
     return Cell(
-        relation.column(f"[{held}]::{sql_type(ListShape(item))}"), "NULL::TINYINT", ListShape(item)
+        relation.column(f"[{held}]::{sql_type(ListShape(item))}"), NO_REASON, ListShape(item)
     )
 
 
@@ -258,8 +260,7 @@ def _mixed(cell: Cell) -> Cell:
     """A value as the text of its shape and bits."""
     name = cell.shape.name if isinstance(cell.shape, SingleShape) else "list"
     value = f"'{name} ' || ({bits(cell.value, cell.shape)})::VARCHAR"
-    inner = first_inside(cell.value, cell.shape)
-    why = cell.why if inner.startswith("NULL") else f"coalesce({cell.why}, {inner})"
+    why = first_of([cell.why, first_inside(cell.value, cell.shape)])
     return Cell(f"CASE WHEN {why} IS NULL THEN {value} END", why, MIXED)
 
 
@@ -280,8 +281,7 @@ def index(scope: QueryScope, base: Cell, place: Cell, want: str | None) -> Cell:
         return _of_map(scope, base, place, want)
     if not isinstance(base.shape, ListShape) or place.shape != INT:
         return operators.unfit(relation, *(Cell(c.value, c.why, NOTHING) for c in (base, place)))
-    whys = [cell.why for cell in (base, place) if not cell.why.startswith("NULL")]
-    why = relation.column(f"coalesce({', '.join([*whys, 'NULL::TINYINT'])})")
+    why = relation.column(first_of([base.why, place.why]))
     element = relation.column(
         f"{base.value}[CASE WHEN {place.value} < 0 THEN len({base.value}) + {place.value} + 1 "
         f"ELSE {place.value} + 1 END]"
@@ -305,10 +305,9 @@ _MAP_SHAPES: dict[str, tuple[str, Shape]] = {
 
 
 def _of_map(scope: QueryScope, base: Cell, key: Cell, want: str | None) -> Cell:
-    """A map's value: of the kind of which all values under that key are."""
+    """The value of a map at a key; all values under that key must have one type."""
     relation = scope.relation
-    whys = [cell.why for cell in (base, key) if not cell.why.startswith("NULL")]
-    why = relation.column(f"coalesce({', '.join([*whys, 'NULL::TINYINT'])})")
+    why = relation.column(first_of([base.why, key.why]))
     held = relation.column(f"CASE WHEN {why} IS NULL THEN j_at({base.value}, {key.value}) END")
     sql, shape = _kept(scope, held, want)
     value = relation.column(f"CASE WHEN j_missing({held}) IS NULL THEN {sql.format(j=held)} END")

@@ -18,6 +18,7 @@ from tspec.check.columnar.shapes import (
     BOOL,
     FLOAT,
     INT,
+    NO_REASON,
     NOT_RECORDED,
     STRING,
     Cell,
@@ -84,24 +85,24 @@ def _from_outer(scope: QueryScope, cell: Cell) -> Cell:
 def _constant(scope: QueryScope, expr: rules.Constant, frame: Frame, want: str | None) -> Cell:
     value = expr.value
     if isinstance(value, bool):
-        return Cell(str(value).lower(), "NULL::TINYINT", BOOL)
+        return Cell(str(value).lower(), NO_REASON, BOOL)
     if isinstance(value, int):
-        return Cell(integer(value), "NULL::TINYINT", INT)
+        return Cell(integer(value), NO_REASON, INT)
     if isinstance(value, float):
-        return Cell(number(value), "NULL::TINYINT", FLOAT)
-    return Cell(text(value), "NULL::TINYINT", STRING)
+        return Cell(number(value), NO_REASON, FLOAT)
+    return Cell(text(value), NO_REASON, STRING)
 
 
 def _ambient(scope: QueryScope, expr: rules.Ambient, frame: Frame, want: str | None) -> Cell:
     if expr.name == "rank":
-        return Cell("rank", "NULL::TINYINT", INT)
+        return Cell("rank", NO_REASON, INT)
     if expr.name in ("step", "epoch", "microbatch", "phase"):
         shape = STRING if expr.name == "phase" else INT
-        why = "NULL::TINYINT"
+        why = NO_REASON
         if frame.when == "e":
             why = scope.relation.column("CASE WHEN e_at IS NULL THEN 2::TINYINT END")
         return Cell(frame.column(expr.name), why, shape)
-    context = Cell("hash('context ')", "NULL::TINYINT", SingleShape("subject", "context"))
+    context = Cell("hash('context ')", NO_REASON, SingleShape("subject", "context"))
     return state.of_subject(scope, context, expr.name, Frame(frame.when), want)
 
 
@@ -114,7 +115,7 @@ def _variable(scope: QueryScope, expr: rules.Variable, frame: Frame, want: str |
 
 
 def _window_call(scope: QueryScope, expr: rules.WindowCall, frame: Frame, want: str | None) -> Cell:
-    return Cell("c", "NULL::TINYINT", calls.of_window(scope.window))
+    return Cell("c", NO_REASON, calls.of_window(scope.window))
 
 
 def _last_call(scope: QueryScope, expr: rules.LastCall, frame: Frame, want: str | None) -> Cell:
@@ -128,7 +129,7 @@ def _calls(scope: QueryScope, expr: rules.Calls, frame: Frame, want: str | None)
     if frame.when == "s" and not scope.instant:
         return Cell(
             "[]::STRUCT(v BIGINT, m TINYINT)[]",
-            "NULL::TINYINT",
+            NO_REASON,
             ListShape(call_of(expr.event.events)),
         )
     filters = calls.filters(scope, expr.event, frame, read)

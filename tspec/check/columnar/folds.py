@@ -37,7 +37,7 @@ def without_absent(relation: Relation, cell: Cell) -> Cell:
 
 
 def values(cell: Cell, shape: Shape | None = None) -> str:
-    """SQL of the plain values of a list of which all elements are known."""
+    """SQL of the plain values of a list without missing elements."""
     assert isinstance(cell.shape, ListShape)
     wanted = sql_type(shape if shape is not None else cell.shape.item)
     return f"list_transform({cell.value}, lambda it: it.v::{wanted})"

@@ -8,7 +8,15 @@ from __future__ import annotations
 from tspec.check.columnar import state
 from tspec.check.columnar.expressions import read
 from tspec.check.columnar.scope import Frame, QueryScope
-from tspec.check.columnar.shapes import INT, STRING, Cell, ListShape, SingleShape, Unsupported
+from tspec.check.columnar.shapes import (
+    INT,
+    NO_REASON,
+    STRING,
+    Cell,
+    ListShape,
+    SingleShape,
+    Unsupported,
+)
 from tspec.check.columnar.sql import text
 from tspec.resolve.program.rules import Axis, Rule
 
@@ -63,7 +71,7 @@ def _world(scope: QueryScope) -> str:
 
 
 def _on_axis(scope: QueryScope, axis: str) -> str:
-    base = Cell(scope.relation.column(axis), "NULL::TINYINT", SingleShape("subject", "group"))
+    base = Cell(scope.relation.column(axis), NO_REASON, SingleShape("subject", "group"))
     return _ranks(scope, state.of_subject(scope, base, "ranks", LAST, None))
 
 
@@ -78,7 +86,7 @@ def _ranks(scope: QueryScope, cell: Cell) -> str:
 def _connected(rule: Rule, scope: QueryScope, reached: str) -> str:
     """Column: all ranks reached from rank to rank over any of the axes (the others' last groups)."""
     if not all(isinstance(clause, Axis) for clause in rule.across):
-        raise Unsupported("a group over several axes, of which one is a field")
+        raise Unsupported("a group over several axes, one of them a field")
     facts, relation = scope.facts, scope.relation
     neighbours = {
         rank: _last_groups(scope, rank, [c.name for c in rule.across if isinstance(c, Axis)])

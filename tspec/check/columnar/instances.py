@@ -16,6 +16,7 @@ from tspec.check.columnar.reads import KNOWN
 from tspec.check.columnar.relation import Relation
 from tspec.check.columnar.scope import Element, Frame, HistoryColumns, QueryScope
 from tspec.check.columnar.shapes import (
+    NO_REASON,
     NOTHING,
     TENSOR,
     Cell,
@@ -105,7 +106,7 @@ def _chosen(rule: Rule, made: Instances, clause: For) -> Instances:
     """With another variable: a row for each element of its collection."""
     collection = clause.collection
     if _is_windows_call(rule, collection):
-        cell = Cell("c", "NULL::TINYINT", of_window(rule.window))
+        cell = Cell("c", NO_REASON, of_window(rule.window))
         return _bound(made, clause.variable, cell, "at1", "call")
     if isinstance(collection, rules.Subjects):
         return _subjects(made, clause, collection)
@@ -153,7 +154,7 @@ def _subjects(made: Instances, clause: For, collection: rules.Subjects) -> Insta
                     FROM {table} r JOIN {lives} s ON s.born <= r.l_at AND r.l_at < s.died
                       AND s.born >= r.rank * {RANK}"""
     made = _grown(made, query, f"v{number}", f"k{number}")
-    cell = Cell(f"v{number}", "NULL::TINYINT", SingleShape("subject", collection.kind))
+    cell = Cell(f"v{number}", NO_REASON, SingleShape("subject", collection.kind))
     label, labelled = (
         (f"k{number}", "place") if collection.kind in PASSING else (f"v{number}", "subject")
     )
@@ -198,7 +199,7 @@ def _elements(made: Instances, clause: For) -> Instances:
     made = _grown(made, query, f"v{number}", f"k{number}")
     if tensors or item == TENSOR:
         return _bound(made, clause.variable, Element(clause.collection, f"k{number}"), label, kind)
-    return _bound(made, clause.variable, Cell(f"v{number}", "NULL::TINYINT", item), label, kind)
+    return _bound(made, clause.variable, Cell(f"v{number}", NO_REASON, item), label, kind)
 
 
 # --- keys ---------------------------------------------------------------------------------------
@@ -245,7 +246,7 @@ def _grouped_calls(rule: Rule, made: Instances, found: RuleWindows) -> Instances
     whatever subjects there were.
     """
     scope, relation = made.scope, made.scope.relation
-    calls = Cell("c", "NULL::TINYINT", of_window(rule.window))
+    calls = Cell("c", NO_REASON, of_window(rule.window))
     names = {each.variable for each in rule.subjects if _is_windows_call(rule, each.collection)}
     named = (group.value for group in rule.across if isinstance(group, rules.GroupField))
     if {variable.name for field in named for variable in variables(field)} - names:
@@ -275,7 +276,7 @@ def _grouped_calls(rule: Rule, made: Instances, found: RuleWindows) -> Instances
 
 
 def _is_windows_call(rule: Rule, collection: rules.Expr) -> bool:
-    """It is the `calls(E)` of which the calls are the windows."""
+    """Whether it is the `calls(E)` whose calls are the windows."""
     return (
         rule.window.kind == "calls"
         and isinstance(collection, rules.Calls)

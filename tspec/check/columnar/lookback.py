@@ -17,6 +17,7 @@ from tspec.check.columnar.shapes import (
     BOOL,
     INT,
     NO_HISTORY,
+    NO_REASON,
     NOT_RECORDED,
     NOTHING,
     Cell,
@@ -158,13 +159,13 @@ def transposed(scope: QueryScope, cell: Cell) -> Cell:
     )
     lacking = f"[{{'v': NULL::{sql_type(item)}, 'm': {NOT_RECORDED}::TINYINT}}]"
     value = f"CASE WHEN {group.others} > 0 THEN list_concat({moved}, {lacking}) ELSE {moved} END"
-    return Cell(relation.column(value), "NULL::TINYINT", ListShape(item))
+    return Cell(relation.column(value), NO_REASON, ListShape(item))
 
 
 def _gathered(relation: Relation, cell: Cell, over: str) -> Cell:
     kind = sql_type(cell.shape)
     value = f"list({{'v': {cell.value}::{kind}, 'm': {cell.why}}}) {over}"
-    return Cell(relation.column(value), "NULL::TINYINT", ListShape(cell.shape))
+    return Cell(relation.column(value), NO_REASON, ListShape(cell.shape))
 
 
 def _history(scope: QueryScope) -> HistoryColumns:

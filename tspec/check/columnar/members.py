@@ -1,4 +1,4 @@
-"""Which other ranks should have an instance, and what is known of those that have it not.
+"""The other ranks that should have an instance, and what is known of ranks without it.
 
 The counterpart of `tspec.check.interpret.members`.
 """

@@ -16,6 +16,7 @@ from tspec.check.columnar.shapes import (
     FLOAT,
     INT,
     MIXED,
+    NO_REASON,
     NOT_RECORDED,
     NOTHING,
     NUMBERS,
@@ -28,27 +29,20 @@ from tspec.check.columnar.shapes import (
     Unsupported,
     as_float,
     first_inside,
+    first_of,
 )
 
 
 def first_why(*cells: Cell) -> str:
     """SQL of the reason of the first operand that is missing, or holds something missing."""
-    whys = []
-    for cell in cells:
-        if not cell.why.startswith("NULL"):
-            whys.append(cell.why)
-        inner = first_inside(cell.value, cell.shape)
-        if not inner.startswith("NULL"):
-            whys.append(inner)
-    if not whys:
-        return "NULL::TINYINT"
-    return whys[0] if len(whys) == 1 else f"coalesce({', '.join(whys)})"
+    pairs = ((cell.why, first_inside(cell.value, cell.shape)) for cell in cells)
+    return first_of([reason for pair in pairs for reason in pair])
 
 
 def known(relation: Relation, value: str, shape: Shape, *operands: Cell) -> Cell:
     """A total function of its operands, which has their reason where one is missing."""
     why = relation.column(first_why(*operands))
-    if why.startswith("NULL"):
+    if why == NO_REASON:
         return Cell(relation.column(value), why, shape)
     return relation.cell(f"CASE WHEN {why} IS NULL THEN {value} END", why, shape)
 
@@ -122,10 +116,7 @@ def _equal_lists(left: str, left_shape: ListShape, right: str, right_shape: List
 
 def member(relation: Relation, item: Cell, collection: Cell) -> Cell:
     """`item in collection`. Missing items of the collection might be the item; absent ones are not."""
-    whys = [cell.why for cell in (item, collection) if not cell.why.startswith("NULL")]
-    why = relation.column(
-        f"coalesce({', '.join(whys)}, NULL::TINYINT)" if whys else "NULL::TINYINT"
-    )
+    why = relation.column(first_of([item.why, collection.why]))
     shape = collection.shape
     if NOTHING in (item.shape, shape):
         return Cell(
@@ -140,7 +131,6 @@ def member(relation: Relation, item: Cell, collection: Cell) -> Cell:
         cell = unfit(relation, item, collection)
         return Cell(cell.value, cell.why, BOOL)
     if isinstance(item.shape, ListShape):
-        answers = f"list_transform({item.value}, lambda one: {_in_list('one.v', item.shape.item, collection)})"
         answers = (
             f"list_transform({item.value}, lambda one: CASE WHEN one.m IS NULL THEN "
             f"{_in_list('one.v', item.shape.item, collection)} END)"
@@ -212,10 +202,9 @@ def truth(relation: Relation, cell: Cell) -> Cell:
 def junction(relation: Relation, word: str, cells: Sequence[Cell]) -> Cell:
     """Kleene's `AND` or `OR`; unknown for the reason of the first that is unknown."""
     value = relation.column("(" + f" {word} ".join(cell.value for cell in cells) + ")")
-    whys = [cell.why for cell in cells if not cell.why.startswith("NULL")]
-    if not whys:
-        return Cell(value, "NULL::TINYINT", BOOL)
-    first = f"coalesce({', '.join(whys)})" if len(whys) > 1 else whys[0]
+    first = first_of([cell.why for cell in cells])
+    if first == NO_REASON:
+        return Cell(value, NO_REASON, BOOL)
     return Cell(value, relation.column(f"CASE WHEN {value} IS NULL THEN {first} END"), BOOL)
 
 
@@ -252,7 +241,7 @@ def function(facts: Facts, relation: Relation, name: str, cells: Sequence[Cell])
     row = FUNCTIONS[name]
     if row.maps and isinstance(cells[0].shape, ListShape):
         many, *rest = cells
-        item = Cell("it.v", "NULL::TINYINT", cells[0].shape.item)
+        item = Cell("it.v", NO_REASON, cells[0].shape.item)
         found = _of_known(facts, row, (item, *rest))
         if found is None:
             raise Unsupported(f"`{name}` of a list of other than it takes")

@@ -169,7 +169,7 @@ def _feature(types: set[str], want: str) -> tuple[str, Shape]:
 
 
 def _kind_of(facts: Facts, rows: str) -> str:
-    """The kind of which all references are, or none."""
+    """The kind of all references; empty if they are of several kinds."""
     named = (
         f"SELECT DISTINCT split_part(text, ' ', 1) AS kind, text FROM ({rows}) WHERE type = 'ref'"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -17,11 +17,11 @@ _SQL = {
 
 @dataclass(frozen=True, slots=True)
 class SingleShape:
-    """A single value. A subject is the hash of its kind and name, a call its place in the trace,
+    """A single value.
 
-    a tensor its digest. Of `nothing` no value is ever known. `kind` is that of a subject; of a call
-    it lists the events of which it may be one. `mixed` is a value of any shape, as the text of its
-    bits, which only `same` and `distinct` read.
+    A subject is the hash of its kind and name, a call its place in the trace, a tensor its digest.
+    A value of `nothing` is never known. A value of `mixed` has any shape and is the text of its bits,
+    which only `same` and `distinct` read. `kind` is the kind of a subject, or the possible events of a call.
     """
 
     name: Name
@@ -57,6 +57,10 @@ ABSENT, NOT_RECORDED, NO_HISTORY = 1, 2, 3
 REASONS = {ABSENT: "absent", NOT_RECORDED: "not recorded", NO_HISTORY: "no history yet"}
 
 
+NO_REASON = "NULL::TINYINT"
+"""The reason of a value that is known in every row."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """A column of a relation: `value` and `why` are SQL, columns or literals; `why` is NULL if known."""
@@ -65,13 +69,26 @@ class Cell:
     why: str
     shape: Shape
 
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known in every row."""
+        return self.why == NO_REASON
+
+
+def first_of(reasons: Sequence[str], otherwise: str = NO_REASON) -> str:
+    """SQL of the first reason that is not NULL, else `otherwise`."""
+    every = [reason for reason in (*reasons, otherwise) if reason != NO_REASON]
+    if not every:
+        return NO_REASON
+    return every[0] if len(every) == 1 else f"coalesce({', '.join(every)})"
+
 
 class NoInstances(Exception):
     """A rule has no instances in a trace, so that nothing need be read."""
 
 
 class Unsupported(Exception):
-    """What no query here says; the rule is left to the reference interpreter, and the notes say so."""
+    """A rule has no query; the reference interpreter decides it, and the notes say so."""
 
 
 def call_of(events: Iterable[str]) -> SingleShape:
@@ -80,7 +97,7 @@ def call_of(events: Iterable[str]) -> SingleShape:
 
 
 def events_of(shape: SingleShape) -> list[str]:
-    """The events of which calls of a shape may be."""
+    """The possible events of calls of a shape."""
     return shape.kind.split("\n")
 
 
@@ -119,13 +136,12 @@ def incomplete(sql: str, shape: Shape) -> str:
 
 
 def first_inside(sql: str, shape: Shape) -> str:
-    """SQL of the first reason inside of a known value, NULL where it is complete."""
+    """SQL of the first reason inside of a known value; `NO_REASON` if such values hold no others."""
     if isinstance(shape, MapShape):
         return f"CASE WHEN j_lacks({sql}) THEN {NOT_RECORDED}::TINYINT END"
     if not isinstance(shape, ListShape):
-        return "NULL::TINYINT"
-    inner = first_inside("it.v", shape.item)
-    own = "it.m" if inner == "NULL::TINYINT" else f"coalesce(it.m, {inner})"
+        return NO_REASON
+    own = first_of(["it.m", first_inside("it.v", shape.item)])
     return f"list_filter(list_transform({sql}, lambda it: {own}), lambda m: m IS NOT NULL)[1]"
 
 

@@ -23,7 +23,7 @@ from tspec.trace.values import decode, decode_location
 from tspec.values import show
 
 MOST = 1000
-"""Violated instances of a rule of which the values are read; a finding shows the first."""
+"""The number of violated instances of a rule whose values are read; a finding shows the first."""
 
 _MISSING = {
     ABSENT: Missing.ABSENT,

@@ -92,7 +92,7 @@ def _of_begin(scope: QueryScope, base: Cell, source: reads.ReadTable, at: str) -
 
 def _with_base(scope: QueryScope, base: Cell, cell: Cell) -> Cell:
     """The field of what is missing is missing for the same reason."""
-    if base.why.startswith("NULL"):
+    if base.is_known:
         return cell
     return Cell(
         cell.value,

@@ -20,6 +20,7 @@ from tspec.check.columnar.shapes import (
     TENSOR,
     Cell,
     ListShape,
+    first_of,
 )
 
 __all__ = ["TENSOR", "feature", "unread"]
@@ -42,8 +43,8 @@ def feature(relation: Relation, name: str, read: Callable[[str], Cell]) -> Cell:
 
 def unread(relation: Relation, *tensors: Cell) -> Cell:
     """What no trace holds of a tensor."""
-    whys = [cell.why for cell in tensors if not cell.why.startswith("NULL")]
-    why = relation.column(f"coalesce({', '.join([*whys, f'{NOT_RECORDED}::TINYINT'])})")
+    reasons = [cell.why for cell in tensors]
+    why = relation.column(first_of(reasons, otherwise=f"{NOT_RECORDED}::TINYINT"))
     return Cell("NULL::BOOLEAN", why, NOTHING)
 
 

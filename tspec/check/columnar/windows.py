@@ -22,11 +22,11 @@ from tspec.resolve.program.rules import Constant, EventPattern, Expr, ListDispla
 
 @dataclass(frozen=True, slots=True)
 class RuleWindows:
-    """The windows of a rule. `filters` are those of which the values depend on the subjects:
+    """The windows of a rule.
 
-    the filter's place in the pattern, with the shape of column `f<place>`. `earlier`, if filters are known
-    only at a call's end, is a table `c, other` of windows with those before them in the step, as
-    known when the window is over.
+    `filters`: the filters whose values depend on the subjects, each as its place in the pattern and the
+    shape of column `f<place>`. `earlier`, if filters are known only at a call's end: a table `c, other`
+    of each window and those before it in the step, as known when the window is over.
     """
 
     table: str

@@ -20,7 +20,7 @@ Reading = Callable[[Expr], Datum]
 
 @dataclass(frozen=True, slots=True)
 class BoundPattern:
-    """An event pattern of which the filters' values are read."""
+    """An event pattern with the values of its filters."""
 
     events: tuple[str, ...]
     fields: tuple[tuple[str, Datum], ...]

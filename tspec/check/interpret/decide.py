@@ -16,7 +16,7 @@ from tspec.resolve.program.rules import Contains, Holds, Ordered, Rule
 from tspec.trace.model import Missing
 
 DIFFER = "members differ on when"
-"""Why an instance is violated of which the claim was not looked at: it shows no values."""
+"""The reason of an instance that is violated before its claim is evaluated; it shows no values."""
 
 
 def decide(rule: Rule, instance: GroupInstance) -> ClaimResult:

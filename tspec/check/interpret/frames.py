@@ -107,7 +107,7 @@ class GroupInstance:
     """Why there is no group to fold over."""
     lacking: tuple[int, ...] = ()
     unknown: Mapping[int, str] = field(default_factory=dict)
-    """Members of which it cannot be known: rank -> why."""
+    """Members for which this is not known: rank -> reason."""
 
     @property
     def members(self) -> tuple[int, ...]:

@@ -149,7 +149,7 @@ def _of_call(rule: Rule, local: LocalInstance, call: Call) -> LocalInstance:
 
 
 def is_windows_call(clause: For, rule: Rule) -> bool:
-    """It is the `for c in calls(E)` of which the calls are the windows."""
+    """Whether it is the `for c in calls(E)` whose calls are the windows."""
     return (
         rule.window.kind == "calls"
         and isinstance(clause.collection, rules.Calls)
@@ -158,7 +158,7 @@ def is_windows_call(clause: For, rule: Rule) -> bool:
 
 
 Names = tuple[str | None, ...]
-"""The subjects' names; None for the window's call, of which the place is not known yet."""
+"""The subjects' names; None for the window's call, whose place is not known yet."""
 
 
 def _choices(

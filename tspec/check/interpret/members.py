@@ -1,4 +1,4 @@
-"""Which other ranks should have an instance, and what is known of those that have it not.
+"""The other ranks that should have an instance, and what is known of ranks without it.
 
 Page: "Instances", the lines on each rank of the group without the instance.
 """
@@ -22,7 +22,7 @@ from tspec.trace.model import Context, Finish, Ref
 def others(
     rule: Rule, key: Instance, locals_: Mapping[int, LocalInstance], lines: Mapping[int, Timeline]
 ) -> tuple[tuple[int, ...], dict[int, str]]:
-    """The living members that lack the instance, and those of which it cannot be known."""
+    """The living members that lack the instance, and the members for which that is not known, with the reason."""
     lacking: list[int] = []
     unknown: dict[int, str] = {}
     subjects = next(iter(locals_.values())).bindings

@@ -17,7 +17,7 @@ OTHERS: Mapping[str, What] = {what: what for what in get_args(What)}
 Key = tuple[What, str, str]
 """Kind, module and name."""
 Found = tuple[Unit, Span]
-"""The file in which it is declared, and where."""
+"""The file of a declaration, and its place there."""
 
 
 def other_changes(old: Side, new: Side) -> tuple[list[DeclarationChange], int]:

@@ -1,7 +1,7 @@
-"""Changes as a comment on a pull request: a short table, then what can be unfolded.
+"""Changes as a comment on a pull request: a short table, then sections to unfold.
 
-Names and texts of a spec are written so that no reader of CommonMark or GitHub's tables takes them
-for markup: as code, of which the fence is longer than any run of backticks in it.
+Names and texts of a spec are code spans, so that they are not read as markup by CommonMark or
+GitHub's tables. The fence of a span is longer than any run of backticks in it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MARKS = {
 """What a reviewer has to look at is seen before it is read."""
 
 _MARKUP = re.compile(r"[!-/:-@\[-`{-~]")
-"""ASCII punctuation, each of which may be written as its number."""
+"""ASCII punctuation, which may be written as character references."""
 
 
 def as_markdown(found: Changes) -> str:

@@ -16,7 +16,7 @@ from tspec.resolve.program.sharding import Axes, LayoutDeclaration, Placement, S
 
 
 def faults(layout: LayoutDeclaration) -> Iterator[Diagnostic]:
-    """Axes of which nothing is said, and axes that cannot cut one tensor together."""
+    """Axes that a placement does not mention, and axes that cannot shard one tensor together."""
     for place in layout.placements:
         for below in flattened_from(layout, place):
             how = spread(layout, place, below)

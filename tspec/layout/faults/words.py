@@ -11,7 +11,7 @@ from tspec.resolve.program.sharding import (
 )
 
 MOST_RANKS = 100_000
-"""Ranks of which one is looked for that shows a fault; more would take seconds."""
+"""The number of ranks that are searched for one that shows a fault; more would take seconds."""
 
 
 def at(

@@ -1,4 +1,4 @@
-"""TS0430: a group of which each subject is on one rank alone."""
+"""TS0430: a group in which each subject is on one rank only."""
 
 from __future__ import annotations
 

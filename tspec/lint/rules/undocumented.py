@@ -1,4 +1,4 @@
-"""TS0450: a shared rule, or module, of which nobody says why it is there."""
+"""TS0450: a shared rule or module without documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TS0460: a `use` of which nothing is used."""
+"""TS0460: a `use` without any name in use."""
 
 from __future__ import annotations
 

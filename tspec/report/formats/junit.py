@@ -121,7 +121,7 @@ def _count(node: ElementTree.Element, cases: list[Case]) -> None:
 
 
 def _clean(node: ElementTree.Element) -> None:
-    """Escape what cannot be printed, of which XML cannot hold some: names of tests may have any."""
+    """Escape what cannot be printed. Names of tests may hold any character, and XML cannot hold some of them."""
     for key, value in node.attrib.items():
         node.set(key, lines(value))
     if node.text:

@@ -25,7 +25,7 @@ from tspec.syntax import nodes
 
 
 def lower_invariant(node: nodes.Invariant, scope: Scope, findings: Findings) -> rules.Rule | None:
-    """Type an invariant. None if it has errors, all of which are reported."""
+    """Type an invariant. None if it has errors; all of them are reported."""
     env = Environment(scope, findings, lower, "for", {})
     whole = True
     try:

@@ -99,7 +99,7 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A tensor of some dimensions, each of which may be sharded."""
+    """A tensor with dimensions that may be sharded."""
 
     dimensions: tuple[Dimension, ...]
 

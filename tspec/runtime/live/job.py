@@ -1,19 +1,27 @@
 """Follows a training job from inside, and tells sinks of every edge.
 
-`with Job(spec, sinks):` watches torch until the end of the block; nothing of the script is
+`with LiveJob(spec, sinks):` watches torch until the end of the block; nothing of the script is
 edited, no object of it is wrapped, and all that was exchanged comes back at the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
 from torch import nn
 
-from tspec.runtime.edges import Context, Sink, SkipCall, WatchedCall
+from tspec.runtime.edges import (
+    Context,
+    ForkListener,
+    Sink,
+    SkipCall,
+    WaitListener,
+    WatchedCall,
+)
 from tspec.runtime.live import steps
 from tspec.runtime.live.adapter import Adapter
 from tspec.runtime.live.fields import FieldReader
@@ -122,9 +130,8 @@ class LiveJob(LiveSource):
         self._seq = self._calls = 0
         self._finished = False
         for sink in self.sinks:
-            forked = getattr(sink, "forked", None)
-            if forked is not None:
-                self.quietly(lambda tell=forked: tell(self, worker))  # type: ignore[misc]
+            if isinstance(sink, ForkListener):
+                self.quietly(partial(sink.forked, self, worker))
 
     def close(self) -> None:
         """Stop watching, and put everything back."""
@@ -328,9 +335,8 @@ class LiveJob(LiveSource):
         """A step is done, and the process is about to wait for another rank: sinks that ask are told."""
 
         def tell(sink: Sink) -> None:
-            waits = getattr(sink, "waits", None)
-            if waits is not None:
-                waits(self)
+            if isinstance(sink, WaitListener):
+                sink.waits(self)
 
         self._tell(tell)
 

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tspec.runtime.edges import Context, Location, Missing, Ref
+from tspec.runtime.edges import Context, Location, Missing, Past, Ref
 from tspec.runtime.live.ambient import AmbientValues
 from tspec.runtime.live.entities.messages import FEATURES, TensorSnapshot
 from tspec.runtime.live.features import features
@@ -16,7 +16,7 @@ from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.state import SubjectRegistry
 from tspec.runtime.live.threads import IsolatedWork, ThreadState
 from tspec.runtime.live.watch import WatchSpec
-from tspec.runtime.say import say
+from tspec.runtime.say import warn
 
 
 class LiveSource:
@@ -122,6 +122,11 @@ class LiveSource:
             return [dict.fromkeys(names, Missing.NOT_RECORDED)]
 
     @property
+    def past(self) -> Past | None:
+        """A job forgets: sinks keep what they ask for later."""
+        return None
+
+    @property
     def staggered(self) -> bool:
         """The job sends from rank to rank, as pipelines do: ranks open a step one after another."""
         return self.state.messages.seen
@@ -158,7 +163,7 @@ class LiveSource:
         """Tell the person at the terminal something, once."""
         if message not in self._said:
             self._said.add(message)
-            say(message)
+            warn(message)
 
     def fault(self, where: str, fault: Exception) -> None:
         """A fault of tspec's own: the job goes on without it."""

@@ -1,0 +1,50 @@
+"""The page on equivalence: its files are written, and its commands print what it says, but for the numbers."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs/equivalence.md").read_text(encoding="utf-8")
+PATIENCE = 400
+"""Seconds; the machine may be busy."""
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def shape(text: str) -> list[str]:
+    """The lines without their measured numbers; lines of the table in any order."""
+    lines = re.sub(r"\b[\d.]+e[-+]\d+\b|\b0\.\d+\b", "N", text).splitlines()
+    heads = [line for line in lines if not line.lstrip().startswith("N ")]
+    return heads + sorted(" ".join(line.split()) for line in lines if line not in heads)
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_the_commands_print_what_the_page_shows(tmp_path: Path) -> None:
+    [script], [spec] = blocks("python"), blocks("tspec")
+    (tmp_path / "mlp.py").write_text(script)
+    (tmp_path / "mlp.tspec").write_text(spec)
+    sessions = blocks("console")
+    assert len(sessions) == 2
+    for number, session in enumerate(sessions):
+        command, _, said = session.partition("\n")
+        words = command.removeprefix("$ tspec ").split()
+        done = subprocess.run(
+            [sys.executable, "-m", "tspec", *words],
+            cwd=tmp_path,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode == number, done.stderr
+        assert shape(done.stdout) == shape(said)

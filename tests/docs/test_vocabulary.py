@@ -1,0 +1,112 @@
+"""What a rule can name: the page lists all of it, each example means something, `tspec explain` knows it."""
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tspec.builtin.actions import ACTIONS
+from tspec.builtin.features import FEATURES
+from tspec.builtin.folds import FOLDS
+from tspec.builtin.functions import FUNCTIONS
+from tspec.cli.app import app
+from tspec.resolve import load, load_text
+from tspec.resources import shipped
+from tspec.vocabulary import language
+from tspec.vocabulary.entries import Entry, named
+from tspec.vocabulary.page import as_markdown, vocabulary
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "vocabulary.md"
+ENTRIES = vocabulary()
+
+
+def test_the_page_is_what_the_command_prints(request: pytest.FixtureRequest) -> None:
+    written = as_markdown(ENTRIES)
+    if request.config.getoption("--update-cases"):
+        PAGE.write_text(written, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == written
+    assert CliRunner().invoke(app, ["explain", "--vocabulary"]).output == written
+
+
+def test_every_example_resolves() -> None:
+    """Those of one module at once; what is wrong with one is shown with its line."""
+    heads: dict[str, list[str]] = defaultdict(list)
+    for entry in ENTRIES:
+        head, _, rule = entry.text.partition("invariant example ")
+        heads[head].append(f"invariant example_{len(heads[head])} {rule}")
+    for head, rules in heads.items():
+        text = head + "\n".join(rules)
+        loaded = load_text(text)
+        wrong = [(d.message, text[d.span.start : d.span.end]) for d in loaded.diagnostics]
+        assert loaded.program is not None, wrong
+        assert len(loaded.program.rules) == len(rules)
+
+
+def test_every_example_names_its_entry() -> None:
+    for entry in ENTRIES:
+        name = entry.other_name or entry.name
+        assert name in entry.text.partition("invariant example")[2], entry.qualified
+
+
+def test_all_that_is_declared_is_listed() -> None:
+    program = load([shipped("stdlib")]).program
+    assert program is not None
+    words, listed = program.vocabulary, {(each.kind, each.qualified) for each in ENTRIES}
+    expected = {("context value", each.name) for each in words.context}
+    expected |= {("group", each.name) for each in words.groups}
+    for kind, owners in (("entity", words.entities), ("event", words.events)):
+        declared = [each for each in owners if not getattr(each, "bare", False)]
+        expected |= {(kind, each.name) for each in declared}
+        expected |= {("field", f"{e.name}.{f.name}") for e in declared for f in e.fields}
+    assert expected <= listed
+
+
+def test_all_words_of_the_language_are_listed() -> None:
+    assert (*language.FEATURES,) == (*FEATURES,)
+    assert (*language.FOLDS,) == (*FOLDS,)
+    assert (*language.FUNCTIONS,) == (*FUNCTIONS,)
+    assert set(ACTIONS) <= set(language.KEYWORDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("phase", ["context value"]),
+        ("dp", ["group"]),
+        ("parameters", ["entity"]),
+        ("parameter.grad", ["field"]),
+        ("optimizer.step", ["event"]),
+        ("batch_norms", ["collection"]),
+        ("norm", ["feature"]),
+        ("min", ["feature", "fold"]),
+        ("join", ["event", "function"]),
+        ("during", ["keyword"]),
+    ],
+)
+def test_explain_answers_for_a_name(name: str, kinds: list[str]) -> None:
+    found = named(name, ENTRIES)
+    assert [each.kind for each in found] == kinds
+    said = CliRunner().invoke(app, ["explain", name])
+    assert said.exit_code == 0
+    assert all(each.meaning.split()[0] in said.output for each in found if each.meaning)
+    assert said.output.count("Example") == len(kinds)
+
+
+def test_a_field_is_found_by_its_own_name() -> None:
+    owners = {each.owner for each in named("lr", ENTRIES)}
+    assert owners == {"param_group", "optimizer.step"}
+
+
+def test_a_misspelt_name_is_told_the_likely_one() -> None:
+    said = CliRunner().invoke(app, ["explain", "optimizer.stpe"])
+    assert said.exit_code == 2
+    assert "`optimizer.step`" in said.output
+
+
+def test_a_text_of_an_entry_is_a_file() -> None:
+    entry = Entry("fold", "same", "", "across dp each step expect same(step)", module="std.moe")
+    assert entry.text == (
+        "edition 2026\n\nmodule checks\n\nuse std.moe\n\ninvariant example {\n"
+        "  across dp\n  each step\n  expect same(step)\n  else warn\n}\n"
+    )

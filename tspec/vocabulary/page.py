@@ -1,0 +1,99 @@
+"""The vocabulary as a page of the documentation, and one name of it for a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+
+from tspec.resources import shipped
+from tspec.source import Source
+from tspec.syntax.parse import parse
+from tspec.vocabulary.declared import entries_of
+from tspec.vocabulary.entries import Entry, EntryKind, clauses
+from tspec.vocabulary.language import entries_of_language
+
+WIDTH = 80
+
+TITLES: dict[EntryKind, str] = {
+    "context value": "Context: known at every moment, on every rank",
+    "group": "Groups of ranks, after `across`",
+    "entity": "Entities: things with a state",
+    "event": "Events: points of the program",
+    "collection": "Named collections and numbers",
+    "feature": "Features of a tensor",
+    "fold": "Folds: one value of many",
+    "function": "Functions",
+    "keyword": "Words of a rule",
+}
+
+HEAD = """# Vocabulary
+
+All that a rule can name, with an example each: `tspec explain NAME` says the same of one name. What another module than
+`std.torch` declares is there after `use MODULE`. `tspec explain --vocabulary` writes this page, from the `///` in `stdlib/` and the
+tables of the language.
+"""
+
+
+def vocabulary() -> tuple[Entry, ...]:
+    """All entries: those of the standard library, `std.torch` first, then those of the language."""
+    files = sorted(shipped("stdlib").glob("*.tspec"), key=lambda f: (f.stem != "torch", f.stem))
+    declared = (each for file in files for each in entries_of(parse(Source.read(file)).file))
+    return (*declared, *entries_of_language())
+
+
+def as_markdown(entries: Iterable[Entry]) -> str:
+    """The page."""
+    every = tuple(entries)
+    lines = [HEAD]
+    for kind, title in TITLES.items():
+        lines += [f"## {title}", ""]
+        rows = [each for each in every if each.kind == kind]
+        lines += _table(rows)
+        lines.append("")
+        for row in rows if kind in ("entity", "event") else ():
+            fields = [f for f in every if f.kind == "field" and f.owner == row.name]
+            if fields:
+                lines += [f"### Fields of `{row.name}`", "", *_table(fields), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _table(entries: Iterable[Entry]) -> Iterator[str]:
+    """Rows of Markdown, in which a `|` within a cell is escaped."""
+    yield "| name | meaning | example |"
+    yield "|---|---|---|"
+    for each in entries:
+        kind = f": {each.type}" if each.type else ""
+        cells = (f"`{each.name}{kind}`", _meaning(each), f"`{each.example}`")
+        yield "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+
+def as_text(entries: Iterable[Entry]) -> str:
+    """What one name means, for a terminal."""
+    return "\n\n".join("\n".join(_of_one(each)) for each in entries)
+
+
+def _of_one(entry: Entry) -> Iterator[str]:
+    kind = f": {entry.type}" if entry.type else ""
+    yield f"{entry.qualified}{kind}"
+    of = f" of {entry.owner}" if entry.owner else ""
+    where = f", in {entry.module}" if entry.module else ""
+    also = f"; all of them are `{entry.other_name}`" if entry.other_name else ""
+    yield from textwrap.wrap(f"{entry.kind}{of}{where}{also}", WIDTH, initial_indent="  ")
+    if entry.meaning:
+        yield ""
+        yield from textwrap.wrap(entry.meaning, WIDTH)
+    if entry.callables:
+        yield ""
+        yield "Calls of"
+        yield from (f"  {each}" for each in entry.callables)
+    yield ""
+    yield "Example"
+    yield from (f"  {line}" for line in (*clauses(entry.example), f"else {entry.action}"))
+
+
+def _meaning(entry: Entry) -> str:
+    """The documentation; of an event without any, what is called; with the module where it needs a `use`."""
+    calls = ", ".join(f"`{each}`" for each in entry.callables)
+    said = entry.meaning or (f"Calls of {calls}." if calls else "")
+    module = entry.module if entry.module not in ("", "std.torch") else ""
+    return f"{said} (`use {module}`)".strip() if module else said
