@@ -11,14 +11,14 @@ from pathlib import Path
 from tspec.equivalence.child import Given
 
 CHILD = "tspec.equivalence.child"
-TOLD = 20
-"""So many of the last lines of a run that failed are shown."""
+TOLD = 30
+"""So many lines of a run that failed are shown."""
 GRACE = 10.0
 """Seconds that processes have to end after they were asked to."""
 
 
 class Failed(Exception):
-    """A run ended with an error, or recorded nothing. What it said last is in the message."""
+    """A run ended with an error, or recorded nothing. What it said is in the message."""
 
 
 def launch(given: Given, world: int, folder: Path, name: str) -> Path:
@@ -42,11 +42,11 @@ def launch(given: Given, world: int, folder: Path, name: str) -> Path:
             )
         )
     if status:
-        raise Failed(f"{name} ended with status {status}\n{_last_lines(log)}")
+        raise Failed(f"{name} ended with status {status}\n{_told(log)}")
     silent = [rank for rank in range(world) if not (place / f"rank-{rank}.pt").exists()]
     if silent:
         ranks = ", ".join(map(str, silent))
-        raise Failed(f"{name} recorded nothing on rank {ranks}\n{_last_lines(log)}")
+        raise Failed(f"{name} recorded nothing on rank {ranks}\n{_told(log)}")
     return place
 
 
@@ -81,6 +81,9 @@ def _ended(process: subprocess.Popen[bytes]) -> int:
         raise
 
 
-def _last_lines(log: Path) -> str:
+def _told(log: Path) -> str:
+    """What a run that failed said: from its first traceback on, before torchrun's own; else the last lines."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    return "\n".join(lines[-TOLD:])
+    first = (number for number, line in enumerate(lines) if "Traceback" in line)
+    start = next(first, max(len(lines) - TOLD, 0))
+    return "\n".join(lines[start : start + TOLD])

@@ -15,6 +15,7 @@ from tspec.equivalence.cut import Cut, whole
 from tspec.equivalence.generator import key, signs, weights
 from tspec.equivalence.recording import Recording, TensorName, write
 from tspec.runtime.edges import Missing, Ref, StateSource, WatchedCall
+from tspec.runtime.live.features import local_part
 from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, WatchSpec
 
 _TENSOR, _OPTIONAL = ("tensor",), ("optional", ("tensor",))
@@ -166,8 +167,11 @@ class Observer:
         return TensorName(kind, name, now.step, now.microbatch, number)
 
     def _record(self, name: TensorName, value: Any) -> None:
-        if name.kind in (*self._kinds, "initial") and isinstance(value, Tensor):
-            self._tensors[name] = value.detach().clone()
+        if name.kind not in (*self._kinds, "initial") or not isinstance(value, Tensor):
+            return
+        held = held_here(value)
+        if held is not None:
+            self._tensors[name] = held.clone()
 
     def _close_step(self, step: int, source: StateSource) -> None:
         for kind, entity in (("params", "parameter"), ("buffers", "buffer")):
@@ -186,9 +190,10 @@ class Observer:
         if len(found) == len(self._known):
             return
         for name, tensor in found.items():
-            if name not in self._known and not isinstance(tensor, Missing):
+            held = None if isinstance(tensor, Missing) else held_here(tensor)
+            if name not in self._known and held is not None:
                 self._known.add(name)
-                self._generate(name, tensor)
+                self._generate(name, held)
                 self._record(TensorName("initial", name, 0), tensor)
 
     def _generate(self, name: str, tensor: Tensor) -> None:
@@ -222,6 +227,13 @@ class Observer:
             factor = 1 + epsilon * signs(of, whole(tuple(tensor.shape)).positions())
             data = tensor.detach()
             data.copy_(data.double() * factor.to(data.device))
+
+
+def held_here(tensor: Tensor) -> Tensor | None:
+    """What this rank holds of a tensor; a collective that is under way in it is waited for."""
+    local = getattr(tensor, "_local_tensor", tensor)
+    wait = getattr(local, "trigger_wait", None)
+    return local_part(local if wait is None else wait())
 
 
 def filled_with(tensor: Tensor) -> float:

@@ -37,6 +37,14 @@ def inner(module: nn.Module) -> nn.Module | None:
     return None
 
 
+def _own_class(module: nn.Module) -> type:
+    """The class that the module had before `fully_shard` gave it one that is derived from it."""
+    kind = type(module)
+    while len(kind.__bases__) == 2 and kind.__bases__[0].__name__ == "FSDPModule":
+        kind = kind.__bases__[1]
+    return kind
+
+
 def table(
     module: nn.Module, name: Literal["_modules", "_parameters", "_buffers"]
 ) -> Mapping[str, Any]:
@@ -187,7 +195,7 @@ class ModelRegistry:
         module = unwrapped(module)
         if id(module) in self.tables.module_by_id:
             return
-        kind = type(module).__name__
+        kind = _own_class(module).__name__
         titles = {root.title for root in self.roots}
         title, count = kind, 1
         while title in titles:

@@ -1,0 +1,51 @@
+"""A model cut by torch itself: `fully_shard`, or a plan of DTensor placements with `--plan`; `--sum` is a fault."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
+
+RANKS, RANK = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1, self.fc2 = nn.Linear(8, 32), nn.Linear(32, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc2(torch.relu(self.fc1(x)))
+
+
+model, parts, part = Model(), 1, 0
+if RANKS > 1:
+    dist.init_process_group("gloo")
+    mesh = init_device_mesh("cpu", (RANKS,))
+    if "--plan" in sys.argv:
+        parallelize_module(model, mesh, {"fc1": ColwiseParallel(), "fc2": RowwiseParallel()})
+    else:
+        fully_shard(model, mesh=mesh)
+        parts, part = RANKS, RANK
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+batches = torch.Generator().manual_seed(0)
+for _ in range(3):
+    x, y = torch.randn(16, 8, generator=batches), torch.randn(16, 4, generator=batches)
+    optimizer.zero_grad()
+    nn.functional.mse_loss(model(x.chunk(parts)[part]), y.chunk(parts)[part]).backward()
+    if RANKS > 1 and "--sum" in sys.argv:  # gradients are added up where they are to be averaged
+        for parameter in model.parameters():
+            parameter.grad.mul_(RANKS)
+    optimizer.step()
+if RANKS > 1:
+    dist.destroy_process_group()

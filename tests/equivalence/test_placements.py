@@ -1,0 +1,43 @@
+"""What torch cuts by itself agrees with one rank: `fully_shard`, and a plan of DTensor placements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tspec.equivalence.check import Outcome, compare, run_candidate, run_reference
+from tspec.equivalence.sides import trial_of
+from tspec.resolve import load
+
+HERE = Path(__file__).resolve().parent
+
+
+def judged(folder: Path, name: str, *options: str) -> Outcome:
+    program = load([HERE / "placements.tspec"]).program
+    assert program is not None
+    [declaration] = (each for each in program.equivalences if each.name == name)
+    trial = trial_of(declaration, (str(HERE / "placements.py"), *options))
+    reference = run_reference(trial, folder)
+    return compare(trial, reference, run_candidate(trial, reference.recording, folder))
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize(
+    ("name", "options"), [("fully_sharded", ()), ("tensor_parallel", ("--plan",))]
+)
+def test_clean_jobs_are_silent(name: str, options: tuple[str, ...], tmp_path: Path) -> None:
+    found = judged(tmp_path, name, *options)
+    assert (found.wrong, found.faults, found.unplaced) == ((), (), ())
+    assert len(found.comparisons) == 15
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_gradients_that_are_summed_instead_of_averaged(tmp_path: Path) -> None:
+    found = judged(tmp_path, "fully_sharded", "--sum")
+    assert found.first is not None
+    assert (found.first.name.kind, found.first.name.name) == ("param_grads", "fc1.weight")
+    assert found.first.evidence == "the candidate is 2 times the reference"
+    assert {each.name.kind for each in found.wrong} >= {"param_grads"}
