@@ -115,7 +115,7 @@ def test_every_node_knows_its_place():
 
 
 def test_reading_and_writing_import_nothing_heavy():
-    heavy = ("torch", "z3", "duckdb", "ibis", "pyarrow", "numpy", "jinja2", "typer", "rich")
+    heavy = ("torch", "z3", "duckdb", "pyarrow", "numpy", "jinja2", "typer", "rich")
     program = (
         "import sys, tspec.syntax.format, tspec.syntax.parse as parse\n"
         "from tspec.source import Source\n"

@@ -12,114 +12,120 @@ from tspec.resolve.program.rules import Vocabulary
 from tspec.trace.read import open_tables
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
+    import duckdb
 
 COLUMNS = ("tag", "what", "call", "parent", "subject", "index", "field", "type", "text", "place")
 
 
 def survey(runs: Sequence[Path], vocabulary: Vocabulary) -> Survey:
     """The survey of all runs. Raises TraceError for a folder without a trace."""
-    rows = _rows(runs)
-    steps = _steps(rows)
-    per_event = _events(rows, len(runs))
-    return Survey(
-        events=tuple(
-            SeenEvent(event, per_event[event.name][0] / max(steps[1], 1), per_event[event.name][1])
-            for event in vocabulary.events
-            if event.name in per_event
-        ),
-        kinds=_kinds(rows, len(runs), vocabulary),
-        axes=_axes(rows, vocabulary),
-        classes=_classes(rows),
-        ambient=_sampled(rows, len(runs)).get("context", frozenset()),
-        steps=steps[0],
-    )
+    with _rows(runs) as rows:
+        fewest, steps = _steps(rows)
+        per_event = _events(rows, len(runs))
+        sampled = _sampled(rows, len(runs))
+        return Survey(
+            events=tuple(
+                SeenEvent(event, calls / max(steps, 1), fields)
+                for event in vocabulary.events
+                if event.name in per_event
+                for calls, fields in [per_event[event.name]]
+            ),
+            kinds=tuple(
+                SeenKind(entity, sampled[entity.name])
+                for entity in vocabulary.entities
+                if entity.name in sampled
+            ),
+            axes=_axes(rows, vocabulary),
+            classes=_classes(rows),
+            ambient=sampled.get("context", frozenset()),
+            steps=fewest,
+        )
 
 
-def _rows(runs: Sequence[Path]) -> ir.Table:
-    """All rows of all ranks of all runs as one relation of DuckDB's."""
-    import ibis
+def _rows(runs: Sequence[Path]) -> duckdb.DuckDBPyConnection:
+    """All rows of all ranks of all runs as the table `facts`."""
+    import duckdb
     import pyarrow as pa
 
     parts = []
     for run, path in enumerate(runs):
-        for stream in open_tables(path).streams:
+        for stream in open_tables(path, COLUMNS).streams:
             if stream.worker is not None:
                 continue
             part = stream.rows.select(list(COLUMNS))
-            part = pa.table(
-                {
-                    name: column.cast(pa.string())
-                    if pa.types.is_dictionary(column.type)
-                    else column
-                    for name, column in zip(part.column_names, part.columns, strict=True)
-                }
-            )
             for name, number in (("run", run), ("rank", stream.rank)):
-                part = part.append_column(name, pa.array([number] * part.num_rows, pa.int32()))
+                part = part.append_column(name, pa.repeat(pa.scalar(number), part.num_rows))
             parts.append(part)
-    connection = ibis.duckdb.connect()
-    return connection.create_table("facts", ibis.memtable(pa.concat_tables(parts)), temp=True)
+    connection = duckdb.connect()
+    connection.register("facts", pa.concat_tables(parts).unify_dictionaries())
+    return connection
 
 
-def _steps(rows: ir.Table) -> tuple[int, int]:
+def _ask(rows: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, ...]]:
+    return list(rows.execute(query).fetchall())
+
+
+def _steps(rows: duckdb.DuckDBPyConnection) -> tuple[int, int]:
     """Steps of the shortest stream, and steps of all streams together."""
-    opened = rows.filter((rows.tag == "boundary") & (rows.what == "step"))
-    counts = opened.group_by(["run", "rank"]).agg(n=opened.count()).n.execute()
-    return (int(counts.min()), int(counts.sum())) if len(counts) else (0, 0)
+    counts = [
+        count
+        for (count,) in _ask(
+            rows,
+            """SELECT count(*) FROM facts WHERE tag = 'boundary' AND what = 'step'
+               GROUP BY run, rank""",
+        )
+    ]
+    return min(counts, default=0), sum(counts)
 
 
-def _events(rows: ir.Table, runs: int) -> dict[str, tuple[int, frozenset[str]]]:
+def _events(
+    rows: duckdb.DuckDBPyConnection, runs: int
+) -> dict[str, tuple[int, frozenset[str]]]:
     """For each event of every run: how many calls, and which of its fields were recorded."""
-    begun = rows.filter((rows.tag == "begin") & (rows.place == 0))
-    counted = begun.group_by("what").agg(calls=begun.count(), runs=begun.run.nunique()).execute()
-    named = begun.select("run", "rank", "call", event=begun.what)
-    said = rows.filter(rows.tag.isin(["begin", "end"]) & rows.field.notnull())
-    said = said.filter(said.type != "not recorded")
-    fields = said.join(named, ["run", "rank", "call"]).select("event", "field").distinct().execute()
-    by_event: dict[str, set[str]] = {}
-    for event, field in fields.itertuples(index=False):
-        by_event.setdefault(event, set()).add(field)
-    return {
-        row.what: (int(row.calls), frozenset(by_event.get(row.what, ())))
-        for row in counted.itertuples(index=False)
-        if row.runs == runs
-    }
+    counted = _ask(
+        rows,
+        f"""SELECT what, count(*) FROM facts WHERE tag = 'begin' AND place = 0
+            GROUP BY what HAVING count(DISTINCT run) = {runs}""",
+    )
+    fields: dict[str, set[str]] = {}
+    for event, field in _ask(
+        rows,
+        """SELECT DISTINCT named.what, said.field
+           FROM facts said JOIN facts named USING (run, rank, call)
+           WHERE named.tag = 'begin' AND named.place = 0 AND said.tag IN ('begin', 'end')
+             AND said.field IS NOT NULL AND said.type <> 'not recorded'""",
+    ):
+        fields.setdefault(event, set()).add(field)
+    return {event: (calls, frozenset(fields.get(event, ()))) for event, calls in counted}
 
 
-def _sampled(rows: ir.Table, runs: int) -> dict[str, frozenset[str]]:
+def _sampled(rows: duckdb.DuckDBPyConnection, runs: int) -> dict[str, frozenset[str]]:
     """For each kind that was sampled in every run, the fields that were present in every run."""
-    samples = rows.filter((rows.tag == "sample") & rows.field.notnull())
-    samples = samples.filter(samples.type.notin(["not recorded", "absent"]))
-    seen = samples.group_by(["what", "field"]).agg(runs=samples.run.nunique()).execute()
     kinds: dict[str, set[str]] = {}
-    for kind, field, count in seen.itertuples(index=False):
-        if count == runs:
-            kinds.setdefault(kind, set()).add(field)
+    for kind, field in _ask(
+        rows,
+        f"""SELECT what, field FROM facts
+            WHERE tag = 'sample' AND field IS NOT NULL AND type NOT IN ('not recorded', 'absent')
+            GROUP BY what, field HAVING count(DISTINCT run) = {runs}""",
+    ):
+        kinds.setdefault(kind, set()).add(field)
     return {kind: frozenset(fields) for kind, fields in kinds.items()}
 
 
-def _kinds(rows: ir.Table, runs: int, vocabulary: Vocabulary) -> tuple[SeenKind, ...]:
-    sampled = _sampled(rows, runs)
-    return tuple(
-        SeenKind(entity, sampled[entity.name])
-        for entity in vocabulary.entities
-        if entity.name in sampled
-    )
-
-
-def _axes(rows: ir.Table, vocabulary: Vocabulary) -> tuple[str, ...]:
+def _axes(rows: duckdb.DuckDBPyConnection, vocabulary: Vocabulary) -> tuple[str, ...]:
     """Axes on which more than one rank was seen in some run, in the vocabulary's order.
 
     Of an axis that is the whole world wherever it is seen nothing is said but what is said of the
     world, which every job has.
     """
-    groups = rows.filter((rows.tag == "sample") & (rows.what == "group") & (rows.field == "ranks"))
-    ranks = rows.group_by("run").agg(n=rows["rank"].nunique()).execute()
-    worlds = {run: n for run, n in ranks.itertuples(index=False) if n > 1}
+    ranks = _ask(rows, "SELECT run, count(DISTINCT rank) FROM facts GROUP BY run")
+    worlds = {run: n for run, n in ranks if n > 1}
     sizes: dict[str, dict[int, int]] = {}
-    members = groups.select("run", "subject", "text").distinct().execute()
-    for run, axis, text in members.itertuples(index=False):
+    for run, axis, text in _ask(
+        rows,
+        """SELECT DISTINCT run, subject, text FROM facts
+           WHERE tag = 'sample' AND what = 'group' AND field = 'ranks'""",
+    ):
         if (size := _length(text)) > 1:
             sizes.setdefault(axis, {})[run] = size
     sizes["world"] = worlds
@@ -137,17 +143,16 @@ def _length(text: Any) -> int:
     return len(inner)
 
 
-def _classes(rows: ir.Table) -> tuple[str, ...]:
+def _classes(rows: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     """`torch.nn` classes of the modules that hold parameters, shortest spelling, in alphabetical order."""
-    samples = rows.filter(rows.tag == "sample")
-    held = samples.filter((samples.what == "parameter") & (samples.field == "module"))
-    names = held.select("run", "rank", subject=held.text.split(" ")[1]).distinct()
-    classes = samples.filter((samples.what == "module") & (samples.field == "class"))
-    found = classes.join(names, ["run", "rank", "subject"]).select("text").distinct().execute()
-    shortest = {
-        path
-        for text in found.text
-        for path in [str(text).split(" ")[0]]
-        if path.startswith("torch.nn.") and path.count(".") == 2
-    }
-    return tuple(sorted(shortest))
+    found = _ask(
+        rows,
+        """SELECT DISTINCT split_part(class.text, ' ', 1)
+           FROM facts class JOIN facts held ON held.run = class.run AND held.rank = class.rank
+             AND class.subject = split_part(held.text, ' ', 2)
+           WHERE class.tag = 'sample' AND class.what = 'module' AND class.field = 'class'
+             AND held.tag = 'sample' AND held.what = 'parameter' AND held.field = 'module'""",
+    )
+    return tuple(
+        sorted(path for (path,) in found if path.startswith("torch.nn.") and path.count(".") == 2)
+    )
