@@ -39,6 +39,8 @@ class Command:
     """Where it runs."""
     paces: str = r"epoch|step"
     """How the lines begin between which `paced` measures."""
+    printed: Path | None = None
+    """Where what it prints is kept; `once` keeps that of its last run."""
 
 
 def once(command: Command, limit: float = 900) -> Cost:
@@ -61,6 +63,8 @@ def once(command: Command, limit: float = 900) -> Cost:
     )
     wall = time.perf_counter() - began
     now = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if command.printed is not None:
+        command.printed.write_text(done.stdout)
     if done.returncode not in command.statuses:
         raise RuntimeError(
             f"{' '.join(command.arguments)} ended with {done.returncode}:\n{done.stdout[-2000:]}"
