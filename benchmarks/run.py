@@ -17,6 +17,7 @@ BENCHMARKS = {
     "reviewing": "reviewing 1,000 rules",
     "checking": "checking a million events offline",
     "testing": "testing rules, changing them, asking why",
+    "inferring": "drafting rules from two recordings",
     "folding": "folds over an epoch at its begin and its end",
     "layouts": "proofs for the shipped Megatron layouts",
     "jobs": "recording and running beside the plain run",
