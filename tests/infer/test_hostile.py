@@ -12,7 +12,7 @@ from tspec.syntax.parse import parse
 
 @pytest.mark.parametrize("run", HOSTILE)
 def test_a_draft_names_its_runs_whatever_they_are_called(run: str) -> None:
-    claim = Claim("change", Frame((), None, "each step", ()), "loss < 1")
+    claim = Claim("change", Frame((), None, "each step", ()), "loss < 1", "It does not learn.")
     text = emit([Draft(claim, None, 1, 0)], "drafts", ["std.torch"], [run, "runs/b"])
     assert unprintable(text) == set()
     parsed = parse(Source("drafts.tspec", text))

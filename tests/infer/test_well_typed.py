@@ -61,7 +61,7 @@ def some_evidence(claims: tuple[Claim, ...], chance: random.Random) -> Evidence:
         true = chance.getrandbits(INSTANCES) | chance.getrandbits(INSTANCES)
         columns[key_of(claim)] = Column(true, everything & ~true)
         part = true & chance.getrandbits(INSTANCES)
-        for condition in claim.frame.conditions:
+        for condition in (*claim.frame.conditions, *filter(None, [claim.witness])):
             drawn = chance.choice([part, true & ~part, true, everything, chance.getrandbits(9)])
             columns.setdefault((claim.frame, condition, None), Column(drawn, everything & ~drawn))
     return Evidence(columns, {claim.frame: (everything,) for claim in claims}, {})
@@ -112,8 +112,8 @@ def test_each_conjunct_is_said_once(
 
 def test_a_draft_that_does_not_type_is_left_out_and_the_others_are_kept() -> None:
     frame = Frame(("p in parameters",), "world", "each step", ())
-    good = Draft(Claim("consistent", frame, "same(p.data)"), None, 9, 0)
-    bad = Draft(Claim("consistent", frame, "same(p.grad)"), None, 7, 2)
+    good = Draft(Claim("consistent", frame, "same(p.data)", "They drift."), None, 9, 0)
+    bad = Draft(Claim("consistent", frame, "same(p.grad)", "They drift."), None, 7, 2)
     kept, dropped = keep_typed((bad, good), STANDARD)
     assert [draft for draft, _ in kept] == [good]
     assert [rule.name for _, rule in kept] == [name_all((good,))[good.key]]

@@ -47,6 +47,8 @@ class EventRoles:
     """Cooperating ranks call it equally often."""
     is_seldom: bool = False
     """It may be called once in many steps."""
+    in_loop: Literal["no", "once", "often"] = "no"
+    """The training loop calls it: once in a step, or as often as the program accumulates or reduces."""
     before: Before = "first calls"
     """What is sampled when a call begins."""
     after: After = "first calls"
@@ -58,41 +60,47 @@ class EventRoles:
 
 
 def _light(
-    name: str, *, inner: bool = False, tensor_names: bool = False, place: int = FORWARD
+    name: str,
+    *,
+    inner: bool = False,
+    tensor_names: bool = False,
+    place: int = FORWARD,
+    in_loop: Literal["no", "often"] = "no",
 ) -> EventRoles:
     """An event that changes no state that lasts, or is called too often to sample it."""
     return EventRoles(
-        name, place, before="nothing", after="nothing", inner=inner, tensor_names=tensor_names
-    )
+        name, place, before="nothing", after="nothing", inner=inner, tensor_names=tensor_names,
+        in_loop=in_loop,
+    )  # fmt: skip
 
 
 _ROWS = (
     EventRoles(
         "optimizer.step", 6, updates=True, in_every_step=True, changes_state=True, paces_ranks=True,
-        before="update", after="update",
+        in_loop="once", before="update", after="update",
     ),
-    EventRoles("update", 6, updates=True, before="update", after="update"),
+    EventRoles("update", 6, updates=True, in_loop="once", before="update", after="update"),
     EventRoles(
         "scheduler.step", 0, follows_update=True, changes_state=True, paces_ranks=True, is_seldom=True,
-        before="nothing", after="param groups",
+        in_loop="once", before="nothing", after="param groups",
     ),
     EventRoles(
-        "backward", 4, in_every_step=True, changes_state=True, paces_ranks=True,
+        "backward", 4, in_every_step=True, changes_state=True, paces_ranks=True, in_loop="often",
         before="backward", after="backward",
     ),
     EventRoles(
-        "optimizer.zero_grad", in_every_step=True, changes_state=True,
+        "optimizer.zero_grad", in_every_step=True, changes_state=True, in_loop="once",
         before="nothing", after="gradients",
     ),
     EventRoles("load_state_dict", 1, changes_state=True, after="everything"),
     EventRoles(
-        "fetch", in_every_step=True, brings_batch=True, paces_ranks=True,
+        "fetch", in_every_step=True, brings_batch=True, paces_ranks=True, in_loop="often",
         before="nothing", after="batches",
     ),
-    EventRoles("clip", 5, before="gradients", after="gradients"),
-    EventRoles("save", 7, follows_update=True, is_seldom=True, before="everything", after="nothing"),
+    EventRoles("clip", 5, in_loop="once", before="gradients", after="gradients"),
+    EventRoles("save", 7, follows_update=True, before="everything", after="nothing"),
     EventRoles("forward", before="forward", after="forward", inner=True),
-    _light("wrapper.forward", inner=True),
+    _light("wrapper.forward", inner=True, in_loop="often"),
     _light("matmul", inner=True),
     _light("dropout", inner=True, place=3),
     _light("attention", inner=True),
@@ -104,7 +112,11 @@ _ROWS = (
     _light("dispatch", inner=True),
     _light("process", inner=True),
     _light("cross_entropy"),
-    EventRoles("collective", paces_ranks=True, before="nothing", after="nothing", tensor_names=True),
+    EventRoles(
+        "collective", paces_ranks=True, in_loop="often",
+        before="nothing", after="nothing", tensor_names=True,
+    ),
+    EventRoles("finalize_grads", in_loop="often"),
     _light("all_reduce", tensor_names=True),
     _light("replicating"),
     _light("all_to_all"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -70,17 +71,31 @@ def _judge(claim: Claim, evidence: Evidence) -> Draft | Dropped:
             return Dropped(claim, f"not seen in run {run + 1}", held, broken)
     if selected.bit_count() < _least(claim):
         return Dropped(claim, f"held only {selected.bit_count()} times", held, broken)
+    if claim.distinguishes and found.under() is None:
+        return Dropped(claim, "held throughout: a setting of these runs", held, broken)
+    if claim.witness is not None:
+        witnessed = selected & evidence.columns[claim.frame, claim.witness, None].true
+        if witnessed.bit_count() < _least(claim):
+            reason = f"vacuous: `{claim.witness}` was seen {witnessed.bit_count()} times"
+            return Dropped(claim, reason, held, broken)
     return Draft(claim, found.under(claim.guard), selected.bit_count(), broken)
 
 
 def _conditions(claim: Claim, evidence: Evidence) -> list[Condition]:
-    mine = _words(claim.expect)
+    mine, counted = _words(claim.expect), _counted(claim.expect)
     return [
         Condition(text, evidence.columns[claim.frame, text, None].true)
         for text in claim.frame.conditions
         if (claim.frame, text, None) in evidence.columns
         if _words(text) != mine and text not in claim.expect and claim.expect not in text
+        if not counted or _counted(text) != counted
     ]
+
+
+def _counted(text: str) -> str:
+    """The event of which a claim or a condition counts calls: that some came is no condition for one."""
+    found = re.search(r"\bcalls\(([\w.]+)\)|^contains ([\w.]+)$", text)
+    return (found[1] or found[2]) if found else ""
 
 
 def _words(text: str) -> str:

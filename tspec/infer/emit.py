@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import textwrap
 from collections.abc import Sequence
 
 from tspec.infer.drafts import Draft
@@ -11,8 +12,12 @@ from tspec.infer.frames import EVERY, header, invariant
 from tspec.syntax.strings import quote
 
 LONGEST_NAME = 72
+WIDTH = 92
 VERSION = 1
 """Of the relations' definitions: `by: "change@1"`."""
+
+_WHOSE = re.compile(r"\(\w+: \w+\)")
+"""`(optimizer: o)`: the name says the subject already."""
 
 _SIGNS = {
     "==": " is ",
@@ -38,7 +43,9 @@ def emit(drafts: Sequence[Draft], module: str, uses: Sequence[str], runs: Sequen
 def block(name: str, draft: Draft, runs: Sequence[str]) -> str:
     """The text of one draft, not yet in canonical form."""
     claim = draft.claim
-    text = invariant(name, claim.frame, claim.expect, draft.when, draft=True)
+    says = textwrap.wrap(claim.breaks, WIDTH, initial_indent="/// ", subsequent_indent="/// ")
+    rule = invariant(name, claim.frame, claim.expect, draft.when, draft=True)
+    text = "\n".join([*says, rule])
     inferred = [
         "  inferred {",
         f'    by: "{claim.relation}@{VERSION}"',
@@ -68,7 +75,7 @@ def name_of(draft: Draft) -> str:
     if frame.across:
         parts.append(f"across_{frame.across}")
     if frame.window:
-        parts.append(_words(frame.window.removesuffix(EVERY), kinds))
+        parts.append(_words(_WHOSE.sub("", frame.window.removesuffix(EVERY)), kinds))
     if draft.when:
         parts.append("when_" + _words(draft.when, kinds))
     name = "_".join(parts)

@@ -63,7 +63,7 @@ def _wanted(claims: Iterable[Claim]) -> tuple[Candidate, ...]:
     keys: dict[Candidate, None] = {}
     for claim in claims:
         keys[key_of(claim)] = None
-        for condition in claim.frame.conditions:
+        for condition in (*claim.frame.conditions, *filter(None, [claim.witness])):
             keys[claim.frame, condition, None] = None
     return tuple(keys)
 

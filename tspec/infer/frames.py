@@ -44,10 +44,16 @@ class Claim:
     relation: str
     frame: Frame
     expect: str
+    breaks: str
+    """One sentence: what goes wrong in a job that breaks it."""
     guard: str | None = None
-    """A condition without which the claim would not type, such as `present(p.grad)`."""
+    """A condition without which the claim would not type, such as `present(p.grad)`, or would say less."""
     surprise: int = 1
     """How telling the claim is where it holds: 3 for one that most code would break, 1 for the obvious."""
+    witness: str | None = None
+    """A condition that must have been seen where the claim holds: without it the claim is vacuous."""
+    distinguishes: bool = False
+    """The claim is telling only where a condition separates it from its opposite; held throughout, it is a setting."""
 
 
 def header(module: str, uses: Sequence[str]) -> list[str]:

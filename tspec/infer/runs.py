@@ -14,7 +14,7 @@ from tspec.trace.read import open_tables
 if TYPE_CHECKING:
     import duckdb
 
-COLUMNS = ("tag", "what", "call", "parent", "subject", "index", "field", "type", "text", "place")
+COLUMNS = ("tag", "what", "call", "subject", "field", "type", "text", "place", "dtype")
 
 
 def survey(runs: Sequence[Path], vocabulary: Vocabulary) -> Survey:
@@ -25,10 +25,10 @@ def survey(runs: Sequence[Path], vocabulary: Vocabulary) -> Survey:
         sampled = _sampled(rows, len(runs))
         return Survey(
             events=tuple(
-                SeenEvent(event, calls / max(steps, 1), fields)
+                SeenEvent(event, calls / max(steps, 1), fields, floating)
                 for event in vocabulary.events
                 if event.name in per_event
-                for calls, fields in [per_event[event.name]]
+                for calls, fields, floating in [per_event[event.name]]
             ),
             kinds=tuple(
                 SeenKind(entity, sampled[entity.name])
@@ -80,23 +80,30 @@ def _steps(rows: duckdb.DuckDBPyConnection) -> tuple[int, int]:
 
 def _events(
     rows: duckdb.DuckDBPyConnection, runs: int
-) -> dict[str, tuple[int, frozenset[str]]]:
-    """For each event of every run: how many calls, and which of its fields were recorded."""
+) -> dict[str, tuple[int, frozenset[str], frozenset[str]]]:
+    """For each event of every run: how many calls, its recorded fields, and those that are floats' tensors."""
     counted = _ask(
         rows,
         f"""SELECT what, count(*) FROM facts WHERE tag = 'begin' AND place = 0
             GROUP BY what HAVING count(DISTINCT run) = {runs}""",
     )
     fields: dict[str, set[str]] = {}
-    for event, field in _ask(
+    floating: dict[str, set[str]] = {}
+    for event, field, floats in _ask(
         rows,
-        """SELECT DISTINCT named.what, said.field
+        """SELECT named.what, said.field, coalesce(bool_or(contains(said.dtype, 'float')), false)
            FROM facts said JOIN facts named USING (run, rank, call)
            WHERE named.tag = 'begin' AND named.place = 0 AND said.tag IN ('begin', 'end')
-             AND said.field IS NOT NULL AND said.type <> 'not recorded'""",
+             AND said.field IS NOT NULL AND said.type <> 'not recorded'
+           GROUP BY ALL""",
     ):
         fields.setdefault(event, set()).add(field)
-    return {event: (calls, frozenset(fields.get(event, ()))) for event, calls in counted}
+        if floats:
+            floating.setdefault(event, set()).add(field)
+    return {
+        event: (calls, frozenset(fields.get(event, ())), frozenset(floating.get(event, ())))
+        for event, calls in counted
+    }
 
 
 def _sampled(rows: duckdb.DuckDBPyConnection, runs: int) -> dict[str, frozenset[str]]:

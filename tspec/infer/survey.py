@@ -30,6 +30,8 @@ class SeenEvent:
     """Mean number of its calls in a step, over all runs."""
     fields: frozenset[str]
     """Fields that were recorded."""
+    floating: frozenset[str] = frozenset()
+    """Those that were tensors of a floating dtype: of others `finite` says nothing."""
 
     @property
     def name(self) -> str:

@@ -1,7 +1,8 @@
 """*Argument*: what calls of an event are always given (TrainCheck, section 3.3, APIArg).
 
-Only what has a meaning beyond the recording is proposed: a flag, an absent argument, zero, a mode of
-the module that is called. Sizes and rates of one run are coincidences.
+Only what has a meaning beyond the recording is proposed: a flag, an argument that is given, a zero that
+depends on where the call stands, a mode of the module that is called. Sizes and rates of one run are
+coincidences, and an argument that was left out in some runs may be given in others.
 """
 
 from __future__ import annotations
@@ -10,27 +11,62 @@ from tspec.infer.frames import Claim, Frame
 from tspec.infer.survey import SeenEvent, Survey, fields_of
 from tspec.resolve.program.types import Optional
 
+MODES = (("train", "{x}"), ("eval", "not {x}"))
+"""In which phase which mode is meant. Runs without evaluation say nothing of it."""
+
+MIXED_UP = {
+    "train": "Training in evaluation mode drops out nothing and leaves running statistics as they are.",
+    "eval": "Evaluation in training mode measures a model with dropout and changes running statistics.",
+}
+
+FLAGS = {
+    "is_causal": "Without it a position sees those after it: the model learns to copy what it is to predict.",
+}
+
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
-    """Flags, absent arguments, zeros and modes, under the conditions of a call."""
+    """Flags, arguments that are given, zeros and modes, under the conditions of a call."""
     claims: list[Claim] = []
     for event in survey.events:
         frame = Frame((f"c in calls({event.name})",), None, None, call_conditions(survey, event))
         for field, optional in fields_of(event, "bool"):
-            guard = f"present(c.{field})" if optional else None
-            claims.append(Claim("argument", frame, f"c.{field}", guard, surprise=2))
-            claims.append(Claim("argument", frame, f"not c.{field}", guard, surprise=2))
+            claims += _flag(event, frame, field, optional)
         for field, optional in fields_of(event, "float"):
             guard = f"present(c.{field})" if optional else None
-            claims.append(Claim("argument", frame, f"c.{field} == 0", guard))
+            other = (
+                f"`{field}` of `{event.name}` is zero where it should be in force, or the reverse."
+            )
+            claims.append(
+                Claim("argument", frame, f"c.{field} == 0", other, guard, 2, distinguishes=True)
+            )
         for declared in event.declaration.fields:
             if isinstance(declared.type, Optional) and declared.name in event.fields:
-                claims.append(Claim("argument", frame, f"not present(c.{declared.name})"))
+                given = f"`{event.name}` is called without the `{declared.name}` that sound runs give it."
+                expect = f"present(c.{declared.name})"
+                claims.append(Claim("argument", frame, expect, given, surprise=2))
         for field, optional in fields_of(event, "module"):
             if not optional:
-                claims.append(Claim("argument", frame, f"c.{field}.training", surprise=3))
-                claims.append(Claim("argument", frame, f"not c.{field}.training", surprise=3))
+                claims += _modes(frame, f"c.{field}.training", surprise=3)
     return tuple(claims)
+
+
+def _flag(event: SeenEvent, frame: Frame, field: str, optional: bool) -> list[Claim]:
+    """A flag that is always given, or never."""
+    if field == "training":
+        return _modes(frame, f"c.{field}", surprise=2)
+    guard = f"present(c.{field})" if optional else None
+    other = FLAGS.get(field, f"`{field}` of `{event.name}` is not what it is in sound runs.")
+    return [
+        Claim("argument", frame, f"c.{field}", other, guard, surprise=3),
+        Claim("argument", frame, f"not c.{field}", other, guard, surprise=2, distinguishes=True),
+    ]
+
+
+def _modes(frame: Frame, x: str, surprise: int) -> list[Claim]:
+    return [
+        Claim("argument", frame, claim.format(x=x), MIXED_UP[phase], f"phase == {phase}", surprise)
+        for phase, claim in MODES
+    ]
 
 
 def call_conditions(survey: Survey, event: SeenEvent) -> tuple[str, ...]:

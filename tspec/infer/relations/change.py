@@ -12,10 +12,20 @@ from tspec.resolve.program.types import BOOL, TENSOR
 
 PATIENCE = "20 steps"
 
+DRAWN = ("generator",)
+"""Kinds whose state is random numbers: who draws, and when, is each program's own affair."""
+
+STUCK = {
+    "optimizer.step": "A tensor that no update moves is not trained.",
+    "backward": "A tensor that the backward pass changed in sound runs stays as it is.",
+}
+OTHERWISE = "`{event}` leaves unchanged what it changes in sound runs."
+
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
     """Claims about every tensor of every kind, in the windows of the events that change state."""
-    return tuple(claim for kind in survey.kinds for claim in _of_kind(survey, kind))
+    kinds = [kind for kind in survey.kinds if kind.name not in DRAWN]
+    return tuple(claim for kind in kinds for claim in _of_kind(survey, kind))
 
 
 def _of_kind(survey: Survey, kind: SeenKind) -> list[Claim]:
@@ -33,14 +43,22 @@ def _of_kind(survey: Survey, kind: SeenKind) -> list[Claim]:
             if "optimizer.zero_grad" in changers:
                 frame = Frame((subject,), None, "after optimizer.zero_grad", ())
                 empty = f"not present({x}) or norm({x}) == 0"
-                claims.append(Claim("change", frame, empty, surprise=2))
+                left = "Gradients that are left are added to those of the next backward pass."
+                claims.append(Claim("change", frame, empty, left, surprise=2))
             continue
         for name in changers:
             conditions = subject_conditions(survey, kind, name)
             frame = Frame((subject,), None, f"during {name} {EVERY}", conditions)
-            claims.append(Claim("change", frame, *_changes(survey, kind, name, x), surprise=3))
+            expect, guard = _changes(survey, kind, name, x)
+            stuck = STUCK.get(name, OTHERWISE.format(event=name))
+            claims.append(Claim("change", frame, expect, stuck, guard, surprise=_surprise(kind)))
         claims += _kept(survey, kind, x)
     return claims
+
+
+def _surprise(kind: SeenKind) -> int:
+    """An optimizer's own state follows from its update; all else need not change."""
+    return 1 if kind.name == "state" else 3
 
 
 def _changes(survey: Survey, kind: SeenKind, event: str, x: str) -> tuple[str, str | None]:
@@ -63,13 +81,19 @@ def _kept(survey: Survey, kind: SeenKind, x: str) -> list[Claim]:
     """Only an update changes it, or for running statistics a forward pass, or nothing does."""
     subject = f"{kind.name[0]} in {kind.plural}"
     frame = Frame((subject,), None, f"each step {EVERY}", subject_conditions(survey, kind, None))
-    claims = [f"not changed({x})"]
+    frozen = "What stays fixed in sound runs is trained or overwritten."
+    claims = [Claim("change", frame, f"not changed({x})", frozen, surprise=2)]
+    within = []
     if survey.event("forward") is not None:
         # A wrapper brings running statistics into line before it calls the module.
-        claims.append(f"changed({x}) only during forward or wrapper.forward")
+        within.append("forward or wrapper.forward")
     if survey.event("optimizer.step") is not None:
-        claims.append(f"changed({x}) only during optimizer.step")
-    return [Claim("change", frame, claim, surprise=2) for claim in claims]
+        within.append("optimizer.step")
+    for events in within:
+        expect = f"changed({x}) only during {events}"
+        outside = "Something else writes into it, and undoes or adds to what training does."
+        claims.append(Claim("change", frame, expect, outside, surprise=2, witness=f"changed({x})"))
+    return claims
 
 
 def subject_conditions(survey: Survey, kind: SeenKind, event: str | None) -> tuple[str, ...]:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from tspec.builtin.events import roles_of
 from tspec.infer.frames import EVERY, Claim, Frame
+from tspec.infer.loop import is_of_the_loop
 from tspec.infer.relations.change import subject_conditions
 from tspec.infer.survey import SeenKind, Survey
 from tspec.resolve.program.types import BOOL, FLOAT, INT, TENSOR
 
+DRIFT = "Ranks that hold copies and differ train different models, which averaging gradients hides."
+UNEVEN = "Ranks that call it unequally often wait for each other for ever, or run apart."
+BATCHES = {
+    "same": "Ranks that work on one batch together read different ones.",
+    "distinct": "Ranks that read the same batch do the work of one.",
+}
+
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
-    """Claims across each axis, and between the fields of one subject and of collections."""
+    """Claims across each axis, and on who holds what."""
     claims: list[Claim] = []
     for axis in survey.axes:
         for kind in survey.kinds:
             claims += _across(survey, kind, axis)
         claims += _calls_across(survey, axis)
-    for kind in survey.kinds:
-        claims += _between_fields(survey, kind)
     return (*claims, *_membership(survey))
 
 
@@ -38,13 +44,12 @@ def _across(survey: Survey, kind: SeenKind, axis: str) -> list[Claim]:
                 continue
             often = f"{window} {EVERY}" if (field, optional) in tensors else window
             frame = Frame((subject,), axis, often, conditions)
-            claims.append(Claim("consistent", frame, f"same({x})", guard, surprise=3))
+            claims.append(Claim("consistent", frame, f"same({x})", DRIFT, guard, surprise=3))
     if kind.name == "batch":
         frame = Frame((subject,), axis, "each step", ())
         for relation in ("same", "distinct"):
-            claims.append(
-                Claim("consistent", frame, f"{relation}(digest({v}.tensors))", surprise=3)
-            )
+            expect = f"{relation}(digest({v}.tensors))"
+            claims.append(Claim("consistent", frame, expect, BATCHES[relation], surprise=3))
     return claims
 
 
@@ -53,39 +58,15 @@ def _calls_across(survey: Survey, axis: str) -> list[Claim]:
     step = Frame((), axis, "each step", ())
     for event in survey.events:
         if event.landmark and roles_of(event.name).paces_ranks:
-            claims.append(
-                Claim("consistent", step, f"same(count(calls({event.name})))", surprise=2)
-            )
+            expect = f"same(count(calls({event.name})))"
+            claims.append(Claim("consistent", step, expect, UNEVEN, surprise=2))
         for field in event.declaration.fields:
-            if event.landmark and field.name in event.fields and field.type in (FLOAT, INT, BOOL):
+            if not (event.landmark and is_of_the_loop(event)):
+                continue
+            if field.name in event.fields and field.type in (FLOAT, INT, BOOL):
                 frame = Frame((), axis, f"during {event.name}", ())
                 value = f"{event.name}.{field.name}"
-                claims.append(Claim("consistent", frame, f"same({value})", surprise=3))
-    return claims
-
-
-def _between_fields(survey: Survey, kind: SeenKind) -> list[Claim]:
-    """Pairs of tensors of one subject agree in dtype and shape, and lists of tensors on a device."""
-    v = kind.name[0]
-    subject = f"{v} in {kind.plural}"
-    tensors = kind.of_type(TENSOR)
-    claims: list[Claim] = []
-    if survey.event("optimizer.step") is None:
-        return claims
-    frame = Frame((subject,), None, "before optimizer.step", subject_conditions(survey, kind, None))
-    for index, (first, first_optional) in enumerate(tensors):
-        for second, second_optional in tensors[index + 1 :]:
-            a, b = f"{v}.{first}", f"{v}.{second}"
-            guards = [f"present({x})" for x, o in ((a, first_optional), (b, second_optional)) if o]
-            for feature in ("dtype", "shape"):
-                claims.append(
-                    Claim(
-                        "consistent",
-                        frame,
-                        f"{a}.{feature} == {b}.{feature}",
-                        " and ".join(guards) or None,
-                    )
-                )
+                claims.append(Claim("consistent", frame, f"same({value})", DRIFT, surprise=3))
     return claims
 
 
@@ -97,14 +78,19 @@ def _membership(survey: Survey) -> list[Claim]:
     parameter = survey.kind("parameter")
     assert parameter is not None
     conditions = subject_conditions(survey, parameter, None)
-    held = tuple(c for c in conditions if "optimizers" not in c)
-    each = Frame(("p in parameters",), None, "before optimizer.step", held)
+    apart = tuple(c for c in conditions if "optimizers" not in c)
+    each = Frame(("p in parameters",), None, "before optimizer.step", apart)
     both = Frame(
-        ("o in optimizers", "p in o.parameters"), None, "before optimizer.step(optimizer: o)", held
+        ("o in optimizers", "p in o.parameters"), None, "before optimizer.step(optimizer: o)", apart
     )
+    held = "A parameter that no optimizer holds gets gradients and is never trained."
+    stale = "An optimizer that holds tensors of no model trains what nobody uses."
+    cut = "A parameter without gradient is cut off from the loss, and is not trained."
+    spreads = "A NaN or infinity in a gradient spreads to the parameters with this update."
+    x = "p.grad"
     return [
-        Claim("consistent", each, "p in optimizers.parameters", surprise=3),
-        Claim("consistent", both, "p in models.parameters", surprise=3),
-        Claim("consistent", each, "present(p.grad)", surprise=2),
-        Claim("consistent", each, "finite(p.grad)", "present(p.grad)", surprise=2),
+        Claim("consistent", each, "p in optimizers.parameters", held, surprise=3),
+        Claim("consistent", both, "p in models.parameters", stale, surprise=3),
+        Claim("consistent", each, f"present({x})", cut, surprise=2),
+        Claim("consistent", each, f"finite({x})", spreads, f"present({x})", surprise=2),
     ]

@@ -7,29 +7,66 @@ from __future__ import annotations
 
 from tspec.builtin.events import roles_of
 from tspec.infer.frames import Claim, Frame
-from tspec.infer.survey import Survey
+from tspec.infer.loop import calls_of_the_loop, is_once_a_step
+from tspec.infer.survey import SeenEvent, Survey
 
 APART = 10
 """What comes once in so many steps or less comes once an epoch, or once in a while."""
 
+MISSING = {
+    "optimizer.zero_grad": "A step without it adds its gradients to those of the step before.",
+    "clip": "A step without it updates with gradients of any size.",
+    "optimizer.step": "A step without it computes gradients and learns nothing from them.",
+    "scheduler.step": "A step without it keeps its learning rate: the schedule ends later than planned.",
+    "fetch": "A step without it trains on the batch of the step before.",
+    "backward": "A step without it updates with old gradients, or with none.",
+    "wrapper.forward": "A step without it goes around the wrapper: gradients are not synchronised.",
+    "collective": "A step without it exchanges nothing between ranks.",
+}
+"""What a step lacks that lacks a call."""
+
+TWICE = {
+    "optimizer.zero_grad": "Cleared a second time, the gradients of some micro-batches are lost; not cleared, those of the step before are added.",
+    "clip": "Clipped twice in a step, gradients end at another norm; not clipped, at any.",
+    "optimizer.step": "A second update in a step uses the same gradients again.",
+    "scheduler.step": "Stepped twice, the learning rate falls twice as fast as planned; not stepped, it stays.",
+}
+"""What goes wrong where a call comes twice, or not at all."""
+
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
-    """For each landmark: some call or just one in every step or epoch; of those that are seldom, at most one in some steps."""
-    claims = []
-    for span in ("step", "epoch"):
-        frame = Frame((), None, f"each {span}", span_conditions(survey))
-        for event in survey.events:
-            if span == "step" and not event.landmark:
-                continue
-            name = event.name
-            if roles_of(name).is_seldom and span == "step" and event.per_step <= 1 / APART:
-                seldom = f"sum(count(calls({name})), over: {APART} steps) <= 1"
-                claims.append(Claim("contains", frame, seldom, surprise=3))
-            once = f"count(calls({name})) == 1"
-            claims.append(Claim("contains", frame, f"contains {name}", surprise=2))
-            if span == "step" or event.per_step < 1:
-                claims.append(Claim("contains", frame, once, surprise=3))
+    """For each call of the loop: some or just one in every step; of those that are seldom, one an epoch."""
+    claims: list[Claim] = []
+    for event in calls_of_the_loop(survey):
+        conditions = span_conditions(survey)
+        step = Frame((), None, "each step", conditions)
+        if event.landmark:
+            claims += _in_each(event, step)
+        if roles_of(event.name).is_seldom and event.per_step < 1:
+            claims += _seldom(event, step, Frame((), None, "each epoch", conditions))
     return tuple(claims)
+
+
+def _in_each(event: SeenEvent, step: Frame) -> list[Claim]:
+    name = event.name
+    missing = MISSING.get(name, f"A step without it leaves out `{name}`.")
+    claims = [Claim("contains", step, f"contains {name}", missing, surprise=2)]
+    if is_once_a_step(event):
+        twice = TWICE.get(name, f"A step calls `{name}` twice, or not at all.")
+        claims.append(Claim("contains", step, f"count(calls({name})) == 1", twice, surprise=3))
+    return claims
+
+
+def _seldom(event: SeenEvent, step: Frame, epoch: Frame) -> list[Claim]:
+    """A schedule that is stepped once an epoch, or once in a while."""
+    name = event.name
+    once = f"count(calls({name})) == 1"
+    claims = [Claim("contains", epoch, once, TWICE[name], surprise=3)]
+    if event.per_step <= 1 / APART:
+        few = f"sum(count(calls({name})), over: {APART} steps) <= 1"
+        fast = "Stepped with every batch, a schedule that counts epochs ends long before the run."
+        claims.append(Claim("contains", step, few, fast, surprise=3))
+    return claims
 
 
 def span_conditions(survey: Survey) -> tuple[str, ...]:

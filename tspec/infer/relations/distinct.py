@@ -16,11 +16,16 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
     claims = []
     if survey.kind("batch") is not None:
         frame = Frame(("b in batches",), None, "each step", ())
-        claims.append(Claim("distinct", frame, _are_distinct("b.tensors", EPOCH), surprise=3))
+        again = (
+            "A batch that comes again within an epoch is learned twice, and others are left out."
+        )
+        expect = _are_distinct("b.tensors", EPOCH)
+        claims.append(Claim("distinct", frame, expect, again, surprise=3))
     forward = survey.event("forward")
     if forward is not None and "inputs" in forward.fields:
         frame = Frame(("c in calls(forward)",), None, None, call_conditions(survey, forward))
-        claims.append(Claim("distinct", frame, _are_distinct("c.inputs", SOON), surprise=3))
+        stuck = "A model that is given the same input again soon trains on data that are stuck."
+        claims.append(Claim("distinct", frame, _are_distinct("c.inputs", SOON), stuck, surprise=3))
     return tuple(claims)
 
 

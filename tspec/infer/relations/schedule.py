@@ -10,10 +10,11 @@ SOON = "20 steps"
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
-    """Updates of some steps are not all made with one learning rate."""
+    """Updates of some steps by one optimizer are not all made with one learning rate."""
     update = survey.event("optimizer.step")
-    if update is None or "lr" not in update.fields:
+    if update is None or "lr" not in update.fields or survey.kind("optimizer") is None:
         return ()
-    frame = Frame((), None, "after optimizer.step", ())
+    frame = Frame(("o in optimizers",), None, "after optimizer.step(optimizer: o)", ())
     moves = f"spread(optimizer.step.lr, over: {SOON}) > 0"
-    return (Claim("schedule", frame, moves, surprise=3),)
+    stays = "A learning rate that stays where it is was computed and never given to the optimizer."
+    return (Claim("schedule", frame, moves, stays, surprise=3),)

@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 from tspec.infer.frames import Claim, Frame
-from tspec.infer.survey import Survey
+from tspec.infer.loop import is_of_the_user
+from tspec.infer.survey import SeenEvent, Survey
+
+ORDER = {
+    ("optimizer.zero_grad", "backward"): "Cleared after the backward pass, gradients are lost before the update.",
+    ("backward", "clip"): "Gradients are clipped before they are computed.",
+    ("backward", "finalize_grads"): "Gradients are reduced before they are computed.",
+    ("backward", "optimizer.step"): "The update comes without new gradients.",
+    ("clip", "optimizer.step"): "The update is made before its gradients are clipped.",
+    ("collective", "optimizer.step"): "The update is made with gradients that no other rank has seen.",
+    ("finalize_grads", "update"): "The update is made with gradients that are not reduced.",
+    ("optimizer.step", "scheduler.step"): "The schedule moves on before its learning rate was used.",
+}  # fmt: skip
+"""Pairs of calls of which the order means something, and what goes wrong in the other order."""
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
     """For each ordered pair of landmarks that a step usually holds: every B has an A before it."""
     frame = Frame((), None, "each step", ())
-    names = [e.name for e in survey.events if e.landmark and e.per_step >= 0.5]
-    return tuple(
-        Claim("sequence", frame, f"{first} before {second}", surprise=2)
-        for first in names
-        for second in names
-        if first != second
-    )
+    usual = [event for event in survey.events if event.landmark and event.per_step >= 0.5]
+    claims = []
+    for first in usual:
+        for second in usual:
+            breaks = _breaks(first, second)
+            if first != second and breaks is not None:
+                expect = f"{first.name} before {second.name}"
+                claims.append(Claim("sequence", frame, expect, breaks, surprise=2))
+    return tuple(claims)
+
+
+def _breaks(first: SeenEvent, second: SeenEvent) -> str | None:
+    """What the other order does; None where the order means nothing."""
+    if is_of_the_user(first) or is_of_the_user(second):
+        return f"`{second.name}` comes without `{first.name}` before it."
+    return ORDER.get((first.name, second.name))

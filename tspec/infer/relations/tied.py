@@ -12,4 +12,6 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
     if kind is None or "names" not in kind.fields:
         return ()
     frame = Frame((), None, f"each step {EVERY}", ())
-    return (Claim("tied", frame, "count(parameters.names) > count(parameters)", surprise=3),)
+    untied = "Layers that share a tensor in sound runs have one each, and drift apart."
+    expect = "count(parameters.names) > count(parameters)"
+    return (Claim("tied", frame, expect, untied, surprise=3),)
