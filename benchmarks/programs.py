@@ -4,7 +4,7 @@
 
 CLONE is a clone of a public repository, SCRIPT a path in it; it runs in its own folder, with the arguments as they
 are. Printed is a row of the table in `docs/programs.md`: the program, the clone's revision, the rules that were
-violated, how many instances were decided, and the CPU time of the run with rules over that of the plain run. Whole
+violated, how many rules and instances were decided, and the CPU time of the run with rules over that of the plain run. Whole
 processes are timed, so that a short run counts the start of tspec too. Programs bring no data: give them yours.
 """
 
@@ -33,12 +33,15 @@ def rules_of(report: Path) -> list[str]:
     return sorted(set(found), key=lambda rule: (-found.count(rule), rule))
 
 
-def decided_of(printed: str) -> int:
-    """How many instances a run decided. Raises RuntimeError if it does not say."""
-    said = re.search(r"([\d,]+) decided", printed)
+def decided_of(printed: str) -> str:
+    """How many rules and instances a run decided. Raises RuntimeError if it does not say."""
+    said = re.search(
+        r"([\d,]+) rules: ([\d,]+) violated, ([\d,]+) held\. .* ([\d,]+) decided", printed
+    )
     if said is None:
         raise RuntimeError(f"no instances are counted in:\n{printed[-2000:]}")
-    return int(said[1].replace(",", ""))
+    rules = int(said[2]) + int(said[3])
+    return f"{rules} of {said[1]} rules, {said[4]} instances"
 
 
 def main() -> None:
@@ -70,7 +73,7 @@ def main() -> None:
     program = f"{args.clone.resolve().name}/{args.script}"
     said = ", ".join(f"`{rule}`" for rule in found) or "silent"
     print(
-        f"| {program} | {revision(args.clone)} | {said} | {decided:,} | {plain:.1f} s | {ratio:.2f} |"
+        f"| {program} | {revision(args.clone)} | {said} | {decided} | {plain:.1f} s | {ratio:.2f} |"
     )
 
 
