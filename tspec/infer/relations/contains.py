@@ -52,8 +52,8 @@ def _in_each(event: SeenEvent, step: Frame) -> list[Claim]:
     missing = MISSING.get(name, f"A step without it leaves out `{name}`.")
     claims = [Claim("contains", step, f"contains {name}", missing, surprise=2)]
     if is_once_a_step(event):
-        twice = TWICE.get(name, f"A step calls `{name}` twice, or not at all.")
-        claims.append(Claim("contains", step, f"count(calls({name})) == 1", twice, surprise=3))
+        once = f"count(calls({name})) == 1"
+        claims.append(Claim("contains", step, once, _twice(name), surprise=3))
     return claims
 
 
@@ -61,12 +61,16 @@ def _seldom(event: SeenEvent, step: Frame, epoch: Frame) -> list[Claim]:
     """A schedule that is stepped once an epoch, or once in a while."""
     name = event.name
     once = f"count(calls({name})) == 1"
-    claims = [Claim("contains", epoch, once, TWICE[name], surprise=3)]
+    claims = [Claim("contains", epoch, once, _twice(name), surprise=3)]
     if event.per_step <= 1 / APART:
         few = f"sum(count(calls({name})), over: {APART} steps) <= 1"
         fast = "Stepped with every batch, a schedule that counts epochs ends long before the run."
         claims.append(Claim("contains", step, few, fast, surprise=3))
     return claims
+
+
+def _twice(name: str) -> str:
+    return TWICE.get(name, f"`{name}` is called twice, or not at all.")
 
 
 def span_conditions(survey: Survey) -> tuple[str, ...]:
