@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from torch import nn
 
-    from tspec.runtime.live.job import LiveJob
+    from tspec.runtime.live.followed import FollowedJob
     from tspec.runtime.live.models import Naming
 
 
 class Adapter(Protocol):
     """One framework. `install` is called once for each job, and keeps nothing between jobs."""
 
-    def install(self, job: LiveJob) -> None:
+    def install(self, job: FollowedJob) -> None:
         """Follow the framework's calls; those of modules that are not loaded are found once they are."""
 
     def naming(self, module: nn.Module, say: Callable[[str], None]) -> Naming | None:

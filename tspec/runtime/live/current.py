@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from tspec.runtime.live.process import PROCESS
@@ -12,7 +13,7 @@ from tspec.runtime.live.steps import StepAnnotated
 def say_step(number: int | None) -> None:
     """A training step begins."""
     for job in PROCESS.jobs:
-        job.quietly(lambda told=job: told.do(StepAnnotated(number)))  # type: ignore[misc]
+        job.quietly(partial(job.do, StepAnnotated(number)))
 
 
 def say(values: Mapping[str, Any]) -> None:

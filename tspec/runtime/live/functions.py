@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tspec.runtime.live import dotted
 from tspec.runtime.live.process import PROCESS, Into
-from tspec.runtime.live.watched import Role, WatchedFunction, entrance
-
-if TYPE_CHECKING:
-    from tspec.runtime.live.job import LiveJob
+from tspec.runtime.live.watched import CallTaker, Role, WatchedFunction, entrance
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +24,7 @@ class _Method:
 class WatchedFunctions:
     """Adds roles to functions, and takes the calls of those that have any."""
 
-    def __init__(self, job: LiveJob) -> None:
+    def __init__(self, job: CallTaker) -> None:
         self._job = job
         self._watched: dict[int, tuple[Any, WatchedFunction]] = {}
         self._methods: list[_Method] = []

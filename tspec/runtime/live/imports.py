@@ -8,16 +8,15 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from tspec.runtime.live.job import LiveJob
+from tspec.runtime.live.installation import Installation
 
 
 class _Finder(importlib.abc.MetaPathFinder):
     """Lets the other finders find, and tells the jobs when the module has been executed."""
 
-    def __init__(self, jobs: Callable[[], Sequence[LiveJob]]) -> None:
+    def __init__(self, jobs: Callable[[], Sequence[Installation]]) -> None:
         self._jobs = jobs
         self._busy = False
 
@@ -81,7 +80,7 @@ def _asked(
 
 
 @contextmanager
-def followed(jobs: Callable[[], Sequence[LiveJob]]) -> Iterator[None]:
+def followed(jobs: Callable[[], Sequence[Installation]]) -> Iterator[None]:
     """Within the block, tell jobs of imported modules in which they wait for a function."""
     finder = _Finder(jobs)
     sys.meta_path.insert(0, finder)

@@ -15,18 +15,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from tspec.runtime.live import imports, warn
+from tspec.runtime.live.dotted import Binding
+from tspec.runtime.live.installation import Installation
 from tspec.runtime.live.patches import ModuleNames, ReplacedCallable, attribute, put_back
 from tspec.runtime.live.swap import ExchangedCode
 from tspec.runtime.live.threads import ReentrancyGuard
-
-if TYPE_CHECKING:
-    from tspec.runtime.live.dotted import Binding
-    from tspec.runtime.live.job import LiveJob
 
 Into = Callable[[Callable[..., Any]], Callable[..., Any]]
 """From what a call went to before to what it goes to now."""
@@ -54,7 +53,7 @@ class InstrumentedProcess:
     """The owner of all that jobs exchange."""
 
     def __init__(self) -> None:
-        self.jobs: tuple[LiveJob, ...] = ()
+        self.jobs: tuple[Installation, ...] = ()
         """Those that are followed, in the order in which they began."""
         self.quiet = ReentrancyGuard()
         self.lock = threading.RLock()
@@ -71,7 +70,7 @@ class InstrumentedProcess:
 
     # --- jobs ------------------------------------------------------------------------------------
 
-    def enter(self, job: LiveJob) -> None:
+    def enter(self, job: Installation) -> None:
         """A job begins to exchange."""
         with self._structure:
             if not self.jobs:
@@ -79,7 +78,7 @@ class InstrumentedProcess:
             self.jobs += (job,)
             self._released.discard(job)
 
-    def leave(self, job: LiveJob) -> None:
+    def leave(self, job: Installation) -> None:
         """A job ends: what it alone had exchanged comes back; after the last one, everything."""
         with self._structure:
             if job not in self.jobs:
@@ -132,7 +131,7 @@ class InstrumentedProcess:
             created = original(*args, **kwargs)
             if isinstance(created, type):
                 for job in self.jobs:
-                    job.quietly(lambda told=job: told.functions.created(created))  # type: ignore[misc]
+                    job.quietly(partial(job.functions.created, created))
             return created
 
         with attribute(builtins, "__build_class__", build_class):

@@ -55,12 +55,12 @@ class SubjectRegistry:
         self._unread = unread
         self._living: frozenset[int] = frozenset()
         self.models = ModelRegistry()
-        self.optimizers = OptimizerSubjects(self)
-        self.schedulers = SchedulerSubjects(self)
+        self.optimizers = OptimizerSubjects(self.models)
+        self.schedulers = SchedulerSubjects(self.optimizers)
         self.loaders = LoaderSubjects()
         self.batches = BatchSubjects()
         self.scalers = ScalerSubjects()
-        self.wrappers = WrapperSubjects(self)
+        self.wrappers = WrapperSubjects(self.models, ranks)
         self.messages = MessageSubjects()
         self.generators = GeneratorSubjects()
         self.more_fields: list[Callable[[str, str, Any], Any]] = []
@@ -73,12 +73,12 @@ class SubjectRegistry:
             "for_parameters": self._for_parameters,
         }
         self._kinds: dict[str, SubjectKind] = {
-            "parameter": ParameterSubjects(self),
-            "buffer": BufferSubjects(self),
-            "state": OptimizerStateSubjects(self),
-            "module": ModuleSubjects(self),
+            "parameter": ParameterSubjects(self.models, self.optimizers, self.wrappers),
+            "buffer": BufferSubjects(self.models),
+            "state": OptimizerStateSubjects(self.models, self.optimizers),
+            "module": ModuleSubjects(self.models),
             "optimizer": self.optimizers,
-            "param_group": ParamGroupSubjects(self),
+            "param_group": ParamGroupSubjects(self.optimizers),
             "scheduler": self.schedulers,
             "loader": self.loaders,
             "batch": self.batches,

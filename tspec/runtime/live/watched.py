@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch.fx import _symbolic_trace
@@ -18,10 +18,8 @@ from tspec.runtime.edges import WatchedCall
 from tspec.runtime.live.arguments import CallSignature
 from tspec.runtime.live.fields import FieldReader
 from tspec.runtime.live.process import PROCESS
+from tspec.runtime.live.threads import ThreadState
 from tspec.runtime.live.watch import EventSpec
-
-if TYPE_CHECKING:
-    from tspec.runtime.live.job import LiveJob
 
 Arguments = tuple[Any, ...]
 Guard = Callable[[Any], bool]
@@ -106,8 +104,29 @@ class WatchedFunction:
         self.keys |= {key}
 
 
+class CallTaker(Protocol):
+    """A job that takes the calls of watched functions."""
+
+    @property
+    def active(self) -> bool:
+        """It has begun and has not ended."""
+
+    @property
+    def threads(self) -> ThreadState:
+        """The calls that are open on the current thread."""
+
+    def around(
+        self,
+        watched: WatchedFunction,
+        original: Callable[..., Any],
+        args: Arguments,
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Make one call of a watched function, and tell of it."""
+
+
 def entrance(
-    job: LiveJob, watched: WatchedFunction, original: Callable[..., Any]
+    job: CallTaker, watched: WatchedFunction, original: Callable[..., Any]
 ) -> Callable[..., Any]:
     """Takes the calls that go to `original`.
 

@@ -12,14 +12,14 @@ from tspec.targets.megatron.streams import streams
 if TYPE_CHECKING:
     from torch import nn
 
-    from tspec.runtime.live.job import LiveJob
+    from tspec.runtime.live.followed import FollowedJob
     from tspec.runtime.live.models import Naming
 
 
 class Megatron:
     """The adapter of megatron-core."""
 
-    def install(self, job: LiveJob) -> None:
+    def install(self, job: FollowedJob) -> None:
         """Follow schedules, micro-batches and optimizers."""
         pieces = Pieces()
         job.state.more_fields.append(pieces.field)

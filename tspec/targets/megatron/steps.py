@@ -15,7 +15,7 @@ from tspec.runtime.live.watched import Listener, Role
 from tspec.targets.megatron.configuration import know, know_batch
 
 if TYPE_CHECKING:
-    from tspec.runtime.live.job import LiveJob
+    from tspec.runtime.live.followed import FollowedJob
     from tspec.targets.megatron.pieces import Pieces
 
 SCHEDULES = "megatron.core.pipeline_parallel.schedules"
@@ -34,7 +34,7 @@ STEP = "megatron.core.optimizer.optimizer.MegatronOptimizer.step"
 class Clears(Listener):
     """Gradients are cleared for the step that comes, by an optimizer or by a model."""
 
-    def __init__(self, job: LiveJob, pieces: Pieces) -> None:
+    def __init__(self, job: FollowedJob, pieces: Pieces) -> None:
         self._job = job
         self._pieces = pieces
 
@@ -47,7 +47,7 @@ class Clears(Listener):
 class Updates(Listener):
     """The optimizer of the whole model."""
 
-    def __init__(self, job: LiveJob) -> None:
+    def __init__(self, job: FollowedJob) -> None:
         self._job = job
 
     def after(
@@ -66,7 +66,7 @@ class Updates(Listener):
 class Schedule:
     """One rank's way through the micro-batches of a step."""
 
-    def __init__(self, job: LiveJob) -> None:
+    def __init__(self, job: FollowedJob) -> None:
         self._job = job
         self._training = False
         self._passed: dict[int, int] = {}
@@ -116,7 +116,7 @@ def _single(given: Any) -> Any:
 class Loops(Listener):
     """Follows the schedules."""
 
-    def __init__(self, job: LiveJob, schedule: Schedule) -> None:
+    def __init__(self, job: FollowedJob, schedule: Schedule) -> None:
         self._job = job
         self._schedule = schedule
 
@@ -176,7 +176,7 @@ class Backwards(Listener):
         self._schedule.backward(args[1] if len(args) > 1 else kwargs.get("output_tensor"))
 
 
-def install(job: LiveJob, pieces: Pieces) -> None:
+def install(job: FollowedJob, pieces: Pieces) -> None:
     """Follow a job's schedules and optimizers; `pieces` are told of the optimizers."""
     schedule = Schedule(job)
     for path in LOOPS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,30 +12,27 @@ from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.live.convert import scalar
 from tspec.runtime.live.dotted import spellings
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN
-from tspec.runtime.live.models import parameters_of, table, trains, unwrapped, walk
-
-if TYPE_CHECKING:
-    from tspec.runtime.live.state import SubjectRegistry
+from tspec.runtime.live.models import ModelRegistry, parameters_of, table, trains, unwrapped, walk
 
 
 class ModuleSubjects:
     """Kind `module`. Things are `nn.Module`s."""
 
-    def __init__(self, state: SubjectRegistry) -> None:
-        self._state = state
+    def __init__(self, models: ModelRegistry) -> None:
+        self._models = models
         self._classes: tuple[int, dict[type, str]] = (-1, {})
         self._held: tuple[int, dict[str, frozenset[Ref]], dict[str, frozenset[str]]] = (-1, {}, {})
 
     def things(self) -> Mapping[str, nn.Module]:
-        return self._state.models.tables.modules
+        return self._models.tables.modules
 
     def name_of(self, thing: Any) -> str | None:
         if not isinstance(thing, nn.Module):
             return None
-        return self._state.models.tables.module_by_id.get(id(unwrapped(thing)))
+        return self._models.tables.module_by_id.get(id(unwrapped(thing)))
 
     def field(self, name: str, subject: str, thing: nn.Module) -> Any:
-        models = self._state.models
+        models = self._models
         if name == "training":
             return trains(thing)
         if name == "class":
@@ -61,7 +58,7 @@ class ModuleSubjects:
 
     def _spelled(self, kind: type) -> str:
         """The paths of a class, looked for again when the models have changed."""
-        version = self._state.models.version
+        version = self._models.version
         if self._classes[0] != version:
             self._classes = (version, {})
         known = self._classes[1]
@@ -71,7 +68,7 @@ class ModuleSubjects:
 
     def _tables(self) -> tuple[dict[str, frozenset[Ref]], dict[str, frozenset[str]]]:
         """Parameters and state names of each module, made again when the models have changed."""
-        models = self._state.models
+        models = self._models
         if self._held[0] != models.version:
             parameters: dict[str, frozenset[Ref]] = {}
             names: dict[str, frozenset[str]] = {}

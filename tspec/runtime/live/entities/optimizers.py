@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -12,11 +12,8 @@ from tspec.runtime.edges import Ref
 from tspec.runtime.live.convert import one_number, scalar
 from tspec.runtime.live.dotted import spellings
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
+from tspec.runtime.live.models import ModelRegistry
 from tspec.runtime.live.numbered import NumberedObjects
-
-if TYPE_CHECKING:
-    from tspec.runtime.live.state import SubjectRegistry
-
 
 VISITED = 10_000
 """An attribute's tensors are looked for among so many items of each list or dict."""
@@ -76,8 +73,8 @@ def holds_groups(optimizer: Any) -> bool:
 class OptimizerSubjects:
     """Kind `optimizer`: `optimizer.0`, in the order in which they were built."""
 
-    def __init__(self, state: SubjectRegistry) -> None:
-        self._state = state
+    def __init__(self, models: ModelRegistry) -> None:
+        self._models = models
         self.numbered = NumberedObjects("optimizer")
         self._groups: dict[int, tuple[str, Callable[[], Any]]] = {}
 
@@ -100,7 +97,7 @@ class OptimizerSubjects:
                 Ref("param_group", f"{subject}.group.{i}") for i in range(len(groups_of(thing)))
             )
         if name == "parameters":
-            return self._references([p for group in groups_of(thing) for p in params_of(group)])
+            return self.references([p for group in groups_of(thing) for p in params_of(group)])
         return UNKNOWN
 
     def numbers(self) -> frozenset[int]:
@@ -122,7 +119,7 @@ class OptimizerSubjects:
         held = self.numbered.held(optimizer)
         for index, group in enumerate(groups_of(optimizer)):
             for parameter in params_of(group):
-                self._state.models.name_free(parameter, f"{subject}.param.{place}")
+                self._models.name_free(parameter, f"{subject}.param.{place}")
                 self._groups[id(parameter)] = (f"{subject}.group.{index}", held)
                 place += 1
 
@@ -131,21 +128,22 @@ class OptimizerSubjects:
         found = self._groups.get(id(tensor))
         return None if found is None or found[1]() is None else Ref("param_group", found[0])
 
-    def _references(self, tensors: list[torch.Tensor]) -> frozenset[Ref]:
-        names = (self._state.models.name_of_parameter(tensor) for tensor in tensors)
+    def references(self, tensors: list[torch.Tensor]) -> frozenset[Ref]:
+        """The parameters that tensors are; those without a name are left out."""
+        names = (self._models.name_of_parameter(tensor) for tensor in tensors)
         return frozenset(Ref("parameter", name) for name in names if name is not None)
 
 
 class ParamGroupSubjects:
     """Kind `param_group`: `optimizer.0.group.1`. Things are the group's dicts."""
 
-    def __init__(self, state: SubjectRegistry) -> None:
-        self._state = state
+    def __init__(self, optimizers: OptimizerSubjects) -> None:
+        self._optimizers = optimizers
 
     def things(self) -> Mapping[str, dict[str, Any]]:
         return {
             f"{name}.group.{index}": group
-            for name, optimizer in self._state.optimizers.things().items()
+            for name, optimizer in self._optimizers.things().items()
             for index, group in enumerate(groups_of(optimizer))
         }
 
@@ -154,7 +152,7 @@ class ParamGroupSubjects:
 
     def field(self, name: str, subject: str, thing: dict[str, Any]) -> Any:
         if name == "params":
-            return self._state.optimizers._references(params_of(thing))
+            return self._optimizers.references(params_of(thing))
         value = thing.get(name)
         return one_number(value) if isinstance(value, torch.Tensor) else scalar(value)
 
@@ -162,8 +160,8 @@ class ParamGroupSubjects:
 class SchedulerSubjects:
     """Kind `scheduler`: `scheduler.0`."""
 
-    def __init__(self, state: SubjectRegistry) -> None:
-        self._state = state
+    def __init__(self, optimizers: OptimizerSubjects) -> None:
+        self._optimizers = optimizers
         self.numbered = NumberedObjects("scheduler")
 
     def things(self) -> Mapping[str, Any]:
@@ -176,7 +174,7 @@ class SchedulerSubjects:
         if name == "class":
             return spellings(type(thing))
         if name == "optimizer":
-            held = self._state.optimizers.name_of(asked(thing, "optimizer"))
+            held = self._optimizers.name_of(asked(thing, "optimizer"))
             return ABSENT if held is None else Ref("optimizer", held)
         if name == "total_steps":
             return total_steps(thing)

@@ -7,17 +7,15 @@ import random
 import sys
 import zlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from tspec.runtime.edges import Ref
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
-from tspec.runtime.live.models import unwrapped, walk
+from tspec.runtime.live.models import ModelRegistry, unwrapped, walk
 from tspec.runtime.live.numbered import NumberedObjects
-
-if TYPE_CHECKING:
-    from tspec.runtime.live.state import SubjectRegistry
+from tspec.runtime.live.ranks import RankTopology
 
 
 class ScalerSubjects:
@@ -93,8 +91,9 @@ def _numpy_state() -> tuple[int, int]:
 class WrapperSubjects:
     """Kind `wrapper`: `wrapper.0`. Things are `DistributedDataParallel` modules."""
 
-    def __init__(self, state: SubjectRegistry) -> None:
-        self._state = state
+    def __init__(self, models: ModelRegistry, ranks: RankTopology) -> None:
+        self._models = models
+        self._ranks = ranks
         self.numbered = NumberedObjects("wrapper")
 
     def things(self) -> Mapping[str, Any]:
@@ -104,7 +103,7 @@ class WrapperSubjects:
         return self.numbered.name(thing) if self.numbered.knows(thing) else None
 
     def field(self, name: str, subject: str, thing: Any) -> Any:
-        models = self._state.models
+        models = self._models
         if name == "module":
             held = models.tables.module_by_id.get(id(unwrapped(thing)))
             return ABSENT if held is None else Ref("module", held)
@@ -115,11 +114,11 @@ class WrapperSubjects:
 
     def replicas(self, module: str | None) -> tuple[int, ...] | None:
         """The ranks that hold copies of a module's parameters, because a wrapper is around it."""
-        models = self._state.models
+        models = self._models
         held = None if module is None else models.module_of(module)
         if held is None:
             return None
         for wrapper in self.numbered.alive().values():
             if any(each is held for _, each in walk(wrapper)):
-                return self._state.ranks.of_group(asked(wrapper, "process_group"))
+                return self._ranks.of_group(asked(wrapper, "process_group"))
         return None

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from tspec.runtime.edges import Ref
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
-from tspec.runtime.live.models import NamedParameter
+from tspec.runtime.live.entities.optimizers import OptimizerSubjects
+from tspec.runtime.live.entities.others import WrapperSubjects
+from tspec.runtime.live.models import ModelRegistry, NamedParameter
 from tspec.runtime.live.placed import placed
-
-if TYPE_CHECKING:
-    from tspec.runtime.live.state import SubjectRegistry
 
 
 class ParameterSubjects:
     """Kind `parameter`. Things are `models.Parameter`."""
 
-    def __init__(self, state: SubjectRegistry) -> None:
-        self._state = state
+    def __init__(
+        self, models: ModelRegistry, optimizers: OptimizerSubjects, wrappers: WrapperSubjects
+    ) -> None:
+        self._models = models
+        self._optimizers = optimizers
+        self._wrappers = wrappers
 
     def things(self) -> Mapping[str, NamedParameter]:
-        return self._state.models.parameters()
+        return self._models.parameters()
 
     def name_of(self, thing: Any) -> str | None:
-        return (
-            self._state.models.name_of_parameter(thing) if isinstance(thing, torch.Tensor) else None
-        )
+        return self._models.name_of_parameter(thing) if isinstance(thing, torch.Tensor) else None
 
     def field(self, name: str, subject: str, thing: NamedParameter) -> Any:
         tensor = thing.tensor
@@ -50,23 +51,23 @@ class ParameterSubjects:
             main = getattr(tensor, "main_param", None)
             return ABSENT if main is None else main
         if name == "group":
-            return self._state.optimizers.group_of(tensor) or ABSENT
+            return self._optimizers.group_of(tensor) or ABSENT
         if name == "replicas":
-            return self._state.wrappers.replicas(thing.module) or placed(tensor) or UNKNOWN
+            return self._wrappers.replicas(thing.module) or placed(tensor) or UNKNOWN
         return UNKNOWN
 
 
 class BufferSubjects:
     """Kind `buffer`. Things are pairs of tensor and the name of the module that holds it."""
 
-    def __init__(self, state: SubjectRegistry) -> None:
-        self._state = state
+    def __init__(self, models: ModelRegistry) -> None:
+        self._models = models
 
     def things(self) -> Mapping[str, tuple[torch.Tensor, str]]:
-        return self._state.models.tables.buffers
+        return self._models.tables.buffers
 
     def name_of(self, thing: Any) -> str | None:
-        return self._state.models.tables.buffer_by_id.get(id(thing))
+        return self._models.tables.buffer_by_id.get(id(thing))
 
     def field(self, name: str, subject: str, thing: tuple[torch.Tensor, str]) -> Any:
         if name == "data":
@@ -82,19 +83,20 @@ class OptimizerStateSubjects:
     Counters (tensors without dimensions) are left out.
     """
 
-    def __init__(self, state: SubjectRegistry) -> None:
-        self._state = state
+    def __init__(self, models: ModelRegistry, optimizers: OptimizerSubjects) -> None:
+        self._models = models
+        self._optimizers = optimizers
 
     def things(self) -> Mapping[str, tuple[Ref, str, torch.Tensor]]:
         found: dict[str, tuple[Ref, str, torch.Tensor]] = {}
-        for optimizer in self._state.optimizers.things().values():
+        for optimizer in self._optimizers.things().values():
             held = asked(optimizer, "state")
             if not isinstance(held, Mapping):
                 continue
             for parameter, values in list(held.items()):
                 if not isinstance(parameter, torch.Tensor) or not isinstance(values, Mapping):
                     continue
-                name = self._state.models.name_of_parameter(parameter)
+                name = self._models.name_of_parameter(parameter)
                 if name is None:
                     continue
                 for key, value in values.items():

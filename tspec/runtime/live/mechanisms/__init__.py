@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.mechanisms import (
     backward,
     clears,
@@ -16,9 +15,6 @@ from tspec.runtime.live.mechanisms import (
     messages,
     updates,
 )
-
-if TYPE_CHECKING:
-    from tspec.runtime.live.job import LiveJob
 
 MECHANISMS = (
     construction.install,
@@ -34,7 +30,7 @@ MECHANISMS = (
 )
 
 
-def install(job: LiveJob) -> None:
+def install(job: FollowedJob) -> None:
     """Start all mechanisms, in an order in which each finds what it needs."""
     for start in MECHANISMS:
         start(job)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from tspec.runtime.live.fields import first_tensor
+from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.steps import Backward
 from tspec.runtime.live.watched import Role
-
-if TYPE_CHECKING:
-    from tspec.runtime.live.job import LiveJob
 
 
 class BackwardListener:
     """Follows backward passes."""
 
-    def __init__(self, job: LiveJob) -> None:
+    def __init__(self, job: FollowedJob) -> None:
         self._job = job
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -41,7 +39,7 @@ class BackwardListener:
         self._job.do(Backward(ended=True))
 
 
-def install(job: LiveJob) -> None:
+def install(job: FollowedJob) -> None:
     """Follow backward passes."""
     role = Role("backward pass", BackwardListener(job), path="torch.autograd.backward")
     job.functions.watch_function(torch.autograd.backward, role)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 
 from tspec.runtime.live.entities.optimizers import holds_groups
+from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.models import parameters_of
 from tspec.runtime.live.steps import Clear, LivingOptimizers
 from tspec.runtime.live.watched import Role
-
-if TYPE_CHECKING:
-    from tspec.runtime.live.job import LiveJob
 
 CLEAR = "torch.optim.Optimizer.zero_grad"
 
@@ -23,7 +21,7 @@ CLEAR = "torch.optim.Optimizer.zero_grad"
 class ZeroGradListener:
     """Follows `zero_grad` of optimizers and modules."""
 
-    def __init__(self, job: LiveJob) -> None:
+    def __init__(self, job: FollowedJob) -> None:
         self._job = job
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -47,7 +45,7 @@ class ZeroGradListener:
         """Nothing more."""
 
 
-def install(job: LiveJob) -> None:
+def install(job: FollowedJob) -> None:
     """Follow `zero_grad`, also of the optimizers that override it."""
     role = Role("clear", ZeroGradListener(job), path=CLEAR)
     job.functions.watch_method(

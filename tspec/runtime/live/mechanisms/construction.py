@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Mapping
 from itertools import chain, compress, repeat, tee
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,12 +14,10 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.utils.data import DataLoader
 
 from tspec.runtime.live.entities.optimizers import holds_groups
+from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.steps import Resumed
 from tspec.runtime.live.watched import Listener, Role
-
-if TYPE_CHECKING:
-    from tspec.runtime.live.job import LiveJob
 
 
 class ConstructorListener(Listener):
@@ -41,7 +39,7 @@ class ConstructorListener(Listener):
             self._register(args[0])
 
 
-def install(job: LiveJob) -> None:
+def install(job: FollowedJob) -> None:
     """Register what there is already, and follow constructors from now on."""
     registers = _registers(job)
     for kind, register in registers.items():
@@ -86,7 +84,7 @@ def _complete(thing: Any) -> bool:
     return not issubclass(type(thing), nn.Module) or "_modules" in vars(thing)
 
 
-def _registers(job: LiveJob) -> dict[type, Callable[[Any], None]]:
+def _registers(job: FollowedJob) -> dict[type, Callable[[Any], None]]:
     state = job.state
 
     def wrapper(thing: Any) -> None:
@@ -118,7 +116,7 @@ def _number(number: Callable[[Any], int], thing: Any) -> None:
 class ResumeListener(Listener):
     """An optimizer's state that was loaded says how many steps were made."""
 
-    def __init__(self, job: LiveJob) -> None:
+    def __init__(self, job: FollowedJob) -> None:
         self._job = job
 
     def after(

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tspec.runtime.live.entities.optimizers import holds_groups
+from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.mechanisms.clears import CLEAR
 from tspec.runtime.live.mechanisms.fetches import NEXT
 from tspec.runtime.live.mechanisms.forward import MODULE_CALL, counts_as_forward
 from tspec.runtime.live.mechanisms.updates import STEP
 from tspec.runtime.live.watch import EventSpec
 from tspec.runtime.live.watched import Guard, Role
-
-if TYPE_CHECKING:
-    from tspec.runtime.live.job import LiveJob
 
 _GUARDS: dict[str, Guard] = {
     MODULE_CALL: counts_as_forward,
@@ -23,7 +19,7 @@ _GUARDS: dict[str, Guard] = {
 """Of which instances calls count."""
 
 
-def install(job: LiveJob) -> None:
+def install(job: FollowedJob) -> None:
     """Watch what the spec names; families last, as they leave out what an event names."""
     named = {path for event in job.spec.events for path in event.callables}
     for event in sorted(job.spec.events, key=lambda each: each.family):

@@ -6,20 +6,18 @@ import itertools
 import weakref
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils.data import dataloader
 
 from tspec.runtime.edges import Ref
+from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.mechanisms.construction import ConstructorListener
 from tspec.runtime.live.models import has_parameters, trains
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.steps import Fetch
 from tspec.runtime.live.watched import Role, WatchedFunction
-
-if TYPE_CHECKING:
-    from tspec.runtime.live.job import LiveJob
 
 NEXT = "torch.utils.data.dataloader._BaseDataLoaderIter.__next__"
 
@@ -27,7 +25,7 @@ NEXT = "torch.utils.data.dataloader._BaseDataLoaderIter.__next__"
 class LoaderIterators:
     """Follows the iterators of all loaders."""
 
-    def __init__(self, job: LiveJob) -> None:
+    def __init__(self, job: FollowedJob) -> None:
         self._job = job
         self._passes = itertools.count(1)
         self._reading: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
@@ -72,7 +70,7 @@ class LoaderIterators:
         return any(held) if held else None
 
 
-def install(job: LiveJob) -> None:
+def install(job: FollowedJob) -> None:
     """Follow the iterators' beginnings and what they give out."""
     fetches = LoaderIterators(job)
     base = dataloader._BaseDataLoaderIter
@@ -96,7 +94,7 @@ def install(job: LiveJob) -> None:
 
 
 def _next(
-    job: LiveJob, fetches: LoaderIterators, function: FunctionType, roles: list[Role]
+    job: FollowedJob, fetches: LoaderIterators, function: FunctionType, roles: list[Role]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     readers = WatchedFunction(function, method=True)
     for role in roles:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch.utils.data._utils import worker
 
-if TYPE_CHECKING:
-    from tspec.runtime.live.job import LiveJob
+from tspec.runtime.live.followed import FollowedJob
 
 _PLACE = 10
 """Where `_worker_loop` takes the worker's number, if it comes by position."""
 
 
-def install(job: LiveJob) -> None:
+def install(job: FollowedJob) -> None:
     """Begin anew in a worker; say so to sinks that ask (`forked(worker)`)."""
 
     def into(original: Callable[..., Any]) -> Callable[..., Any]:

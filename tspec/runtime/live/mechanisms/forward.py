@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 
 from tspec.runtime.live.convert import tensors_in
+from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.models import has_parameters, inner, trains, unwrapped
 from tspec.runtime.live.steps import Calibrating, Forward
 from tspec.runtime.live.watched import Role
-
-if TYPE_CHECKING:
-    from tspec.runtime.live.job import LiveJob
 
 MODULE_CALL = "torch.nn.Module.__call__"
 
@@ -22,7 +20,7 @@ MODULE_CALL = "torch.nn.Module.__call__"
 class ModuleCallListener:
     """Follows `Module.__call__`."""
 
-    def __init__(self, job: LiveJob) -> None:
+    def __init__(self, job: FollowedJob) -> None:
         self._job = job
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
@@ -70,7 +68,7 @@ def _is_compiled(module: Any) -> bool:
 class CalibrationListener:
     """Follows `update_bn`, which passes data through a model in training mode for its statistics alone."""
 
-    def __init__(self, job: LiveJob) -> None:
+    def __init__(self, job: FollowedJob) -> None:
         self._job = job
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -89,7 +87,7 @@ class CalibrationListener:
         self._job.calibrating -= 1
 
 
-def install(job: LiveJob) -> None:
+def install(job: FollowedJob) -> None:
     """Follow the calls of all modules."""
     path = "torch.optim.swa_utils.update_bn"
     job.functions.watch_path(Role("calibration", CalibrationListener(job), path=path))

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.steps import Joined, Shadowed
 from tspec.runtime.live.watched import Role
-
-if TYPE_CHECKING:
-    from tspec.runtime.live.job import LiveJob
 
 
 class JoinListener:
     """Follows `Join.__exit__`, in which a rank takes part in the collectives of those that go on."""
 
-    def __init__(self, job: LiveJob) -> None:
+    def __init__(self, job: FollowedJob) -> None:
         self._job = job
         self._shadowed: dict[int, int] = {}
         """Hook -> the passes of others in which it took part."""
@@ -68,7 +66,7 @@ class JoinHookListener:
         """Nothing more."""
 
 
-def install(job: LiveJob) -> None:
+def install(job: FollowedJob) -> None:
     """Follow ranks that join."""
     if not torch.distributed.is_available():
         return

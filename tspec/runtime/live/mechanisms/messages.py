@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from tspec.runtime.live.entities.messages import FEATURES, MessageSubjects
+from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.watched import Listener, Role
-
-if TYPE_CHECKING:
-    from tspec.runtime.live.job import LiveJob
 
 MODULE = "torch.distributed.distributed_c10d"
 Keywords = Mapping[str, Any]
@@ -21,7 +19,7 @@ Keywords = Mapping[str, Any]
 class _MessageListener(Listener):
     """Follows calls of one function. `wanted`: messages are read, not only noticed."""
 
-    def __init__(self, job: LiveJob, wanted: bool) -> None:
+    def __init__(self, job: FollowedJob, wanted: bool) -> None:
         self._job = job
         self._wanted = wanted
 
@@ -118,12 +116,12 @@ def _tag(args: tuple[Any, ...], kwargs: Keywords) -> int:
     return int(kwargs.get("tag", args[3] if len(args) > 3 else 0))
 
 
-def install(job: LiveJob) -> None:
+def install(job: FollowedJob) -> None:
     """Follow what is sent and received, if torch was built to."""
     if not dist.is_available():
         return
     wanted = job.spec.entity("message") is not None
-    followed: list[tuple[str, Callable[[LiveJob, bool], _MessageListener]]] = [
+    followed: list[tuple[str, Callable[[FollowedJob, bool], _MessageListener]]] = [
         (f"{MODULE}.isend", SendListener),
         (f"{MODULE}.irecv", ReceiveListener),
     ]

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 
 from tspec.runtime.live.entities.kind import asked
 from tspec.runtime.live.entities.optimizers import groups_of, held_tensors, holds_groups
+from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.mechanisms.clears import CLEAR, ZeroGradListener
 from tspec.runtime.live.steps import LivingOptimizers, OptimizerBuilt, Update
 from tspec.runtime.live.watched import Listener, Role
-
-if TYPE_CHECKING:
-    from tspec.runtime.live.job import LiveJob
 
 STEP = "torch.optim.Optimizer.step"
 
@@ -24,7 +22,7 @@ STEP = "torch.optim.Optimizer.step"
 class UpdateListener:
     """Follows updates of the parameters."""
 
-    def __init__(self, job: LiveJob) -> None:
+    def __init__(self, job: FollowedJob) -> None:
         self._job = job
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
@@ -53,7 +51,7 @@ class UpdateListener:
 class OptimizerInitListener(Listener):
     """Follows optimizers as they are built, so that a first step is known not to be made by hand."""
 
-    def __init__(self, job: LiveJob) -> None:
+    def __init__(self, job: FollowedJob) -> None:
         self._job = job
 
     def after(
@@ -71,7 +69,7 @@ class OptimizerInitListener(Listener):
 class CustomOptimizers:
     """Classes of the user's with a method `step`, whose instances hold tensors that are to be trained."""
 
-    def __init__(self, job: LiveJob) -> None:
+    def __init__(self, job: FollowedJob) -> None:
         self._job = job
         self._steps = UpdateListener(job)
         self._clears = ZeroGradListener(job)
@@ -115,7 +113,7 @@ def _users(cls: type) -> bool:
     return top not in ("torch", "builtins", "tspec", "typing", "collections", "numpy", "unittest")
 
 
-def install(job: LiveJob) -> None:
+def install(job: FollowedJob) -> None:
     """Follow updates."""
     role = Role("update", UpdateListener(job), path=STEP, guard=holds_groups)
     job.functions.watch_method(torch.optim.Optimizer, "step", role)

@@ -1,0 +1,90 @@
+"""What mechanisms and adapters of frameworks may ask of the job that they follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+
+from tspec.runtime.live.ambient import AmbientValues
+from tspec.runtime.live.functions import WatchedFunctions
+from tspec.runtime.live.ranks import RankTopology
+from tspec.runtime.live.state import SubjectRegistry
+from tspec.runtime.live.steps import Activity, LoopState
+from tspec.runtime.live.threads import ThreadState
+from tspec.runtime.live.watch import WatchSpec
+from tspec.runtime.live.watched import Role
+
+
+class FollowedJob(Protocol):
+    """One process of a training job, as its mechanisms see it."""
+
+    calibrating: int
+    """In how many calls statistics are taken."""
+
+    @property
+    def active(self) -> bool:
+        """It has begun and has not ended."""
+
+    @property
+    def spec(self) -> WatchSpec:
+        """What is watched."""
+
+    @property
+    def functions(self) -> WatchedFunctions:
+        """Where functions are added to those that are watched."""
+
+    @property
+    def state(self) -> SubjectRegistry:
+        """The subjects."""
+
+    @property
+    def known(self) -> AmbientValues:
+        """Values of no subject."""
+
+    @property
+    def ranks_known(self) -> RankTopology:
+        """The groups of this rank."""
+
+    @property
+    def rank(self) -> int:
+        """This process's rank."""
+
+    @property
+    def threads(self) -> ThreadState:
+        """The calls that are open on the current thread."""
+
+    @property
+    def place(self) -> LoopState:
+        """Where the training loop stands."""
+
+    @property
+    def staggered(self) -> bool:
+        """The job sends from rank to rank, as pipelines do."""
+
+    def do(self, activity: Activity) -> None:
+        """The run did something by which steps are found."""
+
+    def happened(self, role: Role, values: Mapping[str, Any]) -> None:
+        """A call is over already; its fields are read from values at hand."""
+
+    def taken_up(self, tensors: Sequence[torch.Tensor] = ()) -> None:
+        """Training goes on with what was received; a layer is about to read these tensors."""
+
+    def waits(self) -> None:
+        """A step is done, and the process is about to wait for another rank."""
+
+    def features(
+        self, tensors: Sequence[Any], names: tuple[str, ...]
+    ) -> Sequence[Mapping[str, Any]]:
+        """Features of many tensors at once."""
+
+    def forked(self, worker: int | None) -> None:
+        """This process is a fork: a job of its own, or the loader's worker of that number."""
+
+    def quietly(self, action: Callable[[], None]) -> None:
+        """Run code of tspec's own; a fault in it does not reach the job."""
+
+    def say(self, message: str) -> None:
+        """Tell the person at the terminal something, once."""
