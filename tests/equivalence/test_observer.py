@@ -1,0 +1,119 @@
+"""What is recorded of a job in this process, and which numbers it is given."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from tspec.equivalence.cut import Cut, whole
+from tspec.equivalence.generator import weights
+from tspec.equivalence.observer import WATCH, Observer, Orders, Perturbation
+from tspec.equivalence.recording import Recording, TensorName, read
+from tspec.runtime.live import LiveJob
+
+KINDS = ("inputs", "outputs", "output_grads", "param_grads", "params", "buffers", "losses")
+
+
+class Net(nn.Module):
+    """Two layers of which the second is computed again for the backward pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 3), nn.Linear(3, 3)
+        self.register_buffer("scale", torch.ones(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(self.first(x))
+        return checkpoint(self.second, x, use_reentrant=False) * self.scale
+
+
+def train(net: nn.Module, steps: int, passes: int = 1) -> None:
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        for _ in range(passes):
+            net(torch.ones(2, 3)).square().mean().backward()
+        optimizer.step()
+
+
+def observed(folder: Path, orders: Orders, job: Callable[[], None]) -> Recording:
+    gc.collect()  # a model of another test is none of this job
+    with LiveJob(WATCH, [Observer(orders, folder)]):
+        job()
+    return read(folder, 0)
+
+
+def test_all_kinds_are_recorded_by_canonical_name(tmp_path: Path) -> None:
+    net = Net()
+    found = observed(tmp_path, Orders(1, KINDS), lambda: train(net, 1, passes=2)).tensors
+    of = {kind: [name for name in found if name.kind == kind] for kind in KINDS}
+    calls = [(name.name, name.microbatch, name.call) for name in of["outputs"]]
+    once = [("first", 0), ("first", 1), ("second", 0), ("Net", 0)]
+    assert calls == [(name, number, call) for number in (1, 2) for name, call in once]
+    assert {(name.name, name.microbatch) for name in of["losses"]} == {("loss", 1), ("loss", 2)}
+    assert len(of["inputs"]) == len(of["output_grads"]) == len(of["outputs"])
+    assert [name.name for name in of["buffers"]] == ["scale"]
+    names = [name for name, _ in net.named_parameters()]
+    assert (
+        [name.name for name in of["params"]] == [name.name for name in of["param_grads"]] == names
+    )
+    for name, parameter in net.named_parameters():
+        assert torch.equal(found[TensorName("params", name, 1)], parameter)
+
+
+def test_the_script_ends_with_the_last_step(tmp_path: Path) -> None:
+    net, ended = Net(), []
+
+    def job() -> None:
+        train(net, 5)
+        ended.append(True)
+
+    with pytest.raises(SystemExit) as leaving:
+        observed(tmp_path, Orders(2, ("params",)), job)
+    assert (leaving.value.code, ended) == (0, [])
+    steps = {name.step for name in read(tmp_path, 0).tensors if name.kind == "params"}
+    assert steps == {1, 2}
+
+
+def test_weights_are_generated_before_the_first_pass(tmp_path: Path) -> None:
+    found = observed(tmp_path, Orders(1, ("params",), 7), lambda: train(nn.LayerNorm(3), 1))
+    assert found.filled == {"weight": 1.0, "bias": 0.0}
+    expected = weights(7, "weight", whole((3,)), 1.0).float()
+    assert torch.equal(found.tensors[TensorName("initial", "weight", 0)], expected)
+
+
+def test_a_rank_is_given_its_piece_where_it_has_that_shape(tmp_path: Path) -> None:
+    rows = Cut((6, 3), (((3, 3, 0, 1),), ((0, 3, 0, 1),)))
+    net = nn.Linear(3, 3)
+    before = net.bias.detach().clone()
+    cuts = {"weight": (rows, 0.0), "bias": (Cut((6,), (((0, 2, 0, 1),),)), 0.0)}
+    found = observed(tmp_path, Orders(1, (), 7, cuts), lambda: train(net, 1)).tensors
+    expected = weights(7, "weight", whole((6, 3)))[3:].float()
+    assert torch.equal(found[TensorName("initial", "weight", 0)], expected)
+    assert torch.equal(found[TensorName("initial", "bias", 0)], before)
+
+
+@pytest.mark.parametrize("tokens", [False, True], ids=["numbers", "tokens"])
+def test_a_sample_changes_the_first_numbers_by_one_epsilon(tokens: bool, tmp_path: Path) -> None:
+    def job() -> None:
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Embedding(9, 3) if tokens else nn.Identity(), nn.Linear(3, 3))
+        x = torch.arange(9) if tokens else torch.rand(9, 3) + 1
+        net(x).sum().backward()
+
+    name = TensorName("outputs", "0", 1, 1)
+    runs = []
+    for number in range(3):
+        sample = Perturbation(number, 2.0**-10) if number else None
+        (tmp_path / str(number)).mkdir()
+        orders = Orders(1, ("outputs",), perturbation=sample)
+        runs.append(observed(tmp_path / str(number), orders, job).tensors[name])
+    plain, one, other = runs
+    assert torch.allclose((one / plain - 1).abs(), torch.full_like(plain, 2.0**-10), rtol=1e-3)
+    assert not torch.equal(one, other)
