@@ -148,3 +148,17 @@ def test_what_is_found_at_the_end_of_the_run_is_told_and_stops_nothing() -> None
     done = train(module("each step\nexpect step < 4\nelse stop"))
     assert len(done.losses) == 4
     assert [one["rule"] for one in done.found] == ["t.r0"]
+
+
+def test_a_fork_starts_over_and_a_loaders_worker_checks_nothing() -> None:
+    installed = module(HUGE + "else warn").install()
+    with installed as checker:
+        loop(Trained(), 3, None)
+        assert checker.rules[0].counts["holds"] == 3
+        assert installed.job is not None
+        installed.job.forked(None)
+        loop(Trained(), 2, None)
+        assert checker.rules[0].counts["holds"] == 2
+        installed.job.forked(0)
+        loop(Trained(), 2, None)
+        assert checker.rules[0].counts["holds"] == 2
