@@ -1,4 +1,4 @@
-"""What is done about failing checks: counters for each rule and job, and the strongest action that is due.
+"""Actions on failing checks: counters for each rule, and the strongest action that is due.
 
 A check is all instances of a rule at one step, on all ranks. All ranks keep the same counters, from
 what they told each other, and so take the same action at the same place.
@@ -27,7 +27,7 @@ class RuleViolated(RuntimeError):
 
 @dataclass(slots=True)
 class CheckHistory:
-    """How the checks of one rule came out so far."""
+    """The failing checks of one rule so far."""
 
     declared: RuleRecord
     failing: int = 0
@@ -55,7 +55,7 @@ class CheckHistory:
             self.failed_at.pop()
 
     def due(self, failing: int, at: tuple[int, int]) -> str:
-        """The strongest action of which the condition holds after a failing check."""
+        """The strongest action whose condition holds after a failing check."""
         responses = self.declared.responses
         if self.declared.draft or not responses:
             responses = (ActionRecord(DEFAULT),)

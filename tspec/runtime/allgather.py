@@ -1,8 +1,8 @@
-"""Rounds in which every rank gives something to all others, without waiting unless it is asked to.
+"""All-gathers of packets between the ranks, in rounds, that wait only where a caller asks for it.
 
 The n-th round of each rank is the n-th of every other. A rank takes part when it has something to give
-and its round before is over; what it has to give meanwhile goes into the next round together. A thread
-carries the rounds, so that they go on while the job's own communication waits for another rank.
+and its round before is over; packets that come meanwhile go into the next round together. A thread
+runs the rounds, so that they go on while the job's own communication waits for another rank.
 
 A rank that has given more than another, or that has joined (`Packet.joined`) while others make steps, is not
 to come next: its thread takes part in rounds without anything to give, so that nobody waits for it.
@@ -61,7 +61,7 @@ class RoundProgress:
         )
 
     def is_ahead(self, rank: int) -> bool:
-        """Some other rank has yet to give what this one gave."""
+        """Some other rank has given fewer packets than this one."""
         return any(count < self.counts[rank] for count in self.counts)
 
     def answers(self, rank: int) -> bool:
@@ -110,7 +110,7 @@ class AllGather:
 
     @property
     def ahead(self) -> bool:
-        """Some other rank has yet to give what this one gave."""
+        """Some other rank has given fewer packets than this one."""
         carrier = self._carrier
         return carrier is not None and self._standing.is_ahead(carrier.rank)
 
@@ -279,7 +279,7 @@ class _AllGatherThread(threading.Thread):
 
 
 def _never_freed(group: Any) -> None:
-    """Keep a group of which a collective is under way: to free it is to wait until the other ranks are gone.
+    """Keep a group while one of its collectives runs: freeing it would wait until the other ranks are gone.
 
     They may wait for this one. Gloo cannot abort a collective, and the interpreter frees what is left when it ends.
     """

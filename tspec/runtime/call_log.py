@@ -1,4 +1,4 @@
-"""The calls that some window looks up, for as long as one that may is open."""
+"""Calls that windows read, kept as long as such a window is open."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tspec.runtime.edges import Missing, Ref
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is kept of the calls of an event beyond their step."""
+    """The fields of an event's calls that are kept beyond their step."""
 
     filters: tuple[str, ...] = ()
     """Fields by which patterns tell calls apart."""
@@ -24,7 +24,7 @@ class Retention:
 
 
 class _EventCalls:
-    """The calls of one event in order of their begin. Those of earlier steps are settled: they hold what lasts."""
+    """The calls of one event in order of their begin. Calls of earlier steps are settled: they keep fewer fields."""
 
     __slots__ = ("begins", "calls", "ended", "known", "opened", "retention", "settled", "shared")
 
@@ -59,7 +59,7 @@ class _EventCalls:
         self.begins = [one.begin for one in kept]
 
     def settle(self, before: int) -> None:
-        """Let go of what is not looked up of calls that began before an instant; up to one that runs."""
+        """Drop the fields that no window reads, of calls that began before an instant, up to the first that still runs."""
         retention = self.retention
         for call in self.calls[self.settled :]:
             if call.begin >= before or call.end is None:
@@ -103,7 +103,7 @@ def _key(value: Any) -> Any:
 
 
 class CallLog:
-    """The calls of every event that some window looks up."""
+    """The calls of every event that some window reads."""
 
     __slots__ = ("_events", "_retention")
 
@@ -123,7 +123,7 @@ class CallLog:
         of.begins.append(call.begin)
 
     def open(self, events: Iterable[str], at: int) -> None:
-        """A window opens in which calls of some events are looked up."""
+        """A window opens that reads calls of some events."""
         for of in self._of(events):
             of.open(at)
 

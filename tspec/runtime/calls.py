@@ -1,4 +1,4 @@
-"""Watched calls as rules see them: fields with features as of the edges, and which enclose which."""
+"""Calls as rules see them: their fields, with features read at the edges, and the calls that enclose them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tspec.runtime.values import NOT_RECORDED
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Events, and the fields by which calls of them are told apart.
+    """Events, and the fields that distinguish their calls.
 
     `deferred`: some field is known only when the call returns, and with it whether the call counts.
     """
@@ -31,7 +31,7 @@ Kept = Mapping[str, tuple[tuple[str, ...], bool]]
 
 
 class DeferredField:
-    """A result field of which the features are read when a rule first asks, at the call's end."""
+    """A result field whose features are read at the call's end, when a rule first needs them."""
 
     __slots__ = ("features", "source", "value")
 
@@ -69,7 +69,7 @@ class CallRecord:
 
     def __init__(self, call: WatchedCall, kept: Kept, source: StateSource) -> None:
         self.call: WatchedCall | None = call
-        """Itself, until all have looked at its end: it holds tensors."""
+        """The call, until all rules on its end have been evaluated: it holds tensors."""
         self.within: tuple[int, ...] = ()
         """The calls that enclose it, for calls that are kept."""
         self.context = call.context
@@ -100,14 +100,14 @@ class CallRecord:
                 self.values[name] = _taken(found[name], features, source, not looked_up)
 
     def leave(self) -> None:
-        """All rules have looked: what nobody asked for is let go, with its tensors."""
+        """All rules have been evaluated: drop what none of them read, with its tensors."""
         self.call = None
         for name, value in self.values.items():
             if value.__class__ is DeferredField:
                 self.values[name] = NOT_RECORDED
 
     def settle(self, names: Iterable[str]) -> dict[str, Any]:
-        """It is kept beyond its step: of its fields these stay."""
+        """The call is kept beyond its step, with these fields only."""
         values = {name: self.values[name] for name in names if name in self.values}
         self.given = self.values = {
             name: value for name, value in values.items() if value is not NOT_RECORDED
@@ -179,7 +179,7 @@ def ancestors(call: WatchedCall) -> Iterator[WatchedCall]:
 
 
 def outermost(calls: Iterable[CallRecord]) -> tuple[CallRecord, ...]:
-    """Of some calls in order those that lie in no other of them."""
+    """The calls, of some calls in order, that no other of them encloses."""
     found = tuple(calls)
     if len(found) < 2:
         return found

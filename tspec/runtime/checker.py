@@ -1,4 +1,4 @@
-"""Generated hooks in a running job: the sink of one rank, inside of which faults stay."""
+"""The checker of one rank of a job: a sink that runs generated hooks and contains their faults."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class Checker:
         self._over = True
 
     def ends_early(self, source: StateSource) -> None:
-        """A recording ends before the run does: what is open is cut off, and the others are told the rest."""
+        """A recording ends before the run does: open windows are cut off, and the other ranks get the rest."""
         self.tracker.cut(source)
         self.coordinator.step_opens(source, self._at)
 
@@ -269,7 +269,7 @@ class Checker:
         self.findings.save(counted)
 
     def _fails(self) -> None:
-        """The job ends within a step, perhaps since another rank was stopped, of which this one does not know yet."""
+        """The job ends within a step. Another rank may have been stopped, and this one not know it yet."""
         coordinator = self.coordinator
         if self._source is not None and coordinator.allgather.connected:
             with suppress(*ACTS):
@@ -292,7 +292,7 @@ class Checker:
     # faults
 
     def _guarded(self, where: str, action: Callable[[], Any]) -> None:
-        """A fault outside of any rule's own function: said once; what it concerns is not looked at again."""
+        """Run an action of tspec's own. A fault in it is reported once, and the job goes on."""
         try:
             action()
         except ACTS:

@@ -69,7 +69,7 @@ class Coordinator:
             rule.on_violation = self.found.append
 
     def note(self, message: str) -> None:
-        """Something to know that is no fault of tspec's: once."""
+        """Tell a person something, once, that is no fault of tspec's."""
         if message not in self._noted:
             self._noted.add(message)
             self.findings.tell(message)
@@ -77,7 +77,7 @@ class Coordinator:
     # deciding
 
     def decide_alone(self, number: int) -> None:
-        """Decide what one rank alone has read, with what it read before."""
+        """Decide a rule's pending instances of this rank alone, with their histories."""
         rule, joint = self.rules[number], self.program.joints[number]
         history = self._histories.setdefault(number, RuleHistory())
         for entry in rule.entries:
@@ -94,7 +94,7 @@ class Coordinator:
         rule.entries.clear()
 
     def step_opens(self, source: StateSource, at: tuple[int, int]) -> None:
-        """Put together what all ranks read, and decide and do what can be."""
+        """Exchange packets where a step opens, decide what is complete, and take the actions that are due."""
         packet = self.packet(source, at, ending=False)
         if not self.has_others():
             self._take({source.rank: [packet]}, source)
@@ -106,7 +106,7 @@ class Coordinator:
         self.take_rounds(self.sync.waits(source.joined), source)
 
     def run_ends(self, source: StateSource, at: tuple[int, int]) -> None:
-        """Tell the others, and hear what they tell until all have ended. There is nothing left to stop."""
+        """Exchange packets until all ranks have ended. Actions are reported and no longer taken."""
         packet = self.packet(source, at, ending=True)
         if not self.has_others():
             self._take({source.rank: [packet]}, source, ending=True)
@@ -120,7 +120,7 @@ class Coordinator:
     def take_rounds(
         self, rounds: Iterable[Round], source: StateSource, ending: bool = False
     ) -> None:
-        """Take rounds as they come. If a rank is gone, this one goes on alone."""
+        """Take packets of rounds as they come. If a rank is lost, this one goes on alone."""
         try:
             for found in rounds:
                 self._take(dict(enumerate(found)), source, ending)
@@ -138,7 +138,7 @@ class Coordinator:
     def _take(
         self, told: Mapping[int, Sequence[Packet]], source: StateSource, ending: bool = False
     ) -> None:
-        """Take what ranks told: decide what all have passed, and do what is due, on all ranks alike."""
+        """Take packets, decide what all ranks have passed, and take the actions that are due, on all ranks alike."""
         for rank, packets in told.items():
             for packet in packets:
                 self.packets.take({rank: packet})
@@ -234,7 +234,7 @@ class Coordinator:
             self.stopped = f"stopped in step {at[0]}"
 
     def report(self, due: set[int], step: int, rank: int) -> None:
-        """Tell of what was violated up to a step, where something is due about it."""
+        """Report the violations up to a step of the rules with an action that is due."""
         waiting = [result for result in self.found if result.step > step]
         for result in self.found:
             if result.rule in due and result.step <= step:

@@ -24,7 +24,7 @@ BRIEF = timedelta(seconds=10)
 
 
 class Delivery:
-    """One rank's part. `place` tells the folder of its machine from those of others."""
+    """One rank's part. `place` names the folder of its machine, which is different on each machine."""
 
     def __init__(self, place: str) -> None:
         self.place = place

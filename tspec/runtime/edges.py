@@ -1,8 +1,8 @@
-"""The seam between what happens in a job and what is made of it.
+"""The interface between sources of events and state, and their sinks.
 
-A *source* tells what there is and what it holds (a live job, or a recorded trace that is replayed); a
-*sink* is told of every edge (a recorder, or generated hooks). Sinks know nothing of torch's
-hooks, sources know nothing of rules, and so the same generated hooks run live and over a trace.
+A *source* is a live job, or a recorded trace that is replayed. A *sink* is a recorder or generated hooks, and is
+notified of every edge. Sinks know nothing of torch's hooks and sources nothing of rules, so the same hooks run
+live and over a trace.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tspec.values import Ref as Ref
 
 
 class UnresolvedRef:
-    """A value that is a subject of which the name is not known yet: a weight before its model is found."""
+    """A subject whose name is not known yet: a weight before its model is found."""
 
     __slots__ = ("_ask",)
 
@@ -137,7 +137,7 @@ class Past(Protocol):
 
 
 class Sink(Protocol):
-    """What is told of every edge, in order, on one rank."""
+    """A listener of one rank that is notified of every edge, in order."""
 
     def begin(self, call: WatchedCall, source: StateSource) -> None:
         """A watched call begins."""

@@ -1,4 +1,4 @@
-"""What a generated module says, and an edge as its hook functions see it."""
+"""The parts of a generated module, and an edge as its hook functions see it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tspec.runtime.windows import CallPosition
 
 
 class Edge:
-    """One edge as hooks see it: the instant, and the call or span it is of."""
+    """One edge as hooks see it: the instant, and the call or span that begins or ends."""
 
     __slots__ = (
         "begun",
@@ -60,7 +60,7 @@ class OpenSpan:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedModule:
-    """What a generated module says: its rules and its hook functions."""
+    """A generated module: its rules and its hook functions."""
 
     rules: tuple[RuleRecord, ...]
     functions: tuple[Callable[..., None], ...]
@@ -71,14 +71,14 @@ class GeneratedModule:
     kept: Mapping[str, Kept]
     logged: frozenset[str]
     calls: Mapping[str, Sequence[tuple[int, Pattern]]] = field(default_factory=dict)
-    """Event -> the rules of which its calls are windows with an end."""
+    """Event -> the rules whose windows are its calls, from begin to end."""
     passing: tuple[Want, ...] = ()
     """Columns of batches and messages that rules read."""
     firsts: tuple[Want, ...] = ()
-    """Columns of which rules read the first sample."""
+    """Columns whose first sample rules read."""
     kinds: tuple[str, ...] = ()
-    """Kinds of lasting subjects of rules across ranks."""
+    """Kinds of persistent subjects of rules across ranks."""
     deferred: Mapping[str, Sequence[Pattern]] = field(default_factory=dict)
-    """Events of which nothing is read when a call begins, with the patterns of the windows that they are."""
+    """Event -> the patterns of the windows that its calls are, where nothing is read when a call begins."""
     retention: Mapping[str, Retention] = field(default_factory=dict)
-    """Event -> what windows that may outlast a step look up of its calls."""
+    """Event -> what is kept of its calls for windows that may outlast a step."""

@@ -1,4 +1,4 @@
-"""What earlier instances of the same rule, rank, group and subjects were: for `previous`, `first` and `over`."""
+"""Values of earlier instances with the same rule, rank, group and subjects: for `previous`, `first` and `over`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNITS = {"step": 0, "epoch": 1, "microbatch": 2}
 
 
 class TimeFold(NamedTuple):
-    """A fold over time: how generated code says what it looks back on."""
+    """A fold over time, as generated code describes it."""
 
     node: int
     """Which of the rule's nodes that keep state it is."""
@@ -26,7 +26,7 @@ class TimeFold(NamedTuple):
 
 
 class InstanceHistory:
-    """The look-backs of one key. Each node of a rule (`previous(x)` is one) keeps its own state.
+    """The history of one choice of subjects. Each node of a rule (`previous(x)` is one) keeps its own state.
 
     Every method is called once for each instance, whatever its verdict.
     """
@@ -65,6 +65,6 @@ class InstanceHistory:
         return found[1].take(index[place], value)
 
     def forget(self, index: Index) -> None:
-        """An index is reached: let go of what no fold over time from here on holds."""
+        """Drop the values that no window from this index on contains."""
         for place, series in self._series.values():
             series.forget(index[place])

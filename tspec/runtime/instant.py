@@ -45,7 +45,7 @@ _READ = frozenset(
 
 
 class SampleHistory(Protocol):
-    """What is remembered for a source that forgets."""
+    """Earlier samples, kept for a source that forgets."""
 
     def born(self, kind: str) -> Mapping[str, int]:
         """When passing subjects came into being."""
@@ -112,14 +112,14 @@ class StateInstant:
     # reading, all at once
 
     def want(self, wants: Iterable[Want]) -> None:
-        """Say which columns will be read here, so that their features come in one batch."""
+        """Announce columns that will be read at this instant, so that their features are read in one batch."""
         for kind, name, features in wants:
             if self.samples is not None and kind in PASSING:
                 continue
             self._wanted.setdefault((kind, name), set()).update(features)
 
     def fetch(self) -> None:
-        """Read what is wanted and was not read yet; tensors with equal needs in one call."""
+        """Read what is announced and not yet read, tensors with the same features in one call."""
         if not self._wanted:
             return
         pending: dict[tuple[str, ...], list[_Column]] = {}
@@ -146,7 +146,7 @@ class StateInstant:
                 self._columns[key] = {s: replaced(value, read) for s, value in raw.items()}
 
     def _plain_column(self, key: tuple[str, str]) -> Mapping[str, Any]:
-        """A column of which no features are needed; within one forward pass it is read once."""
+        """A column without features. It is read once within a forward pass."""
         found = self._plain.get(key)
         if found is None:
             held = self.structure if key in STRUCTURE else None
@@ -160,11 +160,11 @@ class StateInstant:
         return found
 
     def keep(self, kinds: Sequence[str], ambients: Sequence[str]) -> None:
-        """Say what `old` will ask for later, beside columns."""
+        """Announce what `old` will read later, beside columns."""
         self._kept = (*self._kept, (kinds, ambients))
 
     def hold(self) -> None:
-        """Read now what is asked for later."""
+        """Read now what is needed later."""
         self.fetch()
         for kinds, ambients in self._kept:
             for kind in kinds:
@@ -176,12 +176,12 @@ class StateInstant:
         self._kept = ()
 
     def within(self, other: StateInstant) -> None:
-        """It lies in a forward pass of which another instant was the first: what has no tensors stays."""
+        """Share what has no tensors with the first instant of the same forward pass."""
         self._plain, self._names, self._refs = other._plain, other._names, other._refs
         self._places = other._places
 
     def opened(self, context: Context) -> StateInstant:
-        """The same instant as what opens here sees it: in the context after, with what was read shared."""
+        """The same instant in the context of the span that opens. What was read is shared."""
         other = StateInstant(self.source, context, self.samples)
         other.structure = self.structure
         for name in ("_wanted", "_columns", "_read", "_plain", "_names", "_refs", "_born"):
@@ -225,7 +225,7 @@ class StateInstant:
         return found
 
     def born_between(self, kind: str, first: int, last: int) -> tuple[str, ...]:
-        """The subjects of which the first sample lies between two instants, both included."""
+        """The subjects whose first sample lies between two instants, both included."""
         born = self.source.born if self.samples is None else self.samples.born
         if kind not in self._born:
             self._born[kind] = dict(born(kind))
@@ -292,7 +292,7 @@ class StateInstant:
         return equal(found, wanted) is True
 
     def restricted(self, collection: Any, filters: Sequence[tuple[str, Any]]) -> Any:
-        """The elements of a collection of which the fields equal the values."""
+        """The elements of a collection whose fields equal the values."""
         if not isinstance(collection, (tuple, frozenset)):
             return collection
         kept: Iterable[Any] = collection
@@ -429,7 +429,7 @@ def _seen_in(value: Any) -> Iterator[TensorSample]:
 
 
 def _unread(handle: Any) -> TensorSample:
-    """A tensor of which nothing is asked but that it is there: it is not held."""
+    """A tensor without features. The tensor itself is not kept."""
     return TensorSample({})
 
 

@@ -1,4 +1,4 @@
-"""Where what each rank read of an instance is put together, and decided for the group.
+"""Joint decisions: an instance is decided for its group from what each rank read of it.
 
 Instances of one rank alone that look back, or that are taken once, are decided here too: as a group of one.
 """
@@ -24,7 +24,7 @@ Choices = tuple[tuple[str | None, ...], ...]
 
 
 class SubjectChoice(NamedTuple):
-    """One choice of subjects and group, as generated code names it. The fields are those of `PendingInstance`."""
+    """One choice of subjects with its group, from generated code. `PendingInstance` has the same fields."""
 
     group: Ranks
     subjects: Subjects
@@ -44,7 +44,7 @@ class PendingInstance:
     at: At
     subjects: Subjects
     persistent: tuple[tuple[str, str], ...]
-    """Those of the subjects that outlast a step, as kind and name."""
+    """The subjects that outlast a step, as kind and name."""
     passing: bool
     """Some subject is known by its place only: a batch, a message, an element."""
     leaves: tuple[Any, ...] | None
@@ -61,12 +61,12 @@ class PendingInstance:
     location: Location | None = None
     """The line that it points at; known on its own rank only."""
     kinds: tuple[str, ...] = ()
-    """Of an idle window that is told as a whole: the kinds of the subjects in its choices."""
+    """For an idle window that stands for all its instances: the kinds of the subjects in `choices`."""
     choices: Choices = ()
-    """Of such a window: its choices; none where they are those of the one before."""
+    """For such a window: its choices; empty where they equal those of the window before."""
 
     def instances(self) -> list[PendingInstance]:
-        """An idle window that is told as a whole, as an entry for each instance; else itself."""
+        """One pending instance for each choice of an idle window; otherwise itself."""
         if not self.kinds:
             return [self]
         return [
@@ -87,7 +87,7 @@ Shown = tuple[Sequence[Any], ...]
 
 @dataclass(frozen=True, slots=True)
 class JointDecision:
-    """How a rule is decided from the leaves of its members: the generated functions and what they need."""
+    """The generated function that decides a rule from the leaves of its members."""
 
     declared: RuleRecord
     decide: Callable[
@@ -103,7 +103,7 @@ class JointDecision:
 
 @dataclass(slots=True)
 class RuleHistory:
-    """The look-backs of one rule, for every rank of the group."""
+    """The histories of one rule's instances, on every rank of the group."""
 
     pasts: dict[tuple[int, Ranks, Subjects], InstanceHistory] = field(default_factory=dict)
     ranks: dict[int, dict[int, Any]] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class RuleHistory:
     """The latest epoch of each rank."""
 
     def past(self, entry: PendingInstance) -> InstanceHistory:
-        """The look-backs of an instance on a rank. With the first of an epoch, what no window needs is let go."""
+        """The history of an instance on a rank. The first instance of an epoch drops what no window needs."""
         if entry.index[1] > self.epochs.get(entry.rank, -1):
             self.epochs[entry.rank] = entry.index[1]
             for (rank, _, _), one in self.pasts.items():
@@ -126,7 +126,7 @@ class RuleHistory:
 
 @dataclass(frozen=True, slots=True)
 class AbsentMembers:
-    """Members without the instance: those that lack it, and why it cannot be known of others."""
+    """Members without the instance: those that lack it, and why it is unknown for others."""
 
     lacking: tuple[int, ...] = ()
     unknown: Mapping[int, str] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class AbsentMembers:
 
 NOBODY = AbsentMembers()
 DIFFER = "members differ on when"
-"""Why an instance is violated of which the claim was not looked at: it shows no values."""
+"""The reason of a violation that is found before the claim is evaluated. It shows no values."""
 
 
 def decide_group(
@@ -190,7 +190,7 @@ def decide_group(
 def decide_one(
     joint: JointDecision, entry: PendingInstance, book: RuleHistory
 ) -> tuple[Verdict, str, Shown]:
-    """The verdict on an instance of one rank alone, why it is not known, and what was read."""
+    """The verdict on an instance of one rank alone, the reason if it is unknown, and the values that it shows."""
     past = book.past(entry)
     whens, expects, shown = joint.decide((entry.leaves,), (past,), (entry.index,), (0,))
     verdict, reason = _due(joint.declared, entry, whens[0])
@@ -218,7 +218,7 @@ def named(subjects: Subjects, at: At) -> tuple[str, ...]:
 def split_idle(
     entries: Iterable[PendingInstance],
 ) -> tuple[list[PendingInstance], list[PendingInstance]]:
-    """Windows that are idle for the same choices on every member, an entry for each; all else by instance."""
+    """Windows that are idle for the same choices on every member, one each; everything else by instance."""
     found: dict[tuple[Ranks, At], list[PendingInstance]] = {}
     rest: list[PendingInstance] = []
     for entry in entries:
@@ -249,7 +249,7 @@ def _all(found: Sequence[tuple[Any, str]]) -> tuple[Any, str]:
 
 
 def _values(joint: JointDecision, shown: Shown, places: Mapping[int, int]) -> dict[str, str]:
-    """What members read, by text; where they differ, of each. `places` are those of the ranks that have it."""
+    """The values that members read, by text; one for each member where they differ. `places`: rank -> index."""
     found: dict[str, str] = {}
     for (text, each_member), values in zip(joint.read, shown, strict=True):
         of = {rank: show(values[place]) for rank, place in places.items()}
@@ -265,7 +265,7 @@ def _values(joint: JointDecision, shown: Shown, places: Mapping[int, int]) -> di
 
 @dataclass(frozen=True, slots=True)
 class RankView:
-    """What is known of one rank: when subjects came into being, how far it got, and its windows."""
+    """One rank as the others know it: when its subjects were created, how far it got, and its windows."""
 
     born: Mapping[tuple[str, str], tuple[int, int]]
     """(kind, name) -> (step, epoch) of the first sample."""
@@ -288,7 +288,7 @@ class RankView:
 def absent_members(
     declared: RuleRecord, entries: Sequence[PendingInstance], views: Mapping[int, RankView]
 ) -> AbsentMembers:
-    """The living members that lack an instance, and those of which it cannot be known."""
+    """The living members that lack an instance, and the members for which that is unknown."""
     head, have = entries[0], {entry.rank for entry in entries}
     lacking: list[int] = []
     unknown: dict[int, str] = {}
@@ -334,7 +334,7 @@ def _has_window(declared: RuleRecord, view: RankView, head: PendingInstance) -> 
 def number_calls(
     entries: Sequence[PendingInstance], groups: Mapping[tuple[int, int], Ranks]
 ) -> None:
-    """Give the calls that are windows of a rule across ranks their place among those of their group in the step."""
+    """Number the calls that are windows of a rule across ranks, by group and step."""
     of = {(entry.rank, entry.call, entry.wanted): entry.group for entry in entries}
     for entry in entries:
         count = 0
@@ -351,7 +351,7 @@ def instances(
 ) -> list[list[PendingInstance]]:
     """Entries of one rule by instance, in order of place; of `once` the first for each choice.
 
-    `groups` are those of calls: (rank, call) -> ranks.
+    `groups`: (rank, call) -> the ranks of the call's group.
     """
     if declared.kind == "calls" and declared.across:
         number_calls(entries, groups)

@@ -1,4 +1,4 @@
-"""What all ranks have told of rules across ranks, until it is decided."""
+"""The packets that ranks give one another, and what is pending of them until it is decided."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Packet:
-    """What one rank tells at a meeting: all since the last one."""
+    """What one rank gives the others in a round: everything since its last packet."""
 
     at: tuple[int, int]
-    """Step and epoch that it has reached."""
+    """Step and epoch that the rank has reached."""
     finished: bool
     entries: list[PendingInstance]
     born: list[Birth]
-    """Lasting subjects that are new on it."""
+    """Persistent subjects that are new on this rank."""
     windows: Mapping[int, Sequence[tuple[int, tuple[Any, ...]]]]
     places: Mapping[int, Sequence[At]]
     groups: Mapping[int, Mapping[tuple[int, int], tuple[int, ...]]]
     off: list[int]
-    """Rules that a fault has switched off on it."""
+    """Rules that a fault has switched off on this rank."""
     failed: set[tuple[int, int]]
-    """(step, rule) of what was violated on it alone."""
+    """(step, rule) of each violation on this rank alone."""
     held: list[int]
-    """Rules of which an instance held on it, in the step that it closes."""
+    """Rules that held on this rank at least once in the step that closes."""
     closed: tuple[int, int] = (0, 0)
-    """Step and epoch that it closes."""
+    """Step and epoch that close here."""
     sync: int = 0
-    """How it keeps together with others."""
+    """The sync policy of this rank: one of `sync.LOCKSTEP`, `STAGGERED` and `INDEPENDENT`."""
     joined: bool = False
-    """It has no more batches, and takes part in the others' collectives (`torch.distributed.algorithms.Join`)."""
+    """The rank has no more batches and takes part in the others' collectives (`torch.distributed.algorithms.Join`)."""
 
 
 @dataclass(slots=True)
@@ -49,12 +49,12 @@ class _RankState:
     finished: bool = False
     joined: bool = False
     gone: bool = False
-    """It tells nothing any more, though its run has not ended."""
+    """It sends nothing any more, though its run has not ended."""
     windows: dict[int, list[tuple[int, tuple[Any, ...]]]] = field(default_factory=dict)
     places: dict[int, list[At]] = field(default_factory=dict)
     off: set[int] = field(default_factory=set)
     choices: dict[int, Choices] = field(default_factory=dict)
-    """Rule -> the choices of the last window of which it told that it is idle."""
+    """Rule -> the choices of the last window that the rank reported as idle."""
 
     def view(self) -> RankView:
         """The rank as decisions see it."""
@@ -64,14 +64,14 @@ class _RankState:
 
 
 class GatheredPackets:
-    """The packets of all ranks, taken apart."""
+    """The packets of all ranks, sorted by rule, rank and step."""
 
     def __init__(self, program: GeneratedModule) -> None:
         self.program = program
         self.waiting: dict[int, list[PendingInstance]] = {}
         self.groups: dict[int, dict[tuple[int, int], tuple[int, ...]]] = {}
         self.failed: dict[int, set[int]] = {}
-        """Step -> rules of which the check fails."""
+        """Step -> rules whose check fails."""
         self.held: dict[int, set[int]] = {}
         self.counted: dict[int, int] = {}
         """How often each rule had held when the last packet was made."""
@@ -84,7 +84,7 @@ class GatheredPackets:
         return all(known.finished for known in self._ranks.values())
 
     def take(self, packets: Mapping[int, Packet]) -> None:
-        """Add what the ranks told."""
+        """Add the packets of some ranks."""
         for rank, packet in packets.items():
             known = self._ranks.setdefault(rank, _RankState())
             for kind, name, step, epoch in packet.born:
@@ -124,7 +124,7 @@ class GatheredPackets:
         return sum(not known.gone for known in self._ranks.values()) < 2
 
     def due(self) -> Iterator[tuple[int, list[PendingInstance]]]:
-        """Rules with entries, taken out: all of what every rank has passed."""
+        """Take out the pending instances of each rule that every rank has passed."""
         views = [known.view() for known in self._ranks.values() if not known.gone]
         for number in sorted(self.waiting):
             declared = self.program.rules[number]
@@ -139,7 +139,7 @@ class GatheredPackets:
         self._forget()
 
     def complete(self) -> Iterator[tuple[int, list[PendingInstance]]]:
-        """Rules with entries of which every rank of the group has sent its own, taken out."""
+        """Take out the pending instances that every rank of their group has sent."""
         for number in sorted(self.waiting):
             by_key: dict[tuple[Any, ...], list[PendingInstance]] = {}
             for entry in self.waiting[number]:
@@ -158,7 +158,7 @@ class GatheredPackets:
     def absent_members(
         self, declared: RuleRecord, entries: Sequence[PendingInstance]
     ) -> AbsentMembers:
-        """Who else should have an instance; a rank on which the rule is off is not known."""
+        """The members that have no such instance. A rank that switched the rule off counts as unknown."""
         views = {rank: known.view() for rank, known in self._ranks.items()}
         found = absent_members(declared, entries, views)
         off = {
@@ -177,7 +177,7 @@ class GatheredPackets:
             self.held.setdefault(result.step, set()).add(result.rule)
 
     def over(self) -> Iterator[tuple[tuple[int, int], set[int], set[int]]]:
-        """Of each step that is over on all ranks: itself and its epoch, the rules that failed, those that held."""
+        """For each step that is over on all ranks: (step, epoch), the rules that failed, the rules that held."""
         running = [
             known.reached[0]
             for known in self._ranks.values()
@@ -189,7 +189,7 @@ class GatheredPackets:
                 yield (step, self._epochs.get(step, 0)), failed, held
 
     def _forget(self) -> None:
-        """What is over is asked for no more."""
+        """Drop what no later decision reads."""
         reached = [known.reached[0] - 1 for known in self._ranks.values() if not known.gone]
         oldest = min([*reached, *self.failed, *self.held], default=0)
         self._epochs = {step: epoch for step, epoch in self._epochs.items() if step >= oldest}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Features = Mapping[str, Any]
 CAST = ("bfloat16", "float16", "float32")
-"""Dtypes in which `cast` is looked at."""
+"""Dtypes for which `cast` is evaluated."""
 
 
 def read_features(

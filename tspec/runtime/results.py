@@ -1,4 +1,4 @@
-"""What became of each rule's instances: verdicts counted, violations handed on, a full log where asked for."""
+"""Verdicts of instances, and the records of rules and actions that generated code holds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tspec.runtime.windows import At, RuleWindow
 Verdict = Literal["holds", "violated", "idle", "unknown"]
 VERDICTS: tuple[Verdict, ...] = ("holds", "violated", "idle", "unknown")
 IDLE = "idle"
-"""What a claim comes to that has nothing to say, where others come to true, false or missing."""
+"""The value of a claim that is vacuous; other claims are true, false or missing."""
 CUT_OFF = "cut off"
 
 
@@ -49,7 +49,7 @@ class ActionRecord:
 
 @dataclass(frozen=True, slots=True)
 class RuleRecord:
-    """What generated code says of a rule."""
+    """A rule as generated code describes it."""
 
     number: int
     name: str
@@ -68,11 +68,11 @@ class RuleRecord:
     when: bool = False
     history: bool = False
     over: str | None = None
-    """The kind of which it has one instance for each subject; empty if it has one instance."""
+    """The kind whose subjects have one instance each; empty if the rule has one instance."""
     counts: tuple[str, ...] = ()
-    """The events whose calls it looks up in its window."""
+    """The events whose calls the rule reads within its window."""
     passing: tuple[str, ...] = ()
-    """The kinds of subjects that last for a step which it reads."""
+    """The kinds of transient subjects (batches, messages) that the rule reads."""
 
 
 def step_of(w: RuleWindow) -> int:
@@ -102,13 +102,13 @@ def due(declared: RuleRecord, cut: bool, when: Any) -> tuple[Verdict, str]:
 
 
 def verdict_of(declared: RuleRecord, cut: bool, when: Any, expect: Any) -> tuple[Verdict, str]:
-    """The verdict on what one rank reads, and why it is not known."""
+    """The verdict from one rank's values, with the reason if it is unknown."""
     verdict, reason = due(declared, cut, when)
     return claimed(expect) if verdict == "holds" else (verdict, reason)
 
 
 def claimed(expect: Any) -> tuple[Verdict, str]:
-    """The verdict that a claim's value comes to."""
+    """The verdict for a claim's value."""
     if expect is True:
         return "holds", ""
     if expect is False:
@@ -119,7 +119,7 @@ def claimed(expect: Any) -> tuple[Verdict, str]:
 
 
 def reason_of(value: Any) -> str:
-    """Why something is unknown, in words."""
+    """The reason for an unknown verdict, as text."""
     if isinstance(value, Missing):
         return value.value
     return CUT_OFF if value == CUT_OFF else Missing.NOT_RECORDED.value

@@ -1,4 +1,4 @@
-"""What a live source forgets and rules still ask for: batches of open windows, and how subjects began."""
+"""Samples that a live source does not keep and rules read later: batches of open windows, first values of fields."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class SampleStore:
 
 
 class NewSubjects:
-    """The lasting subjects of some kinds that this rank has had, as other ranks are told of them."""
+    """The persistent subjects of some kinds that are new on this rank. Packets carry them to the other ranks."""
 
     def __init__(self, kinds: tuple[str, ...]) -> None:
         self._kinds = kinds

@@ -339,7 +339,7 @@ class DistinctFold:
 
 
 def _is_of(key: Any, kind: str) -> bool:
-    """Whether bits are those of a value of a kind. Bits of lists hold no strings of their own."""
+    """Whether bits belong to a value of that kind. Bits of lists contain no strings themselves."""
     return key.__class__ is tuple and len(key) == 2 and key[0] == kind
 
 
@@ -434,5 +434,5 @@ READ_ANEW = {
     for fold in folds.FOLDS.values()
     if fold.of is not None and fold.name not in _KEPT
 }
-"""Folds of numbers of which nothing is kept from one instance to the next but the values."""
+"""Folds of numbers that keep only the values from one instance to the next."""
 FOLDS: Mapping[str, Callable[[], WindowFold]] = {**_KEPT, **READ_ANEW}

@@ -1,4 +1,4 @@
-"""The state of one rule on one rank: whether it is on, its open windows, and what it has still to settle."""
+"""The state of one rule on one rank: whether it is on, its open windows and its pending instances."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ class RuleState:
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VERDICTS, 0))
     on_violation: Callable[[InstanceResult], None] | None = None
     observer: Callable[[InstanceResult], None] | None = None
-    """Is notified of every decision, and changes none."""
+    """Notified of every decision; changes none."""
     open: dict[int, RuleWindow] = field(default_factory=dict)
     """Call -> the window that is open with it; -1 for a span's."""
     entries: list[PendingInstance] = field(default_factory=list)
-    """Instances that wait to be decided with others."""
+    """Instances that are decided with other ranks or with earlier instances."""
     windows: list[tuple[int, tuple[Any, ...]]] = field(default_factory=list)
     """(step, fields) of the calls that were windows on this rank, for rules that look across ranks."""
     done: dict[Ranks, set[Subjects]] = field(default_factory=dict)
-    """Of a rule that is looked at once: the subjects of which it has been, in each group."""
+    """Group -> the subjects for which a rule with `once` has been evaluated."""
     there: set[tuple[At, Subjects]] = field(default_factory=set)
-    """Where windows were that a filter on results makes, with their subjects, in this step and the one before."""
+    """Places and subjects of windows that a filter on results selects, of this step and the one before."""
     idle_choices: Choices = ()
-    """The choices of the last idle window that was told to other ranks."""
+    """The choices of the latest idle window that other ranks know."""
     groups: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     """(rank, call) -> its group, for calls that are windows of a rule across ranks."""
     places: list[tuple[int, int]] = field(default_factory=list)
     """The places of the spans that were windows on this rank."""
 
     def decide(self, w: RuleWindow, subjects: tuple[str, ...], when: Any, expect: Any) -> bool:
-        """Count an instance of this rank alone; whether it is violated, so that values are looked for."""
+        """Count an instance of this rank alone unless it is violated; true if it is, and its values are needed."""
         verdict: Verdict
         if expect is True and when is True and not w.cut:
             verdict, reason = "holds", ""
@@ -68,7 +68,7 @@ class RuleState:
     def violated(
         self, w: RuleWindow, subjects: tuple[str, ...], values: Sequence[tuple[str, Any]]
     ) -> None:
-        """Count a violated instance of this rank alone, and hand it on."""
+        """Count a violated instance of this rank alone, and report it."""
         read = {text: show(value) for text, value in values}
         number, at = self.declared.number, location_of(self.declared, w)
         self.enter(
@@ -76,7 +76,7 @@ class RuleState:
         )
 
     def enter(self, result: InstanceResult) -> None:
-        """Count an outcome, and hand on what is violated."""
+        """Count a result, and report a violation."""
         self.counts[result.verdict] += 1
         if self.observer is not None:
             self.observer(result)
@@ -98,7 +98,7 @@ class RuleState:
             self.observe_idle(w, choices, reason)
 
     def observe_idle(self, w: RuleWindow, choices: Choices, reason: str) -> None:
-        """Notify the observer of a window of which all instances are idle."""
+        """Notify the observer of a window whose instances are all idle."""
         for subjects in product(*choices):
             self._observe(w, named(subjects, w.at), "idle", reason)
 
@@ -123,7 +123,7 @@ class RuleState:
         )
 
     def take(self, w: RuleWindow, choice: SubjectChoice, leaves: tuple[Any, ...] | None) -> None:
-        """Keep what this rank read of an instance, to be decided with what others read, or read before."""
+        """Keep what this rank read of an instance, to be decided with other ranks or with earlier instances."""
         call = -1 if w.call is None else w.call.id
         deferred = w.pattern is not None and w.pattern.deferred
         if deferred and not self.declared.across and not self._is_first_there(w, choice.subjects):
@@ -154,7 +154,7 @@ class RuleState:
     ) -> None:
         """Keep an idle window for the other ranks of the group, as one entry.
 
-        `kinds` are those of the subjects. The others remember the choices until they change.
+        `kinds` are the kinds of the subjects. The other ranks keep the choices until they change.
         """
         known = choices == self.idle_choices
         self.idle_choices = choices
@@ -186,14 +186,14 @@ class RuleState:
         return first
 
     def is_new(self, group: Ranks, subjects: Subjects) -> bool:
-        """Of a rule that is looked at once, only the first window counts."""
+        """Whether this is the first window of a rule with `once` for these subjects. From now on it was."""
         done = self.done.setdefault(group, set())
         new = subjects not in done
         done.add(subjects)
         return new
 
     def is_done(self, rank: int, subjects: Sequence[str]) -> bool:
-        """Whether a rule that is looked at once has been, for every subject that there is."""
+        """Whether a rule with `once` has been evaluated for every subject that exists."""
         over, done = self.declared.over, self.done.get((rank,))
         if over is None or not done:
             return False
@@ -205,7 +205,7 @@ class RuleState:
             self.groups[w.rank, w.call.id] = group
 
     def note(self, w: RuleWindow) -> None:
-        """Remember a call's window of which the filters are known at its end only."""
+        """Record a call's window whose filters are known only at its end."""
         call, pattern = w.call, w.pattern
         if self.declared.across and call is not None and pattern is not None and pattern.deferred:
             key = tuple(call.get(name) for name in pattern.fields)

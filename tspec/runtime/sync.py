@@ -1,9 +1,11 @@
-"""How the ranks of a job keep together: whether one waits for the others where a step opens.
+"""The sync policy of a rank: whether it waits for the others where a step opens.
 
-Ranks that make their steps together meet there at once, so that all stop in the same step. Stages of
-a pipeline reach a step one after another, and the first waits for nobody: they look at a round when the
-next step opens, or before they receive what opens it, which all do at the same step too. Ranks that go their own ways never wait: what the
-others gave is looked at when it has come. Waiting is bounded, and one that was in vain is not repeated.
+- `LOCKSTEP`: ranks open their steps together and wait there, so that all stop in the same step.
+- `STAGGERED`: stages of a pipeline open a step one after another. They wait when the next step opens, or before
+  they receive what opens it, which is the same step on all of them.
+- `INDEPENDENT`: a rank never waits, and takes the packets of the others when they have come.
+
+Every wait is bounded. A wait that times out weakens the policy, so it is not repeated.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ SOON = 10.0
 
 
 class SyncPolicy:
-    """The meetings of one rank with the others. `needed`: some rule asks for what all ranks do at once."""
+    """The rounds of one rank and its waits for them. `needed`: some action has to be taken by all ranks at once."""
 
     def __init__(self, allgather: AllGather, needed: bool, say: Callable[[str], None]) -> None:
         self.allgather = allgather
@@ -73,7 +75,7 @@ class SyncPolicy:
             thing = more
 
     def at_least(self, mode: int) -> None:
-        """Some rank keeps together less than this one did."""
+        """Some rank has a weaker policy: take it over."""
         self.mode = max(self.mode, mode)
 
     def _all(self, patience: float, otherwise: int | None) -> Iterator[Round]:
@@ -93,7 +95,7 @@ class SyncPolicy:
 
     @property
     def _under_way(self) -> bool:
-        """What this rank gave has not come back, or another has not yet given as much."""
+        """A packet of this rank has not come back, or another rank has given fewer."""
         return self.allgather.busy or self.allgather.ahead
 
     def _rounds(self, patience: float, wanted: Callable[[], bool]) -> Iterator[Round]:

@@ -37,7 +37,7 @@ class WindowTracker:
     ) -> None:
         self.program = program
         self.deferred = program.deferred
-        """Events whose calls are looked at only when they return: all of them must."""
+        """Events whose calls are read only when they return. Requires that every call returns."""
         self.rules = [RuleState(declared, observer=observer) for declared in program.rules]
         self.samples = samples
         self._evaluate = evaluate
@@ -220,7 +220,7 @@ class WindowTracker:
         return edge
 
     def _begun_late(self, call: WatchedCall, source: StateSource) -> Edge:
-        """The begin of a call of which nothing was read when it began."""
+        """The begin of a call that was not read when it began."""
         now = self.instant(source, call.context)
         now.seq = call.begin
         edge = Edge(now, CallRecord(call, self.program.kept[call.event], source))
@@ -230,7 +230,7 @@ class WindowTracker:
         return edge
 
     def _in_forward(self, call: WatchedCall, edge: Edge) -> None:
-        """Within one forward pass of a model what is no tensor is read once."""
+        """Let the instants within one forward pass share what has no tensors."""
         outer = call if call.event == "forward" else None
         inside = False
         for one in ancestors(call):
@@ -244,7 +244,7 @@ class WindowTracker:
             self._pass = (outer.id, edge.now)
 
     def count(self, e: Edge, pattern: Pattern) -> None:
-        """Find the place of a call among those of its step that match a pattern as it does."""
+        """Number a call among the calls of its step that match the pattern with the same values."""
         call = e.call
         assert call is not None and call.call is not None
         if pattern.deferred:
@@ -265,7 +265,7 @@ class WindowTracker:
         e.places[pattern.number] = CallPosition(key, nested, (call.step, count), before)
 
     def is_due(self, e: Edge, number: int, pattern: Pattern) -> bool:
-        """Whether a rule is looked at in the window of this call: it is on and due, the call is outermost."""
+        """Whether a rule is evaluated in the window of this call: it is on and due, and the call is outermost."""
         rule, call = self.rules[number], e.call
         if not rule.on or call is None:
             return False
@@ -285,7 +285,7 @@ class WindowTracker:
         return False
 
     def has_group(self, e: Edge, number: int, axes: Sequence[str]) -> bool:
-        """Whether this rank can have a group on one of the axes (all of a rule's; of a field: none named)."""
+        """Whether this rank can have a group on one of a rule's axes. No axes: a field names the group."""
         source = e.now.source
         if source.world < 2:
             return False
@@ -294,14 +294,14 @@ class WindowTracker:
     def idle(
         self, e: Edge, number: int, pattern: Pattern, choices: Choices, reason: str = ""
     ) -> None:
-        """A window that has one instance is idle, whatever the state."""
+        """Count the one instance of a window as idle."""
         rule = self.rules[number]
         rule.counts["idle"] += 1
         if rule.observer is not None:
             rule.observe_idle(self._window(e, number, pattern), choices, reason)
 
     def before(self, e: Edge, number: int, pattern: Pattern) -> RuleWindow:
-        """The instant before a call, at which a rule is looked at."""
+        """The window of a rule with `before`: the instant before the call."""
         window = self._window(e, number, pattern)
         self.rules[number].note(window)
         return self._instant(window, e)
@@ -352,7 +352,7 @@ class WindowTracker:
         return window
 
     def leave(self, e: Edge) -> None:
-        """All that is looked at when a call returns has been."""
+        """Every rule on a call's return has been evaluated: drop its tensors."""
         if e.call is not None:
             e.call.leave()
 

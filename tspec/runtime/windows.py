@@ -1,4 +1,4 @@
-"""Windows of rules: the stretch of a rank's stream at which an instance is looked at."""
+"""Windows of rules: the stretch of a rank's stream over which an instance is evaluated."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ At = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class CallPosition:
-    """What was found out about a call when it began: its fields in a pattern, and where it stands in its step."""
+    """What is known of a call when it begins: its values of a pattern's fields, and its place in the step."""
 
     key: tuple[Any, ...]
     nested: bool
     at: At
     earlier: Sequence[int] = ()
-    """The calls before it in the step that are windows too; it counts the first `at[1]` of them."""
+    """Earlier calls of the step that are windows too. The first `at[1]` of them count."""
 
 
 class RuleWindow:
@@ -74,16 +74,16 @@ class RuleWindow:
         self.earlier: Sequence[int] = ()
         """The calls that are windows of the same rule and began before in the step."""
         self.readings: list[StateInstant] = []
-        """Instants within it at which something was read for `x only during …`."""
+        """Instants in the window at which `x only during …` read its value."""
         self.ended_at: Location | None = None
         """Of a span, the line that ended it."""
         self.too_early: CallRecord | None = None
-        """The call by which `A before B` was last found to be broken."""
+        """The latest call that broke `A before B`."""
         self.cut = False
         self.idle = False
         """The condition is known to be false, whatever the state."""
         self.ungrouped = False
-        """This rank has no group on which the rule looks: all instances are idle."""
+        """This rank has no group for the rule's `across`: all instances are idle."""
 
     @property
     def rank(self) -> int:

@@ -1,4 +1,4 @@
-"""What ranks give one another as bytes: packets as JSON, of which nothing but values is made.
+"""Packets as bytes: JSON, from which only plain values are made.
 
 Arrays of JSON stand where packets hold sequences of a known kind. Among the values that rules read, a string,
 bool, number or null is itself, and an array is a kind (`"t"` for a tuple) with its content.

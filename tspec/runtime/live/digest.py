@@ -156,7 +156,7 @@ def _words(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 
 @lru_cache(maxsize=32)
 def _padding(dtype: torch.dtype, device: torch.device) -> torch.Tensor | None:
-    """Zeros that fill up a word, for dtypes of which several make one."""
+    """Zeros that fill up a word, for dtypes that are smaller than a word."""
     if dtype.is_complex or dtype == torch.bool or (dtype.is_floating_point and dtype.itemsize == 1):
         return None
     return torch.zeros(8 // dtype.itemsize - 1, dtype=dtype, device=device)

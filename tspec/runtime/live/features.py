@@ -41,7 +41,7 @@ COUNTED = frozenset(
         torch.int8, torch.int16, torch.int32, torch.int64, torch.complex64, torch.complex128,
     }
 )  # fmt: skip
-"""Dtypes of which torch counts zeros itself."""
+"""Dtypes whose zeros torch counts itself."""
 EXACT = 65_536
 """Up to so many elements norms and sums are taken in float64 throughout."""
 CHUNK = 4096

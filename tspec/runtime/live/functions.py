@@ -82,7 +82,7 @@ class WatchedFunctions:
         return lambda original: entrance(self._job, watched, original)
 
     def defined(self, function: FunctionType) -> None:
-        """A function of the script, of which an event may name the path, was just defined."""
+        """A function of the script was just defined. An event may name its path."""
         short = {
             f"__main__.{function.__qualname__}",
             f"{dotted.script_name()}.{function.__qualname__}",

@@ -1,4 +1,4 @@
-"""Follows a training job from inside, and tells sinks of every edge.
+"""Follows a training job from inside, and notifies sinks of every edge.
 
 `with LiveJob(spec, sinks):` watches torch until the end of the block; nothing of the script is
 edited, no object of it is wrapped, and all that was exchanged comes back at the end.
@@ -301,7 +301,7 @@ class LiveJob(LiveSource):
         self._end(call, None)
 
     def do(self, activity: steps.Activity) -> None:
-        """The run did something by which steps are found. Boundaries are told at one instant."""
+        """The run did something by which steps are found. All boundaries that follow have one instant."""
         if isinstance(activity, steps.Backward | steps.Update) and activity.ended:
             self._location = self._locations.here()
         before = self.place
@@ -332,7 +332,7 @@ class LiveJob(LiveSource):
         return self.place.joined
 
     def waits(self) -> None:
-        """A step is done, and the process is about to wait for another rank: sinks that ask are told."""
+        """A step is done, and the process is about to wait for another rank: notify the sinks that listen for it."""
 
         def tell(sink: Sink) -> None:
             if isinstance(sink, WaitListener):

@@ -129,7 +129,7 @@ class RootModule:
     prefix: str
     title: str
     naming: Naming = str
-    """From paths in the module to those in the whole model, of which it may be a part."""
+    """From paths in the module to paths in the whole model; the module may be a part of it."""
 
     def name(self, path: str) -> str:
         """The canonical name of what lies at a path in the module."""
@@ -173,7 +173,7 @@ class ModelRegistry:
         self.version = 0
         """Grows whenever the tables change what they hold."""
         self.built: IdentitySet[nn.Module] = IdentitySet()
-        """Modules of which `nn.Module.__init__` has returned; that of their own class may be under way."""
+        """Modules whose `nn.Module.__init__` has returned; the constructor of their own class may still run."""
         self.called: IdentitySet[nn.Module] = IdentitySet()
         """Modules in which a forward pass was begun."""
         self._free: dict[int, tuple[str, weakref.ref[torch.Tensor]]] = {}

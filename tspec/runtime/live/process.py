@@ -32,7 +32,7 @@ Into = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class _Site:
-    """A callable of which calls are taken, and the layers that take them, the first one innermost."""
+    """A callable that is exchanged, and the layers that its calls go through, the first one innermost."""
 
     __slots__ = ("at", "layers")
 
@@ -50,7 +50,7 @@ class _Site:
 
 
 class InstrumentedProcess:
-    """The owner of all that jobs exchange."""
+    """The owner of everything that jobs exchange in this process."""
 
     def __init__(self) -> None:
         self.jobs: tuple[Installation, ...] = ()

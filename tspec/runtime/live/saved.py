@@ -18,14 +18,14 @@ WRAPPERS = ("module.", "_orig_mod.")
 
 @dataclass(frozen=True, slots=True)
 class SavedModel:
-    """A model of which state is saved, and the names of its state that no state dict holds."""
+    """A model whose state is saved, and the names of its state that no state dict holds."""
 
     model: nn.Module
     missing: tuple[str, ...]
 
 
 def saved_models(value: Any, models: Iterable[nn.Module]) -> list[SavedModel]:
-    """The models of which a saved object has a state dict.
+    """The models that have a state dict in a saved object.
 
     A state dict is of the model to which most of its names belong, more than half of them. A model and its average have
     the same names, and parts of a model may be saved apart: what one dict of a model lacks another may hold.

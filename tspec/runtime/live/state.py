@@ -1,4 +1,4 @@
-"""All that has a state in the job: which subjects there are, under which names, with which fields."""
+"""The subjects of a job: which exist, under which names, with which fields."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SubjectRegistry:
     def __init__(
         self, spec: WatchSpec, ranks: RankTopology, unread: Callable[[str, str, str], None]
     ) -> None:
-        """`unread` is told kind, field and reason where a field of a subject cannot be read."""
+        """`unread` is called with kind, field and reason where a field of a subject cannot be read."""
         self.ranks = ranks
         self._unread = unread
         self._living: frozenset[int] = frozenset()
@@ -199,7 +199,7 @@ class SubjectRegistry:
         return living
 
     def find_models(self) -> None:
-        """Find the models of which optimizers hold parameters, also before they are called."""
+        """Find the models whose parameters optimizers hold, also before they are called."""
         for optimizer in self.optimizers.things().values():
             for group in groups_of(optimizer):
                 for tensor in params_of(group):

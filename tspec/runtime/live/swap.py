@@ -31,7 +31,7 @@ _RUNS_LATER = (
 class ExchangedCode:
     """A function whose calls go elsewhere; `target` is a copy that does what the function did.
 
-    Raises ValueError for a function of which the parameters cannot be written down.
+    Raises ValueError for a function whose parameters cannot be written down.
     """
 
     __slots__ = ("_code", "_name", "function", "target", "trampoline")

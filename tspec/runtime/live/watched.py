@@ -26,7 +26,7 @@ Guard = Callable[[Any], bool]
 
 
 class Listener(Protocol):
-    """A mechanism of the live job that follows calls of a function. What inherits it hears what it asks for."""
+    """A mechanism of the live job that is notified of a function's calls. The default methods do nothing."""
 
     def before(self, args: Arguments, kwargs: Mapping[str, Any]) -> Any:
         """The call is about to begin; what is returned comes back in `after`."""

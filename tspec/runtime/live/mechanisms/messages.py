@@ -35,7 +35,7 @@ class SendListener(_MessageListener):
     """`isend`, through which `send` goes too."""
 
     def before(self, args: tuple[Any, ...], kwargs: Keywords) -> None:
-        """What is sent is told before it is sent, so that the receiver knows it on arrival."""
+        """Publish the features of a tensor before it is sent, so that the receiver knows them on arrival."""
         self._messages.seen = True
         tensor = args[0] if args else kwargs.get("tensor")
         peer = _peer(args, kwargs, "dst")
