@@ -192,10 +192,10 @@ class _DeferredExchange(AllGather):
         """Whether other ranks were recorded."""
         return self._others
 
-    def give(self, thing: Packet) -> None:
+    def give(self, packet: Packet) -> None:
         """Keep something for the other ranks."""
-        self.packets.append(thing)
-        self.sent.append(wire.encode([thing]))
+        self.packets.append(packet)
+        self.sent.append(wire.encode([packet]))
 
 
 class _SequentialPolicy(SyncPolicy):
@@ -205,9 +205,9 @@ class _SequentialPolicy(SyncPolicy):
         super().__init__(told, needed=False, say=_unread)
         self.told = told
 
-    def run_ends(self, thing: Packet, more: Packet) -> Iterator[Round]:
+    def run_ends(self, packet: Packet, more: Packet) -> Iterator[Round]:
         """Give something at the end."""
-        self.told.give(thing)
+        self.told.give(packet)
         return iter(())
 
 

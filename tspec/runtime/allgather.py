@@ -35,7 +35,7 @@ SLICE = timedelta(seconds=0.2)
 LEAVING = 20.0
 """Seconds in which the thread ends once it is asked to; it looks every `SLICE`, but the machine may be busy."""
 QUEUE = 10_000
-"""So many things that wait for the others' next round mean that they never come."""
+"""So many packets that wait for the others' next round mean that they never come."""
 
 Round = list[list[Packet]]
 """What each rank gave, in order of rank."""
@@ -105,7 +105,7 @@ class AllGather:
 
     @property
     def busy(self) -> bool:
-        """Something was given that has not come back."""
+        """A packet was given that has not come back."""
         return bool(self.pending)
 
     @property
@@ -114,16 +114,16 @@ class AllGather:
         carrier = self._carrier
         return carrier is not None and self._standing.is_ahead(carrier.rank)
 
-    def give(self, thing: Packet) -> None:
-        """Give something to all ranks, in this rank's next round. Raises Broken."""
-        self.pending.append(thing)
+    def give(self, packet: Packet) -> None:
+        """Give a packet to all ranks, in this rank's next round. Raises RankLost."""
+        self.pending.append(packet)
         if len(self.pending) > QUEUE:
             self._break("a rank tells nothing")
         if self._carrier is not None:
-            self._carrier.give(thing)
+            self._carrier.give(packet)
 
     def collect(self, patience: float) -> Round | None:
-        """The next round that is over; None if that takes longer than so many seconds. Raises Broken."""
+        """The next round that is over; None if that takes longer than so many seconds. Raises RankLost."""
         if self._carrier is None:
             return None
         found = self._carrier.take(patience)
@@ -187,10 +187,10 @@ class _AllGatherThread(threading.Thread):
 
     # on the job's side
 
-    def give(self, thing: Packet) -> None:
-        """Something for the next round."""
+    def give(self, packet: Packet) -> None:
+        """A packet for the next round."""
         with self._changed:
-            self._given.append(thing)
+            self._given.append(packet)
             self._changed.notify_all()
 
     def take(self, patience: float) -> tuple[int, Round] | str | None:
@@ -234,7 +234,7 @@ class _AllGatherThread(threading.Thread):
                 self._changed.notify_all()
 
     def _next(self) -> list[Packet] | None:
-        """What was given for the next round, which may be nothing; None when the job ends."""
+        """The packets for the next round, perhaps none; None when the job ends."""
         answers = self._standing.answers(self.rank)
         with self._changed:
             self._changed.wait_for(lambda: self._given or answers or self._leaves.is_set())

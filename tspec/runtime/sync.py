@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from tspec.runtime.allgather import AllGather, RankLost, Round
+from tspec.runtime.packets import Packet
 
 LOCKSTEP, STAGGERED, INDEPENDENT = 0, 1, 2
 SOON = 10.0
@@ -32,16 +32,16 @@ class SyncPolicy:
         self._updates = True
         """Ranks come to their updates together."""
 
-    def step_opens(self, thing: Any, staggered: bool) -> Iterator[Round]:
-        """Give something where a step opens; what can be known by now. Raises Broken."""
+    def step_opens(self, packet: Packet, staggered: bool) -> Iterator[Round]:
+        """Give a packet where a step opens; yields the rounds that are over by now. Raises RankLost."""
         if staggered:
             self.at_least(STAGGERED)
         self._openings += 1
         if self.mode == STAGGERED and self._openings > 1:
             yield from self._all(self.allgather.timeout, INDEPENDENT)
-            self.allgather.give(thing)
+            self.allgather.give(packet)
             return
-        self.allgather.give(thing)
+        self.allgather.give(packet)
         if self.mode == LOCKSTEP and self._openings > 1:
             yield from self._all(min(SOON, self.allgather.timeout), STAGGERED)
             return
@@ -49,30 +49,30 @@ class SyncPolicy:
             yield found
 
     def waits(self, joined: bool) -> Iterator[Round]:
-        """A rank whose step is done is about to wait for another, which may have stopped. Raises Broken."""
+        """A rank whose step is done is about to wait for another, which may have stopped. Raises RankLost."""
         if joined:
             while (found := self.allgather.collect(0.0)) is not None:
                 yield found
         elif self.mode == STAGGERED and self._under_way:
             yield from self._all(self.allgather.timeout, INDEPENDENT)
 
-    def before_update(self, thing: Any) -> Iterator[Round]:
-        """Give something before an update and wait for all, as long as they come. Raises Broken."""
-        self.allgather.give(thing)
+    def before_update(self, packet: Packet) -> Iterator[Round]:
+        """Give a packet before an update and wait for all ranks, as long as they come. Raises RankLost."""
+        self.allgather.give(packet)
         if self._updates:
             yield from self._all(min(SOON, self.allgather.timeout), None)
 
-    def run_ends(self, thing: Any, more: Any) -> Iterator[Round]:
-        """Give something at the end, and `more` whenever others go on; the caller leaves when all have ended."""
+    def run_ends(self, packet: Packet, more: Packet) -> Iterator[Round]:
+        """Give a packet at the end, and `more` whenever others go on; the caller leaves when all have ended."""
         while True:
-            self.allgather.give(thing)
+            self.allgather.give(packet)
             patience = self.allgather.timeout
             patience = patience if self.allgather.connected else min(SOON, patience)
             yield from self._rounds(patience, lambda: self.allgather.busy)
             if self.allgather.busy:
                 here = self.allgather.connected
                 raise RankLost("it did not end" if here else "no rules are checked on it")
-            thing = more
+            packet = more
 
     def at_least(self, mode: int) -> None:
         """Some rank has a weaker policy: take it over."""

@@ -191,7 +191,8 @@ class InstrumentedProcess:
         if original is None:
             return found
         site = self._sites.get(id(original))
-        if site is None or getattr(site.at, "stand_in", None) is not held:
+        at = None if site is None else site.at
+        if not isinstance(at, ReplacedCallable) or at.stand_in is not held:
             setattr(place.holder, place.name, original)
         return original
 
