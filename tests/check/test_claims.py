@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.check.building import Writer, tensor, verdicts
-from tspec.trace.model import Missing
+from tests.check.building import Writer, decide, tensor, verdicts
+from tspec.trace.model import Begin, Boundary, Missing
 
 
 def calls(*events: str) -> Writer:
@@ -194,3 +194,27 @@ def test_claims_at_an_instant_look_at_the_step_so_far() -> None:
     assert verdicts("before save expect contains clip", out) == ["holds", "violated"]
     assert verdicts("before save expect contains backward", out) == ["violated", "violated"]
     assert verdicts("after save expect clip before save", out) == ["holds", "violated"]
+
+
+def test_a_change_outside_points_at_the_next_call_that_sees_it() -> None:
+    def before_a_call(out: Writer) -> None:
+        out.call("optimizer.step")
+        out.begin("backward")
+        out.end()
+        changes(out)
+        out.call("clip")
+        out.call("optimizer.step")
+
+    def after_all_calls(out: Writer) -> None:
+        out.call("optimizer.step")
+        out.call("clip")
+        out.begin("backward")
+        out.end()
+        changes(out)
+
+    written = steps(before_a_call)
+    clip = next(r for r in written.records if isinstance(r, Begin) and r.event == "clip")
+    assert decide(ONLY, written).decided[0].location == clip.location
+    written = steps(after_all_calls)
+    [ends, *_] = [r for r in written.records if isinstance(r, Boundary) and r.index == 2]
+    assert decide(ONLY, written).decided[0].location == ends.location

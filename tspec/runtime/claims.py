@@ -26,14 +26,14 @@ def contains(w: RuleWindow, pattern: Pattern, wanted: Sequence[Any]) -> Any:
 
 def in_order(w: RuleWindow, *events: Wanted) -> Any:
     """Each call of a later event has one of the event before it that ended before it began."""
-    w.too_early = None
+    w.broken_at = None
     calls = [w.begun(pattern, wanted) for pattern, wanted in events]
     pairs = list(itertools.pairwise(calls))
     for firsts, seconds in pairs:
         ends = [one.end for one in firsts if one.end is not None]
         for second in seconds:
             if not any(end <= second.begin for end in ends):
-                w.too_early = second
+                w.broken_at = second
                 return False
     if w.cut:
         return CUT_OFF
@@ -59,9 +59,11 @@ def change_only_during(
     *events: Wanted,
 ) -> Any:
     """The digest that `read` gives is the same at both ends of every stretch in which no matching call runs."""
+    w.broken_at = None
     if w.cut or w.end.__class__ is CutOffInstant:
         return CUT_OFF
-    running = _running(w, events)
+    calls, close = _running(w, events), w.end.seq
+    running = [(one.begin, close if one.end is None else min(close, one.end)) for one in calls]
     instants = {one.seq: one for one in readings}
     instants[w.was.seq], instants[w.end.seq] = w.was, w.end
     edges = {seq for call in running for seq in call}
@@ -74,14 +76,15 @@ def change_only_during(
             *(read(instants[seq]) if seq in instants else NOT_RECORDED for seq in (start, end))
         )
         if outside is True:
+            w.broken_at = next((one for one in calls if one.begin == end), None)
             return False
         if isinstance(outside, Missing):
             unknown = unknown or outside
     return unknown or True
 
 
-def _running(w: RuleWindow, events: Sequence[Wanted]) -> list[tuple[int, int]]:
-    """When matching calls run, to the window's end at most; of those in one another, the outermost."""
+def _running(w: RuleWindow, events: Sequence[Wanted]) -> tuple[CallRecord, ...]:
+    """The matching calls that began in the window; of those in one another, the outermost."""
     found: dict[int, CallRecord] = {}
     for pattern, wanted in events:
         if any(value.__class__ is Missing for value in wanted):
@@ -89,9 +92,7 @@ def _running(w: RuleWindow, events: Sequence[Wanted]) -> list[tuple[int, int]]:
         for one in w.log.between(w.first, w.last, pattern.events):
             if w.is_one(one, pattern, wanted):
                 found[one.id] = one
-    calls = outermost(sorted(found.values(), key=lambda one: one.begin))
-    close = w.end.seq
-    return [(one.begin, close if one.end is None else min(close, one.end)) for one in calls]
+    return outermost(sorted(found.values(), key=lambda one: one.begin))
 
 
 def _differ(before: Any, after: Any) -> Any:

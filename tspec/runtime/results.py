@@ -82,8 +82,8 @@ def step_of(w: RuleWindow) -> int:
 
 def location_of(declared: RuleRecord, w: RuleWindow) -> Location | None:
     """The line that a violated instance points at."""
-    if w.too_early is not None and not declared.across:
-        return w.too_early.location
+    if w.broken_at is not None and not declared.across:
+        return w.broken_at.location
     return w.location
 
 

@@ -38,6 +38,7 @@ class RuleWindow:
         "at",
         "begin",
         "born",
+        "broken_at",
         "call",
         "cut",
         "earlier",
@@ -52,7 +53,6 @@ class RuleWindow:
         "pattern",
         "places",
         "readings",
-        "too_early",
         "ungrouped",
         "was",
     )
@@ -77,8 +77,8 @@ class RuleWindow:
         """Instants in the window at which `x only during …` read its value."""
         self.ended_at: Location | None = None
         """Of a span, the line that ended it."""
-        self.too_early: CallRecord | None = None
-        """The latest call that broke `A before B`."""
+        self.broken_at: CallRecord | None = None
+        """The latest call that broke `A before B` or `x only during A`."""
         self.cut = False
         self.idle = False
         """The condition is known to be false, whatever the state."""

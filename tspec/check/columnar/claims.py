@@ -1,7 +1,7 @@
 """The claims that are no expressions: `A before B`, `contains E`, `x only during A or B`.
 
 The counterpart of `tspec.check.interpret.claims`. Each gives SQL of a verdict, `holds`, `violated`,
-`idle` or `unknown`, and of why it is unknown.
+`idle` or `unknown`, of why it is unknown, and of the call by which it is broken.
 """
 
 from __future__ import annotations
@@ -29,10 +29,22 @@ from tspec.resolve.program.rules import Contains, EventPattern, OnlyDuring, Orde
 
 CUT_OFF = "'cut off'"
 LAST = Frame("l")
+NO_CALL = "NULL::BIGINT"
 
 
-def claim(scope: QueryScope, expect: Ordered | Contains | OnlyDuring) -> tuple[str, str]:
-    """Columns of the verdict on each row, and of the reason where it is unknown."""
+@dataclass(frozen=True, slots=True)
+class ClaimColumns:
+    """Columns of the verdict on each row, of the reason where it is unknown, and of the call by which a
+    violated claim is broken; NULL where there is none.
+    """  # fmt: skip
+
+    verdict: str
+    why: str = CUT_OFF
+    broken_at: str = NO_CALL
+
+
+def claim(scope: QueryScope, expect: Ordered | Contains | OnlyDuring) -> ClaimColumns:
+    """What a claim comes to on each row."""
     if isinstance(expect, Contains):
         return _contains(scope, expect)
     if isinstance(expect, Ordered):
@@ -44,7 +56,7 @@ def _values(scope: QueryScope, event: EventPattern, frame: Frame) -> Filters:
     return calls.filters(scope, event, frame, read)
 
 
-def _contains(scope: QueryScope, expect: Contains) -> tuple[str, str]:
+def _contains(scope: QueryScope, expect: Contains) -> ClaimColumns:
     pairs = calls.pairs_in_window(scope, ((expect.event, _values(scope, expect.event, LAST)),))
     found = scope.facts.table(f"SELECT DISTINCT i FROM {pairs}")
     (there,) = scope.relation.joined(
@@ -53,10 +65,10 @@ def _contains(scope: QueryScope, expect: Contains) -> tuple[str, str]:
     verdict = scope.relation.column(
         f"CASE WHEN {there} THEN 'holds' WHEN e_at IS NULL THEN 'unknown' ELSE 'violated' END"
     )
-    return verdict, CUT_OFF
+    return ClaimColumns(verdict)
 
 
-def _ordered(scope: QueryScope, expect: Ordered) -> tuple[str, str]:
+def _ordered(scope: QueryScope, expect: Ordered) -> ClaimColumns:
     """Each B in the window has an A in it that has ended before B begins: the first B has."""
     seconds = _seconds(scope, expect)
     broken = " OR ".join(each.too_early for each in seconds) or "false"
@@ -65,13 +77,9 @@ def _ordered(scope: QueryScope, expect: Ordered) -> tuple[str, str]:
         f"CASE WHEN {broken} THEN 'violated' WHEN e_at IS NULL THEN 'unknown' "
         f"WHEN {due} THEN 'holds' ELSE 'idle' END"
     )
-    return verdict, CUT_OFF
-
-
-def too_early(scope: QueryScope, expect: Ordered) -> str:
-    """SQL of the first call in the window that comes before what it is to come after; or NULL."""
-    cases = "".join(f" WHEN {each.too_early} THEN {each.call}" for each in _seconds(scope, expect))
-    return f"CASE{cases} END" if cases else "NULL::BIGINT"
+    cases = "".join(f" WHEN {each.too_early} THEN {each.call}" for each in seconds)
+    broken_at = scope.relation.column(f"CASE{cases} END") if cases else NO_CALL
+    return ClaimColumns(verdict, broken_at=broken_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +115,12 @@ def _seconds(scope: QueryScope, expect: Ordered) -> list[_FollowingCall]:
 # --- only during --------------------------------------------------------------------------------
 
 
-def _call_only_in(scope: QueryScope, expect: OnlyDuring) -> tuple[str, str]:
+def _call_only_in(scope: QueryScope, expect: OnlyDuring) -> ClaimColumns:
     """Some call of A or B encloses the call."""
     facts = scope.facts
     call = read(scope, expect.subject, Frame())
     if not (isinstance(call.shape, SingleShape) and call.shape.name == "call"):
-        return "'unknown'", "'not recorded'"
+        return ClaimColumns("'unknown'", "'not recorded'")
     subject = scope.relation.column(call.value)
     parts = []
     for event in expect.events:
@@ -128,7 +136,7 @@ def _call_only_in(scope: QueryScope, expect: OnlyDuring) -> tuple[str, str]:
         f"WHEN {there} THEN 'holds' ELSE 'violated' END"
     )
     why = scope.relation.column(f"CASE WHEN e_at IS NULL THEN {CUT_OFF} ELSE 'not recorded' END")
-    return verdict, why
+    return ClaimColumns(verdict, why)
 
 
 def _enclosed(
@@ -161,22 +169,23 @@ def _enclosed(
     )
 
 
-def _changed_only_in(scope: QueryScope, expect: OnlyDuring) -> tuple[str, str]:
+def _changed_only_in(scope: QueryScope, expect: OnlyDuring) -> ClaimColumns:
     """No difference between two successive readings between which none of the calls runs."""
     facts, relation = scope.facts, scope.relation
     wanted = tuple((event, _values(scope, event, Frame())) for event in expect.events)
     pairs = calls.pairs_in_window(scope, wanted)
     table, key = relation.table("s_at", "e_at"), relation.key
     points = facts.table(
-        f"""SELECT i, point, max(returned) AS returned FROM (
-              SELECT {key} AS i, s_at AS point, NULL::BIGINT AS returned FROM {table} WHERE e_at IS NOT NULL
-              UNION ALL SELECT {key}, e_at, NULL FROM {table} WHERE e_at IS NOT NULL
+        f"""SELECT i, point, max(returned) AS returned, max(begins) AS begins FROM (
+              SELECT {key} AS i, s_at AS point, NULL::BIGINT AS returned, NULL::BIGINT AS begins
+              FROM {table} WHERE e_at IS NOT NULL
+              UNION ALL SELECT {key}, e_at, NULL, NULL FROM {table} WHERE e_at IS NOT NULL
               UNION ALL
-              SELECT r.{key}, k.b_hi, least(r.e_at, coalesce(k.e_hi, r.e_at))
+              SELECT r.{key}, k.b_hi, least(r.e_at, coalesce(k.e_hi, r.e_at)), k.c
               FROM {table} r JOIN {pairs} p ON p.i = r.{key} JOIN calls k ON k.c = p.c
               WHERE r.e_at IS NOT NULL
               UNION ALL
-              SELECT r.{key}, least(r.e_at, coalesce(k.e_hi, r.e_at)), NULL
+              SELECT r.{key}, least(r.e_at, coalesce(k.e_hi, r.e_at)), NULL, NULL
               FROM {table} r JOIN {pairs} p ON p.i = r.{key} JOIN calls k ON k.c = p.c
               WHERE r.e_at IS NOT NULL) GROUP BY i, point"""
     )
@@ -184,14 +193,15 @@ def _changed_only_in(scope: QueryScope, expect: OnlyDuring) -> tuple[str, str]:
     without = ", ".join(
         ["e_at", *(f"e_{name}" for name in CONTEXT), *(["i"] if key == "i" else [])]
     )
-    at_points = f"""(SELECT hash(p.i, p.point) AS n, p.returned, p.i AS instance,
+    at_points = f"""(SELECT hash(p.i, p.point) AS n, p.returned, p.begins, p.i AS instance,
           r.* EXCLUDE ({without}), p.point AS e_at, {moved}
         FROM {points} p JOIN {relation.query()} r ON r.{key} = p.i)"""
     reading = replace(scope, relation=Relation(facts, at_points, "n"), outer=None, memo={})
     digest = read(reading, expect.subject, Frame(), "digest")
     found = facts.table(_differences(reading.relation, digest))
-    outside, unknown = relation.joined(
-        f"LEFT JOIN {found} s ON s.i = r.{key}", ("coalesce(s.outside, false)", "s.unknown")
+    outside, unknown, broken_at = relation.joined(
+        f"LEFT JOIN {found} s ON s.i = r.{key}",
+        ("coalesce(s.outside, false)", "s.unknown", "s.call"),
     )
     verdict = relation.column(
         f"CASE WHEN e_at IS NULL THEN 'unknown' WHEN {outside} THEN 'violated' "
@@ -201,11 +211,13 @@ def _changed_only_in(scope: QueryScope, expect: OnlyDuring) -> tuple[str, str]:
     why = relation.column(
         f"CASE WHEN e_at IS NULL THEN {CUT_OFF} ELSE CASE {unknown} {names} END END"
     )
-    return verdict, why
+    return ClaimColumns(verdict, why, broken_at)
 
 
 def _differences(relation: Relation, digest: Cell) -> str:
-    """Query `i, outside, unknown`: whether the digest differs outside of calls; or why it is not known."""
+    """Query `i, outside, unknown, call`: whether the digest differs outside of calls; or why it is not known;
+    and the call at whose begin the first difference is seen.
+    """  # fmt: skip
     order = "OVER (PARTITION BY instance ORDER BY e_at)"
     before = "OVER (PARTITION BY instance ORDER BY e_at ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     value = relation.column(f"lag({digest.value}) {order}")
@@ -221,6 +233,7 @@ def _differences(relation: Relation, digest: Cell) -> str:
         f"THEN {why} IS DISTINCT FROM {digest.why} ELSE {value} <> {digest.value} END"
     )
     return (
-        f"SELECT instance AS i, bool_or({changed}) AS outside, arg_min({odd}, e_at) AS unknown "
+        f"SELECT instance AS i, bool_or({changed}) AS outside, arg_min({odd}, e_at) AS unknown, "
+        f"first(begins ORDER BY e_at) FILTER (WHERE {changed}) AS call "
         f"FROM {relation.query()} WHERE NOT {first} AND NOT {running} GROUP BY instance"
     )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tspec.check.columnar.claims import CUT_OFF, claim, too_early
+from tspec.check.columnar.claims import CUT_OFF, NO_CALL, ClaimColumns, claim
 from tspec.check.columnar.expressions import condition, read
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.instances import Instances, instances
@@ -107,12 +107,13 @@ def _columns(rule: Rule, made: Instances) -> dict[str, str]:
     """What the verdict of a rule depends on, as columns of the relation."""
     scope, relation = made.scope, made.scope.relation
     due, due_why = _when(rule, scope)
-    verdict, why = _expect(rule, scope)
+    expected = _expect(rule, scope)
+    broken_at = NO_CALL if rule.across else expected.broken_at
     columns = {
-        "due": due, "due_why": due_why, "verdict": verdict, "why": why, "at0": "at0",
+        "due": due, "due_why": due_why, "verdict": expected.verdict, "why": expected.why, "at0": "at0",
         "at1": made.place, "ranks": made.ranks, "rank": "rank",
         "step": "l_step" if rule.window.kind == "each" else "at0", "no_group": made.no_group,
-        "row": relation.key, "located": _located(rule, scope),
+        "row": relation.key, "located": f"coalesce({broken_at}, located)",
         **{f"s{n}": label for n, label in enumerate(made.labels)},
     }  # fmt: skip
     if scope.group is not None:
@@ -122,13 +123,6 @@ def _columns(rule: Rule, made: Instances) -> dict[str, str]:
             "lack_rank": group.lack_rank, "unknown": group.unknown, "why_unknown": group.why_unknown,
         }  # fmt: skip
     return {name: relation.column(sql) for name, sql in columns.items()}
-
-
-def _located(rule: Rule, scope: QueryScope) -> str:
-    """The record whose location a finding names."""
-    if not isinstance(rule.expect, Ordered) or rule.across:
-        return "located"
-    return scope.relation.column(f"coalesce({too_early(scope, rule.expect)}, located)")
 
 
 def _shown(rule: Rule, scope: QueryScope) -> tuple[tuple[ShownValue, Cell], ...]:
@@ -188,12 +182,13 @@ def _when(rule: Rule, scope: QueryScope) -> tuple[str, str]:
     return scope.relation.column(value), scope.relation.column(reason)
 
 
-def _expect(rule: Rule, scope: QueryScope) -> tuple[str, str]:
+def _expect(rule: Rule, scope: QueryScope) -> ClaimColumns:
     if not isinstance(rule.expect, Holds):
         return claim(scope, rule.expect)
     cell: Cell = condition(scope, rule.expect.condition, Frame())
     verdict = f"CASE WHEN {cell.value} THEN 'holds' WHEN NOT {cell.value} THEN 'violated' ELSE 'unknown' END"
-    return scope.relation.column(verdict), scope.relation.column(_reason(cell.why))
+    why = scope.relation.column(_reason(cell.why))
+    return ClaimColumns(scope.relation.column(verdict), why)
 
 
 def _alone(rows: str) -> str:

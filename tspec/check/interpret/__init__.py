@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tspec.check.interpret.claims import too_early
+from tspec.check.interpret.claims import changed_before, too_early
 from tspec.check.interpret.decide import DIFFER, decide
 from tspec.check.interpret.expressions import evaluate
 from tspec.check.interpret.frames import Frame, GroupInstance
@@ -30,7 +30,7 @@ from tspec.check.interpret.instances import RecordedJob, instances
 from tspec.check.interpret.timeline import Call, Timeline
 from tspec.check.verdicts import Decision, Verdicts
 from tspec.plan.shown import ShownValue, reads
-from tspec.resolve.program.rules import Ordered, Rule
+from tspec.resolve.program.rules import Claim, OnlyDuring, Ordered, Rule
 from tspec.trace.endings import of_trace
 from tspec.trace.model import Location, Trace, world_of_groups
 from tspec.values import show
@@ -80,11 +80,17 @@ def _decided(rule: Rule, instance: GroupInstance, with_values: bool = True) -> D
 def location_of(rule: Rule, instance: GroupInstance) -> Location | None:
     """The line that a violated instance points at, on the first rank that has it."""
     local = instance.locals[min(instance.locals)]
-    if isinstance(rule.expect, Ordered) and not rule.across:
-        call = too_early(rule.expect, Frame(local, instance))
-        if call is not None:
-            return call.begin.location
-    return local.window.location
+    call = None if rule.across else _broken_at(rule.expect, Frame(local, instance))
+    return local.window.location if call is None else call.begin.location
+
+
+def _broken_at(claim: Claim, frame: Frame) -> Call | None:
+    """The call by which a violated claim is found to be broken."""
+    if isinstance(claim, Ordered):
+        return too_early(claim, frame)
+    if isinstance(claim, OnlyDuring) and claim.change:
+        return changed_before(claim, frame)
+    return None
 
 
 def _step(instance: GroupInstance) -> int:

@@ -44,7 +44,7 @@ def claim(expect: Ordered | Contains | OnlyDuring, frame: Frame) -> ClaimResult:
         return CUT_OFF if cut_off and found.verdict != "violated" else found
     if cut_off:
         return CUT_OFF
-    return _changed_only_in(expect, frame) if expect.change else _call_only_in(expect, frame)
+    return _changes_in(expect, frame)[0] if expect.change else _call_only_in(expect, frame)
 
 
 def _calls(event: EventPattern, frame: Frame, reading: Frame) -> list[Call]:
@@ -63,6 +63,11 @@ def _ordered(expect: Ordered, frame: Frame, reading: Frame) -> ClaimResult:
 def too_early(expect: Ordered, frame: Frame) -> Call | None:
     """The first call in the window that comes before what it is to come after."""
     return _first_too_early(_pairs(expect, frame, Frame(frame.local.reading(), frame.instance)))
+
+
+def changed_before(expect: OnlyDuring, frame: Frame) -> Call | None:
+    """The call at whose begin the first change outside of the calls is seen; None: at the window's end."""
+    return _changes_in(expect, frame)[1]
 
 
 def _pairs(expect: Ordered, frame: Frame, reading: Frame) -> list[tuple[list[Call], list[Call]]]:
@@ -93,14 +98,17 @@ def _call_only_in(expect: OnlyDuring, frame: Frame) -> ClaimResult:
     return ClaimResult("holds" if enclosed else "violated")
 
 
-def _changed_only_in(expect: OnlyDuring, frame: Frame) -> ClaimResult:
-    """No difference between two successive readings between which none of the calls runs."""
+def _changes_in(expect: OnlyDuring, frame: Frame) -> tuple[ClaimResult, Call | None]:
+    """No difference between two successive readings between which none of the calls runs; and the call
+    whose begin is the later one of the first two that differ.
+    """  # fmt: skip
     local, close = frame.local, frame.local.window.close
     assert close is not None
     patterns = [wanted(event, reader(frame)) for event in expect.events]
+    calls = {call.begin.seq: call for call in calls_in_window(local, patterns)}
     running = [
-        (call.begin.seq, min(close.seq, call.end.seq if call.end is not None else close.seq))
-        for call in calls_in_window(local, patterns)
+        (begin, min(close.seq, call.end.seq if call.end is not None else close.seq))
+        for begin, call in calls.items()
     ]
     edges = {seq for call in running for seq in call}
     instants = sorted({local.window.open.seq, *edges, close.seq})
@@ -110,10 +118,10 @@ def _changed_only_in(expect: OnlyDuring, frame: Frame) -> ClaimResult:
             continue
         outside = _differ(_digest(expect, frame, start), _digest(expect, frame, end))
         if outside is True:
-            return ClaimResult("violated")
+            return ClaimResult("violated"), calls.get(end)
         if isinstance(outside, Missing):
             unknown = unknown or outside
-    return ClaimResult("unknown", unknown.value) if unknown else ClaimResult("holds")
+    return ClaimResult("unknown", unknown.value) if unknown else ClaimResult("holds"), None
 
 
 def _digest(expect: OnlyDuring, frame: Frame, seq: int) -> Datum:
