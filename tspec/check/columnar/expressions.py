@@ -247,11 +247,10 @@ def _function(scope: QueryScope, expr: rules.Function, frame: Frame, want: str |
 
 
 _Meaning = Callable[[QueryScope, Any, Frame, "str | None"], Cell]
+"""How a kind of expression is read: scope, expression, frame and wanted feature -> cell."""
 
 
-def _of_operands(
-    apply: Callable[..., Cell], *names: str
-) -> Callable[[QueryScope, Any, Frame, str | None], Cell]:
+def _of_operands(apply: Callable[..., Cell], *names: str) -> _Meaning:
     """The meaning of an operator whose operands are the fields of those names."""
 
     def meaning(scope: QueryScope, expr: Any, frame: Frame, want: str | None) -> Cell:

@@ -28,6 +28,7 @@ from tspec.check.columnar.shapes import (
 )
 from tspec.check.columnar.sql import text
 from tspec.check.columnar.windows import RuleWindows, windows
+from tspec.plan.events import is_windows_call
 from tspec.resolve.program import rules
 from tspec.resolve.program.queries import variables
 from tspec.resolve.program.rules import For, Rule
@@ -105,7 +106,7 @@ def _filtered(rule: Rule, made: Instances, pending: dict[int, Shape]) -> Instanc
 def _chosen(rule: Rule, made: Instances, clause: For) -> Instances:
     """With another variable: a row for each element of its collection."""
     collection = clause.collection
-    if _is_windows_call(rule, collection):
+    if is_windows_call(clause, rule):
         cell = Cell("c", NO_REASON, of_window(rule.window))
         return _bound(made, clause.variable, cell, "at1", "call")
     if isinstance(collection, rules.Subjects):
@@ -247,7 +248,7 @@ def _grouped_calls(rule: Rule, made: Instances, found: RuleWindows) -> Instances
     """
     scope, relation = made.scope, made.scope.relation
     calls = Cell("c", NO_REASON, of_window(rule.window))
-    names = {each.variable for each in rule.subjects if _is_windows_call(rule, each.collection)}
+    names = {each.variable for each in rule.subjects if is_windows_call(each, rule)}
     named = (group.value for group in rule.across if isinstance(group, rules.GroupField))
     if {variable.name for field in named for variable in variables(field)} - names:
         raise Unsupported("calls have their place in a group that a subject names")
@@ -272,13 +273,4 @@ def _grouped_calls(rule: Rule, made: Instances, found: RuleWindows) -> Instances
     bare = replace(scope, relation=Relation(scope.facts, found_there, "w"), memo={})
     return replace(
         made, scope=bare, windows=found_there, ranks=ranks, no_group=no_group, place=place
-    )
-
-
-def _is_windows_call(rule: Rule, collection: rules.Expr) -> bool:
-    """Whether it is the `calls(E)` whose calls are the windows."""
-    return (
-        rule.window.kind == "calls"
-        and isinstance(collection, rules.Calls)
-        and collection.event == rule.window.event
     )

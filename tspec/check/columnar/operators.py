@@ -138,14 +138,14 @@ def member(relation: Relation, item: Cell, collection: Cell) -> Cell:
         value = f"kleene_all({answers})"
     else:
         value = _in_list(item.value, item.shape, collection)
+    return _answer(relation, value, why)
+
+
+def _answer(relation: Relation, value: str, why: str) -> Cell:
+    """A bool that is missing for `why`, or not recorded where its value is NULL."""
     answer = relation.column(f"CASE WHEN {why} IS NULL THEN {value} END")
-    return Cell(
-        answer,
-        relation.column(
-            f"CASE WHEN {answer} IS NULL THEN coalesce({why}, {NOT_RECORDED}::TINYINT) END"
-        ),
-        BOOL,
-    )
+    missing = f"coalesce({why}, {NOT_RECORDED}::TINYINT)"
+    return Cell(answer, relation.column(f"CASE WHEN {answer} IS NULL THEN {missing} END"), BOOL)
 
 
 def _in_list(item: str, shape: Shape, collection: Cell) -> str:
@@ -178,14 +178,7 @@ def _in_map(relation: Relation, item: Cell, collection: Cell, why: str) -> Cell:
         value = f"list_contains({keys}, {item.value})"
     else:
         raise Unsupported("membership of a list in a map")
-    answer = relation.column(f"CASE WHEN {why} IS NULL THEN {value} END")
-    return Cell(
-        answer,
-        relation.column(
-            f"CASE WHEN {answer} IS NULL THEN coalesce({why}, {NOT_RECORDED}::TINYINT) END"
-        ),
-        BOOL,
-    )
+    return _answer(relation, value, why)
 
 
 # --- Kleene -------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from tspec.builtin.features import DOTTED, FEATURES
@@ -64,14 +65,14 @@ def _fold(name: str, values: Sequence[Datum], complete: bool) -> Datum:
 
 def _same(values: Sequence[Datum]) -> Datum:
     known = all_bits(value for value in values if missing_in(value) is None)
-    if len(set(known)) > 1:
+    if any(each != known[0] for each in known):
         return False
     return first_missing(values) or True
 
 
 def _distinct(values: Sequence[Datum]) -> Datum:
     known = all_bits(value for value in values if missing_in(value) is None)
-    if len(set(known)) < len(known):
+    if any(count > 1 for count in Counter(known).values()):
         return False
     return first_missing(values) or True
 

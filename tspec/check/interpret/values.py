@@ -16,17 +16,11 @@ from tspec.trace.model import Missing, Ref, Tensor
 
 Datum: TypeAlias = object
 
-ULPS = {
-    "float64": 2.0**-52,
-    "float32": 2.0**-23,
-    "float16": 2.0**-10,
-    "bfloat16": 2.0**-7,
-    "float8_e4m3fn": 2.0**-3,
-    "float8_e4m3fnuz": 2.0**-3,
-    "float8_e5m2": 2.0**-2,
-    "float8_e5m2fnuz": 2.0**-2,
+_FRACTION_BITS = {
+    **{"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7},
+    **{"float8_e4m3fn": 3, "float8_e4m3fnuz": 3, "float8_e5m2": 2, "float8_e5m2fnuz": 2},
 }
-"""The gap between 1 and the next number of each dtype."""
+"""The bits of the fraction of each floating dtype."""
 
 
 def is_number(value: Datum) -> TypeGuard[int | float]:
@@ -285,6 +279,12 @@ def _whole(rounding: Callable[[float], int]) -> Callable[[float], int | float]:
     return lambda value: rounding(value) if math.isfinite(value) else value
 
 
+def _ulp(dtype: str) -> Datum:
+    """The gap between 1 and the next number of a dtype."""
+    bits_ = _FRACTION_BITS.get(dtype)
+    return Missing.NOT_RECORDED if bits_ is None else 2.0**-bits_
+
+
 FUNCTIONS: Mapping[str, Callable[..., Datum]] = {
     "abs": _of_number(abs),
     "sqrt": _of_number(lambda value: math.sqrt(value) if not value < 0 else math.nan),
@@ -293,7 +293,7 @@ FUNCTIONS: Mapping[str, Callable[..., Datum]] = {
     "ceil": _of_number(_whole(math.ceil)),
     "floor": _of_number(_whole(math.floor)),
     "round": _of_number(_whole(round)),
-    "ulp": _of_text(lambda dtype: ULPS.get(dtype, Missing.NOT_RECORDED)),
+    "ulp": _of_text(_ulp),
     "divisible": _divisible,
     "endswith": _of_text(lambda text, end: text.endswith(end)),
     "startswith": _of_text(lambda text, start: text.startswith(start)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 PASSING = frozenset(("batch", "message"))
 """Kinds of subjects that last for the step in which they came into being."""
@@ -29,98 +29,98 @@ of a tensor between the edges of a window, read only through features.
 """
 
 
+class _Spelled:
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return _spelled(cast("Type", self))
+
+
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(_Spelled):
     """A simple type, such as `int` or `tensor`."""
 
     name: Simple
 
-    def __str__(self) -> str:
-        return self.name
-
 
 @dataclass(frozen=True, slots=True)
-class Enum:
+class Enum(_Spelled):
     """An enumeration, such as `train | eval`."""
 
     members: tuple[str, ...]
 
-    def __str__(self) -> str:
-        return " | ".join(self.members)
-
 
 @dataclass(frozen=True, slots=True)
-class Entity:
+class Entity(_Spelled):
     """A subject of a kind: its value is the subject's canonical name."""
 
     kind: str
 
-    def __str__(self) -> str:
-        return self.kind
-
 
 @dataclass(frozen=True, slots=True)
-class CallOf:
+class CallOf(_Spelled):
     """One call of an event."""
 
     event: str
 
-    def __str__(self) -> str:
-        return f"call of {self.event}"
-
 
 @dataclass(frozen=True, slots=True)
-class ListOf:
+class ListOf(_Spelled):
     """A list; the fields of a collection are one."""
 
     item: Type
 
-    def __str__(self) -> str:
-        return f"list<{self.item}>"
-
 
 @dataclass(frozen=True, slots=True)
-class SetOf:
+class SetOf(_Spelled):
     """A set."""
 
     item: Type
 
-    def __str__(self) -> str:
-        return f"set<{self.item}>"
-
 
 @dataclass(frozen=True, slots=True)
-class MapOf:
+class MapOf(_Spelled):
     """A map, such as a module's plain attributes."""
 
     key: Type
     value: Type
 
-    def __str__(self) -> str:
-        return f"map<{self.key}, {self.value}>"
-
 
 @dataclass(frozen=True, slots=True)
-class Optional:
+class Optional(_Spelled):
     """A value that may be absent and must be guarded by `present`."""
 
     item: Type
 
-    def __str__(self) -> str:
-        return f"{self.item}?"
-
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(_Spelled):
     """A number with a unit, such as `10 steps`."""
 
     unit: str
 
-    def __str__(self) -> str:
-        return self.unit
-
 
 Type = Scalar | Enum | Entity | CallOf | ListOf | SetOf | MapOf | Optional | Quantity
+
+
+def _spelled(type_: Type) -> str:
+    """A type as the language writes it, or a message names it."""
+    match type_:
+        case Scalar(name=name) | Entity(kind=name) | Quantity(unit=name):
+            return name
+        case Enum(members=members):
+            return " | ".join(members)
+        case CallOf(event=event):
+            return f"call of {event}"
+        case ListOf(item=item):
+            return f"list<{item}>"
+        case SetOf(item=item):
+            return f"set<{item}>"
+        case MapOf(key=key, value=value):
+            return f"map<{key}, {value}>"
+        case Optional(item=item):
+            return f"{item}?"
+
 
 BOOL = Scalar("bool")
 INT = Scalar("int")
