@@ -83,7 +83,7 @@ def main() -> None:
         if os.environ.get("TSPEC_DEBUG"):
             raise
         if _is_for_the_user(fault):
-            say(f"tspec: {_said(fault)}", err=True)
+            say(f"tspec: {_message(fault)}", err=True)
             sys.exit(2)
         first = next(iter(str(fault).splitlines()), "")
         say(
@@ -107,7 +107,7 @@ def _is_for_the_user(fault: Exception) -> bool:
     return isinstance(fault, tuple(known))
 
 
-def _said(fault: Exception) -> str:
+def _message(fault: Exception) -> str:
     if isinstance(fault, OSError) and fault.strerror:
         return f"{fault.filename}: {fault.strerror}" if fault.filename else fault.strerror
     return str(fault)

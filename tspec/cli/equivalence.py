@@ -67,7 +67,7 @@ def check(
     try:
         trial = trial_of(declaration, command)
         with _folder(keep) as folder, _ends_on_signals():
-            outcome = _ran(trial, folder)
+            outcome = _outcome(trial, folder)
     except (NotExecuted, ValueError) as why:
         warn(f"`{name}` cannot be run: {why}")
         raise typer.Exit(FAULT) from None
@@ -93,7 +93,7 @@ def _chosen(name: str, specs: list[Path] | None, output: Output) -> EquivalenceD
     raise BadParameter(f"no equivalence is called `{name}`; {hint}", param_hint="--equivalence")
 
 
-def _ran(trial: Trial, folder: Path) -> Outcome:
+def _outcome(trial: Trial, folder: Path) -> Outcome:
     """Both sides, compared. A side that fails ends the command."""
     from tspec.equivalence.check import compare, run_candidate, run_reference
     from tspec.equivalence.launch import Failed

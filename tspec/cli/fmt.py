@@ -117,14 +117,14 @@ def _hand_over(outcome: FormattedFile, wanted: FmtOptions) -> None:
     if wanted.diff:
         say(unified(outcome, "upgraded" if wanted.upgrade else "formatted"), nl=False)
     elif wanted.check:
-        say(_said(outcome, "would upgrade", "would reformat"))
+        say(_status(outcome, "would upgrade", "would reformat"))
     else:
         outcome.path.write_bytes((outcome.after or "").encode())
         if outcome.done:
-            say(_said(outcome, "upgraded", "reformatted"))
+            say(_status(outcome, "upgraded", "reformatted"))
 
 
-def _said(outcome: FormattedFile, upgraded: str, formatted: str) -> str:
+def _status(outcome: FormattedFile, upgraded: str, formatted: str) -> str:
     """What happens to a file, and below it what a newer edition changes in it."""
     if not outcome.done:
         return f"{formatted} {outcome.path}"

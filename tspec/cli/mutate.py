@@ -66,7 +66,7 @@ def _results(found: MutationResult) -> Results:
                 each.rule.qualified,
                 each.rule.source.path,
                 "failed" if each.survivors else "passed",
-                _said(each) if each.survivors else "",
+                _survival(each) if each.survivors else "",
                 each.rule.source.position(each.rule.span.start).line,
             )
             for each in found.rules
@@ -84,7 +84,7 @@ def _of_rule(each: RuleMutants) -> list[Result]:
     return [
         Result(
             "TS0621",
-            f"{rule.qualified}: {_said(each)}",
+            f"{rule.qualified}: {_survival(each)}",
             region(rule.source, rule.span),
             "warning",
             properties={"test": rule.qualified},
@@ -123,7 +123,7 @@ def as_text(found: MutationResult, results: Results) -> str:
         wanted = [r for r in _of_rule(each) if r.fingerprint in shown]
         if wanted:
             at = place(each.rule.source, each.rule.span)
-            lines += _wrapped(f"{at} {each.rule.qualified}: {_said(each)}", "")
+            lines += _wrapped(f"{at} {each.rule.qualified}: {_survival(each)}", "")
         for result in wanted if each.tests else ():
             said = result.properties
             lines += _wrapped(f"{result.line}: {said['before']}  ->  {said['after']}", "  ")
@@ -140,7 +140,7 @@ def _wrapped(text: str, indent: str) -> list[str]:
     )
 
 
-def _said(each: RuleMutants) -> str:
+def _survival(each: RuleMutants) -> str:
     if not each.tests:
         return f"no test decides it ({each.mutants} changes)"
     return f"{len(each.survivors)} of {each.mutants - each.equivalent} changes unnoticed"

@@ -129,7 +129,7 @@ def run(  # noqa: PLR0913 (each is an option)
     with running(simple, command, known, to, sources) as ran:
         code = ran.status
         if ran.tells:
-            found = _found(ran, program, accepted_only)
+            found = _report(ran, program, accepted_only)
             told = write(found, program, output, demands.fail_on, verbose)
             code = _status(ran, found, told, demands)
         if ran.left is not None:
@@ -137,7 +137,7 @@ def run(  # noqa: PLR0913 (each is an option)
     raise typer.Exit(code)
 
 
-def _found(ran: RunResult, program: Program, accepted_only: bool) -> Report:
+def _report(ran: RunResult, program: Program, accepted_only: bool) -> Report:
     """The report on a run."""
     if ran.again:
         say(f"tspec: {ran.again}", err=True)

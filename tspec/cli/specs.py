@@ -46,7 +46,7 @@ def load(
     wanted = specs_of(specs, project)
     loaded = load_paths(wanted, settings=settings)
     if not specs:
-        loaded = replace(loaded, diagnostics=tuple(_placed(loaded.diagnostics, project)))
+        loaded = replace(loaded, diagnostics=tuple(_in_configuration(loaded.diagnostics, project)))
     program = refuse(loaded, output)
     if not program.rules:
         number = len(program.off)
@@ -56,7 +56,7 @@ def load(
     return program
 
 
-def _placed(diagnostics: Iterable[Diagnostic], project: Config) -> Iterator[Diagnostic]:
+def _in_configuration(diagnostics: Iterable[Diagnostic], project: Config) -> Iterator[Diagnostic]:
     """Show diagnostics about a path of the configuration where the configuration names it."""
     named = {str(project.path(each)): number for number, each in enumerate(project.specs)}
     for diagnostic in diagnostics:

@@ -65,10 +65,13 @@ class _ShapeReader:
             return ("events", len(value.events), self.key(value.filters))
         if not is_dataclass(value) or isinstance(value, type):
             return value
-        return (type(value).__name__, *(self.key(getattr(value, name)) for name in _said(value)))
+        return (
+            type(value).__name__,
+            *(self.key(getattr(value, name)) for name in _compared_fields(value)),
+        )
 
 
-def _said(value: Any) -> Iterator[str]:
+def _compared_fields(value: Any) -> Iterator[str]:
     for each in fields(value):
         if each.compare and each.name not in ("variable", "type"):
             yield each.name

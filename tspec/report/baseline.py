@@ -35,7 +35,7 @@ class FilteredResults:
 def updated(before: Iterable[BaselineEntry], results: Results) -> tuple[BaselineEntry, ...]:
     """The entries of all results, and those before that this command did not look at."""
     found = [_entry(key, result, results.command) for key, result in keyed(results)]
-    looked = _looked(results)
+    looked = _checked_files(results)
     kept = [entry for entry in before if not looked.would_find(entry)]
     return tuple(sorted({*kept, *found}))
 
@@ -46,7 +46,7 @@ def apply(results: Results, entries: Iterable[BaselineEntry]) -> FilteredResults
     known = {entry.fingerprint for entry in mine}
     keys = [key for key, _ in keyed(results)]
     hidden = frozenset(known & set(keys))
-    looked = _looked(results)
+    looked = _checked_files(results)
     stale = [e for e in mine if e.fingerprint not in hidden and looked.would_find(e)]
     place = iter(keys)
     kept: list[Result] = []
@@ -127,7 +127,7 @@ class _CheckedFiles:
         return entry.file in self.files or gone
 
 
-def _looked(results: Results) -> _CheckedFiles:
+def _checked_files(results: Results) -> _CheckedFiles:
     files = {*results.files, *(case.file for case in results.cases)}
     files |= {result.file for result in results.flat()}
     return _CheckedFiles(results.command, frozenset(map(portable, files)))

@@ -89,12 +89,12 @@ def running(
             found = gathered(stopped or folder.path)
         elif ended_by_rule:
             folder.wait_for_report(PATIENCE)
-        yield _ran(status, found, folder, stopped)
+        yield _result(status, found, folder, stopped)
         if launch.reports:
             folder.reported()
 
 
-def _ran(status: int, found: Gathered, folder: JobFolder, stopped: Path | None) -> RunResult:
+def _result(status: int, found: Gathered, folder: JobFolder, stopped: Path | None) -> RunResult:
     again, left = "", None
     if stopped is not None:
         number = int(stopped.name.rpartition("-")[2])

@@ -48,7 +48,7 @@ def compile_program(
     """
     if target not in TARGETS:
         raise CannotCompile(f"there is no target `{target}`; there is {', '.join(TARGETS)}")
-    program = _placed(program, (root or Path.cwd()).resolve())
+    program = _with_stable_paths(program, (root or Path.cwd()).resolve())
     plan = build(program, given or {})
     bodies, refused = {}, []
     for one in plan.rules:
@@ -61,7 +61,7 @@ def compile_program(
     return _render(target, program, plan, bodies)
 
 
-def _placed(program: r.Program, root: Path) -> r.Program:
+def _with_stable_paths(program: r.Program, root: Path) -> r.Program:
     """The program with names of files that are the same on every machine."""
     return replace(
         program,

@@ -83,17 +83,17 @@ class InstanceHistory:
     """All instances of one rule, as look-backs find them."""
 
     every: Duration | None = None
-    histories: dict[tuple[int, tuple[int, ...], tuple[str, ...]], list[GroupInstance]] = field(
+    of_subjects: dict[tuple[int, tuple[int, ...], tuple[str, ...]], list[GroupInstance]] = field(
         default_factory=dict
     )
     """(rank, the group's ranks, subjects) -> the instances there, in order of `at`."""
     first: dict[int, GroupInstance] = field(default_factory=dict)
     """rank -> the first instance of the rule there."""
 
-    def history(self, rank: int, instance: GroupInstance) -> Sequence[GroupInstance]:
+    def up_to(self, rank: int, instance: GroupInstance) -> Sequence[GroupInstance]:
         """This instance and the earlier ones, on this rank, of the same ranks and subjects."""
-        all_of_them = self.histories[rank, instance.key.ranks, instance.key.subjects]
-        return all_of_them[: all_of_them.index(instance) + 1]
+        instances = self.of_subjects[rank, instance.key.ranks, instance.key.subjects]
+        return instances[: instances.index(instance) + 1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +102,7 @@ class GroupInstance:
 
     key: Instance
     locals: Mapping[int, LocalInstance]
-    book: InstanceHistory
+    history: InstanceHistory
     no_group: str = ""
     """Why there is no group to fold over."""
     lacking: tuple[int, ...] = ()

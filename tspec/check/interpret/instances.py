@@ -46,21 +46,23 @@ def instances(rule: Rule, job: RecordedJob) -> list[GroupInstance]:
         each
         for rank in sorted(job.lines)
         for window in occurrences(rule.window, job.lines[rank])
-        for each in _placed(rule, LocalInstance(job.lines[rank], job.world, window, {}), job)
+        for each in _rank_instances(
+            rule, LocalInstance(job.lines[rank], job.world, window, {}), job
+        )
     ]
     keys: dict[Instance, list[RankInstance]] = {}
     for each in placed:
         keys.setdefault(each.key, []).append(each)
     if rule.window.once:
         keys = _first_only(keys)
-    book = InstanceHistory(rule.window.every)
+    history = InstanceHistory(rule.window.every)
     entered = {
-        key: _enter(_grouped(rule, key, keys[key], job, book), book)
+        key: _enter(_grouped(rule, key, keys[key], job, history), history)
         for key in sorted(keys, key=lambda key: key.at)
     }
     for each in sorted(placed, key=lambda each: each.key.at):
         if each.key in entered:
-            book.first.setdefault(each.local.line.rank, entered[each.key])
+            history.first.setdefault(each.local.line.rank, entered[each.key])
     return sorted(entered.values(), key=lambda each: each.key)
 
 
@@ -78,27 +80,27 @@ def _grouped(
     key: Instance,
     placed: Sequence[RankInstance],
     job: RecordedJob,
-    book: InstanceHistory,
+    history: InstanceHistory,
 ) -> GroupInstance:
     locals_ = {each.local.line.rank: each.local for each in placed}
     no_group = placed[0].no_group
     if not rule.across or no_group:
-        return GroupInstance(key, locals_, book, no_group)
+        return GroupInstance(key, locals_, history, no_group)
     lacking, unknown = others(rule, key, locals_, job.lines)
-    return GroupInstance(key, locals_, book, no_group, lacking, unknown)
+    return GroupInstance(key, locals_, history, no_group, lacking, unknown)
 
 
-def _enter(instance: GroupInstance, book: InstanceHistory) -> GroupInstance:
+def _enter(instance: GroupInstance, history: InstanceHistory) -> GroupInstance:
     for rank in instance.locals:
-        history = (rank, instance.key.ranks, instance.key.subjects)
-        book.histories.setdefault(history, []).append(instance)
+        key = (rank, instance.key.ranks, instance.key.subjects)
+        history.of_subjects.setdefault(key, []).append(instance)
     return instance
 
 
 # --- one rank's choices -------------------------------------------------------------------------
 
 
-def _placed(rule: Rule, local: LocalInstance, job: RecordedJob) -> Iterator[RankInstance]:
+def _rank_instances(rule: Rule, local: LocalInstance, job: RecordedJob) -> Iterator[RankInstance]:
     """Each choice of subjects at one occurrence, if the occurrence is a window for it."""
     call, pattern = local.window.call, rule.window.event
     unfiltered = pattern is not None and not pattern.filters

@@ -21,8 +21,8 @@ def previous(frame: Frame) -> Frame | None:
     """The same frame at the instance before, on this rank, of the same ranks and subjects."""
     if frame.instance is None:
         return None
-    history = frame.instance.book.history(frame.local.line.rank, frame.instance)
-    return frame.at_instance(history[-2]) if len(history) > 1 else None
+    instances = frame.instance.history.up_to(frame.local.line.rank, frame.instance)
+    return frame.at_instance(instances[-2]) if len(instances) > 1 else None
 
 
 def first(expr: Expr, frame: Frame) -> Frame | None:
@@ -31,10 +31,10 @@ def first(expr: Expr, frame: Frame) -> Frame | None:
         return replace(frame, first=True)
     if frame.instance is None:
         return None
-    rank, book = frame.local.line.rank, frame.instance.book
+    rank, history = frame.local.line.rank, frame.instance.history
     if names_call(expr):
-        return frame.at_instance(book.first[rank])
-    return frame.at_instance(book.history(rank, frame.instance)[0])
+        return frame.at_instance(history.first[rank])
+    return frame.at_instance(history.up_to(rank, frame.instance)[0])
 
 
 def over(frame: Frame, duration: Duration) -> tuple[list[Frame], bool]:
@@ -45,11 +45,11 @@ def over(frame: Frame, duration: Duration) -> tuple[list[Frame], bool]:
     rank = frame.local.line.rank
     there = [
         (each, unit_index(each.locals[rank], each.key.at, duration.unit))
-        for each in instance.book.history(rank, instance)
+        for each in instance.history.up_to(rank, instance)
         if rank in each.locals
     ]
     now = unit_index(frame.local, instance.key.at, duration.unit)
-    every = instance.book.every
+    every = instance.history.every
     stride = every.count if every is not None and every.unit == duration.unit else 1
     moved = (frame.at_instance(e) for e, index in there if now - duration.count < index <= now)
     inside = [each for each in moved if each is not None]

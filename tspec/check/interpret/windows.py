@@ -17,7 +17,7 @@ from tspec.resolve.program.rules import Duration, Window
 def occurrences(window: Window, line: Timeline) -> Iterator[Occurrence]:
     """Every call of the window's event, or every span, in order; those that `every` skips left out."""
     found = _spans(window, line) if window.kind == "each" else _calls(window, line)
-    return (each for each in found if window.every is None or _taken(each, window.every))
+    return (each for each in found if window.every is None or _is_taken(each, window.every))
 
 
 def _calls(window: Window, line: Timeline) -> Iterator[Occurrence]:
@@ -69,7 +69,7 @@ def _run(line: Timeline) -> Iterator[Occurrence]:
     yield Occurrence("each", line.begin, close, span="run", ended_at=ended_at)
 
 
-def _taken(window: Occurrence, every: Duration) -> bool:
+def _is_taken(window: Occurrence, every: Duration) -> bool:
     """The window's number in its unit is divisible."""
     if window.span is not None and window.span == every.unit:
         number = window.at[1] if window.span == "microbatch" else window.at[0]

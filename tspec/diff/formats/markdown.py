@@ -51,7 +51,7 @@ def _details(change: DeclarationChange) -> Iterator[str]:
     for part in change.parts:
         yield f"- {part.part}: **{part.change}**"
     for witness in change.witnesses:
-        yield f"- {_said(witness)}"
+        yield f"- {_example(witness)}"
     if change.parts or change.witnesses:
         yield ""
     yield fenced("\n".join(_diff(change)), "diff")
@@ -59,7 +59,7 @@ def _details(change: DeclarationChange) -> Iterator[str]:
     yield ""
 
 
-def _said(witness: Witness) -> str:
+def _example(witness: Witness) -> str:
     given = ", ".join(_code(each) for each in witness.given)
     return (
         f"for example {_code(witness.line)}{f', where {given} is taken as given' if given else ''}"

@@ -169,15 +169,15 @@ def _difference(
     for instance in found[side]:
         if not anywhere and instance.key.at != last:
             continue
-        said = _said(rules_[side], instance)
+        said = _verdict(rules_[side], instance)
         there: GroupInstance | None = None
         if pair.comparable:
             there = _matching(instance, found[other])
-            beside = "not looked at" if there is None else _said(rules_[other], there)
+            beside = "not looked at" if there is None else _verdict(rules_[other], there)
         elif pair.other_windows:
             beside = "looks at other windows"
         else:
-            of_all = [_said(rules_[other], each) for each in found[other]]
+            of_all = [_verdict(rules_[other], each) for each in found[other]]
             beside = "violated" if "violated" in of_all else (of_all or ["not looked at"])[-1]
         apart = said == "violated" != beside
         if apart or not told:
@@ -204,7 +204,7 @@ def _matching(instance: GroupInstance, among: Sequence[GroupInstance]) -> GroupI
     return None
 
 
-def _said(rule: Rule, instance: GroupInstance) -> str:
+def _verdict(rule: Rule, instance: GroupInstance) -> str:
     found = decide(rule, instance)
     if found.verdict in ("unknown", "violated") and found.reason:
         return found.verdict if found.verdict == "violated" else f"unknown ({found.reason})"

@@ -16,7 +16,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
         known = _known(file, checked)
         for let in file.of("let"):
             if let.name.text in known:
-                message, hint = _said(let.name.text, known[let.name.text])
+                message, hint = _message(let.name.text, known[let.name.text])
                 yield LintViolation(message, file.source, let.name.span, hint)
         known |= {let.name.text: "`let`" for let in file.of("let")}
         for rule in checked.rules:
@@ -24,11 +24,11 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
                 continue
             for clause, span in zip(rule.subjects, rule.spans.variables, strict=True):
                 if clause.variable in known:
-                    message, hint = _said(clause.variable, known[clause.variable])
+                    message, hint = _message(clause.variable, known[clause.variable])
                     yield about(rule, message, span, hint)
 
 
-def _said(name: str, what: str) -> tuple[str, str]:
+def _message(name: str, what: str) -> tuple[str, str]:
     return f"`{name}` hides the {what} of that name", "choose another name"
 
 
