@@ -17,7 +17,6 @@ from tspec.record.destination import Destination
 from tspec.record.start import recorder_of
 from tspec.record.watch import watch_spec
 from tspec.resolve import load
-from tspec.runtime.checker import Checker
 from tspec.runtime.live import LiveJob
 from tspec.targets.compile import compile_program
 from tspec.targets.load import module_of
@@ -128,17 +127,15 @@ def test_a_recorder_keeps_nothing_of_steps_that_are_written(
     assert (late - early) / 300 < STEP
 
 
-def kept(*rules: str, steps: int) -> Checker:
-    """The state of rules after a run of one epoch, just before it ends."""
+def kept(*rules: str, steps: int) -> tuple[dict[str, int], dict[str, int]]:
+    """How many subjects of each kind and calls of each event are kept after a run of one epoch, before it ends."""
     with module(*rules).install() as checker:
         train(1, steps, lambda step: None)
-        found: Checker = checker
-        assert found.faults == []
-        assert found.memory is not None
-        kept = {kind: len(born) for kind, born in found.memory.births.items()}
-        log = {event: len(of.calls) for event, of in found.log._events.items()}
-    found.__dict__["seen"] = (kept, log)
-    return found
+        assert checker.faults == []
+        assert checker.tracker.samples is not None
+        births = {kind: len(born) for kind, born in checker.tracker.samples.births.items()}
+        calls = {event: len(of.calls) for event, of in checker.tracker.log._events.items()}
+    return births, calls
 
 
 EPOCH = "for l in loaders each epoch expect count(calls(fetch, loader: l)) > 1"
@@ -153,12 +150,12 @@ EPOCH = "for l in loaders each epoch expect count(calls(fetch, loader: l)) > 1"
     ],
 )
 def test_batches_are_kept_for_the_windows_that_hold_them(rule: str, most: int) -> None:
-    births, _ = kept(rule, EPOCH, steps=40).__dict__["seen"]
+    births, _ = kept(rule, EPOCH, steps=40)
     assert most // 2 <= births["batch"] <= most
 
 
 def test_of_the_calls_of_an_epoch_those_are_kept_that_it_counts() -> None:
     rule = "each step expect count(calls(backward)) == 1"
-    _, log = kept(rule, EPOCH, steps=40).__dict__["seen"]
+    _, log = kept(rule, EPOCH, steps=40)
     assert log["fetch"] >= 39
     assert log["backward"] <= 2
