@@ -70,17 +70,17 @@ class StreamSource:
         return self._columns.get(("context", name), {}).get("", NOT_RECORDED)
 
     def subjects(self, kind: str) -> Sequence[str]:
-        """Those that exist, in the order of their first samples."""
+        """The subjects that exist, in the order of their first samples."""
         return [name for name, here in self._present.get(kind, {}).items() if here]
 
     def fields(self, kind: str, name: str) -> Mapping[str, Any]:
-        """What was last sampled of a field."""
+        """The last sample of a field."""
         return self._columns.get((kind, name), {})
 
     def features(
         self, tensors: Sequence[Any], names: tuple[str, ...]
     ) -> Sequence[Mapping[str, Any]]:
-        """What was recorded of each tensor."""
+        """The recorded features of each tensor."""
         return [{name: _feature(tensor, name) for name in names} for tensor in tensors]
 
     def ranks(self, axis: str) -> tuple[int, ...] | None:
@@ -180,7 +180,7 @@ class _Player:
 
 
 class _DeferredExchange(AllGather):
-    """What a rank tells the others, kept until all have ended."""
+    """An all-gather that keeps what a rank sends until all ranks have ended."""
 
     def __init__(self, others: bool) -> None:
         super().__init__()

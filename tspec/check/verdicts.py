@@ -47,7 +47,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class InstanceCount:
-    """How many instances of a rule, on some ranks, came to a verdict for a reason."""
+    """The number of instances of a rule with one verdict and reason, on some ranks."""
 
     rule: str
     ranks: tuple[int, ...]
@@ -67,7 +67,7 @@ class Verdicts:
     decided: tuple[Decision, ...]
     without_instances: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What else the report says: an axis that the job does not have, ranks that wait for each other."""
+    """Notes for the report, such as an axis that the job does not have, or ranks that wait for each other."""
     counted: tuple[InstanceCount, ...] = ()
     """Instances that `decided` leaves out. Empty unless asked for."""
     ends_early: tuple[EndsEarly, ...] = ()

@@ -15,7 +15,7 @@ from tspec.trace.model import Value
 INSIDE = ("digest", "norm", "finite", "zeros", "min", "max", *PLAIN)
 """Features of what flows inside of a model."""
 EVERY = 50
-"""What modules take in and give out is read in the first two steps, and in every so many."""
+"""The inputs and outputs of modules are read in the first two steps, and in every step divisible by this."""
 LOSSES = ("_loss", ".cross_entropy", ".kl_div", "binary_cross_entropy", "_with_logits")
 """The ends of the names of loss functions. Their tensors are read in every step."""
 

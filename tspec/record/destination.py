@@ -22,5 +22,5 @@ class Destination:
 
     @staticmethod
     def of_json(said: Mapping[str, Any]) -> Destination:
-        """What `as_json` made."""
+        """The destination that `as_json` wrote."""
         return Destination(Path(said["folder"]), said["limit"])

@@ -91,7 +91,7 @@ class Instants:
                 return ()
 
     def _messages(self, source: StateSource) -> Iterator[Sample]:
-        """What was sent to this rank, and what became of it."""
+        """Messages that were sent to this rank."""
         if source.subjects("message"):
             yield from self._plain_of(source, "message", ("source", "target"))
             yield from self._tensors_of(source, "message")
@@ -137,7 +137,7 @@ class Instants:
         yield from self._plain_of(source, "scaler")
 
     def of_worker(self, source: StateSource) -> Iterator[Sample]:
-        """What is worth knowing of a loader's worker: how its random generators begin."""
+        """The state of a loader's worker: the random generators as they begin."""
         return self._tensors_of(source, "generator")
 
     # --- what is sampled -----------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class Instants:
         yield from self._plain_of(source, "scaler")
 
     def _structure(self, source: StateSource) -> Iterator[Sample]:
-        """What there is, and who holds what: all of it where something was built or replaced."""
+        """The subjects and who holds which; all fields where a subject was built or replaced."""
         version = getattr(source, "version", None)
         if version is not None and version == self._version:
             yield from self._plain_of(source, "module", ("training", "called"))

@@ -1,4 +1,4 @@
-"""What a job is asked to watch for two purposes at once: rules and a recording."""
+"""The union of two watch specifications: that of rules and that of a recording."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class Recorder:
         yield Finish(source.seq, source.context, source.location)
 
     def _moment(self, source: StateSource) -> Iterable[Sample]:
-        """What is known at every moment, where it has changed."""
+        """The changed names of the context."""
         names = (*self._ambient, *getattr(source, "annotated", ()))
         values = [source.ambient(name) for name in names]
         if values == self._now:
@@ -181,7 +181,7 @@ class Recorder:
 
 
 def _reason(fault: Exception) -> str:
-    """What went wrong, in the system's words where it was the system's doing."""
+    """The reason of a fault, in the words of the operating system where it is its error."""
     cause = fault.__cause__ if isinstance(fault, TraceError) else fault
     if isinstance(cause, OSError) and cause.errno:
         return os.strerror(cause.errno).lower()

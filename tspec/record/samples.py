@@ -1,4 +1,4 @@
-"""What was sampled last, so that only what has changed is written again."""
+"""The last sample of each field, so that only changes are written."""
 
 from __future__ import annotations
 

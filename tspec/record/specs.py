@@ -1,4 +1,4 @@
-"""Which vocabulary a recording watches: the shipped one, and that of the project's own specs."""
+"""The vocabulary that a recording watches: the shipped one, and that of the project's own specs."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a check found, as people and programs read it: findings with their causes, counts, text and JSON."""
+"""The report of a check: findings with their causes, and counts, as text and as data."""

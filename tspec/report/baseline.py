@@ -29,7 +29,7 @@ class FilteredResults:
     stale: tuple[BaselineEntry, ...]
     """Entries without a finding, whose file was checked or does not exist any more."""
     hid: int = 0
-    """How many results were left out, consequences included."""
+    """The number of results that were left out, consequences included."""
 
 
 def updated(before: Iterable[BaselineEntry], results: Results) -> tuple[BaselineEntry, ...]:
@@ -114,13 +114,13 @@ def _entry(key: str, result: Result, command: str) -> BaselineEntry:
 
 @dataclass(frozen=True, slots=True)
 class _CheckedFiles:
-    """What one command looked at."""
+    """The files that one command checked."""
 
     command: str
     files: frozenset[str]
 
     def would_find(self, entry: BaselineEntry) -> bool:
-        """Whether it would have found an entry: its file was looked at, or there is none any more."""
+        """Whether it would have found an entry: its file was checked, or does not exist any more."""
         if entry.command != self.command:
             return False
         gone = not entry.file.startswith("tspec:") and not os.path.exists(entry.file)

@@ -15,7 +15,7 @@ from typing import Any
 from tspec.printable import json_text
 
 VERSION = 1
-"""Of the form of baselines."""
+"""The version of the format of baselines."""
 
 
 class BaselineError(ValueError):
@@ -30,7 +30,7 @@ class BaselineEntry:
     file: str
     rule: str
     subject: str
-    """Of a finding about a run; of others their message."""
+    """The subject of a finding about a run; the message of any other."""
     fingerprint: str
 
 

@@ -81,7 +81,7 @@ def symptoms(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Symptom, ...]:
 
 
 def tallies(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Tally, ...]:
-    """How many instances of each rule were decided how, in the rules' order."""
+    """The number of instances of each rule by verdict, in the rules' order."""
     counts: dict[str, Counter[str]] = {}
     reasons: dict[str, Counter[str]] = {}
     for found in verdicts.decided:

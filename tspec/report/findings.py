@@ -1,4 +1,4 @@
-"""What a check has to report: findings, and for each rule how many of its instances were decided."""
+"""The report of a check: findings, and for each rule the number of instances by verdict."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How the instances of one rule were decided."""
+    """The number of instances of one rule by verdict."""
 
     rule: str
     holds: int = 0

@@ -27,10 +27,10 @@ LOCAL = ("parameter", "buffer", "module", "state", "param_group")
 """Entities that lie at a place of the model, which their names tell."""
 
 BETWEEN = frozenset({"agreement", "communication"})
-"""What can make ranks differ though it is the same on all of them."""
+"""Aspects that can make ranks differ though they are the same on all of them."""
 
 Place = tuple[str, str]
-"""What kind of subject, and its name."""
+"""A kind of subject, and a name."""
 
 
 class CauseLink(IntEnum):
@@ -65,7 +65,7 @@ class ComparableSymptom:
 
     @property
     def severity(self) -> int:
-        """How grave the rule is, the gravest first."""
+        """The severity of the rule, the most severe first."""
         return SEVERITIES.index(severity(self.symptom.rule))
 
 
@@ -182,7 +182,7 @@ def _kind(collection: object) -> str:
 
 
 def _place_in_step(rule: Rule) -> tuple[int, bool]:
-    """Where in a step the rule's window lies: what is seen earlier is nearer to the cause."""
+    """The place of the rule's window in a step: what is seen earlier is nearer to the cause."""
     event = rule.window.event
     if event is None:
         return AFTER_STEP, True

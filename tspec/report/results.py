@@ -47,7 +47,7 @@ class Region:
     end_line: int = 0
     end_column: int = 0
     message: str = ""
-    """What this place has to do with a finding, where it is a related one."""
+    """How this place relates to a finding, where it is not the place of the finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class RuleHelp:
-    """What is to be known of a rule or code: one sentence, and all of its help as Markdown."""
+    """The help of a rule or code: one sentence, and the whole as Markdown."""
 
     rule: str
     summary: str
@@ -308,7 +308,7 @@ def about(rule: Rule, version: str = "") -> RuleHelp:
 
 
 def severity(rule: Rule) -> Severity:
-    """How grave a violation is: an error if the rule may do more than warn."""
+    """The severity of a violation: an error if the rule may do more than warn."""
     if rule.draft:
         return "draft"
     return "error" if any(ACTIONS[r.action].acts for r in rule.responses) else "warning"

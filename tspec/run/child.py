@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RecordingSettings:
-    """Where a checked job is recorded too, and what is watched for it."""
+    """The recording of a checked job: its folder, and what is watched for it."""
 
     to: Destination
     watch: WatchSpec
@@ -35,7 +35,7 @@ class RecordingSettings:
 
 @dataclass(frozen=True, slots=True)
 class ChildSettings:
-    """What a process of a checked job has to know."""
+    """The settings of a process of a checked job."""
 
     hooks: Path
     folder: Path

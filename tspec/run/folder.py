@@ -40,7 +40,7 @@ class JobFolder:
 
     @property
     def token(self) -> str:
-        """What no other folder has, also on another machine; empty where all ranks are on this one."""
+        """A name that no other folder has, on any machine; empty where all ranks are on this one."""
         if not self.launch.nodes:
             return ""
         return (self.path / "token").read_text(encoding="ascii")
@@ -88,7 +88,7 @@ class JobFolder:
         return self.launch.reports or (self.path / "job-0.json").exists()
 
     def reported(self) -> None:
-        """What was found has been told."""
+        """Mark the findings as reported."""
         with suppress(OSError):
             (self.path / REPORTED).touch()
 

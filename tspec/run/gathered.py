@@ -1,4 +1,4 @@
-"""What the processes of a job left in its folder, put together."""
+"""The results of all processes of a job, merged from the files in its folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tspec.trace.model import Location
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What all processes found."""
+    """The merged results of all processes."""
 
     stopped: str
     """The rule that ended the job, and when; else empty."""
@@ -25,7 +25,7 @@ class Gathered:
 
 
 def gathered(folder: Path) -> Gathered:
-    """What lies in a folder. A process that was killed may have found more than it counted: what it found counts."""
+    """The merged results of a folder. A process that was killed may have written more findings than it counted: its findings count."""
     counts: dict[str, dict[str, int]] = {}
     notes: list[str] = []
     decided: list[Decision] = []

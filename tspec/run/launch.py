@@ -1,4 +1,4 @@
-"""What a launcher (torchrun, or a scheduler that sets its variables) says of this process."""
+"""The place of this process in a launch by torchrun, or by a scheduler that sets its variables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Launch:
     first_is_here: bool = True
     """The first rank is known to be on this machine."""
     attempt: int = 0
-    """How often the launcher has started the job again."""
+    """The number of times that the launcher has started the job again."""
     more: bool = False
     """The launcher starts the job again if it fails."""
 

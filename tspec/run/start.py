@@ -28,7 +28,7 @@ sys.path[0] = {str(Path(__file__).resolve().parents[2])!r}
 from tspec.run.child import main
 main()
 """
-"""What the script's process runs: nothing is imported from the folder in which it starts."""
+"""The command of the script's process, which imports nothing from the folder in which it starts."""
 PATIENCE = 20.0
 """Seconds for which ranks wait for one another at the end of a job that nothing but a rule has ended."""
 BRIEF = 5.0
@@ -37,7 +37,7 @@ BRIEF = 5.0
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """How a script ended, and what its rules came to."""
+    """The end of a script, and the verdicts of its rules."""
 
     status: int
     """The script's own exit status; 128 and the signal's number if a signal ended it."""
@@ -106,7 +106,7 @@ def _result(status: int, found: Gathered, folder: JobFolder, stopped: Path | Non
 
 
 def _recorded(to: Destination, program: Program, command: str) -> RecordingSettings:
-    """What is recorded beside the rules: all that every recording holds, and what these rules speak of."""
+    """The recording beside the rules: what every recording holds, and what these rules read."""
     from tspec.record.joined import joined
     from tspec.record.specs import vocabulary
     from tspec.record.watch import watch_spec

@@ -1,4 +1,4 @@
-"""Which calls an event pattern means, in queries: filters, the outermost, those that lie in a window.
+"""The calls that an event pattern matches, in queries: filters, outermost calls, calls in a window.
 
 The counterpart of `tspec.check.interpret.calls`.
 """
@@ -130,7 +130,7 @@ def _matching(
 
 
 def _of_class(facts: Facts, pairs: str, kind: str, wanted: Shape) -> str:
-    """Of pairs whose field `f` is a subject: its class, as of the window's end, is as `wanted`."""
+    """The pairs whose field `f` is a subject of the wanted class, as of the window's end."""
     source = reads.of_subjects(facts, kind, "class", None)
     if source.shape != STRING:
         return f"SELECT i, c FROM {pairs} WHERE false"
@@ -171,7 +171,7 @@ def _with_fields(events: Iterable[str], columns: Sequence[tuple[int, str]]) -> s
 
 
 def outermost(facts: Facts, pairs: str, events: Iterable[str]) -> str:
-    """Of a table `i, c` the calls that lie in no other call of the same `i`."""
+    """The outermost calls of a table `i, c`: those that no other call of the same `i` encloses."""
     nested = nesting(facts, events)
     if not facts.ask(f"SELECT 1 FROM {nested} LIMIT 1"):
         return pairs

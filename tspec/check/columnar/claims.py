@@ -44,7 +44,7 @@ class ClaimColumns:
 
 
 def claim(scope: QueryScope, expect: Ordered | Contains | OnlyDuring) -> ClaimColumns:
-    """What a claim comes to on each row."""
+    """The verdict of a claim on each row."""
     if isinstance(expect, Contains):
         return _contains(scope, expect)
     if isinstance(expect, Ordered):

@@ -104,7 +104,7 @@ def decide(
 
 
 def _columns(rule: Rule, made: Instances) -> dict[str, str]:
-    """What the verdict of a rule depends on, as columns of the relation."""
+    """The inputs of a verdict, as columns of the relation."""
     scope, relation = made.scope, made.scope.relation
     due, due_why = _when(rule, scope)
     expected = _expect(rule, scope)
@@ -238,7 +238,7 @@ def _together(rule: Rule, rows: str, subjects: int) -> str:
 
 
 def counts_of(decisions: InstanceTable, facts: Facts) -> list[InstanceCount]:
-    """How many instances came to each verdict, by ranks and reason."""
+    """The number of instances with each verdict, by ranks and reason."""
     rows = facts.ask(
         f"""SELECT ranks, verdict, coalesce(reason, ''), count(*) FROM {decisions.table}
             GROUP BY ALL ORDER BY ALL"""

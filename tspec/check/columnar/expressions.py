@@ -58,7 +58,7 @@ def condition(scope: QueryScope, expr: Expr, frame: Frame) -> Cell:
 
 
 def _is_of_window(expr: Expr, scope: QueryScope) -> bool:
-    """It is the same for every choice of subjects, and dear: then it is read once for a window."""
+    """Whether it is expensive and the same for every choice of subjects, so that it is read once for a window."""
     found = list(expressions(expr))
     return any(isinstance(each, _HEAVY) for each in found) and not any(
         isinstance(each, rules.Variable | rules.Previous | rules.Transpose | rules.First)

@@ -96,7 +96,7 @@ class Facts:
         self.con = duckdb.connect()
         self.names = itertools.count()
         self.cache: dict[Any, Any] = {}
-        """What was made for one rule and serves the next: tables by what they hold."""
+        """Tables made for one rule and used again by the next, by their content."""
         self._fields = recording.fields
         self.types = self._fields.types
         self._load(recording.rows, threads)

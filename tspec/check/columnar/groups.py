@@ -1,4 +1,4 @@
-"""Which ranks an instance is of: the group of its `across` clause, as columns.
+"""The ranks of an instance: the group of its `across` clause, as columns.
 
 The counterpart of `tspec.check.interpret.groups`.
 """

@@ -35,7 +35,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """What a variable over a list stands for: the item at a place of the collection."""
+    """The value of a variable over a list: the item at a place of the collection."""
 
     collection: Expr
     place: str

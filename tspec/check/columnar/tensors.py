@@ -42,7 +42,7 @@ def feature(relation: Relation, name: str, read: Callable[[str], Cell]) -> Cell:
 
 
 def unread(relation: Relation, *tensors: Cell) -> Cell:
-    """What no trace holds of a tensor."""
+    """A property of tensors that no trace holds: not recorded."""
     reasons = [cell.why for cell in tensors]
     why = relation.column(first_of(reasons, otherwise=f"{NOT_RECORDED}::TINYINT"))
     return Cell("NULL::BOOLEAN", why, NOTHING)

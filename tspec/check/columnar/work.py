@@ -34,7 +34,7 @@ _FRAMES = 4
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """What is to be returned of each rule: see `tspec.check.columnar.check`."""
+    """Options of a check; `tspec.check.columnar.check` describes them."""
 
     evidence: bool
     findings_only: bool
@@ -42,7 +42,7 @@ class CheckOptions:
 
 @dataclass(slots=True)
 class CheckResult:
-    """What came of rules, by their `id`."""
+    """The results of rules, by the `id` of the rule."""
 
     decided: dict[int, tuple[Decision, ...]] = field(default_factory=dict)
     counted: dict[int, list[InstanceCount]] = field(default_factory=dict)

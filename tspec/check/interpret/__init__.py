@@ -102,7 +102,7 @@ def _step(instance: GroupInstance) -> int:
 
 
 def values_read(rule: Rule, instance: GroupInstance) -> Mapping[str, str]:
-    """What an instance read; what differs between members, for each of them."""
+    """The values that an instance read; a value that differs between members, for each of them."""
     return {read.text: _shown(read, instance) for read in reads(rule)}
 
 
@@ -118,7 +118,7 @@ def _shown(read: ShownValue, instance: GroupInstance) -> str:
 
 
 def shown_in(read: ShownValue, frame: Frame) -> str:
-    """What a part of a rule is on one rank, as text."""
+    """The value of a part of a rule on one rank, as text."""
     return _show(evaluate(read.expr, frame))
 
 

@@ -1,4 +1,4 @@
-"""Which calls an event pattern means: filters, the outermost, those that lie in a window.
+"""The calls that an event pattern matches: filters, outermost calls, calls in a window.
 
 Page: "Outermost", "E.field", "What lies in a window".
 """
@@ -76,7 +76,7 @@ def ancestors(line: Timeline, call: Call) -> Iterable[Call]:
 
 
 def outermost(line: Timeline, matching: Sequence[Call]) -> list[Call]:
-    """Those of some calls which lie in no other of them."""
+    """The calls that no other of them encloses."""
     numbers = {call.begin.call for call in matching}
     return [
         call

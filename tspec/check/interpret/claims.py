@@ -22,7 +22,7 @@ from tspec.trace.model import Missing
 
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
-    """What a claim or condition comes to on one rank, and why it is not known."""
+    """The verdict of a claim or condition on one rank, and the reason if it is unknown."""
 
     verdict: Verdict
     reason: str = ""

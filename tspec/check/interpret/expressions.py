@@ -1,4 +1,4 @@
-"""What an expression is worth in a frame: one function for each kind of expression of `rules.py`.
+"""The value of an expression in a frame: one function for each kind of expression of `rules.py`.
 
 Page: "Values", and "Time" for what moves a frame.
 """

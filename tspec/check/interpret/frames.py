@@ -40,7 +40,7 @@ class Occurrence:
 
     @property
     def instant(self) -> bool:
-        """It has no extent."""
+        """Whether it is an instant."""
         return self.kind in ("before", "after")
 
     def holds_call(self, line: Timeline, seq: int) -> bool:

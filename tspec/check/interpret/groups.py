@@ -1,4 +1,4 @@
-"""Which ranks an instance is of: the group of its `across` clause.
+"""The ranks of an instance: the group of its `across` clause.
 
 Page: "Instances", the lines on `across`.
 """

@@ -33,7 +33,7 @@ class RecordedJob:
 
 @dataclass(frozen=True, slots=True)
 class RankInstance:
-    """What one rank has of an instance, and the key under which it meets the others'."""
+    """The part of an instance on one rank, and the key that it shares with the parts on other ranks."""
 
     local: LocalInstance
     key: Instance

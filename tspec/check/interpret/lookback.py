@@ -57,7 +57,7 @@ def over(frame: Frame, duration: Duration) -> tuple[list[Frame], bool]:
 
 
 def unit_index(local: LocalInstance, at: tuple[int, int], unit: str) -> int:
-    """Which step, epoch or microbatch (counted through the run) an instance belongs to."""
+    """The step, epoch or microbatch (counted through the run) of an instance."""
     window = local.window
     if unit == "microbatch":
         return local.line.microbatches(window.open.seq)

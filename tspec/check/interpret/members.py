@@ -70,7 +70,7 @@ def _had(value: Datum, rule: Rule, key: Instance, line: Timeline) -> bool:
 
 
 def _alive(rule: Rule, key: Instance, line: Timeline) -> bool:
-    """It has a record of a later step (epoch) than the instance's, or a Finish."""
+    """Whether it has a record of a later step (epoch) than the instance's, or a Finish."""
     return any(
         isinstance(record, Finish) or _unit(rule, record.context) > key.at[0]
         for record in line.records
@@ -78,7 +78,7 @@ def _alive(rule: Rule, key: Instance, line: Timeline) -> bool:
 
 
 def _has_window(rule: Rule, key: Instance, subjects: Mapping[str, Datum], line: Timeline) -> bool:
-    """That rank has a window of the same place, for these subjects."""
+    """Whether that rank has a window at the same place, for these subjects."""
     if rule.window.event is None:
         return any(window.at == key.at for window in occurrences(rule.window, line))
     step, place = key.at

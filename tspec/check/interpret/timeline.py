@@ -39,7 +39,7 @@ class Call:
     end: End | None
 
     def ended(self, seq: int) -> bool:
-        """It has returned, or raised, at that instant."""
+        """Whether it has returned, or raised, at that instant."""
         return self.end is not None and self.end.seq <= seq
 
     def field(self, name: str, seq: int) -> Value:
@@ -80,7 +80,7 @@ class Subject:
     presence: _SampleHistory
 
     def exists(self, seq: int) -> bool:
-        """It was sampled at or before that instant, and the last such sample is not `gone`."""
+        """Whether it was sampled at or before that instant, and the last such sample is not `gone`."""
         return self.presence.at(seq) is True
 
 
@@ -144,13 +144,13 @@ class Timeline:
         return self.records[max(place - 1, 0)].context
 
     def step_opening(self, seq: int) -> int:
-        """Where the step opened in which an instant lies; in step 0, the first record."""
+        """The instant at which the step of an instant opened; in step 0, the first record."""
         openings = self._openings["step"]
         place = bisect_right(openings, seq)
         return openings[place - 1] if place else self.seqs[0]
 
     def microbatches(self, seq: int) -> int:
-        """How many microbatches had opened at an instant."""
+        """The number of microbatches that had opened at an instant."""
         return bisect_right(self._openings["microbatch"], seq)
 
 

@@ -16,7 +16,7 @@ SUFFIXES: Mapping[str, str] = {
     ".xml": "junit",
     ".txt": "text",
 }
-"""Which format the name of a file asks for, by its end."""
+"""The format of a file, by the ending of its name."""
 
 
 def written(results: Results, output_format: str) -> str:

@@ -63,7 +63,7 @@ def write(results: Results) -> str:
 
 
 def _notifications(results: Results) -> dict[str, Any]:
-    """What is to be known of the notifications that have a code."""
+    """The descriptors of the notifications that have a code."""
     kinds = {each.rule: each for each in results.incomplete}
     found = [_descriptor(_of_page(each, explain(code))) for code, each in kinds.items()]
     return {"notifications": found} if found else {}
@@ -80,7 +80,7 @@ def _notification(incomplete: Result) -> dict[str, Any]:
 
 
 def _abouts(results: Results) -> list[RuleHelp]:
-    """Of all rules that the results name or that the command looked at, each once, by name."""
+    """The descriptors of all rules that the results name or that the command checked, each once, by name."""
     found = dict(results.about)
     pages = set(codes())
     for result in results.flat():
