@@ -81,8 +81,8 @@ def test_a_folder_that_holds_something_is_not_recorded_into(tmp_path: Path) -> N
 def test_a_side_that_fails_shows_what_it_said(tmp_path: Path) -> None:
     found = run(tmp_path, "--equivalence", "agrees", script="raise ValueError('no data')")
     assert found.exit_code == 2
-    assert "reference ended with status 1" in found.stderr
-    assert "ValueError: no data" in found.stderr
+    assert found.stderr.startswith("tspec: the run `reference` ended with status 1\nTraceback")
+    assert "\nValueError: no data\n" in found.stderr
 
 
 def test_a_script_that_trains_nothing_has_nothing_to_compare(tmp_path: Path) -> None:

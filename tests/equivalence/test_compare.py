@@ -86,6 +86,22 @@ def test_adams_first_update_goes_either_way_where_the_gradient_is_round_off() ->
     assert times(reference, [reference], params, wrong) > 1
 
 
+def test_an_update_is_off_by_no_larger_part_than_the_gradient() -> None:
+    """A gradient near Adam's epsilon (1e-8) gives an update of a size between."""
+    params, initial = TensorName("params", "b", 1), TensorName("initial", "b", 0)
+    of = TensorName("param_grads", "b", 1)
+    gradient, before, lr = torch.full((16,), 1e-3).double(), torch.zeros(16).double(), 0.1
+    gradient[0] = 2e-7
+
+    def after(gradient: Tensor) -> Tensor:
+        return before - lr * gradient / (gradient.abs() + 1e-8)
+
+    reference = {initial: before, of: gradient, params: after(gradient)}
+    noise = {**reference, of: gradient + 1e-9}
+    assert times(reference, [noise], params, after(gradient + 2e-9)) <= 1
+    assert times(reference, [noise], params, 1.01 * after(gradient)) > 1
+
+
 @pytest.mark.parametrize(
     ("candidate", "evidence"),
     [

@@ -103,6 +103,7 @@ def _outcome(trial: Trial, folder: Path) -> Outcome:
         candidate = run_candidate(trial, reference.recording, folder)
     except Failed as why:
         warn(str(why))
+        say(why.said, err=True)
         raise typer.Exit(FAULT) from None
     return compare(trial, reference, candidate)
 

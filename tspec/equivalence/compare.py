@@ -133,10 +133,10 @@ class Comparer:
         return _ratio(max(moved), scale)
 
     def _undetermined(self, name: TensorName) -> float:
-        """How far a parameter may be off where round-off gives the sign of its gradient.
+        """How far a parameter may be off because of what its gradient may be off.
 
-        There an update whose size does not depend on that of the gradient, such as Adam's first, goes
-        either way.
+        An update changes by no larger part than the gradient (as much under SGD, less under Adam), up to
+        its reversal: Adam's first update has one size, with the sign of the gradient.
         """
         gradient = TensorName("param_grads", name.name, name.step)
         before = TensorName("params", name.name, name.step - 1)
@@ -144,11 +144,12 @@ class Comparer:
         if gradient not in self._reference or before not in self._reference:
             return 0.0
         held = self._reference[gradient].double()
-        noise = torch.full_like(held, self._zero(gradient) / sqrt(max(held.numel(), 1)))
+        may = torch.full_like(held, self._limit(gradient) / sqrt(max(held.numel(), 1)))
         for each in self._samples:
-            noise = torch.maximum(noise, (each[gradient].double() - held).abs())
+            may = torch.maximum(may, (each[gradient].double() - held).abs())
+        part = torch.where(may < 2 * held.abs(), may / held.abs(), 2.0)
         update = self._reference[name].double() - self._reference[before].double()
-        return 2 * float(update[held.abs() <= noise].norm())
+        return float((update * part).norm())
 
 
 def _disagree(spread: Spread) -> str:

@@ -18,7 +18,11 @@ GRACE = 10.0
 
 
 class Failed(Exception):
-    """A run ended with an error, or recorded nothing. What it said is in the message."""
+    """A run ended with an error, or recorded nothing. `said` are lines that it printed."""
+
+    def __init__(self, message: str, said: str) -> None:
+        super().__init__(message)
+        self.said = said
 
 
 def launch(given: Given, world: int, folder: Path, name: str) -> Path:
@@ -42,11 +46,11 @@ def launch(given: Given, world: int, folder: Path, name: str) -> Path:
             )
         )
     if status:
-        raise Failed(f"{name} ended with status {status}\n{_told(log)}")
+        raise Failed(f"the run `{name}` ended with status {status}", _told(log))
     silent = [rank for rank in range(world) if not (place / f"rank-{rank}.pt").exists()]
     if silent:
         ranks = ", ".join(map(str, silent))
-        raise Failed(f"{name} recorded nothing on rank {ranks}\n{_told(log)}")
+        raise Failed(f"the run `{name}` recorded nothing on rank {ranks}", _told(log))
     return place
 
 

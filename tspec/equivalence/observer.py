@@ -225,7 +225,7 @@ class Observer:
             of = key(self._orders.seed or 0, "perturb", str(perturbation.sample), place)
             epsilon = perturbation.epsilon or torch.finfo(tensor.dtype).eps
             factor = 1 + epsilon * signs(of, whole(tuple(tensor.shape)).positions())
-            data = tensor.detach()
+            data = tensor.data  # autograd does not see it: a view may have been saved
             data.copy_(data.double() * factor.to(data.device))
 
 
