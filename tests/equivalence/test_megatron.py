@@ -11,6 +11,8 @@ from tspec.equivalence.sides import trial_of
 from tspec.resolve import load
 
 HERE = Path(__file__).resolve().parent
+FIRST = "embedding.word_embeddings"
+"""The bug takes away every sum of the forward pass; the embedding's comes first."""
 
 
 def judged(folder: Path, *options: str) -> Outcome:
@@ -39,7 +41,3 @@ def test_a_sum_that_is_left_out_is_named_where_it_is(tmp_path: Path) -> None:
     assert (found.first.name.kind, found.first.name.name) == ("outputs", FIRST)
     assert "; their sum is the reference" in found.faults[0].fault.message
     assert found.faults[0].name == found.first.name
-
-
-FIRST = "embedding.word_embeddings"
-"""The bug takes away every such sum; the embedding's comes first."""
