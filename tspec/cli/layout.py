@@ -121,7 +121,7 @@ def _chosen(found: tuple[LayoutDeclaration, ...], name: str | None) -> LayoutDec
 
 
 def _sizes(layout: LayoutDeclaration, given: Given) -> Sizes:
-    """What is given, where the layout reads it: a typo would pass silently."""
+    """The given values, if the layout reads them; another name is an error, since a typo would pass silently."""
     from tspec.diagnostics import did_you_mean
     from tspec.layout.sizes import inputs, sizes_of
 

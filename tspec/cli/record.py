@@ -47,7 +47,7 @@ SizeOption = Annotated[
 
 
 class Redact(StrEnum):
-    """What is left out of what is stored."""
+    """The part of the data that is not stored."""
 
     PATHS = "paths"
 

@@ -103,7 +103,7 @@ def refuse(loaded: Loaded, output: Output | None = None) -> Program:
 
 
 def _write_errors(loaded: Loaded, output: Output) -> None:
-    """What reads findings by a program learns of wrong specs too; as text they are shown already."""
+    """Write the diagnostics of wrong specs for programs that read findings; as text they are shown already."""
     from tspec.report.results import Results, from_diagnostic
 
     results = Results(tuple(from_diagnostic(each) for each in loaded.diagnostics))

@@ -110,7 +110,7 @@ class Indices:
         return frozenset(index for index in self if index < self.real)
 
     def take(self, first: int, last: int) -> Indices:
-        """What stands from place `first` to place `last` (not included)."""
+        """The indices at the places from `first` to `last` (not included)."""
         found: list[StridedBlocks] = []
         done = 0
         for run in self.runs:

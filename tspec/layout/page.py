@@ -10,7 +10,7 @@ from tspec.resolve.program.sharding import LayoutDeclaration
 
 
 def page(layout: LayoutDeclaration, rank: int, sizes: Sizes) -> str:
-    """The page; pieces of one rank have a thick border. Raises Uneven."""
+    """The page; pieces of one rank have a thick border. Raises UnevenShards."""
     import jinja2  # late: text does without it
 
     environment = jinja2.Environment(

@@ -31,7 +31,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What some ranks hold of a tensor. `hue` is in degrees; `mine`: the chosen rank is among them."""
+    """A shard of a tensor and the ranks that hold it. `hue` is in degrees; `mine`: the chosen rank is among them."""
 
     ranks: str
     indices: str
@@ -58,7 +58,7 @@ class Picture:
 
 
 def pictures(layout: LayoutDeclaration, rank: int, sizes: Sizes) -> tuple[Picture, ...]:
-    """All tensors of known size, in the order of the layout's places. Raises Uneven."""
+    """All tensors of known size, in the order of the layout's places. Raises UnevenShards."""
     held: dict[tuple[str, tuple[str, ...]], list[tuple[int, Row]]] = {}
     tensors = groups(layout, sizes)
     for each in range(layout.mesh.world):

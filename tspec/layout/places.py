@@ -1,4 +1,4 @@
-"""Which place of a layout says how a tensor is cut, and which stage holds it."""
+"""The placement of a tensor in a layout, and the stage that holds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one rank holds, tensor by tensor; layers that are cut alike are one row."""
+"""The shards of one rank, tensor by tensor; layers with equal shards are one row."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _names(
 def rows(
     layout: LayoutDeclaration, rank: int, sizes: Sizes, tensors: Sequence[RowGroup]
 ) -> tuple[Row, ...]:
-    """What a rank holds of each group, in their order. Raises Uneven."""
+    """The shard of each group on a rank, in their order. Raises UnevenShards."""
     at = coordinates(layout.mesh.axes, rank).get("pp", 0)
     found = []
     for group in tensors:

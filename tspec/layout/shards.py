@@ -1,4 +1,4 @@
-"""What a rank holds of a tensor: exact indices in the full tensor, in the rank's own order."""
+"""The shard of a tensor on a rank: exact indices in the full tensor, in the rank's own order."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def shard(
 ) -> Shard | None:
     """What a rank holds of a tensor; None if it holds none of it, or no place says how it is cut.
 
-    Raises UnknownSize, and Uneven where a cut does not come out even.
+    Raises UnknownSize, and UnevenShards where a cut does not come out even.
     """
     place = placement_of(layout, kind, name, sizes.known)
     if place is None:
@@ -113,13 +113,13 @@ def _held(
 
 
 def flattened(layout: LayoutDeclaration, kind: TensorKind, name: str, sizes: Sizes) -> Shape | None:
-    """How the tensor is cut that a flat shard is a piece of: the parameter of the same name."""
+    """The placement of the tensor that a flat shard is a piece of: the parameter of the same name."""
     below = placement_of(layout, CUT_AS.get(kind, kind), name, sizes.known)
     return None if below is None or isinstance(below.shape, Flat) else below.shape
 
 
 def indices(dimension: Dimension, where: Mapping[str, int], sizes: Sizes) -> Indices:
-    """The indices of a dimension that a rank has. Raises UnknownSize, Uneven."""
+    """The indices of a dimension that a rank has. Raises UnknownSize, UnevenShards."""
     match dimension.size:
         case Product(dimensions=inside):
             found = indices(inside[0], where, sizes)

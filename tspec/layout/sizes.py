@@ -35,7 +35,7 @@ class Sizes:
 
     @property
     def known(self) -> dict[str, int]:
-        """What conditions read."""
+        """The values that conditions read."""
         return {**self.axes, **dict.fromkeys(self.flags, True)}
 
     def of(self, term: Term) -> int:

@@ -1,4 +1,4 @@
-"""What a rank holds, as text of at most 80 columns."""
+"""The shards of a rank, as text of at most 80 columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tspec.layout.shards import Shard
 from tspec.resolve.program.sharding import Axes, LayoutDeclaration, Modules
 
 SHOWN = 4
-"""Of so many blocks of indices all are written."""
+"""The number of blocks of indices that are written in full."""
 
 
 def rank_text(layout: LayoutDeclaration, rank: int, rows: Sequence[Row]) -> str:
@@ -37,7 +37,7 @@ def rank_text(layout: LayoutDeclaration, rank: int, rows: Sequence[Row]) -> str:
 
 
 def place_text(axes: Axes, rank: int) -> str:
-    """Where a rank stands: `tp 1 of 2, dp 0 of 4`, the axis that changes fastest first."""
+    """The coordinates of a rank: `tp 1 of 2, dp 0 of 4`, the axis that changes fastest first."""
     at = coordinates(axes, rank)
     return ", ".join(f"{axis} {at[axis]} of {size}" for axis, size in axes)
 

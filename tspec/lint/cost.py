@@ -23,7 +23,7 @@ _PASSES = {**{row.name: row.passes for row in FEATURES.values()}, "@copy": 2.0}
 # As measured for eager digests of eight million float32 on one core.
 
 _COPIES = {"parameter": 1.0, "state": 2.0}
-"""How many times as much memory as the parameters all subjects of a kind have; Adam keeps two."""
+"""The memory of all subjects of a kind as a multiple of that of the parameters; Adam keeps two moments."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ def applied(text: str, edits: Iterable[Edit]) -> str:
 
 
 def compatible(findings: Sequence[LintFinding]) -> tuple[LintFinding, ...]:
-    """Of findings of one file with fixes, those whose edits do not meet; the first have precedence.
+    """The findings of one file whose fixes do not overlap; the first have precedence.
 
     Edits that touch are left for another round too. The same edit twice is one.
     """

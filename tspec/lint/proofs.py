@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # tspec.logic imports z3, which rules that only look at the text do without.
 
 NEAR = 50
-"""Of very many rules of one shape each is compared with so many on either side, by its numbers."""
+"""The number of neighbours, in the order of their numbers, with which a rule is compared if very many have its shape."""
 
 Pair = tuple[Rule, Rule]
 """A rule that is implied, and the rule that is violated wherever it is."""

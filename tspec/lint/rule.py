@@ -1,4 +1,4 @@
-"""What a lint rule is: a code, a name, and one function from what was loaded to what it finds."""
+"""A lint rule: a code, a name, and one function from a checked program to its violations."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def _compared_fields(value: Any) -> Iterator[str]:
 
 
 def stricter(strong: Rule, weak: Rule) -> bool:
-    """Of two rules of one shape: the one is violated wherever the other is, by their thresholds alone."""
+    """Whether one of two rules of one shape is violated wherever the other is, by their thresholds alone."""
     if strong.across and _when(strong) != _when(weak):
         return False
     due = _follows(weak.when, strong.when)

@@ -1,4 +1,4 @@
-"""Which modules a file sees."""
+"""The modules that a file sees."""
 
 from __future__ import annotations
 

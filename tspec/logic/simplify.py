@@ -23,7 +23,7 @@ from tspec.resolve.program.walk import parts
 Given = Mapping[str, bool | int | str]
 
 MOST = 100
-"""Of a rule with more conditions nothing is asked: each is a question, as long as all of them together."""
+"""The most conditions of a rule that is simplified: each is a question whose length grows with all of them."""
 
 NoteKind = Literal["dropped", "always idle", "never due", "always met", "implied"]
 
@@ -162,7 +162,7 @@ def _accepted(rule: Rule, given: Given, asked: Questions) -> Iterator[tuple[Rule
 
 
 def _count(expr: Expr) -> int:
-    """How many conditions an expression joins."""
+    """The number of conditions that an expression joins."""
     match expr:
         case rules.And(items=items) | rules.Or(items=items):
             return sum(map(_count, items))

@@ -10,7 +10,7 @@ from tspec.resolve.program.walk import expressions
 
 
 def expressions_of(rule: r.Rule) -> Iterator[r.Expr]:
-    """What a rule reads in its condition and its claim, filters included."""
+    """The expressions of a rule's condition and claim, filters included."""
     if rule.when is not None:
         yield rule.when
     yield from claimed(rule.expect)

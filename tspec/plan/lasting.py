@@ -1,4 +1,4 @@
-"""What is kept of calls beyond their step: rules whose windows may last longer look them up."""
+"""The fields of calls that are kept beyond their step, for rules whose windows may last longer."""
 
 from __future__ import annotations
 

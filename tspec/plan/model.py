@@ -37,7 +37,7 @@ class RulePlan:
 
 @dataclass(frozen=True, slots=True)
 class LastingPlan:
-    """What is kept of the calls of an event beyond their step."""
+    """The fields of an event's calls that are kept beyond their step."""
 
     filters: tuple[str, ...]
     """Fields by which patterns tell calls apart."""

@@ -36,7 +36,7 @@ class CallField:
     looked_up: bool
     """Calls are looked up for it after they are over; else only the window's own call is asked."""
     first: bool = False
-    """It is looked up of the first call of a pattern only: `calls(fetch)[0].tensors`."""
+    """Whether only the first call of a pattern is read: `calls(fetch)[0].tensors`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class _ReadSets:
     call_fields: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     looked_up: set[tuple[str, str]] = field(default_factory=set)
     of_others: set[tuple[str, str]] = field(default_factory=set)
-    """Those that are looked up of other calls than the first."""
+    """The fields that are read of other calls than the first."""
     ambients: set[tuple[Frame, str]] = field(default_factory=set)
     kinds: set[tuple[Frame, str]] = field(default_factory=set)
 
@@ -79,7 +79,7 @@ def feature_key(node: r.Feature) -> str:
 
 
 def reads_of(rule: r.Rule) -> Reads:
-    """What a rule reads, by frame."""
+    """The reads of a rule, by frame."""
     return _Reader(rule).reads()
 
 

@@ -1,4 +1,4 @@
-"""Which ranks have a recording that is not their whole run, and how it ends."""
+"""The ranks whose recordings do not cover the whole run, and the ends of these recordings."""
 
 from __future__ import annotations
 

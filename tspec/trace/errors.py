@@ -1,4 +1,4 @@
-"""What can be wrong with a folder that is to hold a trace."""
+"""The error of a folder that should hold a trace."""
 
 from __future__ import annotations
 

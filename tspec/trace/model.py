@@ -143,7 +143,7 @@ class Damage:
     step: int | None
     """The step of its first record, or None if that cannot be read."""
     what: str
-    """What is wrong with it."""
+    """The fault."""
 
 
 How = Literal["finished", "stopped", "limit", "cut off", "torn", "damaged"]

@@ -21,7 +21,7 @@ _CONTEXT = ("step", "epoch", "microbatch", "phase")
 
 @dataclass(frozen=True, slots=True)
 class TraceSelection:
-    """What is read: calls of these events, and of subjects of these kinds these fields."""
+    """The part of a trace to read: calls of some events, and some fields of the subjects of some kinds."""
 
     events: Collection[str]
     kinds: Collection[str]

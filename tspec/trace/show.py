@@ -1,4 +1,4 @@
-"""What is in a trace, for a person: `tspec trace show DIR`."""
+"""A summary of a trace as text: `tspec trace show DIR`."""
 
 from __future__ import annotations
 

@@ -12,13 +12,13 @@ from tspec.trace.sizes import in_words
 
 @dataclass(frozen=True, slots=True)
 class FolderSize:
-    """What lies in a folder."""
+    """The size of a recording, and how far it goes."""
 
     steps: int
-    """Of the rank that came furthest."""
+    """The number of steps of the rank that came furthest."""
     ranks: int
     bytes: int
-    """Of all files."""
+    """The bytes of all files."""
 
     @property
     def words(self) -> str:

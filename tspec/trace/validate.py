@@ -24,7 +24,7 @@ _NEVER_NULL = ("record", "place", "tag", "seq", "step", "epoch", "microbatch", "
 
 
 def fault_of(rows: pa.RecordBatch | pa.Table) -> str | None:
-    """What is wrong with the rows of one batch or several, or None."""
+    """The fault of the rows of one batch or several, or None."""
     for name in _NEVER_NULL:
         if name in rows.schema.names and rows.column(name).null_count:
             return f"`{name}` is missing in a row"

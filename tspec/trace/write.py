@@ -174,7 +174,7 @@ class TraceWriter:
 
     @contextmanager
     def _ends_if_interrupted(self) -> Iterator[None]:
-        """What fails or is interrupted may have lost names that later batches need: it ends the stream."""
+        """End the stream after a failed or interrupted write, which may have lost names that later batches need."""
         try:
             yield
         except BaseException as error:

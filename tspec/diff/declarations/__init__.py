@@ -1,1 +1,1 @@
-"""Which declaration is which on the two sides, and which parts of it changed."""
+"""The pairing of declarations of two sides, and the parts that changed."""

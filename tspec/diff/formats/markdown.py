@@ -18,7 +18,7 @@ MARKS = {
     "removed": "🔴", "loosened": "🔴", "incomparable": "🟠", "unknown": "🟠", "changed": "🟠",
     "tightened": "🟢", "added": "🟢", "renamed": "⚪", "draft accepted": "🟢", "equivalent": "⚪",
 }  # fmt: skip
-"""What a reviewer has to look at is seen before it is read."""
+"""A mark for each kind of change, so that a reviewer sees what to look at first."""
 
 _MARKUP = re.compile(r"[!-/:-@\[-`{-~]")
 """ASCII punctuation, which may be written as character references."""

@@ -21,7 +21,7 @@ ACTIONS = {
     "milder": "with a milder action",
     "changed": "with another action",
 }
-"""How the summary counts rules that are violated as before, while something else is done about it."""
+"""The words of the summary for rules with equal verdicts and other actions."""
 
 
 def _counted_as(change: DeclarationChange) -> str:

@@ -90,7 +90,7 @@ def _setter(reads: tuple[SituationRead, ...], candidate: Known) -> Change:
 
 
 def _rank(value: Known) -> tuple[bool, int, float]:
-    """How hard a value is to read: things missing and odd numbers last."""
+    """The order of values for a reader: missing values and odd numbers last."""
     if isinstance(value, Missing):
         return (True, 0, 0.0)
     if isinstance(value, bool) or not isinstance(value, int | float):

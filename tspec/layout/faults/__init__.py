@@ -1,4 +1,4 @@
-"""What is wrong with a layout that resolves: an index on no rank, or on several without a word.
+"""Faults of a layout that resolves: an index on no rank, or on several that are not declared replicas.
 
 What holds for all sizes is asked of z3 (`tspec.logic.tiling`, `tspec.logic.coverage`); the rest is
 counted on the mesh. Each fault names one index, one tensor or one setting that shows it.

@@ -13,14 +13,14 @@ FAULTS = (cuts.faults, replication.faults, places.faults)
 
 
 def faults(program: Program) -> tuple[Diagnostic, ...]:
-    """What is wrong with the layouts of a program, by file and place."""
+    """The faults of the layouts of a program, by file and place."""
     return in_order(
         found for layout in program.layouts for look in FAULTS for found in look(layout)
     )
 
 
 def checked(loaded: Loaded) -> Loaded:
-    """What was loaded, without a program if one of its layouts has a fault."""
+    """The loaded program, or none if one of its layouts has a fault."""
     if loaded.program is None or not loaded.program.layouts:
         return loaded
     found = faults(loaded.program)

@@ -16,7 +16,7 @@ from tspec.resolve.program.sharding import LayoutDeclaration, Placement, Tie
 
 
 def faults(layout: LayoutDeclaration) -> Iterator[Diagnostic]:
-    """What is wrong with conditions, stages and ties."""
+    """Faults of conditions, stages and ties."""
     yield from _without_place(layout)
     for place in layout.placements:
         yield from _on_no_stage(layout, place)
