@@ -25,7 +25,7 @@ class TimeFold(NamedTuple):
     """How many units lie between two instances."""
 
 
-class InstanceHistory:
+class SubjectHistory:
     """The history of one choice of subjects. Each node of a rule (`previous(x)` is one) keeps its own state.
 
     Every method is called once for each instance, whatever its verdict.

@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from tspec.runtime.edges import Location
-from tspec.runtime.history import InstanceHistory
+from tspec.runtime.history import SubjectHistory
 from tspec.runtime.results import InstanceResult, RuleRecord, Verdict, claimed, due
 from tspec.runtime.windows import At
 from tspec.values import show
@@ -105,12 +105,12 @@ class JointDecision:
 class RuleHistory:
     """The histories of one rule's instances, on every rank of the group."""
 
-    pasts: dict[tuple[int, Ranks, Subjects], InstanceHistory] = field(default_factory=dict)
+    pasts: dict[tuple[int, Ranks, Subjects], SubjectHistory] = field(default_factory=dict)
     ranks: dict[int, dict[int, Any]] = field(default_factory=dict)
     epochs: dict[int, int] = field(default_factory=dict)
     """The latest epoch of each rank."""
 
-    def past(self, entry: PendingInstance) -> InstanceHistory:
+    def past(self, entry: PendingInstance) -> SubjectHistory:
         """The history of an instance on a rank. The first instance of an epoch drops what no window needs."""
         if entry.index[1] > self.epochs.get(entry.rank, -1):
             self.epochs[entry.rank] = entry.index[1]
@@ -120,7 +120,7 @@ class RuleHistory:
         key = (entry.rank, entry.group, entry.subjects)
         found = self.pasts.get(key)
         if found is None:
-            found = self.pasts[key] = InstanceHistory(self.ranks.setdefault(entry.rank, {}))
+            found = self.pasts[key] = SubjectHistory(self.ranks.setdefault(entry.rank, {}))
         return found
 
 

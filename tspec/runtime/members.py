@@ -7,12 +7,12 @@ from typing import Any
 
 from tspec.runtime.edges import Missing
 from tspec.runtime.folds import fold_many
-from tspec.runtime.history import Index, InstanceHistory, TimeFold
+from tspec.runtime.history import Index, SubjectHistory, TimeFold
 from tspec.runtime.values import ABSENT, NO_HISTORY, NOT_RECORDED
 
 Leaves = Sequence[Any]
 """The leaves of each member; None for one that has not the instance."""
-Pasts = Sequence[InstanceHistory | None]
+Pasts = Sequence[SubjectHistory | None]
 
 
 def leaf(members: Leaves, place: int) -> list[Any]:
