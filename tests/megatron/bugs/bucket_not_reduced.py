@@ -1,4 +1,4 @@
-"""With overlapped reduction the buckets of one stage's gradients are never reduced.
+"""With overlapped reduction no bucket of gradients is ever reduced.
 
 Source: TTrace 11's class (wrong gradients with overlap), in Megatron's own data parallelism.
 """
@@ -6,7 +6,7 @@ Source: TTrace 11's class (wrong gradients with overlap), in Megatron's own data
 from __future__ import annotations
 
 LAYOUT = "dp=2,overlap"
-FOUND = ("data_parallel_gradients_agree", 1, (0, 1), "")
+FOUND = ("data_parallel_gradients_agree", 1, (0, 1), "decoder.final_layernorm.bias")
 
 
 def put_in() -> None:

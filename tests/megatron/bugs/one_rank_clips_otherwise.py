@@ -1,4 +1,4 @@
-"""One rank clips its gradients by half of the norm, as the others do not.
+"""One rank turns a gradient round while it clips, as the others do not.
 
 Source: the mechanism of DeepSpeed issue 1801 (BLOOM-176B), in Megatron's clipping.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 LAYOUT = "dp=2,bf16"
-FOUND = ("copies_agree", 2, (0, 1), "")
+FOUND = ("copies_agree", 2, (0, 1), "embedding.word_embeddings.weight")
 
 
 def put_in() -> None:
-    """The second rank's gradients are scaled after the norm has been taken."""
+    """The second rank's first gradient changes its sign after the norm has been taken."""
     import torch.distributed as dist
     from megatron.core.optimizer import optimizer
 
