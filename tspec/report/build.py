@@ -11,6 +11,7 @@ from tspec.report.findings import Finding, Report, Tally
 from tspec.report.folding import fold
 from tspec.report.incomplete import incomplete, undecided
 from tspec.report.results import severity
+from tspec.resolve.program.documentation import explanation, hint
 from tspec.resolve.program.rules import Program
 
 
@@ -59,8 +60,8 @@ def _finding(symptom: Symptom, consequences: tuple[Finding, ...] = ()) -> Findin
         severity=severity(rule),
         action=wording.action(rule),
         set_by=rule.set_by,
-        explanation=wording.explanation(rule),
-        look=wording.look(rule),
+        explanation=explanation(rule.doc),
+        look=hint(rule.doc),
         location=symptom.first.location,
         consequences=consequences,
     )

@@ -1,4 +1,4 @@
-"""The words of a finding: what was expected and what was found, and what to look at next."""
+"""The words of a finding: what was expected and what was found."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from tspec.builtin.actions import DEFAULT
 from tspec.report.collect import Symptom
 from tspec.resolve.program import rules
 from tspec.source import NOWHERE, Span
-
-HINT = "Look at: "
-"""Begins the paragraph of a rule's documentation that says what to look at where it is violated."""
 
 
 def message(symptom: Symptom) -> str:
@@ -33,20 +30,6 @@ def message(symptom: Symptom) -> str:
         case rules.Holds(condition=condition):
             text = _text(symptom.rule, condition.span) or "the condition"
             return f"expected {text}{_values(found.values)}"
-
-
-def explanation(rule: rules.Rule) -> str:
-    """What the rule's documentation says, without its hint."""
-    return " ".join(each for each in _paragraphs(rule) if not each.startswith(HINT))
-
-
-def look(rule: rules.Rule) -> str:
-    """What to look at next, as the rule's documentation says; empty where it says nothing."""
-    return " ".join(p.removeprefix(HINT) for p in _paragraphs(rule) if p.startswith(HINT))
-
-
-def _paragraphs(rule: rules.Rule) -> list[str]:
-    return [" ".join(paragraph.split()) for paragraph in rule.doc.split("\n\n")]
 
 
 def action(rule: rules.Rule) -> str:

@@ -13,6 +13,7 @@ from tspec.plan.build import build
 from tspec.plan.events import fields_of
 from tspec.plan.model import Plan, RulePlan
 from tspec.resolve.program import rules as r
+from tspec.resolve.program.documentation import explanation
 from tspec.resolve.program.text import claim_text
 from tspec.resources import stable
 from tspec.targets.bodies import INDENT, Body, body, comment_of
@@ -126,17 +127,18 @@ def _calls(plan: Plan) -> dict[str, list[tuple[int, int]]]:
 
 
 def _rule(one: RulePlan, text: Body) -> dict[str, object]:
-    text_of = _expectation(one.rule) or f"expect {claim_text(one.rule.expect)}"
+    claim = _expectation(one.rule) or f"expect {claim_text(one.rule.expect)}"
+    said = explanation(one.rule.doc) or " ".join(claim.split())
     return {
         "number": one.number,
         "name": text.name,
         "where": comment_of(one.rule),
-        "doc": comment((one.rule.doc or text_of).replace("\n", " ")),
+        "doc": comment(said),
         "lines": text.lines or (f"{INDENT}pass",),
         "joint": text.joint,
         "times": text.times,
         "read": literal(text.read),
-        "declared": declared(one, one.rule.doc or text_of),
+        "declared": declared(one, said),
     }
 
 
