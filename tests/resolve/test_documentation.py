@@ -4,7 +4,9 @@ from tspec.resolve.program.documentation import explanation, hint
 
 
 def test_a_hint_is_a_paragraph_of_its_own() -> None:
-    doc = "Gradients are left over\nfrom before.\n\nLook at: where the loop\nclears them.\n\nOr not."
+    doc = (
+        "Gradients are left over\nfrom before.\n\nLook at: where the loop\nclears them.\n\nOr not."
+    )
     assert explanation(doc) == "Gradients are left over from before. Or not."
     assert hint(doc) == "where the loop clears them."
 
