@@ -56,7 +56,7 @@ def run(folder: Path, given: Path) -> int:
     from tspec.targets.adapters import ADAPTERS
 
     command, orders = Given.read(given, int(os.environ.get("RANK", "0")))
-    random.seed(orders.seed)
+    random.seed(orders.seed or 0)
     torch.manual_seed(orders.seed or 0)
     job = LiveJob(WATCH, [Observer(orders, folder)], Sources(Path.cwd()), ADAPTERS)
     ending = ProcessEnd(job, lambda: None)

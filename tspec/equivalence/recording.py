@@ -38,7 +38,7 @@ class Recording:
     """What one rank recorded.
 
     `tensors` are in the order in which they came into being. `filled` has, for each generated
-    vector, the number with which the model had filled it, 0 if with several.
+    parameter, the number with which the model had filled it, 0 if with several.
     """
 
     tensors: Mapping[TensorName, Tensor]

@@ -119,7 +119,7 @@ def _refuse_silent(
 ) -> None:
     """Refuse settings of which neither the layout nor the script learns."""
     known = {*layout.mesh.all_axes, *layout.flags}
-    for name in {name for side in sides for name in side} - known:
+    for name in sorted({name for side in sides for name in side} - known):
         if not any(f"{{{name}}}" in argument for argument in command):
             raise NotExecuted(
                 f"the script does not learn of `{name}`: write `{{{name}}}` in one of its arguments"
