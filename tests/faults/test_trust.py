@@ -237,7 +237,11 @@ BUILDS_CODE = {
     "tspec/targets/load.py",
 }
 """The files that run text as Python: functions that stand in for others, and the hooks of specs."""
-STARTS_PROCESSES = {"tspec/diff/sides/revisions.py", "tspec/run/supervise.py"}
+STARTS_PROCESSES = {
+    "tspec/diff/sides/revisions.py",
+    "tspec/equivalence/launch.py",
+    "tspec/run/supervise.py",
+}
 
 
 def _imports(tree: ast.AST) -> set[str]:

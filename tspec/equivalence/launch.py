@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from tspec.equivalence.child import Given
+from tspec.equivalence.recording import is_recorded
 
 CHILD = "tspec.equivalence.child"
 TOLD = 30
@@ -47,7 +48,7 @@ def launch(given: Given, world: int, folder: Path, name: str) -> Path:
         )
     if status:
         raise Failed(f"the run `{name}` ended with status {status}", _told(log))
-    silent = [rank for rank in range(world) if not (place / f"rank-{rank}.pt").exists()]
+    silent = [rank for rank in range(world) if not is_recorded(place, rank)]
     if silent:
         ranks = ", ".join(map(str, silent))
         raise Failed(f"the run `{name}` recorded nothing on rank {ranks}", _told(log))

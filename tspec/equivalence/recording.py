@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
+from math import prod
 from pathlib import Path
 
 import torch
@@ -46,21 +48,53 @@ class Recording:
 
 
 def write(folder: Path, rank: int, recording: Recording) -> None:
-    """Write what a rank recorded; the file is there at once or not at all."""
+    """Write what a rank recorded: elements in one file, all else as JSON, which is there at once or not at all."""
+    rows, places, end = [], [], 0
+    for name, tensor in recording.tensors.items():
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        rows.append([astuple(name), dtype, list(tensor.shape), end])
+        places.append((end, tensor))
+        end += -(-tensor.nbytes // ALIGNED) * ALIGNED
+    elements = _mapped(_elements(folder, rank), end, writes=True)
+    for start, tensor in places:
+        flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+        elements[start : start + len(flat)] = flat
     file = _file(folder, rank)
     part = file.with_suffix(".part")
-    names = [astuple(name) for name in recording.tensors]
-    tensors = [tensor.cpu() for tensor in recording.tensors.values()]
-    torch.save({"names": names, "tensors": tensors, "filled": dict(recording.filled)}, part)
+    said = {"tensors": rows, "bytes": end, "filled": dict(recording.filled)}
+    part.write_text(json.dumps(said), encoding="utf-8")
     os.replace(part, file)
 
 
 def read(folder: Path, rank: int) -> Recording:
-    """Read what a rank recorded. Raises FileNotFoundError if it recorded nothing."""
-    said = torch.load(_file(folder, rank), weights_only=True)
-    names = [TensorName(*name) for name in said["names"]]
-    return Recording(dict(zip(names, said["tensors"], strict=True)), said["filled"])
+    """Read what a rank recorded; elements are read when they are used. Raises FileNotFoundError if it recorded nothing."""
+    said = json.loads(_file(folder, rank).read_text(encoding="utf-8"))
+    elements = _mapped(_elements(folder, rank), said["bytes"], writes=False)
+    tensors = {}
+    for name, dtype, shape, start in said["tensors"]:
+        kind: torch.dtype = getattr(torch, dtype)
+        size = kind.itemsize * prod(shape)
+        tensors[TensorName(*name)] = elements[start : start + size].view(kind).reshape(shape)
+    return Recording(tensors, said["filled"])
+
+
+def is_recorded(folder: Path, rank: int) -> bool:
+    """Whether a rank has recorded something."""
+    return _file(folder, rank).exists()
+
+
+ALIGNED = 16
+"""Each tensor begins at a multiple of so many bytes, as views of any dtype need it."""
+
+
+def _mapped(file: Path, size: int, writes: bool) -> Tensor:
+    """The bytes of a file as a tensor."""
+    return torch.from_file(str(file), writes, max(size, 1), dtype=torch.uint8)
 
 
 def _file(folder: Path, rank: int) -> Path:
-    return folder / f"rank-{rank}.pt"
+    return folder / f"rank-{rank}.json"
+
+
+def _elements(folder: Path, rank: int) -> Path:
+    return folder / f"rank-{rank}.elements"
