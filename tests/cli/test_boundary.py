@@ -116,3 +116,11 @@ def test_what_meta_says_commands_no_terminal_and_no_ci(
     assert "value x\\x1b[31m\\n::error::y" in said.out
     assert "\x1b" not in said.out
     assert not any(line.lstrip().startswith("::") for line in said.out.splitlines())
+
+
+def test_the_purpose_of_each_command_fits_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run_main(monkeypatch, "--help") == 0
+    assert "..." not in capsys.readouterr().out

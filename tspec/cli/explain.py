@@ -47,9 +47,11 @@ def explain(
         bool, typer.Option("--vocabulary", help="Print all that a rule can name, as Markdown.")
     ] = False,
 ) -> None:  # fmt: skip
-    """Explain a diagnostic by its code; a rule: in words, its costs, its hooks, its code; or a name that
-    rules use: an event, entity, field, context value, group, feature, fold, function or keyword.
-    """  # fmt: skip
+    """Explain the code of a diagnostic, a rule, or a name that rules use.
+
+    Of a rule: its words, its cost, its hooks and their code. Names are those of events, entities, fields,
+    context values, groups, features, folds, functions and keywords.
+    """
     if all_names:
         say(as_markdown(vocabulary()).rstrip("\n"))
         return
