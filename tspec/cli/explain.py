@@ -47,7 +47,7 @@ def explain(
         bool, typer.Option("--vocabulary", help="Print all that a rule can name, as Markdown.")
     ] = False,
 ) -> None:  # fmt: skip
-    """Explain the code of a diagnostic, a rule, or a name that rules use.
+    """Explain a code of a diagnostic, a rule, or a name in rules.
 
     Of a rule: its words, its cost, its hooks and their code. Names are those of events, entities, fields,
     context values, groups, features, folds, functions and keywords.
