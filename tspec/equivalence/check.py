@@ -49,7 +49,7 @@ class Reference:
 class Outcome:
     """What a comparison came to.
 
-    `unplaced` are tensors of the reference of which the layout does not say how they are cut.
+    `unplaced` are tensors of the reference that have no place in the layout.
     """
 
     comparisons: tuple[Comparison, ...]

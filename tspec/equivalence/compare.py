@@ -18,7 +18,7 @@ from tspec.resolve.program.trials import Noise, Tolerance
 
 Tensors = Mapping[TensorName, Tensor]
 EXACT = ("params", "buffers")
-"""Kinds of which replicas have the same bits: they are kept from step to step."""
+"""Kinds whose replicas have the same bits: they are kept from step to step."""
 
 
 @dataclass(frozen=True, slots=True)

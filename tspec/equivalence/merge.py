@@ -104,7 +104,7 @@ def _unfit(pieces: Iterable[Piece]) -> Iterator[MergeFault]:
 
 
 def _spread(replicas: Sequence[Piece], first: Tensor, others: Sequence[Tensor]) -> Spread:
-    """Replicas of which some differ from the first."""
+    """Replicas, some of which differ from the first."""
     ranks = tuple(each.rank for each in replicas)
     furthest = max(float((other - first).norm().nan_to_num(inf, inf)) for other in others)
     return Spread(ranks, furthest, float(first.norm()))

@@ -85,7 +85,7 @@ class Observer:
         self._names: dict[int, TensorName] = {}
         """Call -> the name of the module's output."""
         self._perturbed: int | None = None
-        """The outermost call of which an input was perturbed already."""
+        """The outermost call with an input that was perturbed already."""
         self._over = False
 
     # --- the sink -------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def held_here(tensor: Tensor) -> Tensor | None:
 
 
 def filled_with(tensor: Tensor) -> float:
-    """The number of which a vector holds nothing else; 0 if it holds several."""
+    """The number that fills a vector; 0 if it holds several."""
     first = tensor.detach().flatten()[:1]
     return float(first) if tensor.numel() and bool((tensor == first).all()) else 0.0
 

@@ -117,7 +117,7 @@ def _refuse(declaration: EquivalenceDeclaration) -> None:
 def _refuse_silent(
     sides: Iterable[Mapping[str, object]], layout: LayoutDeclaration, command: Sequence[str]
 ) -> None:
-    """Refuse settings of which neither the layout nor the script learns."""
+    """Refuse settings that neither the layout nor the script would see."""
     known = {*layout.mesh.all_axes, *layout.flags}
     for name in sorted({name for side in sides for name in side} - known):
         if not any(f"{{{name}}}" in argument for argument in command):

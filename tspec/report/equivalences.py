@@ -60,7 +60,7 @@ def _lines(outcome: Outcome, declaration: EquivalenceDeclaration) -> Iterator[st
     yield f"{qualified(declaration)}: {_count(len(outcome.comparisons), 'tensor')} compared, {verdict}"
     if faults:
         yield ""
-        yield f"{_count(len(faults), 'tensor')} of which the pieces do not fit:"
+        yield f"{_count(len(faults), 'tensor')} whose pieces do not fit:"
         yield from (f"  {each.name}: {each.fault.message}" for each in faults[:SHOWN])
         yield from _more(len(faults))
     if outcome.first is not None:
