@@ -45,4 +45,5 @@ def test_the_demo_s_commands(home: Path) -> None:
     bug = ("--report", "found.json", "--fail-on", "warning", "--", *short, "--bug", "no-zero-grad")
     tspec(home, "run", *rules, *bug, status=1)
     found = json.loads((home / "found.json").read_text())
-    assert [finding["rule"] for finding in found] == ["std.hygiene.gradients_are_cleared"]
+    accepted = [each["rule"] for each in found if not each["rule"].startswith("drafts.")]
+    assert accepted == ["std.hygiene.gradients_are_cleared"]
