@@ -69,7 +69,12 @@ def main():
     parser.add_argument("--late", action="store_true")
     args = parser.parse_args()
     if "RANK" in os.environ:
-        work(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), os.environ["MEETING"], args)
+        work(
+            int(os.environ["RANK"]),
+            int(os.environ["WORLD_SIZE"]),
+            os.environ.get("MEETING", "env://"),
+            args,
+        )
         return
     with tempfile.TemporaryDirectory() as folder:
         start(f"file://{folder}/meeting", args)

@@ -54,8 +54,7 @@ def test_ranks_started_by_torchrun(tmp_path: Path) -> None:
         import os, sys
         sys.path.insert(0, {str(JOBS.parent)!r})
         import jobs
-        port = int(os.environ["MASTER_PORT"])
-        jobs.work(int(os.environ["RANK"]), "mlp", sys.argv[1], 2, port)
+        jobs.work(int(os.environ["RANK"]), "mlp", sys.argv[1], 2, "env://")
         """)
     )
     launcher = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone")
