@@ -104,11 +104,13 @@ def test_a_script_agrees_with_itself(tmp_path: Path) -> None:
         "optimizer.step()\n"
     )
     (tmp_path / "tmp").mkdir()
+    # torch itself leaves a cache of compiled kernels in the temporary folder.
+    folders = {"TMPDIR": tmp_path / "tmp", "TORCHINDUCTOR_CACHE_DIR": tmp_path / "kernels"}
     words = ("run", "checks.tspec", "--equivalence", "checks.agrees", "--", "job.py")
     done = subprocess.run(
         [sys.executable, "-m", "tspec", *words],
         cwd=tmp_path,
-        env=os.environ | {"TMPDIR": str(tmp_path / "tmp")},
+        env=os.environ | {name: str(folder) for name, folder in folders.items()},
         capture_output=True,
         text=True,
         timeout=400,
