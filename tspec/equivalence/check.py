@@ -82,9 +82,9 @@ def run_reference(trial: Trial, folder: Path) -> Reference:
 
 def run_candidate(trial: Trial, reference: Recording, folder: Path) -> tuple[Recording, ...]:
     """Run the candidate, each rank with its piece of the reference's weights. Raises launch.Failed."""
-    cuts = tuple(dict(_cuts(trial, reference, rank)) for rank in range(trial.world))
     orders = Orders(trial.steps, (*trial.kinds, "losses"), trial.seed)
-    place = launch(Given(trial.candidate, orders, cuts), trial.world, folder, "candidate")
+    given = Given(trial.candidate, orders, _cuts(trial, reference))
+    place = launch(given, trial.world, folder, "candidate")
     return tuple(read(place, rank) for rank in range(trial.world))
 
 
@@ -154,17 +154,18 @@ def _shards(trial: Trial, name: TensorName, full: tuple[int, ...]) -> Iterator[t
             yield rank, found
 
 
-def _cuts(trial: Trial, reference: Recording, rank: int) -> Iterator[tuple[str, tuple[Cut, float]]]:
-    """A rank's piece of each generated parameter; all of it where the layout does not say how it is cut."""
+def _cuts(trial: Trial, reference: Recording) -> tuple[Mapping[str, tuple[Cut, float]], ...]:
+    """Each rank's pieces of the generated parameters: all of a parameter that has no place in the layout."""
+    found: list[dict[str, tuple[Cut, float]]] = [{} for _ in range(trial.world)]
     for name, tensor in reference.tensors.items():
         if name.kind != "initial" or name.name not in reference.filled:
             continue
         full = tuple(tensor.shape)
         try:
-            mine = dict(_shards(trial, name, full))
+            shards = dict(_shards(trial, name, full))
         except (UnevenShards, UnknownSize):  # the comparison tells of it
             continue
-        if not mine:
-            yield name.name, (whole(full), reference.filled[name.name])
-        elif rank in mine:
-            yield name.name, (cut_of(mine[rank]), reference.filled[name.name])
+        cuts = {rank: cut_of(each) for rank, each in shards.items()}
+        for rank, cut in (cuts or dict.fromkeys(range(trial.world), whole(full))).items():
+            found[rank][name.name] = cut, reference.filled[name.name]
+    return tuple(found)

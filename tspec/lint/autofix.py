@@ -26,7 +26,7 @@ Load = Callable[[Texts], Loaded]
 class FixedFiles:
     """The files that changed, each with its text before and after, the latter in canonical form.
 
-    `left` are the findings that remain, `fixed` is the number of those that are gone.
+    `left` are the findings that remain; `fixed` counts the findings that were removed.
     """
 
     changed: Mapping[Path, tuple[str, str]]

@@ -218,7 +218,7 @@ def _reach(units: Sequence[Unit]) -> dict[str, set[str]]:
 def _winner(
     applied: list[AppliedSetting], uses: Mapping[str, set[str]], findings: Findings
 ) -> list[AppliedSetting]:
-    """The setting that counts of those in specs, as a list of one or none."""
+    """The setting in specs that takes effect, as a list; empty if there is none."""
 
     def above(one: AppliedSetting, other: AppliedSetting) -> bool:
         assert one.unit is not None and other.unit is not None

@@ -79,7 +79,7 @@ class StateSource(Protocol):
         """Another context value: `loss`, `autocast.enabled`, `cuda.available`."""
 
     def subjects(self, kind: str) -> Sequence[str]:
-        """Canonical names of all subjects of the kind, in the order in which they came into being."""
+        """Canonical names of all subjects of the kind, the oldest first."""
 
     def fields(self, kind: str, name: str) -> Mapping[str, Any]:
         """One declared field of all subjects of the kind: subject -> value (tensors as handles)."""
@@ -104,7 +104,7 @@ class StateSource(Protocol):
 
     @property
     def joined(self) -> bool:
-        """This rank has no more batches, and takes part in the collectives of those that have."""
+        """This rank has no more batches; it only answers the collectives of the other ranks (`Join`)."""
 
     @property
     def past(self) -> Past | None:

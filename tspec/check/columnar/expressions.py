@@ -251,7 +251,7 @@ _Meaning = Callable[[QueryScope, Any, Frame, "str | None"], Cell]
 
 
 def _of_operands(apply: Callable[..., Cell], *names: str) -> _Meaning:
-    """The meaning of an operator whose operands are the fields of those names."""
+    """The meaning of an operator. `names` are the fields that hold its operands."""
 
     def meaning(scope: QueryScope, expr: Any, frame: Frame, want: str | None) -> Cell:
         operands = [read(scope, getattr(expr, name), frame) for name in names]

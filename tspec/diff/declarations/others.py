@@ -21,7 +21,7 @@ Found = tuple[Unit, Span]
 
 
 def other_changes(old: Side, new: Side) -> tuple[list[DeclarationChange], int]:
-    """The changes of declarations other than rules, and the number of those that did not change."""
+    """The changed declarations other than rules, and the number of unchanged ones."""
     before, after = dict(_declared(old)), dict(_declared(new))
     _match_moved(before, after)
     changes: list[DeclarationChange] = []

@@ -22,7 +22,7 @@ class _Method:
 
 
 class WatchedFunctions:
-    """Adds roles to functions, and takes the calls of those that have any."""
+    """Adds roles to functions, and intercepts calls of functions with roles."""
 
     def __init__(self, job: CallTaker) -> None:
         self._job = job
@@ -51,7 +51,7 @@ class WatchedFunctions:
             self._place(place, role)
 
     def watch_method(self, base: type, name: str, role: Role) -> None:
-        """Watch a method of a class, of the classes that override it, and of those still to come."""
+        """Watch a method of a class and its overrides, also in subclasses that are defined later."""
         self._methods.append(_Method(base, name, role))
         for cls in _with_subclasses(base):
             self._own_method(cls, name, role)

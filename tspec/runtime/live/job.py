@@ -328,7 +328,7 @@ class LiveJob(LiveSource):
 
     @property
     def joined(self) -> bool:
-        """This rank has no more batches, and takes part in the collectives of those that have."""
+        """This rank has no more batches; it only answers the collectives of the other ranks (`Join`)."""
         return self.place.joined
 
     def waits(self) -> None:

@@ -12,10 +12,10 @@ class SubjectKind(Protocol):
     """One kind of subject of a live job."""
 
     def things(self) -> Mapping[str, Any]:
-        """Canonical name and object of all subjects, in the order in which they came into being."""
+        """Canonical name and object of all subjects, the oldest first."""
 
     def name_of(self, thing: Any) -> str | None:
-        """The canonical name of an object, or None if it is no subject of the kind."""
+        """The canonical name of an object; None if it is not a subject of this kind."""
 
     def field(self, name: str, subject: str, thing: Any) -> Any:
         """A field's value, tensors as handles; UNKNOWN if the kind has no such field of its own."""

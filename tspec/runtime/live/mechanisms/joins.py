@@ -13,7 +13,7 @@ from tspec.runtime.live.watched import Role
 
 
 class JoinListener:
-    """Follows `Join.__exit__`, in which a rank takes part in the collectives of those that go on."""
+    """Follows `Join.__exit__`, in which a rank without batches answers the collectives of the others."""
 
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
