@@ -38,7 +38,7 @@ def _joined(stream: Stream, groups: Mapping[tuple[int, str], Sample]) -> Iterato
     found: set[str] = set()
     for (_, name), group in groups.items():
         known = (stream.rank, name) in groups or name in found
-        if not known and stream.rank in group.fields["ranks"]:
+        if not known and stream.rank in group.fields.get("ranks", ()):
             found.add(name)
             yield group
 

@@ -51,9 +51,10 @@ def _told_apart(rules: tuple[RulePlan, ...], patterns: tuple[PatternPlan, ...]) 
 
 
 def needs_begin(one: RulePlan) -> bool:
-    """Something is read or known when the call begins that is the rule's window."""
-    guarded = one.guard is not None and one.rule.window.kind == "during"
-    return guarded or one.reads.reads_start or bool(one.watched)
+    """The window is a call, and something is read or known when that begins."""
+    kind = one.rule.window.kind
+    guarded = one.guard is not None and kind == "during"
+    return kind in ("during", "calls") and (guarded or one.reads.reads_start or bool(one.watched))
 
 
 def _ends_only(one: RulePlan, event: str) -> bool:

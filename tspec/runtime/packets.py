@@ -14,6 +14,9 @@ from tspec.runtime.windows import At
 if TYPE_CHECKING:
     from tspec.runtime.generated import GeneratedModule
 
+LATE = 2
+"""Steps, or epochs, by which a call may return after the one in which it began."""
+
 
 @dataclass(slots=True)
 class Packet:
@@ -125,13 +128,13 @@ class GatheredPackets:
 
     def due(self) -> Iterator[tuple[int, list[PendingInstance]]]:
         """Take out the pending instances of each rule that every rank has passed."""
-        views = [known.view() for known in self._ranks.values() if not known.gone]
+        views = self._living()
         for number in sorted(self.waiting):
             declared = self.program.rules[number]
             passed: list[PendingInstance] = []
             waiting: list[PendingInstance] = []
             for entry in self.waiting[number]:
-                is_past = len(views) < 2 or all(v.is_past(declared, entry.at[0]) for v in views)
+                is_past = len(views) < 2 or _all_past(views, declared, entry.at[0])
                 (passed if is_past else waiting).append(entry)
             self.waiting[number] = waiting
             if passed:
@@ -188,13 +191,24 @@ class GatheredPackets:
                 failed, held = self.failed.pop(step, set()), self.held.pop(step, set())
                 yield (step, self._epochs.get(step, 0)), failed, held
 
+    def _living(self) -> list[RankView]:
+        return [known.view() for known in self._ranks.values() if not known.gone]
+
     def _forget(self) -> None:
-        """Drop what no later decision reads."""
+        """Drop what no later decision reads. A rank that is behind may still send instances of older steps."""
         reached = [known.reached[0] - 1 for known in self._ranks.values() if not known.gone]
         oldest = min([*reached, *self.failed, *self.held], default=0)
         self._epochs = {step: epoch for step, epoch in self._epochs.items() if step >= oldest}
+        views, rules = self._living(), self.program.rules
         for known in self._ranks.values():
             for number, windows in known.windows.items():
-                known.windows[number] = [one for one in windows if one[0] >= known.reached[0] - 2]
+                declared = rules[number]
+                windows[:] = [w for w in windows if not _all_past(views, declared, w[0] + LATE)]
             for number, places in known.places.items():
-                known.places[number] = places[-16:]
+                declared = rules[number]
+                places[:] = [at for at in places if not _all_past(views, declared, at[0] + LATE)]
+
+
+def _all_past(views: Sequence[RankView], declared: RuleRecord, unit: int) -> bool:
+    """Nothing more comes of a step, epoch or run from any of these ranks."""
+    return all(view.is_past(declared, unit) for view in views)

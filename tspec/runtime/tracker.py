@@ -138,7 +138,7 @@ class WindowTracker:
         for edge in self._edges.values():
             event = "" if edge.call is None else edge.call.event
             for number, pattern in self.program.calls.get(event, ()):
-                if not self.opened(edge, number) and self.is_due(edge, number, pattern):
+                if not self.opened(edge, number) and self.is_due(edge, number, pattern, now):
                     self.open_window(edge, number, pattern)
         for rule in self.rules:
             for window in list(rule.open.values()):
@@ -264,8 +264,13 @@ class WindowTracker:
             before.append(call.id)
         e.places[pattern.number] = CallPosition(key, nested, (call.step, count), before)
 
-    def is_due(self, e: Edge, number: int, pattern: Pattern) -> bool:
-        """Whether a rule is evaluated in the window of this call: it is on and due, and the call is outermost."""
+    def is_due(
+        self, e: Edge, number: int, pattern: Pattern, now: StateInstant | None = None
+    ) -> bool:
+        """Whether a rule is evaluated in the window of this call: it is on and due, and the call is outermost.
+
+        `now` is the instant of the window's subjects, where that is not the edge's.
+        """
         rule, call = self.rules[number], e.call
         if not rule.on or call is None:
             return False
@@ -276,7 +281,7 @@ class WindowTracker:
             rule.windows.append((call.step, place.key))
         if rule.done and rule.declared.over is not None:
             over = rule.declared.over
-            if rule.is_done(e.rank, e.now.subjects(over) if over else ()):
+            if rule.is_done(e.rank, (now or e.now).subjects(over) if over else ()):
                 return False
         if rule.declared.every is None or _due(rule.declared, call.context, None):
             return True

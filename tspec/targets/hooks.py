@@ -116,7 +116,7 @@ def _looked_at(plan: Plan, one: RulePlan, method: str, now: str) -> Iterator[str
     """Whether a rule is looked at here, and if so what it will read."""
     number, pattern = one.number, _pattern(plan, one)
     kind = one.rule.window.kind
-    opened = method == "close_window" and kind != "after" and needs_begin(one)
+    opened = method == "close_window" and needs_begin(one)
     ungrouped = "" if opened else _ungrouped(one)
     idle = "" if kind == "during" else _is_idle(plan, one)
     yield f"# {comment_of(one.rule)}"
@@ -343,7 +343,7 @@ def declared(one: RulePlan, text: str) -> str:
         "early": isinstance(rule.expect, (r.Contains, r.Ordered)),
         "when": rule.when is not None,
         "history": one.history,
-        "over": _over(rule),
+        "over": _over(one),
         "counts": tuple(sorted({event for one in counted(rule) for event in one.events})),
         "passing": tuple(sorted({kind for _, kind in one.reads.kinds if kind in PASSING})),
     }
@@ -354,9 +354,15 @@ def declared(one: RulePlan, text: str) -> str:
     return f"RuleRecord({head}, responses=({responses}){', ' if rest else ''}{rest})"
 
 
-def _over(rule: r.Rule) -> str | None:
-    """The kind over which a rule that is looked at once goes, one subject at a time; empty for none."""
+def _over(one: RulePlan) -> str | None:
+    """The kind over which a rule that is looked at once goes, one subject at a time; empty for none.
+
+    None where a window opens before its subjects are known: those that come into being in it count.
+    """
+    rule = one.rule
     if not rule.window.once or rule.across or len(rule.subjects) > 1:
+        return None
+    if rule.subjects and needs_begin(one):
         return None
     kinds = [one.collection.kind for one in rule.subjects if isinstance(one.collection, r.Subjects)]
     if len(kinds) < len(rule.subjects) or any(kind in PASSING for kind in kinds):

@@ -50,8 +50,7 @@ def has_one_instance(one: RulePlan) -> bool:
 def counted_at_hook(one: RulePlan) -> str:
     """Why the hook point counts the one instance of a window as idle: `ungrouped`, `idle`, or empty if it does not."""
     kind = one.rule.window.kind
-    opened = kind in ("during", "calls") and needs_begin(one)
-    if kind == "each" or opened or not has_one_instance(one):
+    if kind == "each" or needs_begin(one) or not has_one_instance(one):
         return ""
     if one.rule.across:
         return "ungrouped"
