@@ -118,7 +118,7 @@ def run(  # noqa: PLR0913 (each is an option)
         else destination(record, max_trace_size, name_of(command), keep_going)
     )
     known = given_values(given)
-    program = load(specs, output.project, rules.settings(output.project), output)
+    program = load(specs, output.project, rules.settings(output.project), output, layouts=False)
     demands = output.project.run
     if fail_on is not None:
         demands = replace(demands, fail_on=fail_on.value)

@@ -35,11 +35,14 @@ def load(
     project: Config = NO_CONFIG,
     settings: Sequence[RuleSetting] = (),
     output: Output | None = None,
+    *,
+    layouts: bool = True,
 ) -> Program:
     """The program that SPECS say. What is wrong with them is printed; an error ends the command.
 
     Without SPECS they are those of the project. `settings` say what single rules do. Errors are
-    findings in the format of `output`, if there is one.
+    findings in the format of `output`, if there is one. `layouts` are proved, but not in a job:
+    each of its processes would prove them, and no rule reads them.
     """
     from tspec.resolve import load as load_paths
 
@@ -47,7 +50,7 @@ def load(
     loaded = load_paths(wanted, settings=settings)
     if not specs:
         loaded = replace(loaded, diagnostics=tuple(_in_configuration(loaded.diagnostics, project)))
-    program = refuse(loaded, output)
+    program = refuse(loaded, output, layouts=layouts)
     if not program.rules:
         number = len(program.off)
         off = f"; {number} {'is' if number == 1 else 'are'} off" if program.off else ""
@@ -78,15 +81,15 @@ def specs_of(specs: Sequence[Path] | None, project: Config) -> list[Path]:
     return found
 
 
-def refuse(loaded: Loaded, output: Output | None = None) -> Program:
+def refuse(loaded: Loaded, output: Output | None = None, *, layouts: bool = True) -> Program:
     """The loaded program, after its diagnostics were printed; an error ends the command.
 
-    It is an error if the shards of a layout do not tile a tensor.
+    It is an error if the shards of a layout do not tile a tensor, where `layouts` are proved.
     """
     from tspec.diagnostics import render
     from tspec.layout.faults import checked
 
-    loaded = checked(loaded)
+    loaded = checked(loaded) if layouts else loaded
     for diagnostic in loaded.diagnostics:
         say(f"{render(diagnostic)}\n", err=True)
     if loaded.program is None:
