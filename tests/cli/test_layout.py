@@ -152,6 +152,7 @@ def test_a_picture_of_all_ranks(spec: str, tmp_path: Path) -> None:
     page.feed(file.read_text())
     assert "ranks 1, 3" in page.text
     assert "8..9 and 6 of padding; 0..3" in page.text
+    assert "[vocab padded to 4 * tp / tp, hidden]: 10 × 4" in page.text
     assert not [attrs for tag, attrs in page.tags if tag in ("script", "link", "img")]
     # The gated MLP: two blocks for each of two pieces, each a quarter of the height.
     picture = file.read_text().split("param layers.{0, 1, 4, 5}.fc1.weight")[1].split("</svg>")[0]
@@ -203,6 +204,21 @@ def test_a_layout_that_does_not_tile_is_refused(tmp_path: Path) -> None:
         result = CliRunner().invoke(app, [*command, str(wrong)])
         assert result.exit_code == 2
         assert "error[TS0200]: no rank holds index" in result.stderr
+
+
+def test_a_run_does_not_prove_layouts(tmp_path: Path) -> None:
+    """Each process of a job would; rules do not read them."""
+    wrong = SPEC.replace("padded to 4 * tp / tp", "padded to 12 / tp")
+    rule = "\ninvariant losses {\n  each step\n  expect contains loss.backward\n  else warn\n}\n"
+    (tmp_path / "wrong.tspec").write_text(
+        wrong.replace("mesh small {", "use std.torch\n\nmesh small {", 1) + rule
+    )
+    (tmp_path / "script.py").write_text("")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        result = CliRunner().invoke(app, ["run", "wrong.tspec", "--", "script.py"])
+    assert "TS0200" not in result.stderr, result.stderr
+    assert result.exit_code == 0, result.output
 
 
 def test_without_a_layout_there_is_nothing_to_show(tmp_path: Path) -> None:

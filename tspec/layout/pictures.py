@@ -8,6 +8,7 @@ from itertools import islice, product
 from math import prod
 
 from tspec.layout.indices import Indices
+from tspec.layout.notation import shape_notation
 from tspec.layout.rows import Row, groups, rows
 from tspec.layout.shards import Shard
 from tspec.layout.sizes import Sizes
@@ -31,10 +32,13 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A shard of a tensor and the ranks that hold it. `hue` is in degrees; `mine`: the chosen rank is among them."""
+    """A shard of a tensor and the ranks that hold it. `hue` is in degrees; `mine`: the chosen rank is among them.
+
+    `indices` has a text for each dimension, and one for the elements of a flat shard.
+    """
 
     ranks: str
-    indices: str
+    indices: tuple[str, ...]
     hue: int
     mine: bool
     boxes: tuple[Box, ...]
@@ -44,6 +48,7 @@ class Piece:
 class Picture:
     """One tensor, or several that are cut alike, and its pieces.
 
+    `cut` is its shape in the notation of layouts, `columns` say what `indices` of pieces are of.
     `drawn` are the dimensions from top to bottom and from left to right, if there are others. `lost`
     are those in which pieces differ too, so that one may cover another.
     """
@@ -51,6 +56,8 @@ class Picture:
     kind: str
     names: str
     size: str
+    cut: str
+    columns: tuple[str, ...]
     drawn: tuple[int, ...]
     lost: tuple[int, ...]
     partial: str
@@ -87,7 +94,10 @@ def _picture(held: list[tuple[int, Row]], chosen: int) -> Picture:
     partial = ", ".join(first.shard.partial)
     shown = axes if len(first.shard.dimensions) > len(axes) else ()
     names = names_text(first.names)
-    return Picture(first.place.kind, names, size, shown, lost, partial, drawn)
+    columns = [f"dimension {number}" for number in range(len(first.shard.dimensions))]
+    columns += ["flattened"] if first.shard.flat is not None else []
+    cut = shape_notation(first.place.shape)
+    return Picture(first.place.kind, names, size, cut, tuple(columns), shown, lost, partial, drawn)
 
 
 def _axes(shards: list[Shard]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -104,11 +114,11 @@ def _axes(shards: list[Shard]) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _piece(ranks: list[int], shard: Shard, axes: tuple[int, ...], hue: int, chosen: int) -> Piece:
-    indices = "; ".join(map(indices_text, shard.dimensions))
+    indices = [*map(indices_text, shard.dimensions)]
     if shard.flat is not None:
-        indices += f"; flattened {shard.flat[0]}..{shard.flat[1] - 1}"
+        indices.append(f"{shard.flat[0]}..{shard.flat[1] - 1}")
     boxes = tuple(islice(_boxes(shard, axes, numbers_text(ranks)), MOST))
-    return Piece(ranks_text(ranks), indices, hue, chosen in ranks, boxes)
+    return Piece(ranks_text(ranks), tuple(indices), hue, chosen in ranks, boxes)
 
 
 def _boxes(shard: Shard, axes: tuple[int, ...], label: str) -> Iterator[Box]:

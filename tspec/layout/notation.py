@@ -1,0 +1,34 @@
+"""Shapes in the notation of layouts."""
+
+from __future__ import annotations
+
+from tspec.resolve.program.sharding import Dimension, Flat, Product, Shape, Split, Sum, Term
+
+
+def shape_notation(shape: Shape | Flat) -> str:
+    """`[(groups / tp, q_per_group + 2, head), hidden]`, or `flat padded to dp / dp`."""
+    if isinstance(shape, Flat):
+        return f"flat{_padding(shape.padding)}{_splits(shape.splits)}"
+    return f"[{', '.join(map(_dimension, shape.dimensions))}]"
+
+
+def _dimension(dimension: Dimension) -> str:
+    match dimension.size:
+        case Product(dimensions=inside):
+            size = f"({', '.join(map(_dimension, inside))})"
+        case Sum(terms=terms):
+            size = " + ".join(map(str, terms))
+        case term:
+            size = str(term)
+    return f"{size}{_padding(dimension.padding)}{_splits(dimension.splits)}"
+
+
+def _padding(factors: tuple[Term, ...]) -> str:
+    return f" padded to {' * '.join(map(str, factors))}" if factors else ""
+
+
+def _splits(splits: tuple[Split, ...]) -> str:
+    return "".join(
+        f" / {each.axis}" if each.order == "contiguous" else f" / {each.order}({each.axis})"
+        for each in splits
+    )
