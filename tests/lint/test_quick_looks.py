@@ -12,12 +12,12 @@ from tests.check.strategies import loaded, spec
 from tests.logic.redundant import OF_JOB, OF_PARAMETER, body
 from tspec.check.interpret import interpret
 from tspec.check.verdicts import Decision
+from tspec.layout.patterns import common
 from tspec.lint.bounds import truth
 from tspec.lint.conditions import conditions
 from tspec.lint.cost import cost_of, often
 from tspec.lint.leaves import entangled, something_may_follow
 from tspec.lint.rules.constant_comparison import compared
-from tspec.lint.rules.overlapping_patterns import common
 from tspec.lint.shapes import shape_of, stricter
 from tspec.logic import equivalent, implies, simplify
 from tspec.resolve.program.rules import Compare, Holds, Rule

@@ -249,7 +249,7 @@ def canonical_lines(unit: Unit, span: Span) -> dict[str, tuple[str, Span]]:
         case nodes.Dims(entries=entries):
             return {_key(each): (_line(each), each.span) for each in entries}
         case nodes.Layout(clauses=clauses):
-            return {_clause_key(node, each): (_clause(node, each), each.span) for each in clauses}
+            return {_clause_key(each): (_clause(node, each), each.span) for each in clauses}
     return {}
 
 
@@ -268,11 +268,10 @@ def _line(node: nodes.Entry | nodes.Regroup) -> str:
     return f"regroup {node.name.text} {{ {inside} }}"
 
 
-def _clause_key(layout: nodes.Layout, clause: nodes.Place | nodes.Tied | nodes.Stage) -> str:
+def _clause_key(clause: nodes.Place | nodes.Tied | nodes.Stage) -> str:
     match clause:
-        case nodes.Place():
-            when = _clause(layout, clause).partition(" when ")[2]
-            return f"{clause.kind.text} {clause.pattern.value} {when}"
+        case nodes.Place():  # several may be of one pattern
+            return f"place {clause.span.start}"
         case nodes.Tied():
             return f"tied {clause.left.value} {clause.right.value}"
         case nodes.Stage():

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal, get_args
 
-from tspec.diff.changes import ChangedPart, DeclarationChange, DeclarationText
+from tspec.diff.changes import ChangedPart, ChangeKind, DeclarationChange, DeclarationText
 from tspec.diff.sides.side import Side
+from tspec.layout.differences import differences
 from tspec.resolve.modules.files import Unit
 from tspec.resolve.outline import canonical_lines, outline
 from tspec.resolve.program.rules import LayoutDeclaration
@@ -26,18 +27,20 @@ def other_changes(old: Side, new: Side) -> tuple[list[DeclarationChange], int]:
     _match_moved(before, after)
     changes: list[DeclarationChange] = []
     same = 0
+    kind: ChangeKind
     for key in sorted({*before, *after}):
         first, second = before.get(key), after.get(key)
         written = (_written(old, first), _written(new, second))
         if first is None or second is None:
-            kind: Literal["added", "removed"] = "added" if first is None else "removed"
+            kind = "added" if first is None else "removed"
             changes.append(DeclarationChange(key[0], _name(key), kind, *written))
             continue
         parts = tuple(_parts(key, (first, second), (old, new)))
         if not parts and written[0] and written[1] and written[0].text == written[1].text:
             same += 1
             continue
-        changes.append(DeclarationChange(key[0], _name(key), "changed", *written, parts=parts))
+        kind = "equivalent" if key[0] == "layout" and not parts else "changed"
+        changes.append(DeclarationChange(key[0], _name(key), kind, *written, parts=parts))
     return changes, same
 
 
@@ -90,32 +93,60 @@ def _parts(key: Key, pair: tuple[Found, Found], sides: tuple[Side, Side]) -> Ite
 def _of_layout(
     name: str, pair: tuple[Found, Found], sides: tuple[Side, Side]
 ) -> Iterator[ChangedPart]:
-    """Each tensor that is cut differently, by its own line or by the size of an axis."""
+    """Each place whose tensors are cut differently, by its own line, its order, or the size of an axis."""
     before, after = (canonical_lines(unit, span) for unit, span in pair)
     old, new = (_layout(side, name, unit) for side, (unit, _) in zip(sides, pair, strict=True))
     if old.mesh.name != new.mesh.name:
         yield ChangedPart("mesh", "changed", f"on {old.mesh.name}", f"on {new.mesh.name}")
-    if old.replicated != new.replicated:
+    places = [_placed(lines, each) for lines, each in zip((before, after), (old, new), strict=True)]
+    told = dict.fromkeys(
+        (
+            places[0][each.old.span] if each.old else "",
+            places[1][each.new.span] if each.new else "",
+        )
+        for each in differences(old, new)
+    )
+    if old.replicated != new.replicated and any(first == second for first, second in told):
         said = [
             f"replicated {', '.join(each.replicated)}" if each.replicated else ""
             for each in (old, new)
         ]
         yield ChangedPart("replicas", "changed", *said)
-    sizes = (old.mesh.all_axes, new.mesh.all_axes)
-    for about in dict.fromkeys([*before, *after]):
-        first, second = (lines[about][0] if about in lines else "" for lines in (before, after))
+    others = [
+        {about: text for about, (text, _) in lines.items() if not about.startswith("place")}
+        for lines in (before, after)
+    ]
+    for about in dict.fromkeys([*others[0], *others[1]]):
+        told[others[0].get(about, ""), others[1].get(about, "")] = None
+    for first, second in told:
         if first != second:
             change = "added" if not first else "removed" if not second else "changed"
             yield ChangedPart("place", change, first, second)
-            continue
-        cut = _cut_over(new, after[about][1])
-        axes = [axis for axis in sorted(cut) if sizes[0].get(axis) != sizes[1].get(axis)]
-        if axes:
+    both = {*places[0].values()}
+    unchanged = {span: text for span, text in places[1].items() if text in both}
+    yield from _of_axes(old, new, unchanged)
+
+
+def _of_axes(
+    old: LayoutDeclaration, new: LayoutDeclaration, written: dict[Span, str]
+) -> Iterator[ChangedPart]:
+    """Places that are written as before, and are cut over an axis of another size."""
+    sizes = (old.mesh.all_axes, new.mesh.all_axes)
+    for place in new.placements:
+        text = written.get(place.span)
+        axes = [axis for axis in sorted(place.cut_over) if sizes[0].get(axis) != sizes[1].get(axis)]
+        if text is not None and axes:
             said = [
-                f"{first}  ({', '.join(f'{axis} = {each.get(axis, 1)}' for axis in axes)})"
+                f"{text}  ({', '.join(f'{axis} = {each.get(axis, 1)}' for axis in axes)})"
                 for each in sizes
             ]
             yield ChangedPart("place", "changed", *said)
+
+
+def _placed(lines: Mapping[str, tuple[str, Span]], layout: LayoutDeclaration) -> dict[Span, str]:
+    """The text of each place of a layout."""
+    spans = {place.span for place in layout.placements}
+    return {span: text for text, span in lines.values() if span in spans}
 
 
 def _layout(side: Side, name: str, unit: Unit) -> LayoutDeclaration:
@@ -124,8 +155,3 @@ def _layout(side: Side, name: str, unit: Unit) -> LayoutDeclaration:
         for each in side.program.layouts
         if each.name == name and each.source.path == unit.source.path
     )
-
-
-def _cut_over(layout: LayoutDeclaration, span: Span) -> frozenset[str]:
-    """The axes over which the tensors of a clause are cut or have to be added up."""
-    return next((each.cut_over for each in layout.placements if each.span == span), frozenset())

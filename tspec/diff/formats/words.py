@@ -51,10 +51,8 @@ def meaning(change: DeclarationChange) -> str:
 
 
 def _of_kind(change: DeclarationChange) -> str:
-    if change.change == "equivalent" and {part.part for part in change.parts} <= {
-        "action",
-        "draft",
-    }:
+    about_actions = {part.part for part in change.parts} <= {"action", "draft"}
+    if change.change == "equivalent" and change.what == "rule" and about_actions:
         return "the same is violated"
     return {
         "removed": "was removed",

@@ -1,0 +1,63 @@
+"""Names that fit two patterns of tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+
+@dataclass(frozen=True, slots=True)
+class _Wild:
+    """Any character, or `many` of them or none; `dots`: also those between parts of a name."""
+
+    dots: bool
+    many: bool
+
+
+_Token = str | _Wild
+
+
+def _tokens(pattern: str) -> tuple[_Token, ...]:
+    found: list[_Token] = []
+    for place, character in enumerate(pattern):
+        dots = place == 0
+        found += [_Wild(dots, False), _Wild(dots, True)] if character == "*" else [character]
+    return tuple(found)
+
+
+def _shared(one: _Token, other: _Token) -> str | None:
+    """A character that is both, or None if there is none."""
+    if isinstance(one, _Wild):
+        one, other = other, one
+    if isinstance(one, _Wild):
+        return "x"
+    if isinstance(other, _Wild):
+        return one if other.dots or one != "." else None
+    return one if one == other else None
+
+
+def common(one: str, other: str) -> str | None:
+    """A name that fits both of two patterns, or None if there is none."""
+    left, right = _tokens(one), _tokens(other)
+
+    @cache
+    def fit(i: int, j: int) -> str | None:
+        """A name that fits the rest of both patterns."""
+        if i == len(left) and j == len(right):
+            return ""
+        a = left[i] if i < len(left) else None
+        b = right[j] if j < len(right) else None
+        ways = [(i + 1, j, "")] if isinstance(a, _Wild) and a.many else []
+        ways += [(i, j + 1, "")] if isinstance(b, _Wild) and b.many else []
+        taken = None if a is None or b is None else _shared(a, b)
+        if taken is not None:
+            stay = [isinstance(each, _Wild) and each.many for each in (a, b)]
+            if not all(stay):
+                ways.append((i + (not stay[0]), j + (not stay[1]), taken))
+        for further, along, character in ways:
+            rest = fit(further, along)
+            if rest is not None:
+                return character + rest
+        return None
+
+    return fit(0, 0)
