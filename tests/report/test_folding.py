@@ -1,5 +1,7 @@
 """One cause is one finding, with its consequences under it; two causes stay two."""
 
+from dataclasses import replace
+
 from tests.report import scenes
 from tests.report.scenes import AFTER_UPDATE, BEFORE_UPDATE, decided, program, rule, verdicts
 from tspec.report.build import report
@@ -139,10 +141,45 @@ def test_an_accepted_rule_is_shown_before_a_draft_of_the_same_step() -> None:
     assert names(found.findings[0]) == ["drafted"]
 
 
-def test_what_was_seen_before_is_no_consequence() -> None:
+def test_what_was_seen_while_the_rule_held_is_another_fault() -> None:
     draft = rule("drafted", scenes.contains("optimizer.zero_grad"), draft=True)
-    found = report(program(draft, CLEARED), verdicts(decided(draft, [1]), decided(CLEARED, [2])))
+    found = report(
+        program(draft, CLEARED),
+        verdicts(
+            decided(draft, [1]), decided(CLEARED, [1], verdict="holds"), decided(CLEARED, [2])
+        ),
+    )
     assert [f.rule for f in found.findings] == ["checks.drafted", "checks.gradients_are_cleared"]
+
+
+def test_a_draft_that_sees_a_fault_before_the_rule_is_decided_is_no_headline() -> None:
+    draft = rule("drafted", scenes.contains("optimizer.zero_grad"), draft=True)
+    late = rule("dropped", scenes.call_field("dropout", "training"), over="calls:dropout")
+    found = report(
+        program(draft, CLEARED, late),
+        verdicts(decided(draft, [1]), decided(CLEARED, [2]), decided(late, [2], subject="#0")),
+    )
+    assert {f.rule: names(f) for f in found.findings} == {
+        "checks.dropped": [],
+        "checks.gradients_are_cleared": ["drafted"],
+    }
+
+
+def test_a_running_job_says_since_when_a_rule_has_not_held() -> None:
+    draft = rule("drafted", scenes.contains("optimizer.zero_grad"), draft=True)
+    for held, headlines in ((0, 1), (3, 1), (4, 2)):
+        late = [replace(one, held=held) for one in decided(CLEARED, [10])]
+        found = report(program(draft, CLEARED), verdicts(decided(draft, [4]), late), ())
+        assert len(found.findings) == headlines
+
+
+def test_data_flow_alone_makes_nothing_a_fault_of_before() -> None:
+    draft = rule("drafted", scenes.below(), over="parameter", window=BEFORE_UPDATE, draft=True)
+    found = report(
+        program(draft, CLEARED),
+        verdicts(decided(draft, [1], subject="fc.weight"), decided(CLEARED, [2])),
+    )
+    assert len(found.findings) == 2
 
 
 def test_a_rule_is_folded_under_none_that_is_less_severe() -> None:
@@ -172,6 +209,7 @@ def test_a_rule_is_folded_under_none_that_is_less_severe() -> None:
         program(draft, MOVES),
         verdicts(
             decided(draft, [1], subject="fc.weight"),
+            decided(MOVES, [1, 2, 3], subject="fc.weight", verdict="holds"),
             decided(MOVES, range(4, 9), subject="fc.weight"),
         ),
     )

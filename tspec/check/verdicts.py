@@ -43,6 +43,8 @@ class Decision:
     step: int = field(default=0, compare=False)
     location: Location | None = field(default=None, compare=False)
     """For a violated instance, the line of the script that it points at, on its first rank."""
+    held: int = field(default=0, compare=False)
+    """For a violated instance that a running job hands on: the last step before it in which the rule held, 0 if none."""
 
 
 @dataclass(frozen=True, slots=True)

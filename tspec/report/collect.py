@@ -50,12 +50,16 @@ class Symptom:
     decided: int
     everywhere: bool = field(default=True)
     """Whether all ranks of the job violate the rule, each by itself."""
+    since: int = 0
+    """The step from which on what the rule sees may have been there: the one after that in which it held
+    last before, 0 if it never held."""
 
 
 def symptoms(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Symptom, ...]:
     """The symptoms of all rules, in the rules' order, for each rule the earliest first."""
     by_name = _by_name(rules)
     series: dict[str, dict[tuple[tuple[int, ...], tuple[str, ...]], ViolationSeries]] = {}
+    held: dict[str, set[int]] = {}
     job = {
         rank
         for count in verdicts.counted
@@ -66,6 +70,8 @@ def symptoms(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Symptom, ...]:
         if found.verdict not in ("holds", "violated"):
             continue
         instance = found.instance
+        if found.verdict == "holds":
+            held.setdefault(instance.rule, set()).add(found.step)
         subjects = tuple("#" if name.startswith("#") else name for name in instance.subjects)
         of_rule = series.setdefault(instance.rule, {})
         key = (instance.ranks, subjects)
@@ -76,7 +82,7 @@ def symptoms(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Symptom, ...]:
     return tuple(
         symptom
         for name, rule in by_name.items()
-        for symptom in _of_rule(rule, series.get(name, {}).values(), job)
+        for symptom in _of_rule(rule, series.get(name, {}).values(), job, held.get(name, set()))
     )
 
 
@@ -114,7 +120,9 @@ def _by_name(rules: Iterable[Rule]) -> Mapping[str, Rule]:
     return {rule.qualified: rule for rule in rules}
 
 
-def _of_rule(rule: Rule, series: Iterable[ViolationSeries], job: set[int]) -> Iterable[Symptom]:
+def _of_rule(
+    rule: Rule, series: Iterable[ViolationSeries], job: set[int], held: set[int]
+) -> Iterable[Symptom]:
     broken = sorted(
         (s for s in series if s.first is not None),
         key=lambda s: (s.first.step if s.first else 0, s.ranks),
@@ -122,29 +130,32 @@ def _of_rule(rule: Rule, series: Iterable[ViolationSeries], job: set[int]) -> It
     group: list[ViolationSeries] = []
     for one in broken:
         if group and _step(one) > _step(group[0]) + TOGETHER:
-            yield _symptom(rule, group, job)
+            yield _symptom(rule, group, job, held)
             group = []
         group.append(one)
     if group:
-        yield _symptom(rule, group, job)
+        yield _symptom(rule, group, job, held)
 
 
 def _step(series: ViolationSeries) -> int:
     return series.first.step if series.first is not None else 0
 
 
-def _symptom(rule: Rule, group: list[ViolationSeries], job: set[int]) -> Symptom:
+def _symptom(rule: Rule, group: list[ViolationSeries], job: set[int], held: set[int]) -> Symptom:
     head = group[0]
     if head.first is None:
         raise ValueError("a symptom needs a violated instance")
+    first = head.first
+    before = max((step for step in held if step < first.step), default=first.held)
     ranks = sorted({rank for series in group for rank in series.ranks})
     return Symptom(
         rule=rule,
-        first=head.first,
+        first=first,
         last_step=max(series.last_step for series in group),
         ranks=tuple(ranks),
         subjects=tuple(dict.fromkeys(series.subjects for series in group)),
         violated=sum(series.violated for series in group),
         decided=sum(series.decided for series in group),
         everywhere=set(ranks) >= job and not rule.across,
+        since=before + 1 if before else 0,
     )

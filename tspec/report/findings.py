@@ -49,7 +49,7 @@ class Finding:
     location: Location | None = None
     """The line of the script that the first violated instance points at; None where it is not known."""
     consequences: tuple[Finding, ...] = ()
-    """What follows from the same cause, earliest first; they have no consequences of their own."""
+    """What other rules see of the same fault and what follows from it, earliest first; they have none of their own."""
 
 
 @dataclass(frozen=True, slots=True)

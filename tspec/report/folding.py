@@ -5,6 +5,9 @@ subject in common, or data flows from what its rule is about to what the other's
 `aspects.INFLUENCES`), and if it is not the same on all ranks while the other is a difference between ranks.
 Two faults of a program that have nothing in common stay two. A rule is folded under no rule that is less
 severe: what stops a job is not hidden under a warning.
+
+A rule may see a fault later than a less severe one, since it is not decided before (`when step > 1`,
+`every 10 steps`). If it has not held since, and both are about the same, it is the one to show.
 """
 
 from __future__ import annotations
@@ -96,7 +99,7 @@ def fold(symptoms: Sequence[Symptom], vocabulary: Vocabulary) -> tuple[Cause, ..
 
 
 def _cause(members: list[ComparableSymptom]) -> Cause:
-    """The first is as severe as any, and as early."""
+    """The first is as severe as any."""
     rest = sorted(members[1:], key=lambda m: (m.step, m.severity))
     return Cause(members[0].symptom, tuple(m.symptom for m in rest))
 
@@ -118,7 +121,7 @@ def _link(cause: ComparableSymptom, effect: ComparableSymptom) -> CauseLink:
     """How closely an effect hangs on what comes before it in the order of `_precedence`."""
     if not _can_have_caused(cause, effect):
         return CauseLink.NONE
-    together = effect.step - cause.step <= TOGETHER
+    together = abs(effect.step - cause.step) <= TOGETHER
     apart = _apart(cause.places, effect.places)
     alike = bool(cause.aspects & effect.aspects)
     if cause.symptom.rule is effect.symptom.rule:
@@ -130,6 +133,8 @@ def _link(cause: ComparableSymptom, effect: ComparableSymptom) -> CauseLink:
         kind == "place" for kind, _ in _shared(cause.places, effect.places)
     ):
         return CauseLink.PLACE
+    if cause.step > effect.step and not alike:
+        return CauseLink.NONE
     if disturbs(cause.aspects, effect.aspects):
         return CauseLink.ALIKE if alike else CauseLink.AFTER
     return CauseLink.NONE
@@ -137,7 +142,7 @@ def _link(cause: ComparableSymptom, effect: ComparableSymptom) -> CauseLink:
 
 def _can_have_caused(cause: ComparableSymptom, effect: ComparableSymptom) -> bool:
     """Whether severity, the order in time, and the ranks allow it."""
-    if cause.severity > effect.severity or cause.step > effect.step:
+    if cause.severity > effect.severity or cause.symptom.since > effect.step:
         return False
     if "agreement" in effect.aspects and cause.symptom.everywhere and not cause.aspects & BETWEEN:
         return False

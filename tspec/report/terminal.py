@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,7 +99,7 @@ def _headline(report: Report) -> Text:
     if drafts:
         text += ", by drafts alone" if drafts == len(report.findings) else f", {drafts} by drafts"
     if folded:
-        text += f" (and {_count(folded, 'consequence')} folded)"
+        text += f" (and {folded:,} more folded)"
     return _line(text, style="bold")
 
 
@@ -190,7 +190,10 @@ def _print_finding(finding: Finding, rule: Rule | None, console: Console, limits
     set_by = f" (set by {_from_here(finding.set_by)})" if finding.set_by else ""
     if finding.action != DEFAULT or set_by:
         _indented(f"action: {finding.action}{set_by}", console)
-    _print_consequences(finding.consequences, console, limits)
+    earlier = [one for one in finding.consequences if one.step < finding.step]
+    later = [one for one in finding.consequences if one.step >= finding.step]
+    _print_folded("seen earlier by:", earlier, console, limits)
+    _print_folded("what follows from it:", later, console, limits)
     console.print()
 
 
@@ -201,13 +204,13 @@ def _from_here(file: str) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else file
 
 
-def _print_consequences(
-    consequences: tuple[Finding, ...], console: Console, limits: Limits
+def _print_folded(
+    title: str, findings: Sequence[Finding], console: Console, limits: Limits
 ) -> None:
-    if not consequences:
+    if not findings:
         return
-    _indented("what follows from it:", console)
-    for one in consequences[: limits.others]:
+    _indented(title, console)
+    for one in findings[: limits.others]:
         head = f"    step {one.step}  "
         name = one.rule.rpartition(".")[2] + (" (draft)" if one.severity == "draft" else "")
         subject = _listed(list(one.subjects), limits.subjects) or one.subject
@@ -220,7 +223,7 @@ def _print_consequences(
             console.print(
                 _line(f"{head}{name}  {subject}".rstrip()), no_wrap=True, overflow="ellipsis"
             )
-    more = len(consequences) - limits.others
+    more = len(findings) - limits.others
     if more > 0:
         console.print(_line(f"    and {more} more", style="dim"), soft_wrap=True)
 

@@ -20,6 +20,8 @@ def message(symptom: Symptom) -> str:
     match symptom.rule.expect:
         case rules.Contains(event=event):
             return f"no call of {_event(event)}{_in_window(symptom.rule, found.step)}"
+        case rules.Ordered(events=(first, second), edge="before"):
+            return f"{_event(second)} without {_event(first)} before it{_values(found.values)}"
         case rules.Ordered(events=events):
             order = f" {symptom.rule.expect.edge} ".join(map(_event, events))
             return f"expected {order}, which was not the order{_values(found.values)}"

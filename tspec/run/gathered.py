@@ -72,4 +72,6 @@ def _decided(found: Mapping[str, Any]) -> Decision:
         found["rule"], tuple(found["ranks"]), (step, place), tuple(found["subjects"])
     )
     at = None if found["location"] is None else Location(**found["location"])
-    return Decision(instance, "violated", found["reason"], found["values"], found["step"], at)
+    return Decision(
+        instance, "violated", found["reason"], found["values"], found["step"], at, found["held"]
+    )

@@ -53,6 +53,8 @@ class Coordinator:
         self._before_leaving = before_leaving
         self._new_subjects = NewSubjects(program.kinds)
         self._checks = [CheckHistory(declared) for declared in program.rules]
+        self._held_in: dict[int, int] = {}
+        """Rule -> the last step over in which it held."""
         self._histories: dict[int, RuleHistory] = {}
         self._noted: set[str] = set()
         self._told: set[tuple[int, int]] = set()
@@ -227,6 +229,7 @@ class Coordinator:
         }
         due = {number for number, action in actions.items() if action}
         self.report(due, at[0], source.rank)
+        self._held_in |= dict.fromkeys(held, at[0])
         self._told = {one for one in self._told if one[0] > at[0]}
         if not ending:
             self._do(actions, at, source)
@@ -238,7 +241,8 @@ class Coordinator:
         waiting = [result for result in self.found if result.step > step]
         for result in self.found:
             if result.rule in due and result.step <= step:
-                self.findings.add(self.program.rules[result.rule], result, rank)
+                held = self._held_in.get(result.rule, 0)
+                self.findings.add(self.program.rules[result.rule], result, rank, held)
         self.found[:] = waiting
 
     def _do(self, actions: dict[int, str], at: tuple[int, int], source: StateSource) -> None:

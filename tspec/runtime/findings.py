@@ -48,12 +48,12 @@ class FindingsWriter:
                 self._file = self.path.open("a", encoding="utf-8")
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def add(self, declared: RuleRecord, result: InstanceResult, rank: int) -> None:
-        """A rule was violated, and something is due about it."""
+    def add(self, declared: RuleRecord, result: InstanceResult, rank: int, held: int = 0) -> None:
+        """A rule was violated, and something is due about it; `held` is the last step before in which it held."""
         count = self.counts[declared.number] = self.counts.get(declared.number, 0) + 1
         if count > KEPT:
             return
-        found = as_dict(declared, result, rank, count)
+        found = as_dict(declared, result, rank, count, held)
         if count == 1:
             self.tell(line_of(found))
         if self.callback is not None:
@@ -94,7 +94,9 @@ class FindingsWriter:
             self._file = None
 
 
-def as_dict(declared: RuleRecord, result: InstanceResult, rank: int, count: int) -> dict[str, Any]:
+def as_dict(
+    declared: RuleRecord, result: InstanceResult, rank: int, count: int, held: int
+) -> dict[str, Any]:
     """A finding as an object of JSON."""
     return {
         "rule": declared.name,
@@ -111,6 +113,7 @@ def as_dict(declared: RuleRecord, result: InstanceResult, rank: int, count: int)
         "values": dict(result.values),
         "location": None if result.location is None else asdict(result.location),
         "count": count,
+        "held": held,
     }
 
 

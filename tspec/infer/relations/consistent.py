@@ -83,7 +83,7 @@ def _membership(survey: Survey) -> list[Claim]:
     both = Frame(
         ("o in optimizers", "p in o.parameters"), None, "before optimizer.step(optimizer: o)", apart
     )
-    held = "A parameter that no optimizer holds gets gradients and is never trained."
+    held = "A parameter that no optimizer holds is never trained, whatever gradients it gets."
     stale = "An optimizer that holds tensors of no model trains what nobody uses."
     cut = "A parameter without gradient is cut off from the loss, and is not trained."
     spreads = "A NaN or infinity in a gradient spreads to the parameters with this update."

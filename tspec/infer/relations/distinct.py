@@ -16,9 +16,7 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
     claims = []
     if survey.kind("batch") is not None:
         frame = Frame(("b in batches",), None, "each step", ())
-        again = (
-            "A batch that comes again within an epoch is learned twice, and others are left out."
-        )
+        again = "A batch that comes again within an epoch is learned twice in it."
         expect = _are_distinct("b.tensors", EPOCH)
         claims.append(Claim("distinct", frame, expect, again, surprise=3))
     forward = survey.event("forward")

@@ -7,7 +7,9 @@ from tspec.infer.loop import is_of_the_loop
 from tspec.infer.relations.argument import call_conditions
 from tspec.infer.survey import Survey, fields_of
 
-NOT_FINITE = "A NaN or infinity in it spreads to every parameter with the next update."
+NOT_FINITE = (
+    "A NaN or infinity in it spreads to what is computed from it, and by an update to parameters."
+)
 OTHER_DTYPE = "The operator runs around autocast: in another precision, and slower or less exact."
 
 

@@ -7,16 +7,18 @@ from tspec.infer.loop import is_of_the_user
 from tspec.infer.survey import SeenEvent, Survey
 
 ORDER = {
-    ("optimizer.zero_grad", "backward"): "Cleared after the backward pass, gradients are lost before the update.",
-    ("backward", "clip"): "Gradients are clipped before they are computed.",
-    ("backward", "finalize_grads"): "Gradients are reduced before they are computed.",
-    ("backward", "optimizer.step"): "The update comes without new gradients.",
-    ("clip", "optimizer.step"): "The update is made before its gradients are clipped.",
-    ("collective", "optimizer.step"): "The update is made with gradients that no other rank has seen.",
+    ("optimizer.zero_grad", "backward"): "Not cleared, gradients of the step before are added to these; cleared later, these are lost.",
+    ("backward", "clip"): "The gradients that are clipped are not those of this step.",
+    ("backward", "finalize_grads"): "The gradients that are reduced are not those of this step.",
+    ("backward", "optimizer.step"): "The update is made without new gradients.",
+    ("clip", "optimizer.step"): "The update is made with gradients that are not clipped.",
+    ("collective", "optimizer.step"): "The update is made before ranks have exchanged anything.",
     ("finalize_grads", "update"): "The update is made with gradients that are not reduced.",
-    ("optimizer.step", "scheduler.step"): "The schedule moves on before its learning rate was used.",
+    ("optimizer.step", "scheduler.step"): "The schedule moves on from a learning rate that no update used.",
 }  # fmt: skip
-"""Pairs of calls of which the order means something, and what goes wrong in the other order."""
+"""Pairs of calls of which the order means something, and what goes wrong where the first does not come
+before the second: it comes later, or not at all.
+"""
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
