@@ -118,7 +118,15 @@ def test_evidence_says_what_a_wrong_tensor_has_to_do_with_the_right_one(
     reference = {WEIGHT: torch.arange(1.0, 9)}
     found = Comparer(reference, [reference], THREE).compared(WEIGHT, candidate.double())
     assert found.differs
-    assert found.evidence == evidence
+    assert found.evidence.says == evidence
+
+
+def test_a_tensor_of_an_earlier_step_is_stale() -> None:
+    before, now = (TensorName("params", "b", step) for step in (1, 2))
+    reference = {before: torch.arange(1.0, 5), now: torch.arange(2.0, 6)}
+    found = Comparer(reference, [], Number(1e-6)).compared(now, torch.arange(1.0, 5).double())
+    assert found.evidence.suggests == "stale"
+    assert found.evidence.says == "the candidate is the reference of step 1"
 
 
 def test_replicas_may_differ_by_round_off_but_not_what_is_kept() -> None:

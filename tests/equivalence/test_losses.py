@@ -25,4 +25,11 @@ AXES = (("tp", 2), ("dp", 3))
 )
 def test_a_rank_counts_for_its_part_of_a_mean(losses, reference, factor) -> None:
     ranks = [Recording({} if x is None else {LOSS: torch.tensor(x)}, {}) for x in losses]
-    assert gradient_factor(AXES, {LOSS: torch.tensor(reference)}, ranks) == factor
+    data = frozenset(("dp",))
+    assert gradient_factor(AXES, data, {LOSS: torch.tensor(reference)}, ranks) == factor
+
+
+def test_losses_that_a_fault_makes_differ_do_not_count() -> None:
+    """A missing sum gives each tensor-parallel rank a loss of its own; they see one batch."""
+    ranks = [Recording({LOSS: torch.tensor(x)}, {}) for x in (1.0, 5.0) * 3]
+    assert gradient_factor(AXES, frozenset(("dp",)), {LOSS: torch.tensor(3.0)}, ranks) == 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 from collections.abc import Callable
 from pathlib import Path
@@ -97,6 +98,41 @@ def test_a_rank_is_given_its_piece_where_it_has_that_shape(tmp_path: Path) -> No
     expected = weights(7, "weight", whole((6, 3)))[3:].float()
     assert torch.equal(found[TensorName("initial", "weight", 0)], expected)
     assert torch.equal(found[TensorName("initial", "bias", 0)], before)
+
+
+def test_bounds_of_modules_are_recorded_and_then_rewritten(tmp_path: Path) -> None:
+    """What flows in, out and back goes on as it was ordered; what was there before is recorded."""
+    net = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 1))
+    first, last = copy.deepcopy(net[0]), copy.deepcopy(net[2])
+    given, made, back = (torch.full((2, 3), value) for value in (2.0, 3.0, 4.0))
+    ordered = {
+        TensorName(kind, name, 1, 1): value
+        for kind, name, value in (("inputs", "2", given), ("outputs", "0", made))
+    }
+    ordered[TensorName("output_grads", "1", 1, 1)] = back
+    orders = Orders(1, ("outputs", "output_grads"), rewrites=ordered)
+    found = observed(tmp_path, orders, lambda: train(net, 1)).tensors
+    of = {(name.kind, name.name): tensor for name, tensor in found.items()}
+    assert torch.equal(of["outputs", "0"], first(torch.ones(2, 3)))
+    assert torch.equal(of["outputs", "1"], made.tanh())
+    assert torch.equal(of["outputs", "2"], last(given))
+    # The layer kept its own result, which is the input of the next, for its backward pass.
+    assert torch.equal(of["output_grads", "0"], back * (1 - given**2))
+
+
+def test_a_module_is_described_by_its_code_and_what_it_is_given(tmp_path: Path) -> None:
+    net = Net()
+    found = observed(tmp_path, Orders(1, KINDS), lambda: train(net, 1)).modules
+    assert {name: each.parent for name, each in found.items()} == {
+        "Net": "",
+        "first": "Net",
+        "second": "Net",
+    }
+    assert found["second"].takes == ("outputs", "first")
+    assert found["second"].kind == "Linear" and found["second"].numbers
+    file, line = found["Net"].defined.split(":")
+    assert "def forward" in Path(file).read_text().splitlines()[int(line) - 1]
+    assert found["first"].called.startswith("tests/equivalence/test_observer.py:")
 
 
 @pytest.mark.parametrize("tokens", [False, True], ids=["numbers", "tokens"])

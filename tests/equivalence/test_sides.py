@@ -60,6 +60,13 @@ def test_an_equivalence_is_ranks_layout_arguments_and_a_tolerance() -> None:
     assert found.sizes.flags == {"sequence"}
 
 
+def test_what_is_judged_alone_is_recorded() -> None:
+    found = trial(TEXT.replace("4)\n", "4)\n  localize by rewriting inputs\n"))
+    of_modules = ("inputs", "outputs", "input_grads", "output_grads")
+    assert found.localize and not trial().localize
+    assert found.recorded == ("params", "losses", "param_grads", *of_modules)
+
+
 def test_a_setting_reaches_the_script_by_an_argument() -> None:
     text = TEXT.replace("candidate { sequence: true }", "candidate { dtype: bfloat16 }")
     with pytest.raises(NotExecuted, match=re.escape("write `{dtype}` in one of its arguments")):
@@ -78,7 +85,6 @@ def test_a_setting_reaches_the_script_by_an_argument() -> None:
         ("(seed: 5)", "(seed: 5, models: 2)", "`models:` cannot be run yet"),
         ("  layout cut\n", "", "it has no `layout NAME`"),
         ("  run", "  sweep seed in [1, 2]\n  run", "`sweep` cannot be run yet"),
-        ("4)\n", "4)\n  localize by rewriting inputs\n", "`localize by rewriting inputs` cannot"),
         ("samples: 4)", "samples: 4) + noise()", "a tolerance has one `noise`"),
     ],
 )

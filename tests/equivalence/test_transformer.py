@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tspec.equivalence.check import Outcome, Reference, compare, run_candidate, run_reference
+from tspec.equivalence.localize import localize
 from tspec.equivalence.sides import Trial, trial_of
 from tspec.resolve import load
 
@@ -75,6 +76,43 @@ def test_the_first_wrong_tensor_is_that_of_the_fault(
     assert (found.first.name.kind, found.first.name.name) == (kind, name)
     disagree = {each.name.name for each in found.faults if each.fault.kind == "replicas"}
     assert (name in disagree) == (fault == "all_reduce")
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize(
+    ("fault", "module", "parts", "suggests", "line"),
+    [
+        ("scale", "blocks.1.fc2", {"forward pass", "backward pass"}, "wrong scale", "def forward"),
+        (
+            "shard",
+            "blocks.1.attention",
+            {"what it hands to blocks.1.attention.proj", "backward pass"},
+            "unknown",
+            "def forward",
+        ),
+    ],
+)
+def test_the_module_that_is_wrong_by_itself_is_named(
+    fault: str,
+    module: str,
+    parts: set[str],
+    suggests: str,
+    line: str,
+    references: Callable[[str], Reference],
+    tmp_path: Path,
+) -> None:
+    asked = trial("float32", fault)
+    reference = references("float32")
+    candidate = run_candidate(asked, reference.recording, tmp_path)
+    found = localize(asked, reference, candidate, tmp_path)
+    [suspect] = found.suspects
+    assert (suspect.module, suspect.evidence.suggests) == (module, suggests)
+    assert parts <= set(suspect.part.split(", ")) and found.unjudged == ()
+    assert suspect.call is not None
+    file, number = suspect.call.defined.rsplit(":", 1)
+    assert Path(file).name == "transformer.py"
+    assert line in (HERE / "transformer.py").read_text().splitlines()[int(number) - 1]
 
 
 @pytest.mark.slow

@@ -27,6 +27,7 @@ from tspec.cli.specs import refuse, specs_of
 
 if TYPE_CHECKING:
     from tspec.equivalence.check import Outcome
+    from tspec.equivalence.localize import Localization
     from tspec.equivalence.sides import Trial
     from tspec.resolve.program.trials import EquivalenceDeclaration
 
@@ -67,11 +68,11 @@ def check(
     try:
         trial = trial_of(declaration, command)
         with _folder(keep) as folder, _ends_on_signals():
-            outcome = _outcome(trial, folder)
+            outcome, found = _outcome(trial, folder)
     except (NotExecuted, ValueError) as why:
         warn(f"`{name}` cannot be run: {why}")
         raise typer.Exit(FAULT) from None
-    raise typer.Exit(_report(outcome, declaration, output))
+    raise typer.Exit(_report(outcome, found, declaration, output))
 
 
 def _chosen(name: str, specs: list[Path] | None, output: Output) -> EquivalenceDeclaration:
@@ -93,28 +94,37 @@ def _chosen(name: str, specs: list[Path] | None, output: Output) -> EquivalenceD
     raise BadParameter(f"no equivalence is called `{name}`; {hint}", param_hint="--equivalence")
 
 
-def _outcome(trial: Trial, folder: Path) -> Outcome:
-    """Both sides, compared. A side that fails ends the command."""
+def _outcome(trial: Trial, folder: Path) -> tuple[Outcome, Localization | None]:
+    """Both sides, compared; where they differ, modules judged alone. A side that fails ends the command."""
     from tspec.equivalence.check import compare, run_candidate, run_reference
     from tspec.equivalence.launch import Failed
+    from tspec.equivalence.localize import localize
 
     try:
         reference = run_reference(trial, folder)
         candidate = run_candidate(trial, reference.recording, folder)
+        outcome = compare(trial, reference, candidate)
+        if not trial.localize or not (outcome.wrong or outcome.faults):
+            return outcome, None
+        return outcome, localize(trial, reference, candidate, folder)
     except Failed as why:
         warn(str(why))
         say(why.said, err=True)
         raise typer.Exit(FAULT) from None
-    return compare(trial, reference, candidate)
 
 
-def _report(outcome: Outcome, declaration: EquivalenceDeclaration, output: Output) -> int:
+def _report(
+    outcome: Outcome,
+    localized: Localization | None,
+    declaration: EquivalenceDeclaration,
+    output: Output,
+) -> int:
     from tspec.report.equivalences import results, text
 
-    found = accepted(results(outcome, declaration), output).results
+    found = accepted(results(outcome, declaration, localized), output).results
     write_file(found, output)
     if output.output_format in (None, Format.TEXT):
-        say(text(outcome, declaration))
+        say(text(outcome, declaration, localized))
     else:
         write_out(found, output)
     if not outcome.comparisons and not outcome.faults:

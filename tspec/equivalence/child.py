@@ -13,24 +13,31 @@ from typing import Any, NoReturn
 
 from tspec.equivalence.cut import Cut
 from tspec.equivalence.observer import WATCH, Observer, Orders, Perturbation
+from tspec.equivalence.recording import read as recorded
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the processes of a run have to know. `cuts` are the pieces of each rank."""
+    """What the processes of a run have to know.
+
+    `cuts` are the pieces of each rank, `rewrites` is a folder with what each rank is to rewrite.
+    """
 
     command: tuple[str, ...]
     orders: Orders
     cuts: tuple[Mapping[str, tuple[Cut, float]], ...] | None = None
+    rewrites: Path | None = None
 
     def write(self, file: Path) -> None:
         """Write it as JSON."""
-        orders = asdict(self.orders) | {"cuts": None}
+        orders = asdict(self.orders) | {"cuts": None, "rewrites": {}}
         cuts = self.cuts and [
             {name: [cut.as_json(), mean] for name, (cut, mean) in each.items()}
             for each in self.cuts
         ]
-        file.write_text(json.dumps({"command": self.command, "orders": orders, "cuts": cuts}))
+        rewrites = None if self.rewrites is None else str(self.rewrites)
+        said = {"command": self.command, "orders": orders, "cuts": cuts, "rewrites": rewrites}
+        file.write_text(json.dumps(said))
 
     @staticmethod
     def read(file: Path, rank: int) -> tuple[tuple[str, ...], Orders]:
@@ -42,6 +49,8 @@ class Given:
             orders["cuts"] = {name: (Cut.of_json(cut), mean) for name, (cut, mean) in mine.items()}
         if orders["perturbation"] is not None:
             orders["perturbation"] = Perturbation(**orders["perturbation"])
+        if said["rewrites"] is not None:
+            orders["rewrites"] = recorded(Path(said["rewrites"]), rank).tensors
         return tuple(said["command"]), Orders(**orders | {"kinds": tuple(orders["kinds"])})
 
 

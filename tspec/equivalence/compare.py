@@ -9,7 +9,7 @@ from math import inf, sqrt
 import torch
 from torch import Tensor
 
-from tspec.equivalence.evidence import evidence
+from tspec.equivalence.evidence import NONE, Evidence, evidence
 from tspec.equivalence.merge import Merged, MergeFault, Spread
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.tolerances import Allowed, allowed, number
@@ -33,7 +33,7 @@ class Comparison:
     order: int
     error: float
     tolerated: float
-    evidence: str = ""
+    evidence: Evidence = NONE
 
     @property
     def times(self) -> float:
@@ -50,11 +50,16 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Pieces of one tensor that do not make it, or replicas that disagree."""
+    """Pieces of one tensor that do not make it, or replicas that disagree.
+
+    `times` says how many times the tolerance replicas differ.
+    """
 
     name: TensorName
     order: int
     fault: MergeFault
+    times: float = inf
+    evidence: Evidence = NONE
 
 
 class Comparer:
@@ -76,32 +81,49 @@ class Comparer:
         scale, limit = self._scale(name), self._limit(name)
         order = self._order[name]
         if limit != limit or difference != difference:
-            return Comparison(name, order, inf, limit, evidence(reference, candidate, inf))
+            why = evidence(reference, candidate, inf, {})
+            return Comparison(name, order, inf, limit, why)
         found = Comparison(name, order, _ratio(difference, scale), _ratio(limit, scale))
         if not found.differs:
             return found
-        why = evidence(reference, candidate, limit)
+        why = evidence(reference, candidate, limit, self._earlier(name))
         return Comparison(name, order, found.error, found.tolerated, why)
 
     def faults(self, name: TensorName, merged: Merged) -> Iterator[Fault]:
         """What is wrong with the pieces of a tensor."""
-        faults = list(merged.faults)
+        order = self._order[name]
+        for fault in merged.faults:
+            yield Fault(name, order, fault)
         for each in merged.spreads:
             limit = 0.0 if name.kind in EXACT else self._limit(name)
             if not each.difference <= limit:
                 why = self._lacks_reduction(name, merged.summed, len(each.ranks))
-                faults.append(MergeFault("replicas", _disagree(each) + why))
-        for fault in faults:
-            yield Fault(name, self._order[name], fault)
+                said = "; ".join(filter(None, (_disagree(each), why.says)))
+                times = _ratio(each.difference, limit)
+                yield Fault(name, order, MergeFault("replicas", said), times, why)
 
-    def _lacks_reduction(self, name: TensorName, summed: Tensor | None, ranks: int) -> str:
+    def _lacks_reduction(self, name: TensorName, summed: Tensor | None, ranks: int) -> Evidence:
         """What is known of replicas that differ: added up, or on average, they may be the reference."""
         reference, limit = self._reference[name].double(), self._limit(name)
-        if summed is not None and float((summed - reference).norm()) <= limit:
-            return "; their sum is the reference, so a reduction is missing"
-        if summed is not None and float((summed / ranks - reference).norm()) <= limit:
-            return "; their mean is the reference, so a reduction is missing"
-        return ""
+        for whole, made in ((summed, "sum"), (None if summed is None else summed / ranks, "mean")):
+            if whole is not None and float((whole - reference).norm()) <= limit:
+                says = f"their {made} is the reference, so a reduction is missing"
+                return Evidence("missing reduction", says)
+        return NONE
+
+    def _earlier(self, name: TensorName) -> Mapping[str, Tensor]:
+        """The reference's tensors of that name from before, and what it was at first."""
+        found = {}
+        for each, tensor in self._reference.items():
+            kind = "params" if each.kind == "initial" else each.kind
+            if (kind, each.name, each.call) == (name.kind, name.name, name.call):
+                if each == name:
+                    break
+                if tensor.shape == self._reference[name].shape:
+                    when = f"micro-batch {each.microbatch}" * (each.microbatch > 0)
+                    step = f"step {each.step}" if each.step else "the beginning"
+                    found[", ".join(filter(None, (step, when)))] = tensor.double()
+        return found
 
     # --- what round-off amounts to ----------------------------------------------------------------
 

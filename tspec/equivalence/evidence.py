@@ -2,25 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
 from torch import Tensor
 
+FaultClass = Literal[
+    "unknown", "missing reduction", "wrong scale", "wrong layout", "stale", "zero", "not finite"
+]
 
-def evidence(reference: Tensor, candidate: Tensor, limit: float) -> str:
-    """What is known of a difference: float64 tensors of one shape; empty if nothing is.
 
-    A relation holds if what is left of the difference has a Frobenius norm of at most `limit`.
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The kind of a fault as far as numbers tell, and what they tell; empty if nothing."""
+
+    suggests: FaultClass = "unknown"
+    says: str = ""
+
+
+NONE = Evidence()
+
+
+def evidence(
+    reference: Tensor, candidate: Tensor, limit: float, earlier: Mapping[str, Tensor]
+) -> Evidence:
+    """What is known of a difference: float64 tensors of one shape.
+
+    `earlier` has the reference's tensors of that name from other steps and micro-batches. A relation holds if
+    what is left of the difference has a Frobenius norm of at most `limit`.
     """
     if not bool(reference.isfinite().all()):
-        return "the reference is not finite"
+        return Evidence("not finite", "the reference is not finite")
     if not bool(candidate.isfinite().all()):
-        return "the candidate is not finite"
+        return Evidence("not finite", "the candidate is not finite")
     square = float((reference * reference).sum())
     factor = float((reference * candidate).sum()) / square if square else 0.0
     if not bool(candidate.any()):
-        return "the candidate is zero"
+        return Evidence("zero", "the candidate is zero")
+    for when, tensor in earlier.items():
+        if float((candidate - tensor).norm()) <= limit:
+            return Evidence("stale", f"the candidate is the reference of {when}")
     if factor and float((candidate - factor * reference).norm()) <= limit * max(abs(factor), 1):
-        return f"the candidate is {factor:.4g} times the reference"
+        return Evidence("wrong scale", f"the candidate is {factor:.4g} times the reference")
     apart = candidate.flatten().sort()[0] - reference.flatten().sort()[0]
     if float(apart.norm()) <= limit:
-        return "the candidate has the same numbers in another order"
-    return ""
+        return Evidence("wrong layout", "the candidate has the same numbers in another order")
+    return NONE

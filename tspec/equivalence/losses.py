@@ -12,11 +12,14 @@ from tspec.resolve.program.sharding import Axes
 
 
 def gradient_factor(
-    axes: Axes, reference: Mapping[TensorName, Tensor], candidate: Sequence[Recording]
+    axes: Axes,
+    data: frozenset[str],
+    reference: Mapping[TensorName, Tensor],
+    candidate: Sequence[Recording],
 ) -> float:
     """By what gradients of activations are multiplied to be those of the reference's loss.
 
-    Ranks that see other data have other losses. If the mean of n such losses is the reference's, each
+    Ranks that see other data have other losses: those along the axes of `data`, over which the batch is cut. If the mean of n such losses is the reference's, each
     counts for one n-th of it, else the reference's is their sum.
     """
     for name in reference:
@@ -26,18 +29,18 @@ def gradient_factor(
             if name in each.tensors
         }
         if name.kind == "losses" and losses:
-            number = _groups(axes, losses)
+            number = _groups(axes, data, losses)
             mean = sum(losses.values()) / len(losses)
             whole = float(reference[name].double().mean())
             return 1 / number if abs(mean - whole) <= abs(mean * number - whole) else 1.0
     return 1.0
 
 
-def _groups(axes: Axes, losses: Mapping[int, float]) -> int:
-    """The number of ranks along the axes over which losses differ."""
+def _groups(axes: Axes, data: frozenset[str], losses: Mapping[int, float]) -> int:
+    """The number of ranks along the axes of `data` over which losses differ."""
     number = 1
     for axis, size in axes:
-        if any(len(set(each)) > 1 for each in _along(axes, axis, losses)):
+        if axis in data and any(len(set(each)) > 1 for each in _along(axes, axis, losses)):
             number *= size
     return number
 

@@ -1,23 +1,26 @@
-"""In the job: generates weights, perturbs inputs, and records the tensors that an equivalence names."""
+"""In the job: generates weights, perturbs inputs, records the tensors that an equivalence names, and rewrites them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
 
 from tspec.equivalence.cut import Cut, whole
 from tspec.equivalence.generator import key, signs, weights
-from tspec.equivalence.recording import Recording, TensorName, write
+from tspec.equivalence.recording import ModuleCall, Recording, TensorName, write
 from tspec.runtime.edges import Missing, Ref, StateSource, WatchedCall
 from tspec.runtime.live.features import local_part
 from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, WatchSpec
 
+_CLASS = ("field", ("name", "self"), "__class__")
+_CODE = ("field", ("field", ("name", "self"), "forward"), "__code__")
 _TENSOR, _OPTIONAL = ("tensor",), ("optional", ("tensor",))
 WATCH = WatchSpec(
     events=(
@@ -28,6 +31,9 @@ WATCH = WatchSpec(
                 FieldSpec("module", ("entity", "module"), ("name", "self")),
                 FieldSpec("inputs", ("list", _TENSOR)),
                 FieldSpec("output", _TENSOR, ("name", "result"), True),
+                FieldSpec("class", ("string",), ("field", _CLASS, "__qualname__")),
+                FieldSpec("file", ("string",), ("field", _CODE, "co_filename")),
+                FieldSpec("line", ("int",), ("field", _CODE, "co_firstlineno")),
             ),
         ),
         EventSpec(
@@ -35,14 +41,28 @@ WATCH = WatchSpec(
             ("torch.autograd.backward",),
             (FieldSpec("loss", _TENSOR, ("name", "tensors")),),
         ),
+        EventSpec(
+            "backward_step",
+            ("megatron.core.pipeline_parallel.schedules.backward_step",),
+            (FieldSpec("loss", _TENSOR, ("name", "output_tensor")),),
+        ),
+        EventSpec("update", ("megatron.core.optimizer.optimizer.MegatronOptimizer.step",)),
         EventSpec("optimizer.step", ("torch.optim.Optimizer.step",)),
     ),
     entities=(
-        EntitySpec("parameter", (FieldSpec("data", _TENSOR), FieldSpec("grad", _OPTIONAL))),
+        EntitySpec(
+            "parameter",
+            (
+                FieldSpec("data", _TENSOR),
+                FieldSpec("grad", _OPTIONAL),
+                FieldSpec("main_grad", _OPTIONAL),
+                FieldSpec("shard", _OPTIONAL),
+            ),
+        ),
         EntitySpec("buffer", (FieldSpec("data", _TENSOR),)),
     ),
 )
-"""What is followed."""
+"""What is followed. Megatron's schedules may go to the engine past `torch.autograd.backward`, and its optimizers clip gradients before they update."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +81,8 @@ class Orders:
     """What a process of a run is to do.
 
     `seed` is None if weights are the script's own. `cuts` has this rank's piece of each parameter,
-    and the mean of each vector; None on the reference, which has all of each.
+    and the mean of each vector; None on the reference, which has all of each. `rewrites` has what
+    inputs, outputs and their gradients are to be after they were recorded.
     """
 
     steps: int
@@ -69,6 +90,7 @@ class Orders:
     seed: int | None = None
     cuts: Mapping[str, tuple[Cut, float]] | None = None
     perturbation: Perturbation | None = None
+    rewrites: Mapping[TensorName, Tensor] = field(default_factory=dict)
 
 
 class Observer:
@@ -86,6 +108,10 @@ class Observer:
         """Call -> the name of the module's output."""
         self._perturbed: int | None = None
         """The outermost call with an input that was perturbed already."""
+        self._modules: dict[str, ModuleCall] = {}
+        self._parts: dict[str, tuple[int, int]] = {}
+        self._held: Any = WeakIdKeyDictionary()
+        """Tensor -> kind and name of the latest record of it."""
         self._over = False
 
     # --- the sink -------------------------------------------------------------------------------
@@ -99,11 +125,15 @@ class Observer:
                 self._set_weights(source)
                 if self._is_followed(call):
                     self._enters(call)
-            case "backward":
-                self._record(self._name("losses", "loss", call), call.fields.get("loss"))
+            case "backward" | "backward_step" if not _is_within_backward(call):
+                loss = call.fields.get("loss")
+                if isinstance(loss, Tensor) and loss.dim() == 0:  # else a stage's output
+                    self._record(self._name("losses", "loss", call), loss)
+            case "update":
+                self._record_gradients(source, "main_grad")
+                self._record_parts(source)
             case "optimizer.step":
-                for name, grad in source.fields("parameter", "grad").items():
-                    self._record(TensorName("param_grads", name, call.context.step), grad)
+                self._record_gradients(source, "grad")
 
     def end(self, call: WatchedCall, source: StateSource) -> None:
         """A module returned."""
@@ -112,10 +142,8 @@ class Observer:
             return
         output = call.fields.get("output")
         self._perturb([output], call)
-        self._record(name, output)
-        if isinstance(output, Tensor) and output.requires_grad and "output_grads" in self._kinds:
-            of = TensorName("output_grads", name.name, name.step, name.microbatch, name.call)
-            output.register_hook(lambda grad: self._record(of, grad))  # type: ignore[no-untyped-call]
+        self._passes(name, output)
+        self._follow_back("output_grads", name, output)
 
     def boundary(
         self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
@@ -155,8 +183,56 @@ class Observer:
         self._perturb(tensors, call)
         name = self._name("outputs", call.fields["module"].name, call)
         self._names[call.id] = name
-        given = TensorName("inputs", name.name, name.step, name.microbatch, name.call)
-        self._record(given, next(iter(tensors), None))
+        first = next(iter(tensors), None)
+        if name.name not in self._modules:
+            self._modules[name.name] = self._described(call, first)
+        given = replace(name, kind="inputs")
+        if isinstance(first, Tensor) and first not in self._held:  # else it is followed already
+            self._follow_back("input_grads", name, first)
+        self._passes(given, first)
+
+    def _described(self, call: WatchedCall, first: Any) -> ModuleCall:
+        at, parent = call.fields, call.parent
+        while parent is not None and not isinstance(parent.fields.get("module"), Ref):
+            parent = parent.parent
+        line = call.location
+        return ModuleCall(
+            kind=at["class"],
+            parent="" if parent is None else parent.fields["module"].name,
+            defined=f"{_shown(at['file'])}:{at['line']}",
+            called="" if line is None else f"{line.file}:{line.line}",
+            takes=self._held.get(first, ()) if isinstance(first, Tensor) else (),
+            numbers=isinstance(first, Tensor) and first.is_floating_point(),
+        )
+
+    def _passes(self, name: TensorName, value: Any) -> None:
+        """A tensor goes into a module or comes out of it."""
+        self._record(name, value)
+        if isinstance(value, Tensor):
+            self._held[value] = (name.kind, name.name)
+            self._rewrite(name, value.data)
+
+    def _follow_back(self, kind: str, name: TensorName, value: Any) -> None:
+        """The gradient of a tensor that goes into a module or comes out of it."""
+        if isinstance(value, Tensor) and value.requires_grad and kind in self._kinds:
+            of = replace(name, kind=kind)
+            value.register_hook(lambda grad: self._flows_back(of, grad))  # type: ignore[no-untyped-call]
+
+    def _flows_back(self, name: TensorName, gradient: Tensor) -> Tensor | None:
+        """The gradient of an output; what goes on backwards instead of it, if that is another one."""
+        self._record(name, gradient)
+        if name not in self._orders.rewrites:
+            return None
+        changed = gradient.clone()
+        self._rewrite(name, changed)
+        return changed
+
+    def _rewrite(self, name: TensorName, tensor: Tensor) -> None:
+        """Give a tensor the elements that the orders say; autograd does not see it."""
+        wanted = self._orders.rewrites.get(name)
+        held = None if wanted is None else held_here(tensor)
+        if wanted is not None and held is not None and _is_writable(held, wanted):
+            held.copy_(wanted)
 
     def _name(self, kind: str, name: str, call: WatchedCall) -> TensorName:
         """The name of what a call makes: the next one of that module in the micro-batch."""
@@ -173,6 +249,25 @@ class Observer:
         if held is not None:
             self._tensors[name] = held.clone()
 
+    def _record_gradients(self, source: StateSource, field: str) -> None:
+        """The gradients that an update reads: those of the first that a step makes of each parameter."""
+        step = source.context.step
+        for name, gradient in source.fields("parameter", field).items():
+            of = TensorName("param_grads", name, step)
+            if of not in self._tensors:
+                self._record(of, gradient)
+
+    def _record_parts(self, source: StateSource) -> None:
+        """Which elements of each gradient this rank updates from, where those are not all."""
+        shards = source.fields("parameter", "shard")
+        for name, tensor in source.fields("parameter", "data").items():
+            part = shards.get(name)
+            if not isinstance(part, Tensor):
+                self._parts[name] = (0, 0)
+            elif part.shape != tensor.shape:
+                first = int(part.storage_offset() - tensor.storage_offset())
+                self._parts[name] = (first, first + part.numel())
+
     def _close_step(self, step: int, source: StateSource) -> None:
         for kind, entity in (("params", "parameter"), ("buffers", "buffer")):
             for name, value in source.fields(entity, "data").items():
@@ -180,7 +275,8 @@ class Observer:
 
     def _finish(self, source: StateSource) -> None:
         self._over = True
-        write(self._folder, source.rank, Recording(self._tensors, self._filled))
+        recording = Recording(self._tensors, self._filled, self._modules, self._parts)
+        write(self._folder, source.rank, recording)
 
     # --- the same numbers -----------------------------------------------------------------------
 
@@ -240,6 +336,26 @@ def filled_with(tensor: Tensor) -> float:
     """The number that fills a vector; 0 if it holds several."""
     first = tensor.detach().flatten()[:1]
     return float(first) if tensor.numel() and bool((tensor == first).all()) else 0.0
+
+
+def _shown(file: str) -> str:
+    """A path from the working folder on, or from the folder of installed packages."""
+    path = Path(file)
+    if path.is_relative_to(Path.cwd()) and "site-packages" not in path.parts:
+        return path.relative_to(Path.cwd()).as_posix()
+    return file.rpartition("/site-packages/")[2]
+
+
+def _is_writable(tensor: Tensor, wanted: Tensor) -> bool:
+    """Of that shape, each element in a place of its own."""
+    own = all(
+        stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size > 1
+    )
+    return tensor.shape == wanted.shape and own
+
+
+def _is_within_backward(call: WatchedCall) -> bool:
+    return call.parent is not None and call.parent.event == "backward_step"
 
 
 def _outermost(call: WatchedCall) -> WatchedCall:

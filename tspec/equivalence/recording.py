@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, field
 from math import prod
 from pathlib import Path
 
@@ -36,15 +36,37 @@ class TensorName:
 
 
 @dataclass(frozen=True, slots=True)
+class ModuleCall:
+    """The first call of a module in a run.
+
+    `parent` is the module whose code made it, empty if none did. `defined` is file and line of the
+    module's `forward`, `called` the line of the script (of a package, if there is none) from which it
+    was reached. `takes` says what tensor its first input is: kind and name of one that was recorded,
+    empty if it is another; `numbers` that it holds floating numbers.
+    """
+
+    kind: str
+    parent: str
+    defined: str
+    called: str
+    takes: tuple[str, str] | tuple[()]
+    numbers: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Recording:
     """What one rank recorded.
 
     `tensors` are in the order in which they came into being. `filled` has, for each generated
-    parameter, the number with which the model had filled it, 0 if with several.
+    parameter, the number with which the model had filled it, 0 if with several. `parts` has, for a
+    gradient of which the rank holds only some elements of its piece, the first and the last (not
+    included), flattened.
     """
 
     tensors: Mapping[TensorName, Tensor]
     filled: Mapping[str, float]
+    modules: Mapping[str, ModuleCall] = field(default_factory=dict)
+    parts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def write(folder: Path, rank: int, recording: Recording) -> None:
@@ -62,6 +84,8 @@ def write(folder: Path, rank: int, recording: Recording) -> None:
     file = _file(folder, rank)
     part = file.with_suffix(".part")
     said = {"tensors": rows, "bytes": end, "filled": dict(recording.filled)}
+    said["parts"] = dict(recording.parts)
+    said["modules"] = {name: asdict(each) for name, each in recording.modules.items()}
     part.write_text(json.dumps(said), encoding="utf-8")
     os.replace(part, file)
 
@@ -75,7 +99,12 @@ def read(folder: Path, rank: int) -> Recording:
         kind: torch.dtype = getattr(torch, dtype)
         size = kind.itemsize * prod(shape)
         tensors[TensorName(*name)] = elements[start : start + size].view(kind).reshape(shape)
-    return Recording(tensors, said["filled"])
+    modules = {
+        name: ModuleCall(**each | {"takes": tuple(each["takes"])})
+        for name, each in said["modules"].items()
+    }
+    parts = {name: (first, last) for name, (first, last) in said["parts"].items()}
+    return Recording(tensors, said["filled"], modules, parts)
 
 
 def is_recorded(folder: Path, rank: int) -> bool:

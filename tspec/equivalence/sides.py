@@ -18,8 +18,15 @@ from tspec.resolve.program.trials import (
     Tolerance,
 )
 
-COMPARED = ("inputs", "outputs", "output_grads", "param_grads", "params", "buffers", "losses")
+COMPARED = (
+    *("inputs", "input_grads", "outputs", "output_grads"),
+    *("param_grads", "params", "buffers", "losses"),
+)
 """Kinds of tensors that are recorded."""
+GRADIENTS_OF_ACTIVATIONS = ("input_grads", "output_grads")
+"""Those are gradients of a rank's own loss."""
+LOCALIZED = ("inputs", "outputs", *GRADIENTS_OF_ACTIVATIONS, "param_grads")
+"""Those that are compared where each module is judged alone."""
 
 
 class NotExecuted(Exception):
@@ -30,7 +37,7 @@ class NotExecuted(Exception):
 class Trial:
     """An equivalence that can be run.
 
-    `seed` is None where weights are the script's own; `perturb` None where the noise is that of
+    `localize`: where the sides differ, modules are judged alone. `seed` is None where weights are the script's own; `perturb` None where the noise is that of
     each tensor's dtype.
     """
 
@@ -45,6 +52,14 @@ class Trial:
     tolerance: Tolerance
     samples: int
     perturb: float | None
+    localize: bool
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """The kinds of tensors that runs record."""
+        also = LOCALIZED if self.localize else ()
+        gradients = ("param_grads",) if "params" in self.kinds else ()
+        return tuple(dict.fromkeys((*self.kinds, "losses", *gradients, *also)))
 
     @property
     def world(self) -> int:
@@ -90,6 +105,7 @@ def trial_of(declaration: EquivalenceDeclaration, command: Sequence[str]) -> Tri
         tolerance=tolerance,
         samples=0 if noise is None else noise.samples or SAMPLES,
         perturb=None if noise is None or noise.perturb is None else number(noise.perturb),
+        localize=declaration.localize,
     )
 
 
@@ -100,7 +116,6 @@ def _refuse(declaration: EquivalenceDeclaration) -> None:
         (declaration.sweeps, "`sweep`"),
         (declaration.require, "`require`"),
         (declaration.equal_when, "`equal when`"),
-        (declaration.localize, "`localize by rewriting inputs`"),
         (isinstance(declaration.origin, Recorded), "`from recorded`"),
         (isinstance(declaration.origin, Generated) and declaration.origin.models, "`models:`"),
         (unknown, f"`compare {', '.join(unknown)}`"),

@@ -21,6 +21,7 @@ CUT_AS: Mapping[TensorKind, TensorKind] = {
     "grad": "param",
     "main_grad": "param",
     "state": "param",
+    "input_grad": "input",
     "output_grad": "output",
 }
 """Kinds that are cut as those of another kind where no place says otherwise."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Comparison, Fault
+from tspec.equivalence.localize import Localization, Suspect
 from tspec.report.results import Case, Result, Results, fingerprint, portable, region
 from tspec.resolve.program.trials import EquivalenceDeclaration
 
@@ -13,10 +14,12 @@ SHOWN = 12
 """Of so many wrong tensors the text has a line."""
 
 
-def results(outcome: Outcome, declaration: EquivalenceDeclaration) -> Results:
-    """One result for each fault of the pieces, and one for what differs.
+def results(
+    outcome: Outcome, declaration: EquivalenceDeclaration, localized: Localization | None = None
+) -> Results:
+    """One result for each fault of the pieces, one for what differs, and one for each module that is wrong by itself.
 
-    That is the first wrong tensor in the order of the reference's run; the others are its
+    What differs is the first wrong tensor in the order of the reference's run; the others are its
     consequences, the worst first.
     """
     name = qualified(declaration)
@@ -31,22 +34,43 @@ def results(outcome: Outcome, declaration: EquivalenceDeclaration) -> Results:
 
     def of_comparison(each: Comparison, others: tuple[Result, ...] = ()) -> Result:
         numbers = {"error": each.error, "tolerated": each.tolerated, "times": each.times}
-        said = {"what": "difference", **_named(each), **numbers, "evidence": each.evidence}
+        said = {"what": "difference", **_named(each), **numbers, "evidence": each.evidence.says}
         mark = fingerprint(name, file, "difference", each.name.kind, each.name.name)
         message = _sentence(each)
         return Result(name, message, place, properties=said, fingerprint=mark, consequences=others)
+
+    def of_suspect(each: Suspect) -> Result:
+        call = each.call
+        said = {
+            "what": "module",
+            "subject": each.module,
+            "part": each.part,
+            "times": each.times,
+            "suggests": each.evidence.suggests,
+            "evidence": each.evidence.says,
+            "defined": "" if call is None else call.defined,
+            "called": "" if call is None else call.called,
+            "tensors": [str(one) for one in each.tensors],
+        }
+        mark = fingerprint(name, file, "module", each.module, each.part)
+        message = f"wrong by itself: {_blame(each)}"
+        return Result(name, message, place, properties=said, fingerprint=mark)
 
     found = [of_fault(each) for each in outcome.faults]
     if outcome.first is not None:
         others = (each for each in outcome.wrong if each is not outcome.first)
         found.append(of_comparison(outcome.first, tuple(map(of_comparison, others))))
+    found += [of_suspect(each) for each in localized.suspects] if localized else []
     case = Case(name, file, "failed" if found else "passed", line=place.line)
     return Results(tuple(found), (case,))
 
 
-def text(outcome: Outcome, declaration: EquivalenceDeclaration) -> str:
-    """The comparison as text: faults, the first wrong tensor, and all by how far they are off."""
-    return "\n".join(_lines(outcome, declaration))
+def text(
+    outcome: Outcome, declaration: EquivalenceDeclaration, localized: Localization | None = None
+) -> str:
+    """The comparison as text: faults, the first wrong tensor, all by how far they are off, modules to blame."""
+    lines = [*_lines(outcome, declaration), *(_localized(localized) if localized else ())]
+    return "\n".join(lines)
 
 
 def qualified(declaration: EquivalenceDeclaration) -> str:
@@ -81,9 +105,39 @@ def _lines(outcome: Outcome, declaration: EquivalenceDeclaration) -> Iterator[st
         yield from _more(len(names))
 
 
+def _localized(found: Localization) -> Iterator[str]:
+    yield ""
+    if found.suspects:
+        yield "wrong by itself, with the reference's inputs and gradients:"
+        yield ""
+        yield "     times  module"
+    else:
+        yield "with the reference's inputs and gradients nothing is wrong: the fault lies between places of the layout"
+    for each in found.suspects[:SHOWN]:
+        yield f"{each.times:10.3g}  {_blame(each)}"
+        if each.call is not None:
+            called = f", called from {each.call.called}" if each.call.called else ""
+            yield f"{'':10}    {each.call.kind}, forward at {each.call.defined}{called}"
+    yield from _more(len(found.suspects))
+    if found.unjudged:
+        yield ""
+        yield "not judged alone, since the layout has no place for their inputs:"
+        yield from (f"  {each}" for each in found.unjudged[:SHOWN])
+        yield from _more(len(found.unjudged))
+
+
+def _blame(each: Suspect) -> str:
+    """A module, what of it is wrong, and what the numbers suggest."""
+    subject = each.module or "the script's own code"
+    said = f"{subject}: {each.part}"
+    if each.evidence.suggests != "unknown":
+        said += f"; {each.evidence.suggests}: {each.evidence.says}"
+    return said
+
+
 def _sentence(each: Comparison) -> str:
     said = f"{each.name}: error {each.error:.2g}, tolerated {each.tolerated:.2g}"
-    return f"{said}; {each.evidence}" if each.evidence else said
+    return f"{said}; {each.evidence.says}" if each.evidence.says else said
 
 
 def _named(each: Comparison | Fault) -> dict[str, object]:

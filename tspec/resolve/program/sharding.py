@@ -116,7 +116,7 @@ class Flat:
 
 
 TensorKind = Literal[
-    "param", "grad", "main_grad", "state", "input", "output", "output_grad", "buffer"
+    "param", "grad", "main_grad", "state", "input", "input_grad", "output", "output_grad", "buffer"
 ]
 
 

@@ -1,0 +1,85 @@
+"""Who is to blame for a tensor that is wrong though all that it was made from is right."""
+
+from __future__ import annotations
+
+from tspec.equivalence.check import Outcome
+from tspec.equivalence.compare import Comparison, Fault
+from tspec.equivalence.evidence import Evidence
+from tspec.equivalence.localize import EVERYWHERE, suspects
+from tspec.equivalence.merge import MergeFault
+from tspec.equivalence.recording import ModuleCall, TensorName
+
+
+def module(parent: str, takes: tuple[str, str] | tuple[()] = ()) -> ModuleCall:
+    return ModuleCall("Linear", parent, "model.py:3", "model.py:9", takes, True)
+
+
+MODULES = {
+    "Net": module(""),
+    "norm": module("Net", ("inputs", "Net")),
+    "attention": module("Net", ("outputs", "norm")),
+    "attention.qkv": module("attention", ("inputs", "attention")),
+    "attention.proj": module("attention"),
+}
+
+
+def outcome(*wrong: tuple[str, str, float], right: tuple[tuple[str, str], ...] = ()) -> Outcome:
+    said = [*wrong, *((kind, name, 0.5) for kind, name in right)]
+    return Outcome(
+        tuple(
+            Comparison(TensorName(kind, name, 1), order, times, 1.0, Evidence("wrong scale", "2 x"))
+            for order, (kind, name, times) in enumerate(said)
+        ),
+        (),
+        (),
+    )
+
+
+def blamed(found: Outcome) -> list[tuple[str, str, float]]:
+    return [(each.module, each.part, each.times) for each in suspects(found, MODULES)]
+
+
+def test_an_output_is_its_modules_and_an_input_that_of_the_module_that_hands_it_on() -> None:
+    found = outcome(("outputs", "norm", 2), ("inputs", "attention.proj", 9), ("inputs", "Net", 3))
+    assert blamed(found) == [
+        ("attention", "what it hands to attention.proj", 9),
+        ("", "what it hands to Net", 3),
+        ("norm", "forward pass", 2),
+    ]
+
+
+def test_a_gradient_is_of_the_innermost_module_that_took_the_tensor() -> None:
+    found = outcome(("output_grads", "norm", 2), ("output_grads", "attention.qkv", 3))
+    assert blamed(found) == [
+        ("attention", "backward pass", 3),  # it cuts what `qkv` made, and hands on the pieces
+        ("attention.qkv", "backward pass", 2),
+    ]
+
+
+def test_a_parameter_that_a_wrong_gradient_moved_is_no_second_fault() -> None:
+    found = outcome(
+        ("param_grads", "norm.weight", 2),
+        ("params", "norm.weight", 9),
+        ("params", "norm.bias", 3),
+        right=(("param_grads", "norm.bias"),),
+    )
+    assert blamed(found) == [
+        ("norm", "gradients of its parameters, update of its parameters", 3),
+    ]
+
+
+def test_gradients_that_are_all_wrong_are_one_fault() -> None:
+    names = ("norm.weight", "attention.qkv.weight")
+    found = outcome(*(("param_grads", name, 2.0) for name in names))
+    assert blamed(found) == [(EVERYWHERE, "gradients", 2)]
+    [suspect] = suspects(found, MODULES)
+    assert suspect.evidence == Evidence("wrong scale", "2 x")
+
+
+def test_a_missing_reduction_is_said_before_what_it_does() -> None:
+    name = TensorName("outputs", "norm", 1)
+    missing = Evidence("missing reduction", "their sum is the reference")
+    fault = Fault(name, 0, MergeFault("replicas", "they differ"), 5.0, missing)
+    found = outcome(("outputs", "norm", 9))
+    [suspect] = suspects(Outcome(found.comparisons, (fault,), ()), MODULES)
+    assert (suspect.times, suspect.evidence) == (9, missing)

@@ -1,0 +1,187 @@
+"""Which module is wrong by itself: the candidate is run again with the reference's tensors at the bounds of each module.
+
+What flows into a module, out of it, and back into it as a gradient is recorded, and then rewritten with what the
+reference has (TTrace, section 4.3). So an error does not flow on, and what is wrong was made since the last bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from tspec.equivalence.check import Outcome, Reference, compare, run_candidate
+from tspec.equivalence.compare import Comparison, Fault
+from tspec.equivalence.evidence import NONE, Evidence
+from tspec.equivalence.losses import gradient_factor
+from tspec.equivalence.merge import Piece
+from tspec.equivalence.pieces import data_axes, pieces_of
+from tspec.equivalence.recording import ModuleCall, Recording, TensorName, write
+from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, LOCALIZED, Trial
+from tspec.layout.shards import UnevenShards
+from tspec.layout.sizes import UnknownSize
+
+REWRITTEN = ("inputs", "outputs", *GRADIENTS_OF_ACTIVATIONS)
+EVERYWHERE = "all parameters"
+"""What is named where no gradient of a parameter is right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """Something that is wrong by itself.
+
+    `module` is empty for the script's own code; `part` says what of it is wrong. `times` is how many
+    times its tolerance the worst of its tensors is off.
+    """
+
+    module: str
+    part: str
+    times: float
+    tensors: tuple[TensorName, ...]
+    evidence: Evidence
+    call: ModuleCall | None
+
+
+@dataclass(frozen=True, slots=True)
+class Localization:
+    """What is wrong by itself, the worst first, and modules that could not be judged alone."""
+
+    suspects: tuple[Suspect, ...]
+    unjudged: tuple[str, ...]
+
+
+def localize(
+    trial: Trial, reference: Reference, candidate: Sequence[Recording], folder: Path
+) -> Localization:
+    """Run the candidate again, with rewritten tensors, and judge each module. Raises launch.Failed."""
+    rewrites = folder / "rewrites"
+    rewrites.mkdir()
+    for rank, tensors in enumerate(_rewrites(trial, reference.recording, candidate)):
+        write(rewrites, rank, Recording(tensors, {}))
+    again = run_candidate(trial, reference.recording, folder, rewrites)
+    kinds = tuple(dict.fromkeys((*trial.kinds, *LOCALIZED)))
+    outcome = compare(replace(trial, kinds=kinds), reference, again)
+    modules: dict[str, ModuleCall] = {}
+    for each in (*again, reference.recording):
+        modules = {**each.modules, **modules}
+    placed = {(each.name.kind, each.name.name) for each in outcome.comparisons}
+    return Localization(
+        tuple(suspects(outcome, modules)), tuple(_unjudged(reference.recording.modules, placed))
+    )
+
+
+def _rewrites(
+    trial: Trial, reference: Recording, candidate: Sequence[Recording]
+) -> list[dict[TensorName, Tensor]]:
+    """Each rank's pieces of the reference's tensors. A piece with padding is left as it is."""
+    found: list[dict[TensorName, Tensor]] = [{} for _ in range(trial.world)]
+    factor = gradient_factor(
+        trial.layout.mesh.axes, data_axes(trial, reference), reference.tensors, candidate
+    )
+    for name, tensor in reference.tensors.items():
+        if name.kind not in REWRITTEN:
+            continue
+        if name.kind in GRADIENTS_OF_ACTIVATIONS:
+            tensor = tensor / factor
+        for piece in _placed(trial, name, tuple(tensor.shape)):
+            positions = piece.cut.positions()
+            if bool((positions < 0).any()):
+                continue
+            held = tensor.flatten()[positions]
+            found[piece.rank][name] = torch.zeros_like(held) if any(piece.summand) else held
+    return found
+
+
+def _placed(trial: Trial, name: TensorName, full: tuple[int, ...]) -> list[Piece]:
+    """What each rank is to hold of a tensor; nothing where the layout does not fit it."""
+    try:
+        pieces = pieces_of(trial, name, full)
+    except (UnevenShards, UnknownSize):
+        return []
+    return [each for each in pieces if each.cut.full == full]
+
+
+# --- whom to blame --------------------------------------------------------------------------------
+
+
+def suspects(outcome: Outcome, modules: Mapping[str, ModuleCall]) -> Iterator[Suspect]:
+    """What is wrong by itself in a run with rewritten tensors, the worst first."""
+    found: dict[str, dict[str, list[Comparison | Fault]]] = {}
+    gradients = {each.name.name for each in outcome.comparisons if each.name.kind == "param_grads"}
+    wrong: tuple[Comparison | Fault, ...] = (*outcome.wrong, *outcome.faults)
+    off = {each.name.name for each in wrong if each.name.kind == "param_grads"}
+    for each in sorted(wrong, key=lambda each: each.order):
+        if each.name.kind == "params" and each.name.name in off:
+            continue  # what a wrong gradient does
+        if each.name.kind == "param_grads" and gradients <= off and len(off) > 1:
+            module, part = EVERYWHERE, "gradients"
+        else:
+            module, part = _blamed(each.name, modules)
+        found.setdefault(module, {}).setdefault(part, []).append(each)
+    judged = (_suspect(module, parts, modules) for module, parts in found.items())
+    return iter(sorted(judged, key=lambda each: -each.times))
+
+
+def _suspect(
+    module: str, parts: Mapping[str, list[Comparison | Fault]], modules: Mapping[str, ModuleCall]
+) -> Suspect:
+    wrong = [each for part in parts.values() for each in part]
+    worst = sorted(wrong, key=lambda each: -each.times)
+    known = [each.evidence for each in worst if each.evidence.says]
+    missing = [each for each in known if each.suggests == "missing reduction"]
+    names = tuple(dict.fromkeys(each.name for each in worst))
+    evidence = next(iter((*missing, *known)), NONE)
+    if module == EVERYWHERE and len({each.evidence for each in wrong}) > 1:
+        evidence = NONE
+    said = ", ".join(parts)
+    return Suspect(module, said, worst[0].times, names, evidence, modules.get(module))
+
+
+def _blamed(name: TensorName, modules: Mapping[str, ModuleCall]) -> tuple[str, str]:
+    """The module whose code made a tensor from what was rewritten last, and which part of it that is."""
+    call = modules.get(name.name)
+    parent = "" if call is None else call.parent
+    match name.kind:
+        case "outputs":
+            return name.name, "forward pass"
+        case "inputs":
+            return parent, f"what it hands to {name.name}"
+        case "output_grads":
+            took = list(_innermost(_takers(name.name, modules)))
+            return (", ".join(took), "backward pass") if took else (parent, "backward pass")
+        case "input_grads":
+            return name.name, "backward pass"
+        case "losses":
+            return "", "loss"
+    owner = max((each for each in modules if name.name.startswith(f"{each}.")), key=len, default="")
+    parts = {"param_grads": "gradients of its parameters", "params": "update of its parameters"}
+    return owner, parts.get(name.kind, name.kind)
+
+
+def _takers(name: str, modules: Mapping[str, ModuleCall]) -> Iterator[str]:
+    """The modules to which the output of a module is given, also those within them that are given the same tensor."""
+    wanted = {("outputs", name)}
+    for each, call in modules.items():  # in the order of their first calls
+        if call.takes in wanted:
+            wanted.add(("inputs", each))
+            yield each
+
+
+def _innermost(names: Iterable[str]) -> Iterator[str]:
+    """The modules that hold none of the others."""
+    found = list(names)
+    for each in found:
+        if not any(other.startswith(f"{each}.") for other in found):
+            yield each
+
+
+def _unjudged(modules: Mapping[str, ModuleCall], placed: set[tuple[str, str]]) -> Iterator[str]:
+    """Modules whose input was not rewritten: it has no place, and is no tensor that has one."""
+    for name, call in modules.items():
+        if not call.numbers or not call.parent:
+            continue  # the script's batch, as tokens or as numbers
+        if ("inputs", name) not in placed and call.takes not in placed:
+            yield name

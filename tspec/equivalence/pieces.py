@@ -1,0 +1,123 @@
+"""What each rank holds of a tensor, as the layout says it: to merge tensors, and to hand out pieces of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from tspec.equivalence.cut import Cut, whole
+from tspec.equivalence.cuts import cut_of, sized
+from tspec.equivalence.merge import Merged, MergeFault, Piece, merge
+from tspec.equivalence.recording import Recording, TensorName
+from tspec.equivalence.sides import Trial
+from tspec.layout.places import placement_of
+from tspec.layout.ranks import coordinates_of
+from tspec.layout.shards import Shard, UnevenShards, shard
+from tspec.layout.sizes import UnknownSize
+from tspec.resolve.program.sharding import Shape, TensorKind
+
+LAYOUT_KINDS: Mapping[str, TensorKind] = {
+    "inputs": "input",
+    "input_grads": "input_grad",
+    "outputs": "output",
+    "output_grads": "output_grad",
+    "param_grads": "grad",
+    "params": "param",
+    "initial": "param",
+    "buffers": "buffer",
+}
+"""What layouts call the tensors that are compared."""
+
+
+def merge_by_layout(
+    trial: Trial,
+    name: TensorName,
+    full: tuple[int, ...],
+    held: Sequence[Tensor | None],
+    parts: Sequence[Mapping[str, tuple[int, int]]],
+) -> Merged | None:
+    """A tensor that each rank holds so; None if the layout does not say how it is cut."""
+    if name.kind == "losses":
+        losses = [each.double() for each in held if each is not None]
+        if not losses:
+            return Merged(None, (MergeFault("missing", "no rank recorded it"),))
+        return Merged(torch.stack(losses).mean(0))
+    try:
+        pieces = pieces_of(trial, name, full)
+    except (UnevenShards, UnknownSize) as wrong:
+        return Merged(None, (MergeFault("layout", f"its shards have no size: {wrong}"),))
+    if not pieces:
+        return None
+    shape = pieces[0].cut.full
+    if shape != full:
+        says = f"the layout says {list(shape)}, and the reference has {list(full)}"
+        return Merged(None, (MergeFault("layout", says),))
+    found = []
+    for each in pieces:
+        part = parts[each.rank].get(name.name) if name.kind == "param_grads" else None
+        cut = each.cut if part is None else replace(each.cut, flat=part)
+        if part is None or part[0] < part[1]:
+            found.append(replace(each, cut=cut, tensor=held[each.rank]))
+    return merge(full, found)
+
+
+def data_axes(trial: Trial, reference: Recording) -> frozenset[str]:
+    """The axes over which the last output with a place, from which the loss is made, is cut by sizes of the input.
+
+    All axes if the layout has no place for an output.
+    """
+    known = trial.sizes.known
+    for name in reversed(tuple(reference.tensors)):
+        place = placement_of(trial.layout, "output", name.name, known)
+        if name.kind == "outputs" and place is not None and isinstance(place.shape, Shape):
+            return frozenset(
+                split.axis
+                for each in place.shape.dimensions
+                if isinstance(each.size, str) and each.size not in trial.sizes.sizes
+                for split in each.splits
+            )
+    return frozenset(trial.layout.mesh.all_axes)
+
+
+def pieces_of(trial: Trial, name: TensorName, full: tuple[int, ...]) -> list[Piece]:
+    """What each rank is to hold of a tensor; nothing without a place. Raises UnevenShards, UnknownSize."""
+    found = []
+    for rank, each in shards_of(trial, name, full):
+        at = coordinates_of(trial.layout.mesh, rank)
+        summand = tuple(at[axis] for axis in each.partial)
+        found.append(Piece(rank, cut_of(each), None, summand))
+    return found
+
+
+def shards_of(trial: Trial, name: TensorName, full: tuple[int, ...]) -> Iterator[tuple[int, Shard]]:
+    """What the layout gives each rank of a tensor. Raises UnevenShards, UnknownSize."""
+    kind = LAYOUT_KINDS[name.kind]
+    if placement_of(trial.layout, kind, name.name, trial.sizes.known) is None:
+        return
+    sizes = sized(trial.layout, kind, name.name, full, trial.sizes)
+    for rank in range(trial.world):
+        found = shard(trial.layout, kind, name.name, rank, sizes)
+        if found is not None:
+            yield rank, found
+
+
+def parameter_cuts(
+    trial: Trial, reference: Recording
+) -> tuple[Mapping[str, tuple[Cut, float]], ...]:
+    """Each rank's pieces of the generated parameters: all of a parameter that has no place in the layout."""
+    found: list[dict[str, tuple[Cut, float]]] = [{} for _ in range(trial.world)]
+    for name, tensor in reference.tensors.items():
+        if name.kind != "initial" or name.name not in reference.filled:
+            continue
+        full = tuple(tensor.shape)
+        try:
+            shards = dict(shards_of(trial, name, full))
+        except (UnevenShards, UnknownSize):  # the comparison tells of it
+            continue
+        cuts = {rank: cut_of(each) for rank, each in shards.items()}
+        for rank, cut in (cuts or dict.fromkeys(range(trial.world), whole(full))).items():
+            found[rank][name.name] = cut, reference.filled[name.name]
+    return tuple(found)
