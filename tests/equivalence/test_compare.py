@@ -144,8 +144,14 @@ def test_replicas_may_differ_by_round_off_but_not_what_is_kept() -> None:
 @pytest.mark.parametrize(
     ("second", "says"),
     [
-        (torch.tensor([2.0, -1, 1, 0]), "; their sum is the reference, so a reduction is missing"),
-        (torch.tensor([3.0, 0, 2, 1]), "; their mean is the reference, so a reduction is missing"),
+        (
+            torch.tensor([2.0, -1, 1, 0]),
+            "; the sum of the replicas is the reference, so a reduction is missing",
+        ),
+        (
+            torch.tensor([3.0, 0, 2, 1]),
+            "; the mean of the replicas is the reference, so a reduction is missing",
+        ),
         (torch.tensor([3.0, 0, 2, 7]), ""),
     ],
 )

@@ -39,5 +39,5 @@ def test_a_sum_that_is_left_out_is_named_where_it_is(tmp_path: Path) -> None:
     found = judged(tmp_path, "--bug=output_not_summed")
     assert found.first is not None
     assert (found.first.name.kind, found.first.name.name) == ("outputs", FIRST)
-    assert "; their sum is the reference" in found.faults[0].fault.message
+    assert "; the sum of the replicas is the reference" in found.faults[0].fault.message
     assert found.faults[0].name == found.first.name

@@ -98,7 +98,8 @@ class Comparer:
             limit = 0.0 if name.kind in EXACT else self._limit(name)
             if not each.difference <= limit:
                 why = self._lacks_reduction(name, merged.summed, len(each.ranks))
-                said = "; ".join(filter(None, (_disagree(each), why.says)))
+                missing = f"; {why.says}, so a reduction is missing" if why.says else ""
+                said = _disagree(each) + missing
                 times = _ratio(each.difference, limit)
                 yield Fault(name, order, MergeFault("replicas", said), times, why)
 
@@ -107,8 +108,7 @@ class Comparer:
         reference, limit = self._reference[name].double(), self._limit(name)
         for whole, made in ((summed, "sum"), (None if summed is None else summed / ranks, "mean")):
             if whole is not None and float((whole - reference).norm()) <= limit:
-                says = f"their {made} is the reference, so a reduction is missing"
-                return Evidence("missing reduction", says)
+                return Evidence("missing reduction", f"the {made} of the replicas is the reference")
         return NONE
 
     def _earlier(self, name: TensorName) -> Mapping[str, Tensor]:
