@@ -22,6 +22,7 @@ BENCHMARKS = {
     "layouts": "proofs for the shipped Megatron layouts",
     "jobs": "recording and running beside the plain run",
     "frameworks": "recording and running in real Trainer and Lightning jobs",
+    "equivalence": "a whole equivalence over a plain step",
     "locations": "the line of the script with each call",
     "against_traincheck": "against TrainCheck 0.2.0 on one script",
 }
