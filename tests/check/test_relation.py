@@ -1,7 +1,7 @@
 """A relation gives what is asked for: what was added for one claim is not computed for the next."""
 
 from tspec.check.columnar.facts import Facts, load
-from tspec.check.columnar.relation import Relation
+from tspec.check.columnar.relation import Relation, expression
 from tspec.trace.model import Stream, Trace
 
 
@@ -34,3 +34,25 @@ def test_a_column_is_read_also_after_deep_relations_became_a_table() -> None:
             name = relation.column(f"{name} + 1")
         asked = f"SELECT {name} FROM {relation.reading(name)} ORDER BY 1"
         assert facts.ask(asked) == [(100,), (110,), (120,)]
+
+
+def test_the_names_in_sql_are_those_of_columns_and_functions_only() -> None:
+    found = expression("hash(x1, 'x2 é'::VARCHAR, r.x3::DOUBLE, 4)")
+    assert found.names == {"hash", "x1", "r", "x3"}
+    assert [
+        sql
+        for sql in ("x1", "NULL::TINYINT", "-5", "true", "'x1'", "x1 + 1", "f()")
+        if expression(sql).is_atom
+    ] == ["x1", "NULL::TINYINT", "-5", "true", "'x1'"]
+
+
+def test_a_column_over_another_of_the_same_layer_stands_above_it() -> None:
+    with Facts(load(Trace((Stream(0, ()),), 1), ()), 1) as facts:
+        relation = Relation(facts, "(SELECT i FROM range(3) t(i))", "i")
+        row = relation.column("row_number() OVER (ORDER BY i)")
+        after = relation.column(f"lag({row}) OVER (ORDER BY i)")
+        assert relation.column("7") == "7"
+        assert relation.computed(row) == row
+        seven = relation.computed("7")
+        asked = f"SELECT {row}, {after}, {seven} FROM {relation.query()} ORDER BY i"
+        assert facts.ask(asked) == [(1, None, 7), (2, 1, 7), (3, 2, 7)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tspec.check.columnar import operators, state
 from tspec.check.columnar.reads import FEATURE_SHAPES, KNOWN
-from tspec.check.columnar.relation import Relation, is_column, is_computed
+from tspec.check.columnar.relation import Relation, is_column
 from tspec.check.columnar.scope import CONTEXT, MOMENTS, Frame, QueryScope
 from tspec.check.columnar.shapes import (
     ABSENT,
@@ -359,7 +359,4 @@ def _of_tensor(name: str, shape: Shape) -> tuple[str, Shape]:
 
 def _as_column(relation: Relation, cell: Cell) -> Cell:
     """The cell with its value as a computed column, which joins can name."""
-    if is_computed(cell.value):
-        return cell
-    # A list display or literal: wrap it, so that it gets a name of its own.
-    return Cell(relation.column(f"({cell.value})"), cell.why, cell.shape)
+    return Cell(relation.computed(cell.value), cell.why, cell.shape)

@@ -11,7 +11,6 @@ from typing import Any
 
 from tspec.check.columnar import calls, collections, folds, lookback, operators, state, tensors
 from tspec.check.columnar.reads import KNOWN
-from tspec.check.columnar.relation import is_computed
 from tspec.check.columnar.scope import Element, Frame, QueryScope
 from tspec.check.columnar.shapes import (
     ABSENT,
@@ -71,10 +70,11 @@ def _from_outer(scope: QueryScope, cell: Cell) -> Cell:
     """A cell of the windows, beside each choice of subjects."""
     outer = scope.outer
     assert outer is not None
-    if not any(map(is_computed, (cell.value, cell.why))):
+    computed = [each for each in (cell.value, cell.why) if outer.relation.has_computed(each)]
+    if not computed:
         return cell
-    table = outer.relation.table(*filter(is_computed, (cell.value, cell.why)))
-    columns = (f"o.{c}" if is_computed(c) else c for c in (cell.value, cell.why))
+    table = outer.relation.table(*computed)
+    columns = (f"o.{each}" if each in computed else each for each in (cell.value, cell.why))
     value, why = scope.relation.joined(f"LEFT JOIN {table} o ON o.w = r.w", tuple(columns))
     return Cell(value, why, cell.shape)
 

@@ -183,7 +183,7 @@ def _elements(made: Instances, clause: For) -> Instances:
             "item",
         )
     item = cell.shape.item
-    held = scope.relation.column(f"({cell.value})")
+    held = scope.relation.computed(cell.value)
     label, kind = f"k{number} - 1", "item"
     once = ""
     if isinstance(item, SingleShape) and item.name == "call":

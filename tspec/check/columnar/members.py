@@ -28,7 +28,7 @@ def with_others(rule: Rule, made: Instances) -> Instances:
     )
     have = relation.column(f"count(*) OVER (PARTITION BY {instance})")
     # Columns of the place and the subjects are needed by name.
-    named = [relation.column(f"({label})") for label in (made.place, *made.labels)]
+    named = [relation.computed(label) for label in (made.place, *made.labels)]
     open_filters = [f"f{n}" for n in _open_filters(rule)]
     table = relation.table(
         instance,

@@ -6,28 +6,50 @@ others in nested ones. The same SQL is never added twice, so what several rules 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
 
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.shapes import Cell, Shape
 
-_ATOM = re.compile(r"[a-z_]\w*|NULL(::[A-Z\[\]]+)?|-?\d+(::[A-Z]+)?|true|false")
-_OWN = re.compile(r"\bx\d+\b")
 BEFORE = "\0before\0"
 """Stands for the query below in that of a layer; no text of a rule can hold it."""
 _DEEPEST = 40
 """Nested SELECTs, beyond which the columns so far are put into a table: plans grow with depth."""
 
 
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """SQL of one value. `names` are those of columns, fields and functions in it."""
+
+    text: str
+    names: frozenset[str]
+
+    @property
+    def is_atom(self) -> bool:
+        """Nothing is computed: it is the name of a column, or a literal."""
+        return self.names <= {self.text}
+
+
+def expression(text: str) -> Expression:
+    """SQL with its names, as the engine's own lexer finds them; the name of a type, after `::`, is none of them."""
+    import duckdb  # rules that are checked otherwise do without the engine
+
+    whole, tokens = text.encode(), duckdb.tokenize(text)
+    starts = [start for start, _ in tokens]
+    words = [whole[start:end].strip() for start, end in pairwise([*starts, len(whole)])]
+    names = (
+        word.decode()
+        for (_, kind), before, word in zip(tokens, [b"", *words], words, strict=False)
+        if kind == duckdb.token_type.identifier and before != b"::"
+    )
+    return Expression(text, frozenset(names))
+
+
 def is_column(sql: str) -> bool:
     """SQL that is the name of a column, and no literal."""
-    return re.fullmatch(r"[a-z_]\w*", sql) is not None and sql not in ("true", "false")
-
-
-def is_computed(sql: str) -> bool:
-    """SQL that is the name of a column which a relation made."""
-    return re.fullmatch(r"x\d+", sql) is not None
+    return sql.isidentifier() and sql not in ("true", "false", "NULL")
 
 
 def own(sql: str) -> str:
@@ -52,19 +74,26 @@ class Relation:
         """Above how many layers a computed column is there."""
         self._pending: dict[str, str] = {}
         self._known: dict[str, str] = {}
+        self._added: set[str] = set()
 
     def column(self, sql: str) -> str:
         """The column of an expression over the columns so far; an atom stays as it is."""
-        if _ATOM.fullmatch(sql):
+        return sql if expression(sql).is_atom else self.computed(sql)
+
+    def computed(self, sql: str) -> str:
+        """The same, where an atom is given a name of its own, which joins can name."""
+        if self.has_computed(sql):
             return sql
-        if sql in self._known:
-            return self._known[sql]
-        if any(name in self._pending for name in _OWN.findall(sql)):
-            self._close()
-        name = self._fresh()
-        self._pending[name] = sql
-        self._known[sql] = name
-        return name
+        if sql not in self._known:
+            if not expression(sql).names.isdisjoint(self._pending):
+                self._close()
+            self._known[sql] = self._fresh()
+            self._pending[self._known[sql]] = sql
+        return self._known[sql]
+
+    def has_computed(self, sql: str) -> bool:
+        """Whether it is the name of a column that was added here."""
+        return sql in self._added
 
     def cell(self, value: str, why: str, shape: Shape) -> Cell:
         """A cell of two expressions."""
@@ -97,10 +126,10 @@ class Relation:
         It computes less than `query`, and of the same expressions it is the same text, so that a table made
         of it is made once.
         """
-        named = _OWN.findall(" ".join(expressions))
+        named = {name for each in expressions for name in expression(each).names} & self._added
         if not named:
             return self._given
-        if any(name in self._pending for name in named):
+        if not named.isdisjoint(self._pending):
             self._close()
         return self._nested(max(self._depths.get(name, 0) for name in named))
 
@@ -130,4 +159,6 @@ class Relation:
             self._depths = {}
 
     def _fresh(self) -> str:
-        return f"x{next(self._facts.names)}"
+        name = f"x{next(self._facts.names)}"
+        self._added.add(name)
+        return name
