@@ -145,3 +145,20 @@ def test_a_look_back_at_a_rank_that_lacked_the_instance_is_not_recorded() -> Non
         ranks.append(out)
     rule = "for p in parameters across world each step expect previous(same(p.data))"
     assert verdicts(rule, *ranks)[1] == "unknown"
+
+
+def test_calls_that_returned_are_told_from_those_under_way() -> None:
+    out = Writer()
+    out.step(1)
+    with out.calling("optimizer.step", lr=0.1):
+        out.call("clip")
+    out.step(2)
+    out.call("optimizer.step", lr=0.1, result={"returned": True})
+    out.call("clip")
+    out.step(3)
+    out.call("optimizer.step", lr=0.1)
+    out.call("clip")
+    out.finish()
+    count = "count(calls(optimizer.step, returned: true))"
+    assert verdicts(f"before clip expect {count} == 1", out) == ["violated", "holds", "violated"]
+    assert verdicts("before clip expect count(calls(optimizer.step)) == 1", out) == ["holds"] * 3

@@ -38,6 +38,10 @@ class Classifier(lightning.LightningModule):
             optimizer.step()
         return loss
 
+    def on_train_batch_end(self, outputs, batch, index):
+        if self.bug == "clips-late" and index % 2:
+            torch.nn.utils.clip_grad_norm_(self.parameters(), 1.0)
+
     def on_validation_model_eval(self):
         if self.bug != "no-eval":
             super().on_validation_model_eval()
@@ -72,7 +76,7 @@ def main(seed: int, epochs: int, manual: bool, bug: str | None) -> None:
             max_epochs=epochs,
             val_check_interval=0.5,
             accumulate_grad_batches=1 if manual else 2,
-            gradient_clip_val=None if manual else 1.0,
+            gradient_clip_val=None if manual or bug == "clips-late" else 1.0,
             enable_progress_bar=False,
             enable_model_summary=False,
             logger=False,

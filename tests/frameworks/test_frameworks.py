@@ -45,6 +45,7 @@ MISTAKES = (
         ("specs/advice",),
     ),
     Case("lit", "no-eval", "dropout_is_off_in_evaluation"),
+    Case("lit", "clips-late", "clipping_comes_before_the_update"),
     Case("lit", "head-left-out", "optimizers_hold_all_trainable_parameters"),
     Case("lit --manual", "no-zero-grad", "gradients_are_cleared"),
 )

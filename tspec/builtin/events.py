@@ -125,6 +125,12 @@ _ROWS = (
 EVENTS: Mapping[str, EventRoles] = {row.name: row for row in _ROWS}
 """Name -> roles."""
 
+RETURNED = "returned"
+"""A field of any event that declares it: true once a call has returned, not recorded before."""
+
+OF_THE_RETURN = frozenset({"output", "result", RETURNED})
+"""Fields of any event that are known when a call returns, and have no source in their declaration."""
+
 OTHER = EventRoles("")
 """The roles of an event that is not listed: it may change anything."""
 

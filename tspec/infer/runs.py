@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tspec.builtin.events import RETURNED
 from tspec.infer.survey import SeenEvent, SeenKind, Survey
 from tspec.resolve.program.rules import Vocabulary
 from tspec.trace.read import open_tables
@@ -97,6 +98,8 @@ def _events(
              AND said.field IS NOT NULL AND said.type <> 'not recorded'
            GROUP BY ALL""",
     ):
+        if field == RETURNED:  # of every call that is over
+            continue
         fields.setdefault(event, set()).add(field)
         if floats:
             floating.setdefault(event, set()).add(field)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from tspec.builtin.events import RETURNED
 from tspec.builtin.features import OF_ELEMENTS
 from tspec.resolve.program import scripts, types
 from tspec.resolve.program.declarations import bare_event
@@ -297,7 +298,8 @@ class _RankPlayer:
         if field.type == types.TENSOR:
             fresh = digest_of(call.span.start, field.name, self.context.step)
             return {field.name: tensor({}, fresh, self.object())}
-        return {field.name: path} if field.name == "callable" else {}
+        known = {"callable": path, RETURNED: True}
+        return {field.name: known[field.name]} if field.name in known else {}
 
 
 def _pair(subject: Named) -> tuple[str, str]:

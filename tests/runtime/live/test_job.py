@@ -167,6 +167,15 @@ def test_exceptions_end_calls_and_pass() -> None:
     assert not seen.finished or all(call.end is not None for call in seen.calls)
 
 
+def test_returned_is_known_of_calls_that_returned() -> None:
+    returned = EventSpec("dropout", DROPOUT.callables, (FieldSpec("returned", ("bool",)),))
+    seen = Seen()
+    with LiveJob(WatchSpec((returned,)), [seen]), pytest.raises(ValueError, match="probability"):
+        functional.dropout(torch.ones(3), 0.5)
+        functional.dropout(torch.ones(3), 2.0)
+    assert [call.fields for call in seen.of("dropout")] == [{"returned": True}, {}]
+
+
 def test_faults_of_a_sink_pass_and_skipped_calls_are_not_made() -> None:
     seen, model = Seen(), network()
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)

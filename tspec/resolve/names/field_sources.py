@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tspec.builtin.events import RETURNED
 from tspec.diagnostics import did_you_mean
 from tspec.resolve import torch_names
 from tspec.resolve.findings import Findings
@@ -12,7 +13,7 @@ from tspec.source import Source, Span
 from tspec.syntax import nodes
 
 # What the recorder knows of every call, whatever its signature.
-OF_EVERY_CALL = frozenset({"callable", "arguments", "inputs", "output"})
+OF_EVERY_CALL = frozenset({"callable", "arguments", "inputs", "output", RETURNED})
 
 # What it knows of some: the learning rate of an optimizer, the loader of an iterator, the tensor
 # and the group of a collective, under one name for all of them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from tspec.builtin.events import OF_THE_RETURN
 from tspec.diagnostics import Related, did_you_mean
 from tspec.resolve.findings import Findings
 from tspec.resolve.modules.files import Unit
@@ -235,5 +236,5 @@ def _known(
 
 def _reads_result(node: nodes.Field) -> bool:
     if node.value is None:
-        return node.name.text == "output"
+        return node.name.text in OF_THE_RETURN
     return any(isinstance(each, nodes.Name) and each.text == "result" for each in node.value.walk())

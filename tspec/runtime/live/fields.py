@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import torch
 
+from tspec.builtin.events import OF_THE_RETURN, RETURNED
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.arguments import CallSignature
 from tspec.runtime.live.convert import Namer, converter, tensors_in
@@ -103,10 +104,18 @@ class _FieldAccess:
             return lambda call, namer: call[0][0]
         if source == ("name", "result"):
             return lambda call, namer: None if call[2] is None else call[2][0]
+        if self._tells_return:
+            return lambda call, namer: True
         if source is None and self.name == "inputs" and not self._parameters.has("inputs"):
             first = int(self._parameters.method)
             return lambda call, namer: _inputs(call[0][first:], call[1])
         return None
+
+    @property
+    def _tells_return(self) -> bool:
+        """It is read of calls that have returned, and says so."""
+        own = self._parameters.has(RETURNED)
+        return self._field.source is None and self.name == RETURNED and not own
 
     def _slow(self, call: _Call, namer: Namer) -> Any:
         return self.from_scope(self._scope(*call), namer)
@@ -114,6 +123,8 @@ class _FieldAccess:
     def from_scope(self, scope: Scope, namer: Namer) -> Any:
         """The field's value, where `scope` gives the value of a name."""
         source = self._field.source
+        if self._tells_return:
+            return True
         if source is None:
             return scope(self.name)
         if self._field.type == ("group",) and source[0] == "name":
@@ -168,7 +179,7 @@ def attribute(thing: Any, name: str) -> Any:
 
 
 def _reads_result(field: FieldSpec) -> bool:
-    return field.reads_result or (field.source is None and field.name in ("output", "result"))
+    return field.reads_result or (field.source is None and field.name in OF_THE_RETURN)
 
 
 def first_tensor(value: Any) -> torch.Tensor | None:
