@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.runtime.training import module, train
+from tspec.runtime import live
 from tspec.runtime.say import warn
 
 
@@ -43,3 +50,46 @@ def test_it_is_not_lost_where_the_job_disables_loggers(handler, capsys, monkeypa
     warn("100% is lost")
     assert handler.lines == []
     assert capsys.readouterr().err == "tspec: 100% is lost\n"
+
+
+def test_a_fault_of_a_rule_is_a_diagnostic_and_a_finding_is_output(handler, capsys, monkeypatch):
+    hooks = module(
+        "before optimizer.step\nexpect norm(parameters.grad) < 100\nelse warn",
+        "after optimizer.step\nexpect loss < 0\nelse warn",
+    )
+
+    def broken(rule: object, window: object) -> None:
+        raise ZeroDivisionError("made for the test")
+
+    name = next(name for name in vars(hooks) if name.startswith("r0_"))
+    monkeypatch.setitem(vars(hooks), name, broken)
+    train(hooks)
+    shown = capsys.readouterr().err
+    assert [level for level, _ in handler.lines] == ["WARNING"]
+    assert "is switched off" in handler.lines[0][1] and "is switched off" not in shown
+    assert "tspec: step 1 rank 0: t.r1" in shown
+
+
+@pytest.mark.parametrize("handled", [False, True])
+def test_a_process_that_cannot_be_followed_says_so(tmp_path: Path, handled: bool) -> None:
+    """The child of a job, of which the module that follows it is gone."""
+    (tmp_path / "torch.py").write_text("")
+    site = Path(live.__file__).parent / "site"
+    script = (
+        "import logging, sys\n"
+        + handled * "logging.getLogger('tspec').addHandler(logging.StreamHandler(sys.stdout))\n"
+        + "import torch"
+    )
+    follow = json.dumps([{"module": "no_such_module", "function": "join", "argument": ""}])
+    path = os.pathsep.join([str(site), str(tmp_path)])
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": path, "TSPEC_FOLLOW": follow},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told, other = (done.stdout, done.stderr) if handled else (done.stderr, done.stdout)
+    assert "is not followed: \"No module named 'no_such_module'\"" in told
+    assert told.startswith("process" if handled else "tspec: process")
+    assert "followed" not in other

@@ -16,7 +16,7 @@ from tspec.check.verdicts import Decision, Instance, Verdicts
 from tspec.resolve.program.rules import Program, Rule, Vocabulary
 from tspec.runtime import edges, wire
 from tspec.runtime.allgather import AllGather, Round
-from tspec.runtime.checker import Checker
+from tspec.runtime.checker import Checker, CheckerOptions
 from tspec.runtime.packets import Packet
 from tspec.runtime.results import VERDICTS, InstanceResult
 from tspec.runtime.sync import SyncPolicy
@@ -264,8 +264,10 @@ def _play(program: Program, trace: model.Trace) -> list[_ReplayedRank]:
     for stream in streams:
         source = StreamSource(stream, trace.world, groups)
         told, seen = _DeferredExchange(len(streams) > 1), list[InstanceResult]()
-        checker = Checker(module, observer=seen.append, sync=_SequentialPolicy(told))
-        checker.findings.tell = _unread
+        options = CheckerOptions(
+            observer=seen.append, sync=_SequentialPolicy(told), tell=_unread, warn=_unread
+        )
+        checker = Checker(module, options)
         _Player(source, checker, {}).play(stream)
         finished = any(isinstance(record, model.Finish) for record in stream.records)
         ranks.append(_ReplayedRank(checker, source, told, seen, finished))

@@ -6,6 +6,7 @@ import os
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from tspec.runtime.findings import FindingsWriter
 from tspec.runtime.generated import GeneratedModule
 from tspec.runtime.results import InstanceResult
 from tspec.runtime.samples import SampleStore
+from tspec.runtime.say import say, warn
 from tspec.runtime.state import RuleState
 from tspec.runtime.summary import summary
 from tspec.runtime.sync import SyncPolicy
@@ -32,44 +34,49 @@ LATE = 1.0
 """Seconds for which a rank that fails waits for what the others told before."""
 
 
+@dataclass(frozen=True, slots=True)
+class CheckerOptions:
+    """Where a checker's findings go, who sees its decisions, and how ranks wait for one another."""
+
+    folder: Path | None = None
+    """Takes a file of findings, written as they come, and one of counts."""
+    nodes: str = ""
+    """Names the folder where ranks are on several machines.
+
+    Then the first rank takes what was found on those that do not share it.
+    """
+    callback: Callable[[dict[str, Any]], None] | None = None
+    """Called with each finding."""
+    observer: Callable[[InstanceResult], None] | None = None
+    """Notified of every decision; changes none. Of what ranks decide together, on one of them."""
+    sync: SyncPolicy | None = None
+    tell: Callable[[str], None] = say
+    """Takes a line for a person: a finding, or what the job came to."""
+    warn: Callable[[str], None] = warn
+    """Takes a diagnostic: something to know that is no finding."""
+
+
 class Checker:
     """The sink of one rank of a running job.
 
     It hands every edge to a `WindowTracker`, and what that reads to a `Coordinator`. Faults of either stay here.
-
-    `folder` takes a file of findings, written as they come, and one of counts. `nodes` names the folder where
-    ranks are on several machines: then the first rank takes what was found on those that do not share it.
-    `observer` is notified of every decision and changes none; of what ranks decide together, on one of them.
-    `sync` says how ranks wait for one another.
     """
 
-    def __init__(
-        self,
-        program: GeneratedModule,
-        *,
-        folder: Path | None = None,
-        nodes: str = "",
-        callback: Callable[[dict[str, Any]], None] | None = None,
-        observer: Callable[[InstanceResult], None] | None = None,
-        sync: SyncPolicy | None = None,
-    ) -> None:
+    def __init__(self, program: GeneratedModule, options: CheckerOptions | None = None) -> None:
         self.program = program
-        self._folder = folder
-        self._nodes = nodes
-        self._callback = callback
-        self._observer = observer
-        self._start_over(sync)
+        self._options = options or CheckerOptions()
+        self._start_over(self._options.sync)
 
     def _start_over(self, sync: SyncPolicy | None = None) -> None:
         """A process begins, also by a fork: nothing is known and nothing was found."""
-        folder = self._folder
-        path = None if folder is None else folder / f"{os.getpid()}.jsonl"
-        self.findings = FindingsWriter(path, self._callback)
+        options = self._options
+        path = None if options.folder is None else options.folder / f"{os.getpid()}.jsonl"
+        self.findings = FindingsWriter(path, options.callback, options.tell)
         self.tracker = WindowTracker(
             self.program,
             self._evaluate,
             samples=SampleStore(self.program.passing, self.program.firsts),
-            observer=self._observer,
+            observer=options.observer,
         )
         self.coordinator = Coordinator(
             self.program,
@@ -77,8 +84,9 @@ class Checker:
             self.findings,
             before_leaving=self._before_leaving,
             sync=sync,
+            warn=options.warn,
         )
-        self._delivery = Delivery(self._nodes)
+        self._delivery = Delivery(options.nodes)
         self.rank = 0
         self.faults: list[str] = []
         self.silent = False
@@ -322,7 +330,7 @@ class Checker:
     def _say(self, message: str) -> None:
         if message not in self.faults:
             self.faults.append(message)
-            self.findings.tell(message)
+            self._options.warn(message)
 
 
 def _inside_update(call: WatchedCall) -> bool:

@@ -31,6 +31,7 @@ class Coordinator:
     """Decides instances with other ranks and with earlier instances, and takes actions on all ranks alike.
 
     `before_leaving` is called before an action is taken that ends the job (true), or that the job may catch (false).
+    `warn` takes diagnostics.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Coordinator:
         *,
         before_leaving: Callable[[bool], None],
         sync: SyncPolicy | None,
+        warn: Callable[[str], None],
     ) -> None:
         self.program = program
         self.rules = rules
@@ -51,6 +53,7 @@ class Coordinator:
         self.stopped = ""
         """Why a rule ends the job; empty as long as none does."""
         self._before_leaving = before_leaving
+        self._warn = warn
         self._new_subjects = NewSubjects(program.kinds)
         self._checks = [CheckHistory(declared) for declared in program.rules]
         self._held_in: dict[int, int] = {}
@@ -71,10 +74,10 @@ class Coordinator:
             rule.on_violation = self.found.append
 
     def note(self, message: str) -> None:
-        """Tell a person something, once, that is no fault of tspec's."""
+        """Warn of something once that is no fault of tspec's."""
         if message not in self._noted:
             self._noted.add(message)
-            self.findings.tell(message)
+            self._warn(message)
 
     # deciding
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tspec.runtime.checker import Checker
+from tspec.runtime.checker import Checker, CheckerOptions
 
 if TYPE_CHECKING:
     from tspec.runtime.generated import GeneratedModule
@@ -18,7 +18,7 @@ class Installed:
     """Checks a program's rules in this process, from `__enter__` to `__exit__`.
 
     `adapters` are those of the target's framework.
-    `options` are those of `Checker`: `folder` for findings in files, `callback` for each as a dict.
+    `options` are those of `CheckerOptions`: `folder` for findings in files, `callback` for each as a dict.
     Installations nest and end in any order; after the last, torch is as it was before the first.
     When it ends, it says on standard error which rules were violated and how many instances were decided.
     Raises RuntimeError if it is entered twice.
@@ -31,7 +31,7 @@ class Installed:
         adapters: Sequence[Adapter] = (),
         **options: Any,
     ) -> None:
-        self.checker = Checker(program, **options)
+        self.checker = Checker(program, CheckerOptions(**options))
         self.job: LiveJob | None = None
         """The job that is followed, from `__enter__` on."""
         self._watch = watch

@@ -3,7 +3,7 @@
 from tspec.builtin.numbers import INF, NAN
 from tspec.runtime.call_log import Retention
 from tspec.runtime.calls import Pattern, own
-from tspec.runtime.checker import Checker
+from tspec.runtime.checker import Checker, CheckerOptions
 from tspec.runtime.claims import call_only_during, change_only_during, contains, in_order
 from tspec.runtime.edges import Ref
 from tspec.runtime.features import cast_feature, change_feature, feature
@@ -54,6 +54,7 @@ __all__ = [
     "NOT_RECORDED",
     "ActionRecord",
     "Checker",
+    "CheckerOptions",
     "EntitySpec",
     "EventSpec",
     "FieldSpec",

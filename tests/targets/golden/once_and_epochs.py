@@ -271,6 +271,8 @@ PROGRAM = GeneratedModule(
 
 
 def hooks(**options):
-    """A sink that checks these rules: `options` are those of `tspec.runtime.checker.Checker`."""
-    return Checker(PROGRAM, **options)
+    """A sink that checks these rules: `options` are those of
+    `tspec.runtime.checker.CheckerOptions`.
+    """
+    return Checker(PROGRAM, CheckerOptions(**options))
 

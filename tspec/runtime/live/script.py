@@ -45,7 +45,7 @@ def run_script(command: Sequence[str], job: LiveJob) -> int:
             return status
         except NoModule as fault:
             job.close()
-            print(f"{sys.executable}: {fault}", file=sys.stderr)
+            sys.stderr.write(f"{sys.executable}: {fault}\n")
             return 1
         except KeyboardInterrupt:
             job.close()
@@ -59,12 +59,12 @@ def run_script(command: Sequence[str], job: LiveJob) -> int:
 
 
 def _status(leaving: SystemExit) -> int:
-    """The exit status. A text is printed, as Python does, so this is called once."""
+    """The exit status. A text is written, as Python does, so this is called once."""
     if leaving.code is None:
         return 0
     if isinstance(leaving.code, int):
         return leaving.code
-    print(leaving.code, file=sys.stderr)
+    sys.stderr.write(f"{leaving.code}\n")
     return 1
 
 

@@ -51,7 +51,17 @@ def _start() -> None:
             module = importlib.import_module(said["module"])
             getattr(module, said["function"])(said["argument"])
         except Exception as fault:  # the child runs, even where it cannot be followed
-            print(f"tspec: process {os.getpid()} is not followed: {str(fault)!a}", file=sys.stderr)
+            _warn(f"process {os.getpid()} is not followed: {str(fault)!a}")
+
+
+def _warn(message: str) -> None:
+    """Log it as jobs do. Their module is found by its place: what is missing here may be tspec itself."""
+    path = Path(_HERE).parents[1] / "say.py"
+    spec = importlib.util.spec_from_file_location("tspec.runtime.say", path)
+    if spec is not None and spec.loader is not None:
+        say = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(say)
+        say.warn(message)
 
 
 with contextlib.suppress(ImportError):
