@@ -67,3 +67,19 @@ def test_run_finds_the_same_at_the_schedules() -> None:
     decided = 13 * (PARAMETERS + 3)
     assert "step 12" in ended.stdout
     assert "1 violated, 3 held" in ended.stdout and f"{decided:,} decided" in ended.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_hooks_that_the_environment_names_check_a_script_that_is_not_edited(tmp_path: Path) -> None:
+    """Both ranks that the launcher starts are checked, and the launcher itself says nothing."""
+    hooks = compiled(tmp_path, "specs/megatron")
+    site = done("-m", "tspec.site").stdout.strip()
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", TRAIN)
+    job = ("tp=2,sp,steps=3", "--bug", "final_norm_not_marked")
+    ended = done(*launcher, *job, PYTHONPATH=site, TSPEC_HOOKS=hooks)
+    rule = "std.megatron.gradients_of_copies_agree"
+    assert ended.returncode == 1
+    assert f"step 1 rank 0: decoder.final_layernorm.weight {rule}" in ended.stderr
+    assert f"rank 1: stopped in step 1 by {rule}" in ended.stderr
+    assert "nothing was checked" not in ended.stderr

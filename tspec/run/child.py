@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import signal
 import sys
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tspec.record.destination import Destination
 from tspec.run.supervise import follow_parent
 from tspec.runtime.live.watch import WatchSpec, as_json, from_json
+from tspec.runtime.named import loaded
 from tspec.runtime.say import say
 from tspec.runtime.sources import Sources
 
@@ -82,11 +82,7 @@ class ChildSettings:
 
 def checker_of(given: ChildSettings) -> tuple[Checker, WatchSpec]:
     """The sink of a generated file, and what is to be watched for it."""
-    spec = importlib.util.spec_from_file_location("tspec_hooks", given.hooks)
-    if spec is None or spec.loader is None:
-        raise OSError(f"{given.hooks} cannot be loaded")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded(given.hooks)
     return module.hooks(folder=given.folder, nodes=given.nodes), module.WATCH
 
 

@@ -23,8 +23,10 @@ from tspec.runtime.live.job import LiveJob
 from tspec.runtime.live.patches import attribute
 from tspec.runtime.live.process import PROCESS
 
-SITE = Path(__file__).resolve().parent / "site"
+SITE = Path(__file__).resolve().parents[2] / "site"
 VARIABLE = "TSPEC_FOLLOW"
+HOOKS = "TSPEC_HOOKS"
+"""Environment variable: the path of compiled hooks that the user wants in all interpreters."""
 
 
 @contextmanager
@@ -47,8 +49,9 @@ def followed_in_children() -> list[dict[str, str]]:
 def _start_in_children(said: list[dict[str, str]]) -> None:
     before = os.environ.get("PYTHONPATH")
     paths = [path for path in (before or "").split(os.pathsep) if path and path != str(SITE)]
-    if said:
+    if said or os.environ.get(HOOKS):
         paths.insert(0, str(SITE))
+    if said:
         os.environ[VARIABLE] = json.dumps(said)
     else:
         os.environ.pop(VARIABLE, None)

@@ -1,4 +1,6 @@
-"""Found first by the interpreters that a followed job starts: starts following there, once torch is imported.
+"""Found first by interpreters with this folder on PYTHONPATH: starts what the environment names, once torch is imported.
+
+TSPEC_FOLLOW is set by a followed job for those that it starts. TSPEC_HOOKS is the user's own: the path of compiled hooks.
 
 Imports nothing of tspec or torch by itself: most children (resource trackers, compilers) never do.
 """
@@ -45,8 +47,17 @@ class _TorchArrives(importlib.abc.MetaPathFinder):
         return spec
 
 
+def _started() -> list[dict[str, str]]:
+    """The functions to call, each with its module and its argument."""
+    said = json.loads(os.environ.get("TSPEC_FOLLOW", "[]"))
+    hooks = os.environ.get("TSPEC_HOOKS")
+    if hooks:
+        said.append({"module": "tspec.runtime.named", "function": "join", "argument": hooks})
+    return said
+
+
 def _start() -> None:
-    for said in json.loads(os.environ["TSPEC_FOLLOW"]):
+    for said in _started():
         try:
             module = importlib.import_module(said["module"])
             getattr(module, said["function"])(said["argument"])
@@ -66,5 +77,5 @@ def _warn(message: str) -> None:
 
 with contextlib.suppress(ImportError):
     _chain()
-if os.environ.get("TSPEC_FOLLOW"):
+if _started():
     sys.meta_path.insert(0, _TorchArrives())
