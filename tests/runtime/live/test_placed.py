@@ -24,12 +24,12 @@ def tensor(*placements: Any, at: tuple[int, int] | None = (1, 0)) -> Any:
         ((Replicate(), Shard(0)), (0, 3)),
         ((Shard(0), Replicate()), (3, 4, 5)),
         ((Replicate(), Replicate()), (0, 1, 2, 3, 4, 5)),
-        ((Shard(0), Shard(1)), None),
+        ((Shard(0), Shard(1)), (3,)),
         ((Partial(), Replicate()), (3, 4, 5)),
     ],
 )
 def test_copies_lie_along_what_is_replicated(
-    placements: tuple[Any, ...], ranks: tuple[int, ...] | None
+    placements: tuple[Any, ...], ranks: tuple[int, ...]
 ) -> None:
     assert placed(tensor(*placements)) == ranks
 

@@ -34,24 +34,27 @@ class Pieces:
     def field(self, kind: str, name: str, thing: Any) -> Any:
         """One field of a parameter or of a module; UNKNOWN if it is none of Megatron's.
 
-        The optimizer's own copies, which no module holds, have none.
+        The optimizer's own copies, which no module holds, have none but `replicas`: this rank alone. Their names are
+        numbers of the rank, so that they cannot be paired.
         """
         if kind == "parameter":
             read = _OF_PARAMETERS.get(name)
             if read is not None and _groups() is not None:
-                return ABSENT if thing.module is None else read(self, thing.tensor)
+                if thing.module is None:
+                    return (dist.get_rank(),) if name == "replicas" else ABSENT
+                return read(self, thing.tensor)
         elif kind == "module" and name == "sequence_parallel":
             return bool(getattr(getattr(thing, "config", None), name, False))
         return UNKNOWN
 
-    def replicas(self, parameter: torch.Tensor) -> Any:
+    def replicas(self, parameter: torch.Tensor) -> tuple[int, ...]:
         """The ranks that hold a copy of the parameter."""
         return ranks_of(axes(parameter))
 
     def counted(self, parameter: torch.Tensor) -> bool:
         """This rank is the first of those that hold a copy of the main gradient."""
         copies = ranks_of(axes(parameter, data_parallel=not self.sharded(parameter)))
-        return copies is ABSENT or copies[0] == dist.get_rank()
+        return copies[0] == dist.get_rank()
 
     def sharded(self, parameter: torch.Tensor) -> bool:
         """The distributed optimizer has cut the main gradient and the main copy."""
@@ -140,8 +143,8 @@ def axes(parameter: torch.Tensor, *, data_parallel: bool = True) -> Iterator[Any
         yield state.get_embedding_group(check_initialized=False)
 
 
-def ranks_of(groups: Iterable[Any]) -> Any:
-    """All ranks that are reached along some groups, ascending; absent if this rank is the only one.
+def ranks_of(groups: Iterable[Any]) -> tuple[int, ...]:
+    """All ranks that are reached along some groups from this one, which is among them; ascending.
 
     Ranks are a grid: a step along one axis is the same offset wherever it begins.
     """
@@ -150,7 +153,7 @@ def ranks_of(groups: Iterable[Any]) -> Any:
     for group in groups:
         if group is not None and me in (members := _members(group)):
             found = {rank + other - me for rank in found for other in members}
-    return tuple(sorted(found)) if len(found) > 1 else ABSENT
+    return tuple(sorted(found))
 
 
 def _members(group: Any) -> Sequence[int]:
