@@ -31,6 +31,13 @@ from tests.megatron.weights import initialise
 VOCABULARY = 64
 SEQUENCE = 16
 RATE = 0.005
+LOSS_SCALE = 2.0**20
+"""The first one in float16. It halves at each overflow, from the second on."""
+
+
+def dtype_of(layout: Layout) -> torch.dtype:
+    """That of the parameters and of what stages hand on."""
+    return torch.bfloat16 if layout.bf16 else torch.float16 if layout.fp16 else torch.float32
 
 
 def config_of(layout: Layout) -> TransformerConfig:
@@ -58,8 +65,8 @@ def config_of(layout: Layout) -> TransformerConfig:
         ffn_hidden_size=64,
         num_attention_heads=4,
         num_query_groups=layout.kv or None,
-        attention_dropout=0.0,
-        hidden_dropout=0.0,
+        attention_dropout=0.1 if layout.dropout else 0.0,
+        hidden_dropout=0.1 if layout.dropout else 0.0,
         add_bias_linear=not layout.experts,
         gated_linear_unit=layout.swiglu,
         activation_func=torch.nn.functional.silu if layout.swiglu else torch.nn.functional.gelu,
@@ -70,8 +77,9 @@ def config_of(layout: Layout) -> TransformerConfig:
         expert_tensor_parallel_size=layout.etp,
         sequence_parallel=layout.sp,
         bf16=layout.bf16,
-        params_dtype=torch.bfloat16 if layout.bf16 else torch.float32,
-        pipeline_dtype=torch.bfloat16 if layout.bf16 else torch.float32,
+        fp16=layout.fp16,
+        params_dtype=dtype_of(layout),
+        pipeline_dtype=dtype_of(layout),
         calculate_per_token_loss=layout.tokens,
         use_cpu_initialization=True,
         persist_layer_norm=False,
@@ -110,7 +118,7 @@ def chunks_of(config: TransformerConfig, layout: Layout) -> list[Any]:
         DistributedDataParallel(
             config,
             buckets,
-            Float16Module(config, chunk) if layout.bf16 else chunk,
+            Float16Module(config, chunk) if layout.bf16 or layout.fp16 else chunk,
             disable_bucketing=place > 0,
         )
         for place, chunk in enumerate(bare)
@@ -129,6 +137,8 @@ def optimizer_of(config: TransformerConfig, chunks: list[Any], layout: Layout) -
             lr=RATE,
             clip_grad=1.0,
             bf16=layout.bf16,
+            fp16=layout.fp16,
+            initial_loss_scale=LOSS_SCALE,
             params_dtype=config.params_dtype,
             use_distributed_optimizer=layout.zero,
         ),

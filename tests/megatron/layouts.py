@@ -35,6 +35,9 @@ class Layout:
     """Gradients are reduced during the backward pass."""
     recompute: bool = False
     bf16: bool = False
+    fp16: bool = False
+    """With a loss scale that overflows at first, so that updates are left out."""
+    dropout: bool = False
     untied: bool = False
     swiglu: bool = False
     rms: bool = False
@@ -69,7 +72,7 @@ class Layout:
     def one_device(self) -> Layout:
         """The same model, whole and in float32, on one device."""
         none = {"tp": 1, "pp": 1, "dp": 1, "ep": 1, "etp": 1, "virtual": 1, "first": 0}
-        off = ("sp", "zero", "overlap", "recompute", "bf16", "tokens")
+        off = ("sp", "zero", "overlap", "recompute", "bf16", "fp16", "tokens")
         return replace(self, **none, **dict.fromkeys(off, False))
 
     @staticmethod

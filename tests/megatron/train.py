@@ -3,7 +3,7 @@
     python tests/megatron/train.py tp=2,sp [--start spawn|fork] [--report losses.json] [--bug NAME]
 
 Under torchrun each process is a rank; otherwise the script starts its ranks. The first rank prints what each step's
-loss and gradient norm were. A bug is one of `tests/megatron/bugs`.
+loss and gradient norm were, or that its update was left out. A bug is one of `tests/megatron/bugs`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def work(rank: int, method: str, args: argparse.Namespace) -> None:
     made = train(layout)
     if rank == 0:
         for number, one in enumerate(made, 1):
-            print(f"step {number}: loss {one['loss']:.5f}, norm {one['norm']:.5f}", flush=True)
+            norm = one["norm"]
+            update = "left out" if norm is None else f"norm {norm:.5f}"
+            print(f"step {number}: loss {one['loss']:.5f}, {update}", flush=True)
         if args.report:
             Path(args.report).write_text(json.dumps(made))
     dist.barrier()

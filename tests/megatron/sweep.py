@@ -1,0 +1,155 @@
+"""All layouts of clean jobs, with the packs that ship: none of them is to report anything.
+
+    python -m tests.megatron.sweep [--only TEXT] > table.md
+
+It runs each job of `CLEAN` under `tspec run` and prints a row for it; the exit status is 1 if any has a finding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.megatron.jobs import TRAIN, done
+from tests.megatron.layouts import Layout
+
+PACKS = ("essentials", "megatron", "communication", "data_parallel", "checkpoints")
+LLAMA = "kv=2,swiglu,rms,rope"
+MOE = "experts=4,ep=2"
+
+CLEAN = (
+    # One process
+    "bf16,recompute",
+    "fp16",
+    f"{LLAMA},untied,dropout",
+    "experts=4",
+    # Tensor and sequence parallelism
+    "tp=2",
+    "tp=2,bf16",
+    "tp=2,fp16",
+    "tp=2,untied,dropout",
+    f"tp=2,{LLAMA},untied",
+    "tp=2,sp",
+    "tp=2,sp,bf16,warmup=3",
+    "tp=2,sp,recompute,dropout",
+    f"tp=2,sp,{LLAMA}",
+    "tp=4",
+    "tp=4,sp,bf16",
+    # Pipelines
+    "pp=2",
+    "pp=2,bf16",
+    "pp=2,fp16,untied",
+    "pp=2,first=1,untied",
+    "pp=2,recompute,warmup=2",
+    "pp=2,virtual=2",
+    f"pp=2,virtual=2,bf16,untied,{LLAMA}",
+    "pp=4",
+    "pp=4,bf16,untied,dropout",
+    # Data parallelism
+    "dp=2",
+    "dp=2,bf16,warmup=2",
+    "dp=2,fp16",
+    "dp=2,tokens,untied",
+    "dp=2,overlap",
+    "dp=2,zero",
+    "dp=2,zero,bf16,recompute",
+    "dp=2,zero,fp16",
+    "dp=2,zero,overlap,bf16",
+    "dp=4",
+    "dp=4,zero,bf16",
+    # Experts
+    f"dp=2,{MOE}",
+    f"dp=2,{MOE},bf16,untied",
+    f"dp=2,{MOE},zero,bf16",
+    "dp=2,experts=4",
+    f"dp=4,{MOE}",
+    "tp=2,sp,experts=4,etp=2",
+    "tp=2,sp,experts=4,etp=2,bias",
+    f"tp=2,sp,{MOE}",
+    # Several at once
+    "tp=2,pp=2",
+    f"tp=2,pp=2,sp,bf16,{LLAMA},untied",
+    "tp=2,pp=2,virtual=2,sp,recompute",
+    "tp=2,dp=2,overlap",
+    "tp=2,dp=2,sp,zero,bf16,warmup=2",
+    "pp=2,dp=2",
+    "pp=2,dp=2,zero,bf16",
+    "pp=2,dp=2,virtual=2,overlap",
+    f"pp=2,dp=2,{MOE},untied",
+    f"tp=2,dp=2,sp,{MOE},etp=2",
+    # On eight processes
+    "tp=2,pp=2,dp=2,bf16",
+    "tp=4,dp=2,sp,zero,bf16",
+    "pp=4,dp=2,untied",
+    f"tp=2,pp=2,dp=2,sp,zero,{MOE}",
+)
+"""Layouts of jobs without a fault."""
+
+STEPS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """A clean job under the packs."""
+
+    layout: Layout
+    seconds: float
+    decided: int
+    """Instances of rules."""
+    findings: tuple[str, ...]
+    """Rules that spoke; a job that failed has its last line here."""
+
+    @property
+    def row(self) -> str:
+        """In the table."""
+        found = ", ".join(self.findings) or "none"
+        cells = (f"`{self.layout}`", self.layout.world, f"{self.seconds:.0f}", self.layout.steps)
+        return f"| {' | '.join(map(str, (*cells, f'{self.decided:,}', found)))} |"
+
+
+HEADER = """\
+| layout | ranks | seconds | steps | decided | findings |
+| --- | --- | --- | --- | --- | --- |"""
+
+
+def swept(text: str, folder: Path) -> Swept:
+    """Run the packs on a layout of `CLEAN`. What the report holds goes to a folder."""
+    layout = Layout.parse(f"{text},steps={STEPS}")
+    report = folder / "report.json"
+    report.unlink(missing_ok=True)
+    specs = [f"specs/{pack}" for pack in PACKS]
+    begun = time.monotonic()
+    ended = done("-m", "tspec", "run", *specs, "--report", str(report), "--", TRAIN, str(layout))
+    seconds = time.monotonic() - begun
+    said = json.loads(report.read_text()) if report.exists() else []
+    findings = sorted({each["rule"] for each in said})
+    if (ended.returncode and not findings) or "internal error" in ended.stderr:
+        findings.append((ended.stderr.strip().splitlines() or ["failed"])[-1])
+    decided = re.search(r"([\d,]+) decided", ended.stdout)
+    count = int(decided[1].replace(",", "")) if decided else 0
+    return Swept(layout, seconds, count, tuple(findings))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", default="", help="layouts that begin so")
+    args = parser.parse_args()
+    print(HEADER, flush=True)
+    silent = True
+    with tempfile.TemporaryDirectory() as folder:
+        for text in CLEAN:
+            if text.startswith(args.only):
+                found = swept(text, Path(folder))
+                print(found.row, flush=True)
+                silent &= not found.findings
+    sys.exit(not silent)
+
+
+if __name__ == "__main__":
+    main()
