@@ -49,7 +49,7 @@ class _TorchArrives(importlib.abc.MetaPathFinder):
 
 def _started() -> list[dict[str, str]]:
     """The functions to call, each with its module and its argument."""
-    said = json.loads(os.environ.get("TSPEC_FOLLOW", "[]"))
+    said: list[dict[str, str]] = json.loads(os.environ.get("TSPEC_FOLLOW", "[]"))
     hooks = os.environ.get("TSPEC_HOOKS")
     if hooks:
         said.append({"module": "tspec.runtime.named", "function": "join", "argument": hooks})
