@@ -10,13 +10,15 @@ import re
 from collections.abc import Iterator
 
 from tspec.diff.changes import Changes, DeclarationChange
-from tspec.diff.formats.words import meaning, summary, title
+from tspec.diff.formats.words import heading, meaning, summary, title
 from tspec.diff.witness.witness import Witness
 from tspec.printable import fenced, longest_run, visible
 
 MARKS = {
     "removed": "🔴", "loosened": "🔴", "incomparable": "🟠", "unknown": "🟠", "changed": "🟠",
     "tightened": "🟢", "added": "🟢", "renamed": "⚪", "draft accepted": "🟢", "equivalent": "⚪",
+    "milder action": "🔴", "other action": "🟠", "stricter action": "🟢",
+    "made a draft": "🔴",
 }  # fmt: skip
 """A mark for each kind of change, so that a reviewer sees what to look at first."""
 
@@ -39,12 +41,13 @@ def as_markdown(found: Changes) -> str:
 def _row(change: DeclarationChange) -> str:
     shown = "<br>".join(_cell(each.line) for each in change.witnesses)
     shown = shown or "<br>".join(map(_cell, change.notes)) or meaning(change)
-    return f"| {MARKS[change.change]} | {_cell(title(change))} | {change.change} | {shown} |"
+    said = heading(change)
+    return f"| {MARKS[said]} | {_cell(title(change))} | {said} | {shown} |"
 
 
 def _details(change: DeclarationChange) -> Iterator[str]:
     yield "<details>"
-    yield f"<summary>{change.change}: <code>{_html(title(change))}</code></summary>"
+    yield f"<summary>{heading(change)}: <code>{_html(title(change))}</code></summary>"
     yield ""
     yield f"{meaning(change).capitalize()}."
     yield ""

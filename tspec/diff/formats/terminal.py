@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tspec.diff.changes import ChangedPart, Changes, DeclarationChange
-from tspec.diff.formats.words import meaning, summary
+from tspec.diff.formats.words import heading, meaning, summary
 from tspec.printable import lines, visible
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ STYLES = {
     "removed": "bold red", "loosened": "bold red", "incomparable": "bold yellow",
     "unknown": "bold yellow", "changed": "bold yellow", "tightened": "bold green",
     "added": "bold green", "renamed": "bold cyan", "draft accepted": "bold cyan",
-    "equivalent": "bold cyan",
+    "equivalent": "bold cyan", "milder action": "bold red", "other action": "bold yellow",
+    "stricter action": "bold green", "made a draft": "bold red",
 }  # fmt: skip
 
 
@@ -34,7 +35,8 @@ def _lines(change: DeclarationChange, width: int) -> Iterator[Text]:
     from rich.text import Text
 
     head = Text()
-    head.append(change.change, STYLES[change.change])
+    said = heading(change)
+    head.append(said, STYLES[said])
     name = change.name if change.what == "rule" else f"{change.what} {change.name}"
     head.append(f"  {lines(visible(name))}", "bold")
     yield head

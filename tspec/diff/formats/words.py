@@ -9,24 +9,32 @@ from tspec.diff.changes import KINDS, Changes, DeclarationChange
 
 def summary(found: Changes) -> str:
     """`1 loosened, 2 added; 12 unchanged hidden`."""
-    counts: Counter[str] = Counter(map(_counted_as, found.changes))
-    kinds = [*(kind for kind in KINDS if kind != "equivalent"), *ACTIONS.values(), "equivalent"]
+    counts: Counter[str] = Counter(map(heading, found.changes))
+    kinds = [
+        *(kind for kind in KINDS if kind != "equivalent"),
+        *SAME_VIOLATED.values(),
+        "equivalent",
+    ]
     shown = ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
     hidden = f"{found.hidden} unchanged hidden" if found.hidden else ""
     return "; ".join(part for part in (shown, hidden) if part) or "nothing to compare"
 
 
-ACTIONS = {
-    "stricter": "with a stricter action",
-    "milder": "with a milder action",
-    "changed": "with another action",
+SAME_VIOLATED = {
+    ("draft", "withdrawn"): "made a draft",
+    ("action", "stricter"): "stricter action",
+    ("action", "milder"): "milder action",
+    ("action", "changed"): "other action",
 }
-"""The words of the summary for rules with equal verdicts and other actions."""
+"""The headings of rules by which the same is violated, and something else comes of it: by the part that changed."""
 
 
-def _counted_as(change: DeclarationChange) -> str:
-    done = _action(change)
-    return ACTIONS[done] if change.change == "equivalent" and done else change.change
+def heading(change: DeclarationChange) -> str:
+    """What changed, in a few words: `loosened`, `milder action`."""
+    changed = {(part.part, part.change) for part in change.parts}
+    if change.change != "equivalent":
+        return change.change
+    return next((said for part, said in SAME_VIOLATED.items() if part in changed), "equivalent")
 
 
 def _action(change: DeclarationChange) -> str:
