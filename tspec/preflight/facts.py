@@ -1,0 +1,112 @@
+"""What one rank of a dry run shows, as plain values that one process writes and another reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Axes = tuple[tuple[str, int], ...]
+"""Axes and how many ranks each has, the axis that changes fastest first."""
+
+Block = tuple[tuple[int, ...], tuple[int, ...]]
+"""Offset in the full tensor, and shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What a DTensor says of one axis of its mesh: `dim` is the dimension that is cut.
+
+    `strided`: the dimension was cut over a later axis before, as `fully_shard` does after a plan.
+    """
+
+    axis: str
+    how: Literal["shard", "strided", "replicate", "partial"]
+    dim: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterFacts:
+    """A parameter on a rank.
+
+    `placements` are a DTensor's. `blocks` are those of megatron-core's sharded state dictionary, in
+    the order in which the rank has them. Without both it is a plain tensor.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    full: tuple[int, ...]
+    bytes: int
+    placements: tuple[Placed, ...] = ()
+    blocks: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A gradient was added up over ranks: by DDP, `fully_shard`, or a collective of the script on it."""
+
+    parameter: str
+    ranks: tuple[int, ...]
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """Calls of one collective over one group, from one module or pass."""
+
+    op: str
+    ranks: tuple[int, ...]
+    where: str
+    calls: int
+    elements: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankFacts:
+    """What a rank showed in its first step.
+
+    `axes` are those of its device mesh, or of megatron-core's groups. `memory` has bytes by kind.
+    """
+
+    rank: int
+    world: int
+    steps: int
+    axes: Axes
+    parameters: tuple[ParameterFacts, ...]
+    reductions: tuple[Reduction, ...]
+    collectives: tuple[Collective, ...]
+    memory: Mapping[str, int]
+
+    def write(self, file: Path) -> None:
+        """Write it as JSON."""
+        file.write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @staticmethod
+    def read(file: Path) -> RankFacts:
+        """Read what was written."""
+        said: dict[str, Any] = _frozen(json.loads(file.read_text(encoding="utf-8")))
+        parameters = tuple(
+            ParameterFacts(
+                **{**each, "placements": tuple(Placed(**of) for of in each["placements"])}
+            )
+            for each in said["parameters"]
+        )
+        return RankFacts(
+            **{
+                **said,
+                "parameters": parameters,
+                "reductions": tuple(Reduction(**each) for each in said["reductions"]),
+                "collectives": tuple(Collective(**each) for each in said["collectives"]),
+            }
+        )
+
+
+def _frozen(value: Any) -> Any:
+    """JSON's lists as tuples."""
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    if isinstance(value, dict):
+        return {name: _frozen(each) for name, each in value.items()}
+    return value

@@ -1,0 +1,43 @@
+"""Runs the dry run of a rank in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tspec.preflight.facts import RankFacts
+
+CHILD = "tspec.preflight.child"
+SHOWN = 20
+"""So many last lines of a script that failed are shown."""
+
+
+class Failed(Exception):
+    """The script ended with an error, or had no model. `said` are the last lines that it printed."""
+
+    def __init__(self, message: str, said: str) -> None:
+        super().__init__(message)
+        self.said = said
+
+
+def dry_run(command: Sequence[str], rank: int, world: int) -> RankFacts:
+    """What one rank of many shows in its first step. Raises Failed."""
+    with tempfile.TemporaryDirectory(prefix="tspec-preflight-") as folder:
+        file = Path(folder, "facts.json")
+        ended = subprocess.run(
+            [sys.executable, "-m", CHILD, str(file), str(rank), str(world), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        said = ended.stdout.decode("utf-8", errors="replace").splitlines()[-SHOWN:]
+        if ended.returncode:
+            why = f"rank {rank} of {world} ended with status {ended.returncode}"
+            raise Failed(why, "\n".join(said))
+        if not file.exists():
+            raise Failed(f"rank {rank} of {world} ended before a model was seen", "\n".join(said))
+        return RankFacts.read(file)

@@ -1,0 +1,176 @@
+"""Follows the collectives of a step, and which gradients they add up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed import distributed_c10d
+from torch.distributed.tensor import DTensor
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tspec.preflight.facts import Collective, Reduction
+
+ADDS_UP = ("allreduce", "all_reduce", "reduce_scatter")
+"""Collectives with these in their names add up what ranks have."""
+
+
+class Collectives:
+    """The collectives of a rank since the last `clear`.
+
+    `where` says in which module, or pass, the script is.
+    """
+
+    def __init__(self, where: Callable[[], str]) -> None:
+        self._where = where
+        self._calls: Counter[tuple[str, tuple[int, ...], str]] = Counter()
+        self._elements: Counter[tuple[str, tuple[int, ...], str]] = Counter()
+        self._owned: list[tuple[Tensor, tuple[int, ...], str]] = []
+        """Parameters of which a library adds up the gradient."""
+        self._direct: list[tuple[Tensor, tuple[int, ...], str]] = []
+        """What a collective added up."""
+
+    def clear(self) -> None:
+        """Forget what was."""
+        for each in (self._calls, self._elements, self._owned, self._direct):
+            each.clear()
+
+    @contextmanager
+    def followed(self) -> Iterator[None]:
+        """Follow collectives, DDP and `fully_shard`."""
+        from torch.distributed.fsdp._fully_shard import _fsdp_param_group
+
+        reduce = vars(_fsdp_param_group)["foreach_reduce"]
+        build = DistributedDataParallel.__init__
+
+        def sharded(parameters: Any, grads: Any, group: Any, *rest: Any, **options: Any) -> Any:
+            both = options.get("all_reduce_group", rest[6] if len(rest) > 6 else None)
+            for each in parameters:
+                for of in filter(None, (group, both)):
+                    ranks = tuple(dist.get_process_group_ranks(of))
+                    self._owned.append((each.sharded_param, ranks, "fully_shard"))
+            return reduce(parameters, grads, group, *rest, **options)
+
+        def built(model: DistributedDataParallel, *arguments: Any, **options: Any) -> None:
+            build(model, *arguments, **options)
+            register(model, tuple(dist.get_process_group_ranks(model.process_group)), self._bucket)
+
+        register = DistributedDataParallel.register_comm_hook
+        with ExitStack() as stack:
+            stack.enter_context(patch.object(_fsdp_param_group, "foreach_reduce", sharded))
+            stack.enter_context(patch.object(DistributedDataParallel, "__init__", built))
+            nothing = lambda *arguments, **options: None  # noqa: E731
+            for name in ("register_comm_hook", "_check_comm_hook"):
+                stack.enter_context(patch.object(DistributedDataParallel, name, nothing))
+            stack.enter_context(_Watch(self._called))
+            yield
+
+    def _bucket(self, ranks: tuple[int, ...], bucket: Any) -> torch.futures.Future[Tensor]:
+        """What DDP calls for a bucket of gradients."""
+        for parameter in bucket.parameters():
+            self._owned.append((parameter, ranks, "DistributedDataParallel"))
+        self._count("all_reduce", ranks, bucket.buffer().numel())
+        done: torch.futures.Future[Tensor] = torch.futures.Future()
+        done.set_result(bucket.buffer())
+        return done
+
+    def _called(self, name: str, ranks: tuple[int, ...], tensors: Sequence[Tensor]) -> None:
+        self._count(name, ranks, sum(each.numel() for each in tensors))
+        if any(word in name for word in ADDS_UP):
+            self._direct += [(each, ranks, name) for each in tensors]
+
+    def _count(self, name: str, ranks: tuple[int, ...], elements: int) -> None:
+        key = name, ranks, self._where()
+        self._calls[key] += 1
+        self._elements[key] += elements
+
+    # --- what was found -------------------------------------------------------------------------
+
+    def calls(self) -> tuple[Collective, ...]:
+        """The collectives, in the order of their first calls."""
+        return tuple(
+            Collective(*key, calls=number, elements=self._elements[key])
+            for key, number in self._calls.items()
+        )
+
+    def reductions(
+        self, parameters: Mapping[str, Tensor], grads: Mapping[str, Any]
+    ) -> tuple[Reduction, ...]:
+        """The gradients that were added up. `parameters` and `grads` are by canonical name."""
+        names = {id(parameter): name for name, parameter in parameters.items()}
+        found = [
+            Reduction(names[id(each)], ranks, by)
+            for each, ranks, by in self._owned
+            if id(each) in names
+        ]
+        for name, grad in grads.items():
+            if isinstance(grad, Tensor):
+                found += [
+                    Reduction(name, ranks, by)
+                    for each, ranks, by in self._direct
+                    if _overlap(_local(each), _local(grad))
+                ]
+        return tuple(found)
+
+
+def _local(tensor: Tensor) -> Tensor:
+    local = getattr(tensor, "_local_tensor", tensor)
+    assert isinstance(local, Tensor)
+    return local
+
+
+def _overlap(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors share elements of one storage."""
+    if one.untyped_storage()._cdata != other.untyped_storage()._cdata:
+        return False
+    first, second = sorted((one, other), key=lambda each: each.storage_offset())
+    return second.storage_offset() < first.storage_offset() + first.numel()
+
+
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Calls `called` for each collective: its name, the ranks of its group, its tensors."""
+
+    def __init__(self, called: Callable[[str, tuple[int, ...], Sequence[Tensor]], None]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._called = called
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if any(issubclass(each, DTensor) for each in types):
+            return NotImplemented  # it comes again as the collectives and operations that it takes
+        library, _, name = func._schema.name.partition("::")
+        if library in ("c10d", "_c10d_functional") and name != "wait_tensor":
+            ranks = _ranks(args)
+            if len(ranks) > 1:
+                self._called(name.strip("_"), ranks, _tensors(name, args))
+        return func(*args, **(kwargs or {}))
+
+
+def _ranks(arguments: Sequence[Any]) -> tuple[int, ...]:
+    """The ranks of the group that a collective names, none if it names none."""
+    for each in arguments:
+        if isinstance(each, torch.ScriptObject) and "ProcessGroup" in str(each._type()):
+            return tuple(dist.get_process_group_ranks(dist.ProcessGroup.unbox(each)))
+    resolve = vars(distributed_c10d)["_resolve_process_group"]
+    for each in reversed(arguments):
+        if isinstance(each, str):
+            try:
+                group = resolve(each)
+            except (RuntimeError, ValueError):
+                continue
+            return tuple(dist.get_process_group_ranks(group))
+    return ()
+
+
+def _tensors(name: str, arguments: Sequence[Any]) -> list[Tensor]:
+    """What a collective is given. Those of `c10d` name outputs first."""
+    both = [each for each in arguments if isinstance(each, Tensor | list | tuple)]
+    given = both[1] if name.startswith(("_reduce_scatter_base", "_allgather_base")) else both[0]
+    found = given if isinstance(given, list | tuple) else [given]
+    return [each for each in found if isinstance(each, Tensor)]
