@@ -41,7 +41,7 @@ app = typer.Typer(
 app.command()(fmt.fmt)
 app.command(cls=ScriptCommand)(record.record)
 app.command(cls=ScriptCommand)(run.run)
-app.command()(infer.infer)
+app.command(cls=ScriptCommand)(infer.infer)
 app.command("compile")(compile.compile_specs)
 app.command()(check.check)
 app.command()(test.test)

@@ -1,4 +1,4 @@
-"""`tspec infer DIR… -o drafts.tspec`: draft rules from recordings of good runs."""
+"""`tspec infer DIR… -o drafts.tspec`: draft rules from recordings of good runs, or a layout from a job."""
 
 from __future__ import annotations
 
@@ -10,14 +10,52 @@ import typer
 
 from tspec.cli.output import FAULT, refuse_no_folder
 from tspec.cli.say import BadParameter, say
+from tspec.cli.script import KEY, command_of
 from tspec.printable import visible
 
 if TYPE_CHECKING:
     from tspec.infer import Inference
 
 RunsArgument = Annotated[
-    list[Path],
-    typer.Argument(metavar="DIRS", exists=True, file_okay=False, help="Recordings of good runs."),
+    list[Path] | None,
+    typer.Argument(
+        metavar="DIRS",
+        exists=True,
+        file_okay=False,
+        help="Recordings of good runs; with --full a folder of state dictionaries, one for each rank.",
+        show_default=False,
+    ),
+]
+LayoutOption = Annotated[
+    str | None,
+    typer.Option(
+        "--layout",
+        metavar="NAME",
+        help="Draft a layout of that name, from a script on --ranks fake ranks or from --full.",
+    ),
+]
+RanksOption = Annotated[
+    int | None,
+    typer.Option("--ranks", min=1, help="How many ranks the script is to see. With --layout."),
+]
+FullOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--full",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        help="The state dictionary of a run on one device. With --layout.",
+    ),
+]
+MeshOption = Annotated[
+    str | None,
+    typer.Option(
+        "--mesh",
+        metavar="AXES",
+        help="How the ranks of --full are numbered, the fastest axis first: tp=2,dp=4.",
+        show_default="one axis, `ranks`",
+    ),
 ]
 OutputOption = Annotated[
     Path,
@@ -25,15 +63,17 @@ OutputOption = Annotated[
         "--output", "-o", metavar="FILE", dir_okay=False, help="Where to write the drafts."
     ),
 ]
+OF_LAYOUTS = ("ranks", "full", "mesh")
 UseOption = Annotated[
     list[str] | None,
     typer.Option("--use", metavar="MODULE", help="A module whose vocabulary drafts may use."),
 ]
 
 
-def infer(
-    runs: RunsArgument,
+def infer(  # noqa: PLR0913 (each is an option)
+    ctx: typer.Context,
     output: OutputOption,
+    runs: RunsArgument = None,
     use: UseOption = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Write the less telling drafts too.")
@@ -44,8 +84,15 @@ def infer(
             "--why-not", metavar="TEXT", help="Say why claims that hold TEXT are no drafts."
         ),
     ] = None,
+    layout: LayoutOption = None,
+    ranks: RanksOption = None,
+    full: FullOption = None,
+    mesh: MeshOption = None,
 ) -> None:
-    """Draft rules from recordings of good runs."""
+    """Draft rules from recordings of good runs; with --layout a layout.
+
+    A layout is drafted from what a script says of its parameters, on ranks that have no devices: -- script.py ARGS. Or from data: the full tensors of one device, and those of each rank.
+    """
     from tspec.infer import STANDARD
     from tspec.infer import infer as infer_drafts
     from tspec.infer.candidates import InferenceError
@@ -53,6 +100,12 @@ def infer(
 
     refuse_no_folder(output)
     refuse_reviewed(output)
+    if layout is not None:
+        _layout(ctx, layout, output, runs or [], (ranks, full, mesh))
+        return
+    _refuse_layouts_options(ctx)
+    if not runs:
+        raise BadParameter("name recordings of good runs", param_hint="DIRS")
     uses = (*STANDARD, *(name for name in use or () if name not in STANDARD))
     try:
         found = infer_drafts(runs, uses=uses, everything=everything)
@@ -66,6 +119,40 @@ def infer(
     say(visible(summary(found, output, len(found.runs))))
     if why_not is not None:
         say(explanation(found, why_not))
+
+
+def _layout(
+    ctx: typer.Context,
+    name: str,
+    output: Path,
+    folders: list[Path],
+    given: tuple[int | None, Path | None, str | None],
+) -> None:
+    """Draft a layout from a script or from tensors."""
+    from tspec.cli.draft_layout import draft_layout, from_script, from_tensors
+
+    ranks, full, mesh = given
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII):
+        raise BadParameter(f"`{name}` is no name", param_hint="--layout")
+    if full is not None:
+        if len(folders) != 1:
+            raise BadParameter("name the folder with the ranks' tensors", param_hint="DIRS")
+        found = from_tensors(full, folders[0], mesh)
+    else:
+        if ranks is None:
+            raise BadParameter("say how many ranks the script is to see", param_hint="--ranks")
+        found = from_script(command_of(ctx), ranks)
+    draft_layout(name, found, output, module_name(output))
+
+
+def _refuse_layouts_options(ctx: typer.Context) -> None:
+    """Refuse options that say something about layouts, and a script."""
+    for each in ctx.command.params:
+        source = ctx.get_parameter_source(each.name) if each.name in OF_LAYOUTS else None
+        if source is not None and source.name == "COMMANDLINE":
+            raise BadParameter("it is for --layout", param_hint=each.opts[0])
+    if ctx.meta.get(KEY):
+        raise BadParameter("a script is run for --layout only", param_hint="--")
 
 
 def notes(found: Inference) -> list[str]:

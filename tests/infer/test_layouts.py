@@ -1,0 +1,164 @@
+"""Drafts of layouts: from tensors of two runs, from DTensor placements, from megatron-core."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from tests.megatron.layouts import Layout
+from tests.megatron.test_shipped_layouts import of_the_job
+from tspec.cli.app import app
+from tspec.layout.differences import differences
+from tspec.layout.faults import checked
+from tspec.resolve import load
+from tspec.resolve.program.sharding import LayoutDeclaration
+
+ROOT = Path(__file__).parents[2]
+
+
+def drafted(file: Path, *arguments: str) -> tuple[str, str]:
+    """What the command wrote, and what it said on standard error."""
+    ended = CliRunner().invoke(app, ["infer", "--layout", "draft", "-o", str(file), *arguments])
+    assert ended.exit_code == 0, ended.output
+    return file.read_text(), " ".join(ended.stderr.split())
+
+
+def layout_in(file: Path) -> LayoutDeclaration:
+    """The layout of a file; its shards tile their tensors."""
+    program = checked(load([file])).program
+    assert program is not None
+    [found] = program.layouts
+    return found
+
+
+def halves(tensor: torch.Tensor, rank: int) -> torch.Tensor:
+    return tensor.chunk(2)[rank].clone()
+
+
+PLAN = """edition 2026
+
+module plan
+
+mesh plan {
+  order: ranks
+  ranks: 2
+}
+
+layout plan on plan {
+  param "fc2.bias": [4] replicated ranks
+  param "fc1.weight": [(16, 2) / ranks, 8]
+  param "fc1.bias": [32 / ranks]
+  param "fc2.weight": [4, 32 / ranks]
+}
+"""
+CUTS = {
+    "layers.0.qkv": ("layers.*.qkv", "[size_24 / tp, size_4] replicated dp"),
+    "gated": ("gated", "[(2, size_8 / tp), size_4] replicated dp"),
+    "embedding": ("embedding", "[size_10 padded to 4 * tp / tp, size_4] replicated dp"),
+    "columns": ("columns", "[size_4, size_8 / tp] replicated dp"),
+    "both": ("both", "[size_8 / dp, size_8 / tp]"),
+    "norm": ("norm", "[size_8] replicated tp, dp"),
+    "positions": ("positions", "[size_16 / zigzag(tp), size_4] replicated dp"),
+    "summand": ("summand", "[size_4, size_4] partial tp replicated dp"),
+}
+
+
+def rank_of(full: dict[str, torch.Tensor], tp: int, dp: int) -> dict[str, torch.Tensor]:
+    """What one rank of a job that cuts in many ways has of the full tensors."""
+    chunks = full["positions"].chunk(4)
+    other = torch.arange(16.0).reshape(4, 4)
+    return {
+        "layers.0.qkv": halves(full["layers.0.qkv"], tp),
+        "layers.1.qkv": halves(full["layers.1.qkv"], tp),
+        "gated": torch.cat([halves(each, tp) for each in full["gated"].chunk(2)]),
+        "embedding": halves(torch.cat([full["embedding"], torch.zeros(6, 4)]), tp),
+        "columns": halves(full["columns"].T, tp).T.contiguous(),
+        "both": halves(halves(full["both"], dp).T, tp).T.contiguous(),
+        "norm": full["norm"],
+        "positions": torch.cat([chunks[tp], chunks[3 - tp]]),
+        "summand": other if tp else full["summand"] - other,
+        "uneven": full["uneven"][:4] if tp == 0 else full["uneven"][4:],
+        "zeros": full["zeros"][:4],
+        "shuffled": full["shuffled"][[0, 3, 5, 6] if tp == 0 else [1, 2, 4, 7]],
+        "new": torch.ones(2),
+    }
+
+
+def test_data_tells_how_tensors_are_cut(tmp_path: Path) -> None:
+    rows = {
+        "layers.0.qkv": 24, "layers.1.qkv": 24, "gated": 16, "embedding": 10, "columns": 4, "both": 8,
+        "positions": 16, "summand": 4, "uneven": 7, "shuffled": 8,
+    }  # fmt: skip
+    numbers = torch.Generator().manual_seed(0)
+    full = {
+        name: torch.randn(size, 8 if name in ("columns", "both") else 4, generator=numbers)
+        for name, size in rows.items()
+    }
+    full |= {"norm": torch.ones(8), "zeros": torch.zeros(8)}
+    torch.save({"model": full}, tmp_path / "full.pt")
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    for rank in range(4):
+        torch.save(rank_of(full, rank % 2, rank // 2), shards / f"rank-{rank}.pt")
+    arguments = ("--full", str(tmp_path / "full.pt"), "--mesh", "tp=2,dp=2", str(shards))
+    text, said = drafted(tmp_path / "draft.tspec", *arguments)
+    for pattern, cut in CUTS.values():
+        assert f'  param "{pattern}": {cut}\n' in text
+    assert "uneven: pieces of dimension 0 have different lengths, 3 and 4 of 7" in said
+    assert "shuffled: no cut over `tp` gives what the ranks hold of dimension 0" in said
+    assert "zeros: all its elements are alike, and do not tell which of them a rank holds" in said
+    assert "new: the run on one device has no tensor of that name" in said
+    assert layout_in(tmp_path / "draft.tspec").mesh.axes == (("tp", 2), ("dp", 2))
+    for command in (["lint"], ["fmt", "--check"]):
+        assert CliRunner().invoke(app, [*command, str(tmp_path / "draft.tspec")]).exit_code == 0
+
+
+def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+    torch.save({"w": torch.ones(2)}, tmp_path / "full.pt")
+    (tmp_path / "rank-0.pt").write_text("no tensors")
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    torch.save({"w": torch.ones(1)}, shards / "rank-1.pt")
+    for arguments, words in (
+        (("--full", "full.pt", "shards"), "has no files of ranks 0 to n - 1"),
+        (("--full", "rank-0.pt", "shards"), "has no files of ranks"),
+        ((), "--ranks"),
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(tmp_path)
+            ended = CliRunner().invoke(app, ["infer", "--layout", "a", "-o", "a.tspec", *arguments])
+        assert ended.exit_code == 2
+        assert words in " ".join(ended.stderr.split())
+
+
+def test_placements_tell_how_parameters_are_cut(tmp_path: Path) -> None:
+    """The hand-written layout of the same plan says the same."""
+    script = ROOT / "tests/equivalence/placements.py"
+    drafted(tmp_path / "draft.tspec", "--ranks", "2", "--", str(script), "--plan")
+    found = layout_in(tmp_path / "draft.tspec")
+    assert [each.pattern for each in found.placements] == [
+        "fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias",
+    ]  # fmt: skip
+    (tmp_path / "plan.tspec").write_text(PLAN)
+    said = differences(found, layout_in(tmp_path / "plan.tspec"))
+    assert [each.name for each in said if each.old is not None] == []
+    (tmp_path / "wrong.tspec").write_text(PLAN.replace("[4, 32 / ranks]", "[4 / ranks, 32]"))
+    [wrong] = differences(found, layout_in(tmp_path / "wrong.tspec"))
+    assert (wrong.name, wrong.old and wrong.old.pattern) == ("fc2.weight", "fc2.weight")
+
+
+@pytest.mark.gloo
+@pytest.mark.slow
+def test_megatron_tells_how_parameters_are_cut(tmp_path: Path) -> None:
+    """The draft says of each parameter of the model what the shipped layout says."""
+    script = str(ROOT / "tests/megatron/rank.py")
+    drafted(tmp_path / "draft.tspec", "--ranks", "2", "--", script, "tp=2,steps=1")
+    found = layout_in(tmp_path / "draft.tspec")
+    assert len(found.placements) == 16
+    shipped = of_the_job("gpt", Layout.parse("tp=2"))
+    said = differences(found, shipped)
+    others = [each for each in said if each.kind == "param" and each.old is not None]
+    assert others == []

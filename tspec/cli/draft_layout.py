@@ -1,0 +1,88 @@
+"""`tspec infer --layout NAME`: draft a layout from a script, or from the tensors of two runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from tspec.cli.output import FAULT
+from tspec.cli.say import BadParameter, say
+from tspec.printable import visible
+
+if TYPE_CHECKING:
+    from tspec.infer.layouts.pieces import Found
+    from tspec.resolve.program.sharding import Axes
+
+MOST_RANKS = 64
+"""Where each rank is asked, one after the other, a draft is of a small job."""
+
+
+def draft_layout(name: str, found: Found, output: Path, module: str) -> None:
+    """Write the draft, and say what it leaves out or assumes. Without a place the command ends."""
+    from tspec.infer.layouts.emit import draft
+
+    made = draft(found, name, module)
+    for note in made.notes:
+        say(f"note: {visible(note)}", err=True)
+    for each in made.unknown:
+        say(f"tspec: not found: {visible(each.name)}: {each.why}", err=True)
+    if not made.places:
+        say("tspec: no tensor whose cut was found", err=True)
+        raise typer.Exit(FAULT)
+    output.write_text(made.text, encoding="utf-8")
+    left = f"; {len(made.unknown)} left out" if made.unknown else ""
+    say(visible(f"{made.places} places for {made.tensors} tensors written to {output}{left}"))
+
+
+def from_script(command: Sequence[str], world: int) -> Found:
+    """What a dry run on fake ranks shows. A script that fails ends the command."""
+    from tspec.infer.layouts.placed import found
+    from tspec.preflight.launch import Failed, dry_run
+
+    try:
+        facts = [dry_run(command, 0, world)]
+        blocks = any(each.blocks for each in facts[0].parameters)
+        if world > 1 and (blocks or dict(facts[0].axes).get("pp", 1) > 1):
+            if world > MOST_RANKS:
+                raise BadParameter(
+                    f"stages and megatron-core are asked on each rank: at most {MOST_RANKS}",
+                    param_hint="--ranks",
+                )
+            facts += [dry_run(command, rank, world) for rank in range(1, world)]
+    except Failed as why:
+        say(visible(why.said), err=True)
+        say(f"tspec: the script cannot be run on fake ranks: {why}", err=True)
+        raise typer.Exit(FAULT) from None
+    return found(facts)
+
+
+def from_tensors(full: Path, shards: Path, mesh: str | None) -> Found:
+    """What state dictionaries of one device and of several ranks show. Raises BadParameter."""
+    from tspec.infer.layouts.tensors import NoTensors, found, read, read_ranks
+
+    try:
+        ranks = read_ranks(shards)
+        axes = axes_of(mesh, len(ranks))
+        return found(read(full), ranks, axes)
+    except NoTensors as why:
+        say(f"tspec: {visible(str(why))}", err=True)
+        raise typer.Exit(FAULT) from None
+
+
+def axes_of(mesh: str | None, world: int) -> Axes:
+    """`tp=2,dp=4` as axes, the one that changes fastest first. Raises BadParameter."""
+    from math import prod
+
+    if mesh is None:
+        return (("ranks", world),)
+    parts = [re.fullmatch(r"([A-Za-z_]\w*)=([1-9]\d*)", each) for each in mesh.split(",")]
+    axes = tuple((part[1], int(part[2])) for part in parts if part is not None)
+    if len(axes) != len(parts) or len(dict(axes)) != len(axes):
+        raise BadParameter("write it as `tp=2,dp=4`", param_hint="--mesh")
+    if prod(size for _, size in axes) != world:
+        raise BadParameter(f"it has not the {world} ranks of the shards", param_hint="--mesh")
+    return axes

@@ -1,0 +1,165 @@
+"""The draft of a layout as a spec file: mesh, sizes, places, stages, and what was not found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from tspec.infer.layouts.fit import placement
+from tspec.infer.layouts.pieces import Found, Pieces, Unknown
+from tspec.layout.notation import shape_notation
+from tspec.layout.ranks import coordinates
+from tspec.resolve.program.sharding import Axes, Dimension, Placement, Product, Shape
+from tspec.source import Source
+from tspec.syntax.format import format_text
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The text of a layout, the number of its places, and the tensors that it leaves out."""
+
+    text: str
+    places: int
+    tensors: int
+    unknown: tuple[Unknown, ...]
+    notes: tuple[str, ...]
+
+
+def draft(found: Found, name: str, module: str) -> Draft:
+    """The layout of what was found."""
+    placed: dict[str, Placement] = {}
+    unknown: list[Unknown] = []
+    for each in found.tensors:
+        fitted = each if isinstance(each, Unknown) else placement(each, found.axes)
+        if isinstance(fitted, Unknown):
+            unknown.append(fitted)
+        else:
+            placed[fitted.pattern] = fitted
+    pieces = [each for each in found.tensors if isinstance(each, Pieces) and each.name in placed]
+    places = _by_pattern(placed)
+    sizes = {size: f"size_{size}" for each in pieces for size in each.full if size > 1}
+    notes = [f"`{each.name}`: {each.note}" for each in pieces if each.note]
+    text = "\n".join(
+        [
+            "edition 2026",
+            "",
+            *_documentation(unknown, notes),
+            f"module {module}",
+            "",
+            *_mesh(name, found.axes),
+            "",
+            *_dims(name, sizes),
+            "",
+            *(_layout(name, places, sizes, _stages(pieces, found.axes)) if places else ()),
+            "",
+        ]
+    )
+    text = format_text(Source(f"{module}.tspec", text)) if places else text
+    return Draft(text, len(places), len(placed), tuple(unknown), tuple(notes))
+
+
+def _documentation(unknown: Sequence[Unknown], notes: Sequence[str]) -> Iterator[str]:
+    yield "/// A draft: read it, rename the sizes, and say how inputs and outputs are cut."
+    if notes:
+        yield "///"
+        yield from (f"/// Assumed: {note}." for note in notes)
+    if unknown:
+        yield "///"
+        yield from (f"/// Not found: `{each.name}`: {each.why}." for each in unknown)
+
+
+def _mesh(name: str, axes: Axes) -> Iterator[str]:
+    yield f"mesh {name} {{"
+    yield f"  order: {', '.join(axis for axis, _ in axes)}"
+    yield from (f"  {axis}: {size}" for axis, size in axes)
+    yield "}"
+
+
+def _dims(name: str, sizes: Mapping[int, str]) -> Iterator[str]:
+    yield f"dims {name} {{"
+    yield from (f"  {sizes[size]}: {size}" for size in sorted(sizes))
+    yield "}"
+
+
+def _layout(
+    name: str, places: Sequence[Placement], sizes: Mapping[int, str], stages: Sequence[str]
+) -> Iterator[str]:
+    everywhere = [
+        axis for axis in places[0].replicated if all(axis in each.replicated for each in places)
+    ]
+    said = f" replicated {', '.join(everywhere)}" if everywhere else ""
+    yield f"layout {name} on {name}{said} {{"
+    for each in places:
+        assert isinstance(each.shape, Shape)
+        shape = Shape(tuple(_named(dimension, sizes) for dimension in each.shape.dimensions))
+        partial = f" partial {', '.join(each.partial)}" if each.partial else ""
+        axes = [axis for axis in each.replicated if axis not in everywhere]
+        same = f" replicated {', '.join(axes)}" if axes else ""
+        yield f'  param "{each.pattern}": {shape_notation(shape)}{partial}{same}'
+    if stages:
+        yield ""
+        yield from stages
+    yield "}"
+
+
+def _named(dimension: Dimension, sizes: Mapping[int, str]) -> Dimension:
+    """A dimension with names for its sizes."""
+    size = dimension.size
+    if isinstance(size, Product):
+        inside = tuple(_named(each, sizes) for each in size.dimensions)
+        return replace(dimension, size=Product(inside))
+    assert isinstance(size, int)
+    return replace(dimension, size=sizes.get(size, size))
+
+
+def _by_pattern(placed: Mapping[str, Placement]) -> list[Placement]:
+    """Layers that are cut alike as one place, in the order of their first tensors."""
+    groups: dict[str, list[Placement]] = {}
+    for name, place in placed.items():
+        groups.setdefault(_starred(name), []).append(place)
+    found = []
+    for pattern, places in groups.items():
+        alike = len({replace(each, pattern=pattern) for each in places}) == 1
+        if len(places) > 1 and alike and not pattern.startswith("*"):
+            found.append(replace(places[0], pattern=pattern))
+        else:
+            found += places
+    return found
+
+
+def _starred(name: str) -> str:
+    return ".".join("*" if part.isdigit() else part for part in name.split("."))
+
+
+def _stages(pieces: Sequence[Pieces], axes: Axes) -> list[str]:
+    """A line for each stage, where the mesh has an axis `pp`."""
+    if "pp" not in dict(axes):
+        return []
+    modules: dict[int, dict[str, None]] = {}
+    for each in pieces:
+        for stage in {coordinates(axes, rank)["pp"] for rank in each.held}:
+            modules.setdefault(stage, {})[_module(each.name)] = None
+    return [
+        f"  stage {stage}: {', '.join(_joined(list(modules[stage])))}" for stage in sorted(modules)
+    ]
+
+
+def _module(name: str) -> str:
+    """The module that stands on a stage: a layer, or what is no part of one."""
+    layer = re.match(r"(.*?\.\d+)\.", name)
+    return layer[1] if layer else name.rpartition(".")[0] or name
+
+
+def _joined(modules: Sequence[str]) -> Iterator[str]:
+    """Layers that follow on one another as one: `"layers.0..3"`."""
+    parts = [re.fullmatch(r"(.*\.)(\d+)", each) for each in modules]
+    keyed = [
+        (match[1], int(match[2]) - place) if match else (module, place)
+        for place, (module, match) in enumerate(zip(modules, parts, strict=True))
+    ]
+    for _, group in groupby(zip(keyed, modules, strict=True), lambda each: each[0]):
+        names = [module for _, module in group]
+        last = names[-1].rpartition(".")[2]
+        yield f'"{names[0]}..{last}"' if len(names) > 1 else f'"{names[0]}"'

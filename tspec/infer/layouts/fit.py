@@ -1,0 +1,126 @@
+"""From the indices of each rank to a placement: the cut, in the notation, that gives just these indices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
+from math import prod
+
+from tspec.infer.layouts.pieces import Numbers, Pieces, Unknown
+from tspec.layout.ranks import coordinates
+from tspec.layout.shards import UnevenShards, indices
+from tspec.layout.sizes import Sizes
+from tspec.resolve.program.sharding import (
+    Axes,
+    Dimension,
+    Placement,
+    Product,
+    Shape,
+    Split,
+)
+
+PADDED = tuple(2**power for power in range(12))
+"""Numbers whose multiples vocabularies are padded to, for each rank."""
+
+
+def placement(pieces: Pieces, axes: Axes) -> Placement | Unknown:
+    """The placement that gives each rank what it holds, or why there is none."""
+    mesh = dict(axes)
+    stages = {"pp"} & {*mesh}
+    if len(pieces.held) < prod(mesh.values()) and not stages:
+        return Unknown(pieces.name, "not all ranks hold it, and the mesh has no axis `pp`")
+    where = {rank: coordinates(axes, rank) for rank in pieces.held}
+    used = stages | set(pieces.partial)
+    dimensions = []
+    for number, size in enumerate(pieces.full):
+        held = {rank: each[number] for rank, each in pieces.held.items()}
+        cut = [axis for axis, _ in axes if axis not in stages and _differs(held, where, axis)]
+        found = _dimension(size, held, where, {axis: mesh[axis] for axis in cut}, mesh)
+        if found is None:
+            return Unknown(pieces.name, _why(number, held, size, cut))
+        used.update(cut)
+        dimensions.append(found)
+    same = tuple(axis for axis, _ in axes if axis not in used)
+    return Placement("param", pieces.name, Shape(tuple(dimensions)), pieces.partial, same)
+
+
+def _differs(
+    held: Mapping[int, Numbers], where: Mapping[int, Mapping[str, int]], axis: str
+) -> bool:
+    """Whether ranks that differ in an axis alone hold different indices."""
+    seen: dict[tuple[tuple[str, int], ...], Numbers] = {}
+    for rank, numbers in held.items():
+        others = tuple((name, at) for name, at in where[rank].items() if name != axis)
+        if seen.setdefault(others, numbers) != numbers:
+            return True
+    return False
+
+
+def _dimension(
+    size: int,
+    held: Mapping[int, Numbers],
+    where: Mapping[int, Mapping[str, int]],
+    cut: Mapping[str, int],
+    mesh: Mapping[str, int],
+) -> Dimension | None:
+    """The first cut that gives what each rank holds."""
+    sizes = Sizes({}, mesh)
+    for each in _candidates(size, next(iter(held.values())), cut):
+        try:
+            if all(
+                _same(tuple(indices(each, where[rank], sizes)), numbers, size)
+                for rank, numbers in held.items()
+            ):
+                return each
+        except UnevenShards:
+            continue
+    return None
+
+
+def _same(one: Numbers, other: Numbers, size: int) -> bool:
+    """Whether indices are the same; those of padding have no number."""
+    return len(one) == len(other) and all(
+        a == b or (a >= size and b >= size) for a, b in zip(one, other, strict=True)
+    )
+
+
+def _candidates(size: int, numbers: Numbers, cut: Mapping[str, int]) -> Iterator[Dimension]:
+    """Cuts from the simplest to the rarest; `numbers` are the indices of one rank."""
+    if not cut:
+        yield Dimension(size)
+        return
+    ranks = prod(cut.values())
+    for axes in permutations(cut):
+        splits = tuple(map(Split, axes))
+        whole = len(numbers) * ranks
+        if whole > size:
+            for unit in (*PADDED, len(numbers)):
+                if -(-size // (unit * ranks)) * unit * ranks == whole:
+                    yield Dimension(size, (*((unit,) if unit > 1 else ()), *axes), splits)
+                    break
+            continue
+        yield Dimension(size, (), splits)
+        for zigzag in range(len(axes)):
+            yield Dimension(
+                size, (), (*splits[:zigzag], Split(axes[zigzag], "zigzag"), *splits[zigzag + 1 :])
+            )
+        block = _first_block(numbers)
+        outer = len(numbers) // block if len(numbers) % block == 0 else 0
+        if outer > 1 and size % outer == 0:
+            inner = Dimension(size // outer, (), splits)
+            yield Dimension(Product((Dimension(outer), inner)))
+
+
+def _first_block(numbers: Sequence[int]) -> int:
+    """How many of the first indices follow on one another."""
+    following = (i for i in range(1, len(numbers)) if numbers[i] != numbers[i - 1] + 1)
+    return next(following, len(numbers))
+
+
+def _why(number: int, held: Mapping[int, Numbers], size: int, cut: Sequence[str]) -> str:
+    lengths = sorted({len(each) for each in held.values()})
+    if len(lengths) > 1:
+        said = " and ".join(map(str, lengths))
+        return f"pieces of dimension {number} have different lengths, {said} of {size}"
+    over = ", ".join(f"`{axis}`" for axis in cut)
+    return f"no cut over {over} gives what the ranks hold of dimension {number}"
