@@ -12,6 +12,7 @@ from tspec.builtin.folds import FOLDS
 from tspec.builtin.functions import FUNCTIONS
 from tspec.cli.app import app
 from tspec.resolve import load, load_text
+from tspec.resolve.program.documentation import hint
 from tspec.resources import shipped
 from tspec.vocabulary import language
 from tspec.vocabulary.entries import Entry, named
@@ -27,6 +28,17 @@ def test_the_page_is_what_the_command_prints(request: pytest.FixtureRequest) -> 
         PAGE.write_text(written, encoding="utf-8")
     assert PAGE.read_text(encoding="utf-8") == written
     assert CliRunner().invoke(app, ["explain", "--vocabulary"]).output == written
+
+
+def test_all_that_ships_is_documented() -> None:
+    """Each declaration, each field of one, and each value of the context has its `///`."""
+    assert [each.qualified for each in ENTRIES if not each.meaning] == []
+
+
+def test_every_rule_that_ships_says_what_to_look_at() -> None:
+    program = load([shipped("stdlib")]).program
+    assert program is not None
+    assert [rule.qualified for rule in program.rules if not hint(rule.doc)] == []
 
 
 def test_every_example_resolves() -> None:
