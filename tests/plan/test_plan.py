@@ -81,6 +81,15 @@ def test_a_guard_is_what_context_and_the_call_decide() -> None:
     assert text(found.guard) == "step > 3 and c.module.root"
 
 
+def test_functions_of_context_are_part_of_a_guard() -> None:
+    found = one(
+        "before optimizer.step\nwhen divisible(step, by: 10) and present(loss)\n"
+        "expect zeros(parameters.grad) < 90%"
+    )
+    assert found.guard is not None
+    assert text(found.guard) == "divisible(step, by: 10) and present(loss)"
+
+
 def test_history_has_no_guard_as_it_needs_every_value() -> None:
     assert one("each step\nwhen step > 3\nexpect loss < previous(loss)").guard is None
 

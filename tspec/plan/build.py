@@ -108,7 +108,7 @@ def _guard(rule: r.Rule, vocabulary: r.Vocabulary) -> r.Expr | None:
 
 _PLAIN = (
     r.Constant, r.Ambient, r.ListDisplay, r.Compare, r.Arithmetic, r.Negate, r.Not, r.And, r.Or,
-    r.Implies, r.Present, r.Member, r.WindowCall, r.Index,
+    r.Implies, r.Present, r.Member, r.WindowCall, r.Index, r.Function,
 )  # fmt: skip
 
 
@@ -130,8 +130,6 @@ def _is_plain_node(node: r.Expr, rule: r.Rule, vocabulary: r.Vocabulary) -> bool
             and any(is_late(e, node.name, vocabulary) for e in event.events)
         )
         return not holds_tensors(node.type) and not late
-    if isinstance(node, r.Function):
-        return node.name == "isinstance"
     return isinstance(node, _PLAIN)
 
 

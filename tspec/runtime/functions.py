@@ -16,7 +16,7 @@ _FITS: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
-def call(name: str, *arguments: Any) -> Any:
+def apply(name: str, *arguments: Any) -> Any:
     """A function by its name in the language; missing where an argument is or does not fit."""
     why = first_missing(arguments)
     return _of_known(FUNCTIONS[name], arguments) if why is None else why

@@ -8,7 +8,7 @@ from tspec.runtime.claims import call_only_during, change_only_during, contains,
 from tspec.runtime.edges import Ref
 from tspec.runtime.features import cast_feature, change_feature, feature
 from tspec.runtime.folds import fold_list
-from tspec.runtime.functions import call, is_of_class
+from tspec.runtime.functions import apply, is_of_class
 from tspec.runtime.generated import GeneratedModule
 from tspec.runtime.history import TimeFold
 from tspec.runtime.install import Installed
@@ -69,10 +69,10 @@ __all__ = [
     "SubjectChoice",
     "TimeFold",
     "WatchSpec",
+    "apply",
     "at_least",
     "at_most",
     "both",
-    "call",
     "call_only_during",
     "cast_feature",
     "change_feature",

@@ -254,7 +254,7 @@ def _function(s: Scalars, e: r.Function, frame: str) -> str:
     if e.name == "isinstance":
         value, wanted = e.arguments
         return f"is_of_class({frame}.class_of({s.code(value, frame)}), {s.code(wanted, frame)})"
-    return f"call({literal(e.name)}, {_arguments(s, e.arguments, frame)})"
+    return f"apply({literal(e.name)}, {_arguments(s, e.arguments, frame)})"
 
 
 def _two(function: str) -> Callable[[Scalars, Any, str], str]:

@@ -33,7 +33,7 @@ def r0_t_clipped(rule, w):
         v1_clip_max_norm = end.field(w.latest(P1, (), end), 'max_norm')
         v2_clip_max_norm_1_4_ulp_float32 = times(
             v1_clip_max_norm,
-            plus(1, times(4, call('ulp', 'float32'))),
+            plus(1, times(4, apply('ulp', 'float32'))),
         )
         expect = at_most(v0_norm_parameters_grad, v2_clip_max_norm_1_4_ulp_float32)
     if rule.decide(w, (), when, expect):
