@@ -1,4 +1,4 @@
-"""What a run lost that its siblings have is found by drafts from the siblings: a mask, a tie, a schedule."""
+"""What a run lost that its siblings have is found by drafts from the siblings: a mask, a tie, a schedule, a division."""
 
 import subprocess
 import sys
@@ -13,6 +13,8 @@ FINDS = {
     "no-mask": "attention_is_causal",
     "untied": "count_parameters_names_above_count_parameters_each_step",
     "rate-not-set": "spread_optimizer_step_lr_over_20_steps_above_0_after_optimizer_step",
+    "not-averaged": "abs_mean_calls_backward_0_loss_count_calls_backward_calls_cross_e_070caf",
+    "same-data": "distinct_calls_forward_inputs_before_optimizer_step_when_count_ca_1338b4",
 }
 
 pytestmark = pytest.mark.slow

@@ -1,4 +1,4 @@
-"""A language model of two attention layers on rising numbers, with tied embeddings and a schedule of its own."""
+"""A language model of two attention layers on rising numbers, with tied embeddings, a schedule of its own and two micro-batches a step."""
 
 import argparse
 import math
@@ -6,6 +6,8 @@ import math
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+BUGS = ["no-mask", "untied", "rate-not-set", "not-averaged", "same-data"]
 
 
 class Attention(nn.Module):
@@ -42,6 +44,12 @@ class Language(nn.Module):
         return self.head(self.layers(self.embedding(tokens)))
 
 
+def draw():
+    """A micro-batch of 8 sequences of 17 tokens."""
+    first, rise = torch.randint(32, (8, 1)), torch.randint(1, 5, (8, 1))
+    return (first + rise * torch.arange(17)) % 32
+
+
 def main(seed: int, steps: int, bug: str | None) -> None:
     torch.manual_seed(seed)
     model = Language(bug)
@@ -51,12 +59,14 @@ def main(seed: int, steps: int, bug: str | None) -> None:
         if bug != "rate-not-set":
             for group in optimizer.param_groups:
                 group["lr"] = rate
-        first, rise = torch.randint(32, (16, 1)), torch.randint(1, 5, (16, 1))
-        tokens = (first + rise * torch.arange(17)) % 32
-        logits = model(tokens[:, :-1])
-        loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
         optimizer.zero_grad()
-        loss.backward()
+        tokens = draw()
+        for _ in range(2):
+            logits = model(tokens[:, :-1])
+            loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+            (loss if bug == "not-averaged" else loss / 2).backward()
+            if bug != "same-data":
+                tokens = draw()
         optimizer.step()
     print(f"loss {loss.item():.3f}")
 
@@ -65,5 +75,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--bug", choices=["no-mask", "untied", "rate-not-set"])
+    parser.add_argument("--bug", choices=BUGS)
     main(**vars(parser.parse_args()))

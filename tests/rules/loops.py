@@ -464,6 +464,11 @@ class GradientsKeepTheirSize(Loop):
         super().backward(loss * (1e6 if at(self, 58) else 1.0))
 
 
+class FirstUpdatesAreSmall(Loop):
+    def make_optimizer(self):
+        return torch.optim.Adam(self.model.parameters(), lr=1.0 if self.faulty else 1e-2)
+
+
 class GradientsDoNotVanish(Loop):
     def loss(self, output, labels):
         return super().loss(output, labels) * (0.0 if self.faulty else 1.0)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tspec.infer.frames import Claim
 from tspec.infer.relations import (
+    accumulation,
     argument,
     change,
     consistent,
@@ -30,4 +31,5 @@ RELATIONS: tuple[Relation, ...] = (
     output.propose,
     schedule.propose,
     tied.propose,
+    accumulation.propose,
 )

@@ -1,0 +1,40 @@
+"""*Accumulation*: the micro-batches of a step are different data, and their losses are averaged."""
+
+from __future__ import annotations
+
+from tspec.infer.frames import Claim, Frame
+from tspec.infer.survey import Survey
+
+SEVERAL = "count(calls(backward)) > 1"
+
+
+def propose(survey: Survey) -> tuple[Claim, ...]:
+    """Claims about the steps that make several backward passes."""
+    if survey.event("backward") is None:
+        return ()
+    return (*_distinct(survey), *_averaged(survey))
+
+
+def _distinct(survey: Survey) -> tuple[Claim, ...]:
+    """What a model is given within one step."""
+    forward = survey.event("forward")
+    if forward is None or "inputs" not in forward.fields:
+        return ()
+    frame = Frame((), None, "before optimizer.step", ())
+    expect = "distinct(calls(forward).inputs)"
+    again = "Two micro-batches of one step are the same data, which is learned twice."
+    return (Claim("accumulation", frame, expect, again, SEVERAL, surprise=3),)
+
+
+def _averaged(survey: Survey) -> tuple[Claim, ...]:
+    """The first loss of a step, as the criterion gave it, beside what `backward` is called on."""
+    loss = survey.event("cross_entropy")
+    if loss is None or "loss" not in loss.fields or survey.event("optimizer.step") is None:
+        return ()
+    frame = Frame((), None, "before optimizer.step", ())
+    given = "mean(calls(backward)[0].loss) * count(calls(backward))"
+    computed = "calls(cross_entropy)[0].loss"
+    expect = f"abs({given} - {computed}) <= 4 * ulp(float32) * abs({computed})"
+    added = "The losses of micro-batches are added and not averaged: the update is as many times larger."
+    guard = f"{SEVERAL} and count(calls(cross_entropy)) > 0"
+    return (Claim("accumulation", frame, expect, added, guard, surprise=3),)
