@@ -13,10 +13,11 @@ FUZZ_SEED ?= 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all fuzz bench lint format wheel clean
+.PHONY: help setup demo demo-megatron test test-all fuzz bench lint format wheel clean
 
 help:
 	@echo "make demo      train, record, draft rules, catch silent bugs (under three minutes)"
+	@echo "make demo-megatron  a silent bug in a tensor-parallel GPT of megatron-core: verdict, module, picture"
 	@echo "make test      the tests"
 	@echo "make test-all  the tests and the slow ones: zoo, clean jobs, two-rank jobs, packaging"
 	@echo "make fuzz      damaged specs, traces, configurations, baselines, kills, full disks (half an hour)"
@@ -36,6 +37,10 @@ setup: $(READY)
 
 demo: $(READY)
 	$(BIN)/python docs/demo/run.py
+
+# The extra `megatron` is one of those that `dev` has.
+demo-megatron: $(READY)
+	$(BIN)/python docs/demo/megatron.py
 
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(TEST_FLAGS)

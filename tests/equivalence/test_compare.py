@@ -121,6 +121,18 @@ def test_evidence_says_what_a_wrong_tensor_has_to_do_with_the_right_one(
     assert found.evidence.says == evidence
 
 
+def test_a_loss_may_be_off_by_the_part_by_which_its_output_may_be() -> None:
+    """Of a mean what one sample changes may cancel out."""
+    output, loss = TensorName("outputs", "head", 1, 1), TensorName("losses", "loss", 1, 1)
+    reference = {output: torch.full((4,), 2.0), loss: torch.tensor(2.0)}
+    sample = {
+        output: reference[output] * torch.tensor([1.01, 0.99, 1.01, 0.99]),
+        loss: reference[loss],
+    }
+    assert times(reference, [sample], loss, torch.tensor(2.02)) == pytest.approx(1 / 3, rel=1e-3)
+    assert times(reference, [sample], loss, torch.tensor(2.1)) > 1
+
+
 def test_a_tensor_of_an_earlier_step_is_stale() -> None:
     before, now = (TensorName("params", "b", step) for step in (1, 2))
     reference = {before: torch.arange(1.0, 5), now: torch.arange(2.0, 6)}

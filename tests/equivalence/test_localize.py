@@ -27,7 +27,9 @@ def outcome(*wrong: tuple[str, str, float], right: tuple[tuple[str, str], ...] =
     said = [*wrong, *((kind, name, 0.5) for kind, name in right)]
     return Outcome(
         tuple(
-            Comparison(TensorName(kind, name, 1), order, times, 1.0, Evidence("wrong scale", "2 x"))
+            Comparison(
+                TensorName(kind, name, 1), order, times, 1.0, 1e-7, Evidence("wrong scale", "2 x")
+            )
             for order, (kind, name, times) in enumerate(said)
         ),
         (),
@@ -54,6 +56,14 @@ def test_a_gradient_is_of_the_innermost_module_that_took_the_tensor() -> None:
         ("attention", "backward pass", 3),  # it cuts what `qkv` made, and hands on the pieces
         ("attention.qkv", "backward pass", 2),
     ]
+
+
+def test_a_gradient_comes_through_a_parent_that_was_not_judged() -> None:
+    within = {**MODULES, "norm.inner": module("norm")}
+    for right, expected in (((), "attention"), ((("output_grads", "norm"),), "norm")):
+        found = outcome(("output_grads", "norm.inner", 2), right=right)
+        [suspect] = suspects(found, within)
+        assert suspect.module.partition(".")[0] == expected
 
 
 def test_a_parameter_that_a_wrong_gradient_moved_is_no_second_fault() -> None:

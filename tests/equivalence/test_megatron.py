@@ -1,43 +1,48 @@
-"""megatron-core's tensor parallelism on two ranks against one: silent as released, and named with a bug in it."""
+"""megatron-core on several ranks against one: silent as released, and named with a bug in it.
+
+A sample runs here; `python -m tests.equivalence.megatron_table` runs all, and prints the page.
+"""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tspec.equivalence.check import Outcome, compare, run_candidate, run_reference
-from tspec.equivalence.sides import trial_of
-from tspec.resolve import load
+from tests.equivalence.megatron_table import Case, judged, references
 
-HERE = Path(__file__).resolve().parent
-FIRST = "embedding.word_embeddings"
-"""The bug takes away every sum of the forward pass; the embedding's comes first."""
-
-
-def judged(folder: Path, *options: str) -> Outcome:
-    program = load([HERE / "megatron.tspec"]).program
-    assert program is not None
-    [declaration] = program.equivalences
-    script = str(HERE.parent / "megatron/train.py")
-    trial = trial_of(declaration, (script, "tp={tp}", *options))
-    reference = run_reference(trial, folder)
-    return compare(trial, reference, run_candidate(trial, reference.recording, folder))
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 600
+"""Seconds; the machine may be busy."""
 
 
 @pytest.mark.slow
 @pytest.mark.gloo
-def test_the_released_package_is_silent(tmp_path: Path) -> None:
-    found = judged(tmp_path)
-    assert (found.wrong, found.faults) == ((), ())
-    assert len(found.comparisons) == 472
+@pytest.mark.parametrize(
+    "case",
+    [Case("sequence_parallel"), Case("data_parallel", "zero,bf16")],
+    ids=lambda case: case.job,
+)
+def test_the_released_package_is_silent(case: Case, tmp_path: Path) -> None:
+    outcome = judged(case, references(tmp_path)(case), tmp_path).outcome
+    assert (outcome.wrong, outcome.faults) == ((), ())
+    assert len(outcome.comparisons) > 560
+    assert {each.kind for each in outcome.unplaced if each.name != "decoder"} <= {"param_grads"}
 
 
 @pytest.mark.slow
 @pytest.mark.gloo
-def test_a_sum_that_is_left_out_is_named_where_it_is(tmp_path: Path) -> None:
-    found = judged(tmp_path, "--bug=output_not_summed")
-    assert found.first is not None
-    assert (found.first.name.kind, found.first.name.name) == ("outputs", FIRST)
-    assert "; the sum of the replicas is the reference" in found.faults[0].fault.message
-    assert found.faults[0].name == found.first.name
+def test_the_demo_shows_the_module_that_has_the_bug() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs/demo/megatron.py")],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "VocabParallelEmbedding, forward at tests/megatron/bugs/" in done.stdout
+    page = (ROOT / "runs/demo-megatron/bug.html").read_text(encoding="utf-8")
+    assert page.count("<h2>") == 4 and "embedding.word_embeddings: forward pass" in page

@@ -25,7 +25,7 @@ from megatron.core.pipeline_parallel import get_forward_backward_func
 from megatron.core.transformer.module import Float16Module
 from megatron.core.transformer.transformer_config import TransformerConfig
 
-from tests.megatron.layouts import GLOBAL_BATCH, LAYERS, MICRO_BATCH, Layout
+from tests.megatron.layouts import GLOBAL_BATCH, LAYERS, Layout
 from tests.megatron.weights import initialise
 
 VOCABULARY = 64
@@ -169,14 +169,14 @@ def sample(number: int) -> torch.Tensor:
 
 def batches(layout: Layout) -> Iterator[dict[str, torch.Tensor]]:
     """Micro-batches of this rank, for ever. A step's samples are the same in all layouts."""
-    place = torch.arange(SEQUENCE).expand(MICRO_BATCH, -1)
+    place = torch.arange(SEQUENCE).expand(layout.microbatch, -1)
     rank = parallel_state.get_data_parallel_rank()
     causal = torch.ones(1, 1, SEQUENCE, SEQUENCE).tril() < 0.5
     first = 0
     while True:
         for number in range(layout.microbatches):
-            at = first + (number * layout.dp + rank) * MICRO_BATCH
-            rows = torch.stack([sample(at + row) for row in range(MICRO_BATCH)])
+            at = first + (number * layout.dp + rank) * layout.microbatch
+            rows = torch.stack([sample(at + row) for row in range(layout.microbatch)])
             yield {
                 "input_ids": rows[:, :-1],
                 "labels": rows[:, 1:],
@@ -232,7 +232,7 @@ def train(layout: Layout) -> list[dict[str, float | None]]:
             model=chunks if layout.virtual > 1 else chunks[0],
             num_microbatches=layout.microbatches,
             seq_length=SEQUENCE,
-            micro_batch_size=MICRO_BATCH,
+            micro_batch_size=layout.microbatch,
         )
         success, norm, _ = optimizer.step()
         if success:

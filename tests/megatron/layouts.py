@@ -25,6 +25,8 @@ class Layout:
     experts: int = 0
     kv: int = 0
     """Groups of keys and values, if fewer than heads."""
+    passes: int = 0
+    """Micro-batches of a rank in a step, however many samples each then has; 0: as many as there are of `MICRO_BATCH`."""
     steps: int = 10
     warmup: int = 0
     """Steps before the full learning rate; the first is then at 0."""
@@ -66,7 +68,12 @@ class Layout:
     @property
     def microbatches(self) -> int:
         """How many one rank passes in a step."""
-        return GLOBAL_BATCH // (MICRO_BATCH * self.dp)
+        return self.passes or GLOBAL_BATCH // (MICRO_BATCH * self.dp)
+
+    @property
+    def microbatch(self) -> int:
+        """How many samples each has."""
+        return GLOBAL_BATCH // (self.microbatches * self.dp)
 
     @property
     def one_device(self) -> Layout:
@@ -77,12 +84,18 @@ class Layout:
 
     @staticmethod
     def parse(text: str) -> Layout:
-        """The layout of a text; an empty text is one device. Raises ValueError for an unknown word."""
+        """The layout of a text; an empty text is one device. Raises ValueError for an unknown word.
+
+        What is on or off may have a value: `sp` is `sp=true`.
+        """
         known = {field.name: field.type for field in fields(Layout)}
         found: dict[str, int | bool] = {}
         for word in filter(None, text.split(",")):
             name, given, value = word.partition("=")
-            if name not in known or (known[name] == "bool") == bool(given):
+            switch = known.get(name) == "bool"
+            if name not in known or (switch and given and value not in ("true", "false")):
                 raise ValueError(f"{word!r} is no part of a layout")
-            found[name] = int(value) if given else True
+            if not (switch or given):
+                raise ValueError(f"{word!r} has no number")
+            found[name] = value != "false" if switch else int(value)
         return Layout(**found)

@@ -2,10 +2,13 @@
 
 import io
 import json
+import re
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from math import inf
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -19,6 +22,7 @@ from tests.report.scenes import BEFORE_UPDATE, decided, program, rule, verdicts
 from tests.report.schemas import schema
 from tspec.diagnostics import Diagnostic
 from tspec.report.build import report
+from tspec.report.figures import Curve, Figure
 from tspec.report.formats import FORMATS, written
 from tspec.report.results import (
     Case,
@@ -387,3 +391,30 @@ def test_a_rule_with_backticks_stays_within_its_fence() -> None:
     blocks = MarkdownIt("commonmark").parse(markdown)
     assert [block.type for block in blocks] == ["fence"]
     assert "# forged" in blocks[0].content
+
+
+def test_a_page_needs_no_other_file_and_draws_each_value() -> None:
+    curves = (
+        Curve("the candidate", (1.0, 1e6, None), frozenset((1,))),
+        Curve("tolerated", (3.0, 3.0, 3.0), role="limit"),
+        Curve("alone", (0.0, 2.0, inf), frozenset((2,)), "others"),
+    )
+    figure = Figure("Activations <all>", "error", ("a", "b", "c"), curves)
+    page = written(
+        Results((Result("r", "a < b", Region("f.tspec", 3)),), figures=(figure,)), "html"
+    )
+    assert "a &lt; b" in page and "f.tspec:3" in page and "Activations &lt;all&gt;" in page
+    assert not re.search(r"(src|href)=|@import|url\(", page)
+    root = ElementTree.fromstring(re.search(r"<svg.*?</svg>", page, re.DOTALL)[0])
+    drawn = [(each.get("class"), float(each.get("cy"))) for each in root.findall("circle")]
+    assert [kind for kind, _ in drawn] == [
+        "values",
+        "values marked",
+        "others",
+        "others",
+        "others marked",
+    ]
+    low, high = drawn[0][1], drawn[1][1]
+    assert low == drawn[2][1]  # nothing stands at the lower end of the scale, as 1 does here
+    assert high == drawn[4][1] < drawn[3][1] < low  # infinity stands at the upper end
+    assert root.find("polyline").get("points").count(",") == 3

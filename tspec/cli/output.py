@@ -36,6 +36,7 @@ class Format(StrEnum):
     SARIF = "sarif"
     JUNIT = "junit"
     GITHUB = "github"
+    HTML = "html"
 
 
 FormatOption = Annotated[
@@ -48,7 +49,7 @@ ReportOption = Annotated[
         "--report",
         metavar="FILE",
         dir_okay=False,
-        help="Write the findings to FILE too (.json, .sarif, .xml for JUnit, .txt).",
+        help="Write the findings to FILE too (.json, .sarif, .xml for JUnit, .html, .txt).",
     ),
 ]
 ReportFormatOption = Annotated[

@@ -10,7 +10,7 @@ from typing import Literal
 from tspec.config.settings import RuleSetting
 from tspec.source import Source, Span
 
-FormatName = Literal["text", "json", "sarif", "junit", "github"]
+FormatName = Literal["text", "json", "sarif", "junit", "github", "html"]
 FailOn = Literal["warning", "error", "never"]
 """The least severe findings of a run that make `tspec run` exit with 1; drafts are warnings."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, sqrt
 
 import torch
@@ -26,13 +26,14 @@ class Comparison:
     """One tensor of both sides.
 
     `order` is its place in the reference's run. `error` and `tolerated` are Frobenius norms of the
-    difference, relative to that of the reference.
+    difference, relative to that of the reference. `epsilon` is that of the tensor's dtype.
     """
 
     name: TensorName
     order: int
     error: float
     tolerated: float
+    epsilon: float
     evidence: Evidence = NONE
 
     @property
@@ -79,15 +80,15 @@ class Comparer:
         reference = self._reference[name].double()
         difference = float((candidate - reference).norm())
         scale, limit = self._scale(name), self._limit(name)
-        order = self._order[name]
+        order, epsilon = self._order[name], _epsilon(self._reference[name])
         if limit != limit or difference != difference:
             why = evidence(reference, candidate, inf, {})
-            return Comparison(name, order, inf, limit, why)
-        found = Comparison(name, order, _ratio(difference, scale), _ratio(limit, scale))
+            return Comparison(name, order, inf, limit, epsilon, why)
+        found = Comparison(name, order, _ratio(difference, scale), _ratio(limit, scale), epsilon)
         if not found.differs:
             return found
         why = evidence(reference, candidate, limit, self._earlier(name))
-        return Comparison(name, order, found.error, found.tolerated, why)
+        return replace(found, evidence=why)
 
     def faults(self, name: TensorName, merged: Merged) -> Iterator[Fault]:
         """What is wrong with the pieces of a tensor."""
@@ -152,7 +153,24 @@ class Comparer:
         moved.append(floor * scale)
         if _norm(reference) <= self._zero(name):
             moved.append(scale)
+        made_of = self._averaged(name)
+        if made_of is not None:
+            moved.append(self._noise(made_of, noise) * scale)
         return _ratio(max(moved), scale)
+
+    def _averaged(self, name: TensorName) -> TensorName | None:
+        """Of a loss the output from which it is made: a mean is off by no larger part than what it is the mean of.
+
+        The few samples of one number say little: what they change may cancel out.
+        """
+        if name.kind != "losses":
+            return None
+        before = (
+            each
+            for each in reversed(tuple(self._reference))
+            if each.kind == "outputs" and self._order[each] < self._order[name]
+        )
+        return next(before, None)
 
     def _undetermined(self, name: TensorName) -> float:
         """How far a parameter may be off because of what its gradient may be off.

@@ -47,10 +47,14 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class Localization:
-    """What is wrong by itself, the worst first, and modules that could not be judged alone."""
+    """What is wrong by itself, the worst first, and modules that could not be judged alone.
+
+    `comparisons` are those with rewritten tensors.
+    """
 
     suspects: tuple[Suspect, ...]
     unjudged: tuple[str, ...]
+    comparisons: tuple[Comparison, ...]
 
 
 def localize(
@@ -69,7 +73,9 @@ def localize(
         modules = {**each.modules, **modules}
     placed = {(each.name.kind, each.name.name) for each in outcome.comparisons}
     return Localization(
-        tuple(suspects(outcome, modules)), tuple(_unjudged(reference.recording.modules, placed))
+        tuple(suspects(outcome, modules)),
+        tuple(_unjudged(reference.recording.modules, placed)),
+        outcome.comparisons,
     )
 
 
@@ -110,6 +116,7 @@ def _placed(trial: Trial, name: TensorName, full: tuple[int, ...]) -> list[Piece
 def suspects(outcome: Outcome, modules: Mapping[str, ModuleCall]) -> Iterator[Suspect]:
     """What is wrong by itself in a run with rewritten tensors, the worst first."""
     found: dict[str, dict[str, list[Comparison | Fault]]] = {}
+    judged = {(each.name.kind, each.name.name) for each in outcome.comparisons}
     gradients = {each.name.name for each in outcome.comparisons if each.name.kind == "param_grads"}
     wrong: tuple[Comparison | Fault, ...] = (*outcome.wrong, *outcome.faults)
     off = {each.name.name for each in wrong if each.name.kind == "param_grads"}
@@ -119,10 +126,10 @@ def suspects(outcome: Outcome, modules: Mapping[str, ModuleCall]) -> Iterator[Su
         if each.name.kind == "param_grads" and gradients <= off and len(off) > 1:
             module, part = EVERYWHERE, "gradients"
         else:
-            module, part = _blamed(each.name, modules)
+            module, part = _blamed(each.name, modules, judged)
         found.setdefault(module, {}).setdefault(part, []).append(each)
-    judged = (_suspect(module, parts, modules) for module, parts in found.items())
-    return iter(sorted(judged, key=lambda each: -each.times))
+    blamed = (_suspect(module, parts, modules) for module, parts in found.items())
+    return iter(sorted(blamed, key=lambda each: -each.times))
 
 
 def _suspect(
@@ -140,7 +147,9 @@ def _suspect(
     return Suspect(module, said, worst[0].times, names, evidence, modules.get(module))
 
 
-def _blamed(name: TensorName, modules: Mapping[str, ModuleCall]) -> tuple[str, str]:
+def _blamed(
+    name: TensorName, modules: Mapping[str, ModuleCall], judged: set[tuple[str, str]]
+) -> tuple[str, str]:
     """The module whose code made a tensor from what was rewritten last, and which part of it that is."""
     call = modules.get(name.name)
     parent = "" if call is None else call.parent
@@ -151,6 +160,8 @@ def _blamed(name: TensorName, modules: Mapping[str, ModuleCall]) -> tuple[str, s
             return parent, f"what it hands to {name.name}"
         case "output_grads":
             took = list(_innermost(_takers(name.name, modules)))
+            if not took and ("output_grads", parent) not in judged:  # it came through the parent's
+                took = list(_innermost(_takers(parent, modules)))
             return (", ".join(took), "backward pass") if took else (parent, "backward pass")
         case "input_grads":
             return name.name, "backward pass"

@@ -42,9 +42,9 @@ WATCH = WatchSpec(
             (FieldSpec("loss", _TENSOR, ("name", "tensors")),),
         ),
         EventSpec(
-            "backward_step",
-            ("megatron.core.pipeline_parallel.schedules.backward_step",),
-            (FieldSpec("loss", _TENSOR, ("name", "output_tensor")),),
+            "forward_step",
+            ("megatron.core.pipeline_parallel.schedules.forward_step",),
+            (FieldSpec("made", ("list", _TENSOR), ("name", "result"), True),),
         ),
         EventSpec("update", ("megatron.core.optimizer.optimizer.MegatronOptimizer.step",)),
         EventSpec("optimizer.step", ("torch.optim.Optimizer.step",)),
@@ -62,7 +62,7 @@ WATCH = WatchSpec(
         EntitySpec("buffer", (FieldSpec("data", _TENSOR),)),
     ),
 )
-"""What is followed. Megatron's schedules may go to the engine past `torch.autograd.backward`, and its optimizers clip gradients before they update."""
+"""What is followed. Megatron's schedules go past `torch.autograd.backward`, and its optimizers clip gradients before they update."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,8 @@ class Observer:
         self._parts: dict[str, tuple[int, int]] = {}
         self._held: Any = WeakIdKeyDictionary()
         """Tensor -> kind and name of the latest record of it."""
+        self._scheduled = False
+        """Losses are those of a schedule, which may free them before the backward pass."""
         self._over = False
 
     # --- the sink -------------------------------------------------------------------------------
@@ -125,10 +127,8 @@ class Observer:
                 self._set_weights(source)
                 if self._is_followed(call):
                     self._enters(call)
-            case "backward" | "backward_step" if not _is_within_backward(call):
-                loss = call.fields.get("loss")
-                if isinstance(loss, Tensor) and loss.dim() == 0:  # else a stage's output
-                    self._record(self._name("losses", "loss", call), loss)
+            case "backward" if not self._scheduled:
+                self._record_loss(call, call.fields.get("loss"))
             case "update":
                 self._record_gradients(source, "main_grad")
                 self._record_parts(source)
@@ -136,7 +136,10 @@ class Observer:
                 self._record_gradients(source, "grad")
 
     def end(self, call: WatchedCall, source: StateSource) -> None:
-        """A module returned."""
+        """A module returned, or a schedule's forward pass."""
+        if call.event == "forward_step" and not self._over:
+            self._scheduled = True
+            self._record_loss(call, next(iter(_tensors(call.fields.get("made"))), None))
         name = self._names.pop(call.id, None)
         if self._over or name is None:
             return
@@ -178,8 +181,7 @@ class Observer:
         )
 
     def _enters(self, call: WatchedCall) -> None:
-        inputs = call.fields.get("inputs")
-        tensors = list(inputs) if isinstance(inputs, tuple) else []
+        tensors = _tensors(call.fields.get("inputs"))
         self._perturb(tensors, call)
         name = self._name("outputs", call.fields["module"].name, call)
         self._names[call.id] = name
@@ -249,13 +251,18 @@ class Observer:
         if held is not None:
             self._tensors[name] = held.clone()
 
+    def _record_loss(self, call: WatchedCall, loss: Any) -> None:
+        if isinstance(loss, Tensor) and loss.numel() == 1:  # else the output of a stage
+            self._record(self._name("losses", "loss", call), loss)
+
     def _record_gradients(self, source: StateSource, field: str) -> None:
         """The gradients that an update reads: those of the first that a step makes of each parameter."""
-        step = source.context.step
+        whole = source.fields("parameter", "data")
         for name, gradient in source.fields("parameter", field).items():
-            of = TensorName("param_grads", name, step)
-            if of not in self._tensors:
-                self._record(of, gradient)
+            of = TensorName("param_grads", name, source.context.step)
+            if of not in self._tensors and isinstance(gradient, Tensor):
+                all_of_it = gradient.numel() == whole[name].numel()
+                self._record(of, gradient.view_as(whole[name]) if all_of_it else gradient)
 
     def _record_parts(self, source: StateSource) -> None:
         """Which elements of each gradient this rank updates from, where those are not all."""
@@ -264,7 +271,7 @@ class Observer:
             part = shards.get(name)
             if not isinstance(part, Tensor):
                 self._parts[name] = (0, 0)
-            elif part.shape != tensor.shape:
+            elif part.numel() < tensor.numel():
                 first = int(part.storage_offset() - tensor.storage_offset())
                 self._parts[name] = (first, first + part.numel())
 
@@ -338,6 +345,10 @@ def filled_with(tensor: Tensor) -> float:
     return float(first) if tensor.numel() and bool((tensor == first).all()) else 0.0
 
 
+def _tensors(field: Any) -> list[Any]:
+    return list(field) if isinstance(field, tuple) else []
+
+
 def _shown(file: str) -> str:
     """A path from the working folder on, or from the folder of installed packages."""
     path = Path(file)
@@ -352,10 +363,6 @@ def _is_writable(tensor: Tensor, wanted: Tensor) -> bool:
         stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size > 1
     )
     return tensor.shape == wanted.shape and own
-
-
-def _is_within_backward(call: WatchedCall) -> bool:
-    return call.parent is not None and call.parent.event == "backward_step"
 
 
 def _outermost(call: WatchedCall) -> WatchedCall:

@@ -90,9 +90,13 @@ def shard(
 
 
 def stage_on(layout: LayoutDeclaration, name: str, rank: int) -> Stage | None:
-    """The stage of a rank that has a tensor's module, or None if it has no such stage."""
+    """The stage of a rank that has a tensor's module, or None if it has no such stage.
+
+    Where one rank stands along `pp`, it has all stages.
+    """
     at = coordinates_of(layout.mesh, rank).get("pp", 0)
-    return next((each for each in stages_of(layout, name) if each.number == at), None)
+    alone = dict(layout.mesh.axes).get("pp") == 1
+    return next((each for each in stages_of(layout, name) if alone or each.number == at), None)
 
 
 def _held(

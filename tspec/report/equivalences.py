@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
 
 from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Comparison, Fault
 from tspec.equivalence.localize import Localization, Suspect
+from tspec.equivalence.recording import ModuleCall
+from tspec.report.figures import Curve, Figure
 from tspec.report.results import Case, Result, Results, fingerprint, portable, region
 from tspec.resolve.program.trials import EquivalenceDeclaration
+from tspec.values import Location
 
 SHOWN = 12
 """Of so many wrong tensors the text has a line."""
@@ -54,7 +59,8 @@ def results(
         }
         mark = fingerprint(name, file, "module", each.module, each.part)
         message = f"wrong by itself: {_blame(each)}"
-        return Result(name, message, place, properties=said, fingerprint=mark)
+        line = None if call is None else _line(call)
+        return Result(name, message, place, properties=said, fingerprint=mark, location=line)
 
     found = [of_fault(each) for each in outcome.faults]
     if outcome.first is not None:
@@ -62,7 +68,40 @@ def results(
         found.append(of_comparison(outcome.first, tuple(map(of_comparison, others))))
     found += [of_suspect(each) for each in localized.suspects] if localized else []
     case = Case(name, file, "failed" if found else "passed", line=place.line)
-    return Results(tuple(found), (case,))
+    return Results(tuple(found), (case,), figures=tuple(figures(outcome, localized)))
+
+
+FIGURES = (
+    ("Activations: inputs and outputs of modules", ("inputs", "outputs", "losses")),
+    ("Gradients", ("input_grads", "output_grads", "param_grads")),
+    ("Parameters after the step", ("params", "buffers")),
+)
+
+
+def figures(outcome: Outcome, localized: Localization | None) -> Iterator[Figure]:
+    """The errors of tensors against their place in the run, as multiples of their dtype's epsilon (TTrace, figure 9)."""
+    alone = {each.name: each for each in localized.comparisons} if localized else {}
+    for title, kinds in FIGURES:
+        found = [each for each in outcome.comparisons if each.name.kind in kinds and each.epsilon]
+        if not found:
+            continue
+        curves = [
+            _curve("the candidate", found, "values"),
+            Curve(
+                "tolerated", tuple(each.tolerated / each.epsilon for each in found), role="limit"
+            ),
+        ]
+        if alone and kinds[0] != "params":
+            again = [alone.get(each.name) for each in found]
+            curves.append(_curve("with the reference's inputs and gradients", again, "others"))
+        places = tuple(str(each.name) for each in found)
+        yield Figure(title, "error as a multiple of epsilon", places, tuple(curves))
+
+
+def _curve(name: str, of: Sequence[Comparison | None], role: Literal["values", "others"]) -> Curve:
+    values = tuple(None if each is None else each.error / each.epsilon for each in of)
+    marked = frozenset(i for i, each in enumerate(of) if each is not None and each.differs)
+    return Curve(name, values, marked, role)
 
 
 def text(
@@ -124,6 +163,15 @@ def _localized(found: Localization) -> Iterator[str]:
         yield "not judged alone, since the layout has no place for their inputs:"
         yield from (f"  {each}" for each in found.unjudged[:SHOWN])
         yield from _more(len(found.unjudged))
+
+
+def _line(call: ModuleCall) -> Location | None:
+    """The module's own code if it is in the project, else the line of the script that called it."""
+    for place, function in ((call.defined, f"{call.kind}.forward"), (call.called, "")):
+        file, _, line = place.rpartition(":")
+        if file and Path(file).is_file():
+            return Location(file, int(line), function)
+    return None
 
 
 def _blame(each: Suspect) -> str:

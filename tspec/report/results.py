@@ -18,6 +18,7 @@ from typing import Any, Literal
 from tspec.builtin.actions import ACTIONS
 from tspec.diagnostics import Diagnostic, render
 from tspec.printable import fenced
+from tspec.report.figures import Figure
 from tspec.report.findings import Finding, Report, Severity, Tally
 from tspec.report.incomplete import CODE, Incomplete
 from tspec.resolve.program.rules import Program, Rule
@@ -151,6 +152,9 @@ class Results:
     """By rule or code; of what it lacks, formats write the code's page."""
     incomplete: tuple[Result, ...] = ()
     """Recordings that end early. They are no findings: no baseline holds them."""
+
+    figures: tuple[Figure, ...] = ()
+    """What a page shows beside the findings."""
 
     def flat(self) -> tuple[Result, ...]:
         """The findings, each followed by its consequences."""

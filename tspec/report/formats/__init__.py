@@ -7,7 +7,7 @@ from importlib import import_module
 
 from tspec.report.results import Results
 
-FORMATS = ("text", "json", "sarif", "junit", "github")
+FORMATS = ("text", "json", "sarif", "junit", "github", "html")
 """The formats by the names of their files here; each has a function `write`."""
 
 SUFFIXES: Mapping[str, str] = {
@@ -15,6 +15,7 @@ SUFFIXES: Mapping[str, str] = {
     ".sarif": "sarif",
     ".xml": "junit",
     ".txt": "text",
+    ".html": "html",
 }
 """The format of a file, by the ending of its name."""
 

@@ -1,0 +1,92 @@
+"""HTML: one page without other files, with the findings and their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, floor, inf, log10
+
+from tspec.printable import lines
+from tspec.report.figures import Curve, Figure
+from tspec.report.results import Result, Results
+
+WIDTH, HEIGHT = 960, 260
+LEFT, RIGHT, TOP, BOTTOM = 60, 12, 10, 28
+"""Margins of a drawing around its scale."""
+TICKS = 8
+"""So many powers of ten have a label at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A value in a drawing. `beyond`: it is not finite, and stands at the upper end."""
+
+    x: float
+    y: float
+    says: str
+    marked: bool
+    beyond: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A figure in the units of its picture: dots or a line for each curve, and the scale's labels."""
+
+    figure: Figure
+    curves: tuple[tuple[Curve, tuple[Dot, ...]], ...]
+    ticks: tuple[tuple[float, str], ...]
+    worst: Dot | None
+
+
+def write(results: Results) -> str:
+    """The page as text."""
+    import jinja2  # late: other formats do without it
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("tspec.report"),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page = environment.get_template("page.html.j2").render(
+        results=results,
+        drawings=[drawing(each) for each in results.figures],
+        place=place,
+        size=(WIDTH, HEIGHT),
+        frame=(LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM),
+    )
+    return lines(page) + "\n"
+
+
+def place(result: Result) -> str:
+    """File and line of a finding: in the script if it is known, else of the rule."""
+    at = result.in_script
+    if at is not None:
+        return at.words
+    return f"{result.file}:{result.line}" if result.line else result.file
+
+
+def drawing(figure: Figure) -> Drawing:
+    """Where each value of a figure stands."""
+    finite = [v for each in figure.curves for v in each.values if v is not None and 0 < v < inf]
+    low = floor(log10(min(finite, default=1)))
+    high = max(ceil(log10(max(finite, default=1))), low + 1)
+    step = (WIDTH - LEFT - RIGHT) / max(len(figure.places), 1)
+
+    def level(value: float) -> float:
+        power = low if value <= 0 else high if value == inf else log10(value)
+        return HEIGHT - BOTTOM - (power - low) / (high - low) * (HEIGHT - TOP - BOTTOM)
+
+    def dots(curve: Curve) -> Iterator[Dot]:
+        for number, value in enumerate(curve.values):
+            if value is not None:
+                says = f"{figure.places[number]}: {curve.name} {value:.3g}"
+                x = LEFT + step * (number + 0.5)
+                yield Dot(x, level(value), says, number in curve.marked, value == inf)
+
+    drawn = tuple((each, tuple(dots(each))) for each in figure.curves)
+    marked = [dot for curve, of in drawn if curve.role == "others" for dot in of if dot.marked]
+    every = ceil((high - low) / TICKS)
+    ticks = tuple((level(10.0**power), f"1e{power}") for power in range(low, high + 1, every))
+    return Drawing(figure, drawn, ticks, min(marked, key=lambda dot: dot.y, default=None))
