@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import textwrap
 from collections.abc import Sequence
+from itertools import chain, count
 
 from tspec.infer.drafts import Draft
 from tspec.infer.frames import EVERY, header, invariant
@@ -58,17 +58,19 @@ def block(name: str, draft: Draft, runs: Sequence[str]) -> str:
 
 
 def name_all(drafts: Sequence[Draft]) -> dict[tuple[object, ...], str]:
-    """A name for each draft; where two say nearly the same, a hash of what each says tells them apart."""
+    """A name for each draft; of those that would share one, the second ends in `_2`, by the order of their keys."""
     plain = {draft.key: name_of(draft) for draft in drafts}
-    taken = list(plain.values())
-    return {
-        key: name if taken.count(name) == 1 else f"{name}_{_digest(key)}"
-        for key, name in plain.items()
-    }
+    names: dict[tuple[object, ...], str] = {}
+    taken: set[str] = set()
+    for key in sorted(plain, key=repr):
+        numbered = (f"{plain[key]}_{number}" for number in count(2))
+        names[key] = next(name for name in chain([plain[key]], numbered) if name not in taken)
+        taken.add(names[key])
+    return names
 
 
 def name_of(draft: Draft) -> str:
-    """Words of the claim, of where it is looked at, and of its condition."""
+    """Words of the claim, of where it is looked at, and of its condition, as far as there is room."""
     frame = draft.claim.frame
     kinds = dict(subject.split(" in ", 1) for subject in frame.subjects)
     parts = [_words(draft.claim.expect, kinds)]
@@ -76,15 +78,23 @@ def name_of(draft: Draft) -> str:
         parts.append(f"across_{frame.across}")
     if frame.window:
         parts.append(_words(_WHOSE.sub("", frame.window.removesuffix(EVERY)), kinds))
-    if draft.when:
-        parts.append("when_" + _words(draft.when, kinds))
+    if condition := _condition(draft):
+        parts.append("when_" + _words(condition, kinds))
+    while len(parts) > 1 and len("_".join(parts)) > LONGEST_NAME:
+        parts.pop()
     name = "_".join(parts)
-    if len(name) <= LONGEST_NAME:
-        return name
-    return f"{name[: LONGEST_NAME - 7].rstrip('_')}_{_digest(draft.key)}"
+    return name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME].rpartition("_")[0]
+
+
+def _condition(draft: Draft) -> str:
+    """Its precondition, but for the guard that what the claim reads is present."""
+    when = draft.when or ""
+    guard = re.match(r"present\(([\w.]+)\)( and |$)", when)
+    return when[guard.end() :] if guard and guard[1] in draft.claim.expect else when
 
 
 def _words(text: str, kinds: dict[str, str]) -> str:
+    text = re.sub(r"^not present\((.+?)\) or norm\(\1\) == 0$", r"no \1", text)
     text = re.sub(r"count\(calls\((.+?)\)\) == 1", r"one \1", text)
     for variable, collection in kinds.items():
         inner = re.match(r"calls\(([\w.]+)", collection)
@@ -95,7 +105,3 @@ def _words(text: str, kinds: dict[str, str]) -> str:
         text = text.replace(sign, word)
     text = re.sub(r"torch\.nn\.", "", text)
     return re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_").lower()
-
-
-def _digest(key: tuple[object, ...]) -> str:
-    return hashlib.sha256(repr(key).encode()).hexdigest()[:6]
