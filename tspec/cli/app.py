@@ -18,6 +18,7 @@ from tspec.cli import (
     lint,
     mutate,
     packs,
+    preflight,
     record,
     run,
     test,
@@ -42,6 +43,7 @@ app.command()(fmt.fmt)
 app.command(cls=ScriptCommand)(record.record)
 app.command(cls=ScriptCommand)(run.run)
 app.command(cls=ScriptCommand)(infer.infer)
+app.command(cls=ScriptCommand)(preflight.preflight)
 app.command("compile")(compile.compile_specs)
 app.command()(check.check)
 app.command()(test.test)

@@ -79,10 +79,16 @@ def axes_of(mesh: str | None, world: int) -> Axes:
 
     if mesh is None:
         return (("ranks", world),)
-    parts = [re.fullmatch(r"([A-Za-z_]\w*)=([1-9]\d*)", each) for each in mesh.split(",")]
+    axes = sizes_of_axes(mesh)
+    if prod(size for _, size in axes) != world:
+        raise BadParameter(f"it has not the {world} ranks of the shards", param_hint="--mesh")
+    return axes
+
+
+def sizes_of_axes(said: str) -> Axes:
+    """`tp=2,dp=4` as pairs. Raises BadParameter."""
+    parts = [re.fullmatch(r"([A-Za-z_]\w*)=([1-9]\d*)", each) for each in said.split(",")]
     axes = tuple((part[1], int(part[2])) for part in parts if part is not None)
     if len(axes) != len(parts) or len(dict(axes)) != len(axes):
         raise BadParameter("write it as `tp=2,dp=4`", param_hint="--mesh")
-    if prod(size for _, size in axes) != world:
-        raise BadParameter(f"it has not the {world} ranks of the shards", param_hint="--mesh")
     return axes

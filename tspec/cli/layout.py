@@ -52,8 +52,8 @@ def show(
     """
     if output is not None:
         refuse_no_folder(output)
-    shown = _chosen(_layouts([file]), name)
-    sizes = _sizes(shown, given_values(given))
+    shown = chosen(layouts_of([file]), name)
+    sizes = sizes_given(shown, given_values(given))
     if rank >= shown.mesh.world:
         raise BadParameter(f"`{shown.mesh.name}` has ranks 0 to {shown.mesh.world - 1}")
     from tspec.layout.shards import UnevenShards
@@ -88,12 +88,12 @@ def check(
     ],
 ) -> None:
     """Prove that the shards of each layout tile its tensors, for all sizes and numbers of ranks."""
-    for each in _layouts(specs):
+    for each in layouts_of(specs):
         places = len(each.placements)
         say(f"{each.module}.{each.name}: {places} places tile their tensors")
 
 
-def _layouts(specs: list[Path]) -> tuple[LayoutDeclaration, ...]:
+def layouts_of(specs: list[Path]) -> tuple[LayoutDeclaration, ...]:
     """The layouts of files, without faults; one with a fault ends the command."""
     from tspec.cli.specs import refuse
     from tspec.resolve import load
@@ -105,7 +105,7 @@ def _layouts(specs: list[Path]) -> tuple[LayoutDeclaration, ...]:
     return found
 
 
-def _chosen(found: tuple[LayoutDeclaration, ...], name: str | None) -> LayoutDeclaration:
+def chosen(found: tuple[LayoutDeclaration, ...], name: str | None) -> LayoutDeclaration:
     from tspec.diagnostics import did_you_mean
 
     names = [each.name for each in found]
@@ -120,7 +120,7 @@ def _chosen(found: tuple[LayoutDeclaration, ...], name: str | None) -> LayoutDec
     raise BadParameter(f"no layout is called `{name}`; {hint}", param_hint="--layout")
 
 
-def _sizes(layout: LayoutDeclaration, given: Given) -> Sizes:
+def sizes_given(layout: LayoutDeclaration, given: Given) -> Sizes:
     """The given values, if the layout reads them; another name is an error, since a typo would pass silently."""
     from tspec.diagnostics import did_you_mean
     from tspec.layout.sizes import inputs, sizes_of

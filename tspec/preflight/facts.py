@@ -63,20 +63,35 @@ class Collective:
     elements: int
 
 
+def adds_up(op: str) -> bool:
+    """Whether a collective of that name adds up what ranks have."""
+    return any(word in op for word in ("allreduce", "all_reduce", "reduce_scatter"))
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleFacts:
+    """How often a module was called, and the name of its class."""
+
+    name: str
+    kind: str
+    calls: int
+
+
 @dataclass(frozen=True, slots=True)
 class RankFacts:
     """What a rank showed in its first step.
 
-    `axes` are those of its device mesh, or of megatron-core's groups. `memory` has bytes by kind.
+    `updated`: it had an update, so that gradients were complete. `axes` are those of its device mesh, or of megatron-core's groups. `memory` has bytes by kind.
     """
 
     rank: int
     world: int
-    steps: int
+    updated: bool
     axes: Axes
     parameters: tuple[ParameterFacts, ...]
     reductions: tuple[Reduction, ...]
     collectives: tuple[Collective, ...]
+    modules: tuple[ModuleFacts, ...]
     memory: Mapping[str, int]
 
     def write(self, file: Path) -> None:
@@ -98,6 +113,7 @@ class RankFacts:
                 **said,
                 "parameters": parameters,
                 "reductions": tuple(Reduction(**each) for each in said["reductions"]),
+                "modules": tuple(ModuleFacts(**each) for each in said["modules"]),
                 "collectives": tuple(Collective(**each) for each in said["collectives"]),
             }
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from tspec.preflight.facts import Axes, ParameterFacts, Placed, RankFacts
+from tspec.preflight.facts import Axes, ModuleFacts, ParameterFacts, Placed, RankFacts
 from tspec.preflight.megatron import blocks_of, groups_of
 from tspec.preflight.reductions import Collectives
 from tspec.runtime.edges import Ref, StateSource, WatchedCall
@@ -41,6 +42,7 @@ class Observer:
         self._world = world
         self._modules: list[tuple[int, str]] = []
         """Calls that did not return yet, and their modules."""
+        self._calls: Counter[str] = Counter()
         self._collectives = Collectives(self._where)
         self._memory = {"parameters": 0, "gradients": 0, "states": 0, "saved for backward": 0}
         self._saved: dict[int, int] = {}
@@ -67,9 +69,12 @@ class Observer:
         """A module or an update begins; before the first update the gradients are as the step left them."""
         if call.event == "forward":
             module = call.fields.get("module")
-            self._modules.append((call.id, module.name if isinstance(module, Ref) else ""))
+            name = module.name if isinstance(module, Ref) else ""
+            self._modules.append((call.id, name))
+            if name and torch._C._current_graph_task_id() == -1:
+                self._calls[name] += 1
         elif self._found is None:
-            self._found = self._facts(source)
+            self._found = self._facts(source, updated=True)
 
     def end(self, call: WatchedCall, source: StateSource) -> None:
         """A module returned."""
@@ -83,6 +88,7 @@ class Observer:
             return
         if index == 1:
             self._collectives.clear()
+            self._calls.clear()
         else:
             self._finish(source)
             raise SystemExit(0)
@@ -114,13 +120,17 @@ class Observer:
         self._memory["states"] = sum(_bytes(each) for each in of if isinstance(each, Tensor))
         self._saved.clear()
 
-    def _facts(self, source: StateSource) -> RankFacts:
+    def _facts(self, source: StateSource, updated: bool) -> RankFacts:
         parameters = {
             name: tensor
             for name, tensor in source.fields("parameter", "data").items()
             if isinstance(tensor, Tensor)
         }
-        grads = source.fields("parameter", "grad")
+        grads = {
+            name: getattr(parameters.get(name), "main_grad", grad)
+            for name, grad in source.fields("parameter", "grad").items()
+        }
+        classes = source.fields("module", "class")
         axes = _axes(parameters.values()) or groups_of()
         blocks = blocks_of(parameters) if not _axes(parameters.values()) else {}
         held = tuple(
@@ -139,15 +149,19 @@ class Observer:
             _bytes(each) for each in grads.values() if isinstance(each, Tensor)
         )
         return RankFacts(
-            *(self._rank, self._world, source.context.step, axes, held),
+            *(self._rank, self._world, updated, axes, held),
             reductions=self._collectives.reductions(parameters, grads),
             collectives=self._collectives.calls(),
+            modules=tuple(
+                ModuleFacts(name, str(classes.get(name)), calls)
+                for name, calls in self._calls.items()
+            ),
             memory=self._memory,
         )
 
     def _finish(self, source: StateSource) -> None:
         self._over = True
-        (self._found or self._facts(source)).write(self._file)
+        (self._found or self._facts(source, updated=False)).write(self._file)
 
 
 def _bytes(tensor: Tensor) -> int:

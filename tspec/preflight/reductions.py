@@ -16,10 +16,7 @@ from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tspec.preflight.facts import Collective, Reduction
-
-ADDS_UP = ("allreduce", "all_reduce", "reduce_scatter")
-"""Collectives with these in their names add up what ranks have."""
+from tspec.preflight.facts import Collective, Reduction, adds_up
 
 
 class Collectives:
@@ -35,7 +32,8 @@ class Collectives:
         self._owned: list[tuple[Tensor, tuple[int, ...], str]] = []
         """Parameters of which a library adds up the gradient."""
         self._direct: list[tuple[Tensor, tuple[int, ...], str]] = []
-        """What a collective added up."""
+        """What a collective of the script added up."""
+        self._in_library = False
 
     def clear(self) -> None:
         """Forget what was."""
@@ -56,7 +54,11 @@ class Collectives:
                 for of in filter(None, (group, both)):
                     ranks = tuple(dist.get_process_group_ranks(of))
                     self._owned.append((each.sharded_param, ranks, "fully_shard"))
-            return reduce(parameters, grads, group, *rest, **options)
+            self._in_library = True
+            try:
+                return reduce(parameters, grads, group, *rest, **options)
+            finally:
+                self._in_library = False
 
         def built(model: DistributedDataParallel, *arguments: Any, **options: Any) -> None:
             build(model, *arguments, **options)
@@ -83,7 +85,7 @@ class Collectives:
 
     def _called(self, name: str, ranks: tuple[int, ...], tensors: Sequence[Tensor]) -> None:
         self._count(name, ranks, sum(each.numel() for each in tensors))
-        if any(word in name for word in ADDS_UP):
+        if not self._in_library and adds_up(name):
             self._direct += [(each, ranks, name) for each in tensors]
 
     def _count(self, name: str, ranks: tuple[int, ...], elements: int) -> None:

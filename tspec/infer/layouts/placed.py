@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tspec.infer.layouts.pieces import Found, Numbers, Pieces, Unknown
+from tspec.infer.layouts.pieces import Found, Pieces, Unknown
 from tspec.layout.ranks import coordinates
 from tspec.preflight.facts import ParameterFacts, RankFacts
+from tspec.preflight.held import indices_of_blocks, indices_of_placements
 from tspec.resolve.program.sharding import Axes
 
 
@@ -51,21 +52,8 @@ def _of_placements(facts: ParameterFacts, axes: Axes, ranks: tuple[int, ...]) ->
     if strange:
         return Unknown(facts.name, f"its mesh axis `{strange[0]}` is none of the largest mesh")
     partial = tuple(each.axis for each in facts.placements if each.how == "partial")
-    cuts = [each for how in ("shard", "strided") for each in facts.placements if each.how == how]
-    held = {}
-    for rank in ranks:
-        where = coordinates(axes, rank)
-        numbers = [tuple(range(size)) for size in facts.full]
-        for cut in cuts:
-            numbers[cut.dim] = _chunk(numbers[cut.dim], sizes[cut.axis], where[cut.axis])
-        held[rank] = tuple(numbers)
+    held = {rank: indices_of_placements(facts, sizes, coordinates(axes, rank)) for rank in ranks}
     return Pieces(facts.name, facts.full, held, partial)
-
-
-def _chunk(numbers: Numbers, pieces: int, piece: int) -> Numbers:
-    """What `torch.chunk` gives: pieces of one length, the last ones shorter or empty."""
-    length = -(-len(numbers) // pieces)
-    return numbers[piece * length : (piece + 1) * length]
 
 
 def _of_blocks(name: str, held: dict[int, ParameterFacts]) -> Pieces | Unknown:
@@ -73,11 +61,8 @@ def _of_blocks(name: str, held: dict[int, ParameterFacts]) -> Pieces | Unknown:
     found = {}
     full = next(iter(held.values())).full
     for rank, facts in held.items():
-        numbers = []
-        for dim in range(len(full)):
-            seen = dict.fromkeys((offset[dim], shape[dim]) for offset, shape in facts.blocks)
-            numbers.append(tuple(i for start, length in seen for i in range(start, start + length)))
-        if prod(map(len, numbers)) != sum(prod(shape) for _, shape in facts.blocks):
+        indices = indices_of_blocks(facts.blocks)
+        if indices is None:
             return Unknown(name, "its blocks are no combination of indices of its dimensions")
-        found[rank] = tuple(numbers)
+        found[rank] = indices
     return Pieces(name, full, found)

@@ -1,0 +1,49 @@
+"""megatron-core in a dry run: its GPT is as the shipped layout says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.megatron.layouts import Layout
+from tests.megatron.test_shipped_layouts import of_the_job
+from tspec.layout.sizes import sizes_of
+from tspec.preflight.check import problems
+from tspec.preflight.launch import dry_run
+from tspec.resolve.program.sharding import Placement, Shape, Split
+
+SCRIPT = str(Path(__file__).parents[1] / "megatron/rank.py")
+
+
+def wrong(place: Placement) -> Placement:
+    """The matrix of the second linear layer cut in its other dimension."""
+    if place.pattern != "decoder.layers.*.mlp.linear_fc2.weight":
+        return place
+    assert isinstance(place.shape, Shape)
+    rows, columns = place.shape.dimensions
+    cut = (replace(rows, splits=(Split("tp"),)), replace(columns, splits=()))
+    return replace(place, shape=Shape(cut))
+
+
+@pytest.mark.gloo
+@pytest.mark.slow
+def test_gpt_is_as_the_shipped_layout_says() -> None:
+    job = "tp=2,dp=2,steps=2"
+    layout = of_the_job("gpt", Layout.parse(job))
+    facts = dry_run([SCRIPT, job], 3, 4)
+    assert len(facts.parameters) == 52
+    assert problems(layout, sizes_of(layout), [facts]) == ()
+    other = replace(layout, placements=tuple(map(wrong, layout.placements)))
+    found = problems(other, sizes_of(other), [facts])
+    assert {each.name for each in found} == {
+        f"decoder.layers.{layer}.mlp.linear_fc2.weight" for layer in range(4)
+    }
+    sums = tuple(
+        each for each in facts.reductions if each.parameter != "decoder.final_layernorm.bias"
+    )
+    inside = tuple(each for each in facts.collectives if each.where not in ("", "backward"))
+    less = replace(facts, reductions=sums, collectives=inside)
+    [missing] = problems(layout, sizes_of(layout), [less])
+    assert (missing.name, "over `dp`" in missing.what) == ("decoder.final_layernorm.bias", True)

@@ -1,0 +1,81 @@
+"""A dry run against a layout: clean jobs are as it says, and each kind of fault is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tspec.cli.app import app
+
+HERE = Path(__file__).parent
+JOB = str(HERE / "job.py")
+
+
+def preflight(layout: str, *arguments: str, file: Path = HERE / "layouts.tspec") -> tuple[int, str]:
+    """The exit status, and what was printed."""
+    ended = CliRunner().invoke(app, ["preflight", str(file), "--layout", layout, *arguments])
+    return ended.exit_code, ended.stdout + ended.stderr
+
+
+@pytest.mark.gloo
+def test_a_thousand_ranks_are_as_the_layout_says() -> None:
+    status, said = preflight("whole", "--mesh", "dp=512", "--rank", "1023", "--", JOB)
+    assert (status, said.splitlines()[-1]) == (0, "6 parameters are as the layout says"), said
+    assert "layout whole: rank 1023 of 1024\n" in said
+    assert "allreduce over tp, in modules: 1 call, 4,096 elements\n" in said
+    assert "allreduce over dp, outside of modules: 6 calls, 4,201,472 elements\n" in said
+    assert "parameters 16.8 MB, gradients 16.8 MB, states 33.6 MB" in said
+
+
+@pytest.mark.gloo
+@pytest.mark.slow
+@pytest.mark.parametrize(("layout", "word"), [("whole", "--ddp"), ("sharded", "--fsdp")])
+def test_what_torch_adds_up_is_known(layout: str, word: str) -> None:
+    status, said = preflight(layout, "--rank", "3", "--", JOB, word)
+    assert (status, said.splitlines()[-1]) == (0, "6 parameters are as the layout says"), said
+
+
+SUM = "which cuts the dimension that `fc2.weight` sums over"
+
+
+@pytest.mark.gloo
+@pytest.mark.parametrize(
+    ("layout", "words", "found"),
+    [
+        ("whole", "--forget --no-sum", [
+            "norm.weight: its gradient is not added up over `dp`, which cuts the data",
+            f"fc2: its output is not added up over `tp`, {SUM}",
+        ]),
+        pytest.param("whole", "--ddp --again --two-sums", [
+            "norm.weight: its gradient is added up over `dp` more than once, by DistributedDataParallel and allreduce",
+            "fc2: its output is added up over `tp` 2 times in 1 call",
+        ], marks=pytest.mark.slow),
+        pytest.param("sharded", "--fsdp --no-sync", [
+            f"{name}: its gradient is not added up over `dp`, which cuts the data"
+            for name in ("fc1.bias", "fc1.weight", "fc2.bias", "fc2.weight", "norm.bias", "norm.weight")
+        ], marks=pytest.mark.slow),
+        pytest.param("whole", "--wrong-shape", [
+            "fc1.bias: it has shape [512], and [1024] of [2048] in the layout",
+            "fc1.weight: it has shape [512, 2048], and [1024, 2048] of [2048, 2048] in the layout",
+            "fc2.weight: it has shape [2048, 512], and [2048, 1024] of [2048, 2048] in the layout",
+        ], marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_faults_are_named(layout: str, words: str, found: list[str]) -> None:
+    status, said = preflight(layout, "--rank", "3", "--", JOB, *words.split())
+    lines = [line for line in said.splitlines() if line.startswith("rank 3: ")]
+    assert sorted(lines) == sorted(f"rank 3: {each}" for each in found), said
+    assert status == 1
+
+
+def test_what_cannot_run_is_said(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("raise RuntimeError('out of luck')\n")
+    status, said = preflight("whole", "--rank", "0", "--", str(script))
+    assert status == 2
+    assert "RuntimeError: out of luck" in said
+    assert "rank 0 of 8 ended with status 1" in said
+    status, said = preflight("whole", "--mesh", "pp=2", "--", str(script))
+    assert (status, "has no axis `pp`" in " ".join(said.split())) == (2, True)

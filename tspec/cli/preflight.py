@@ -1,0 +1,110 @@
+"""`tspec preflight FILE -- script.py`: a script's first step as one rank of many, against a layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tspec.cli.given import GivenOption, given_values
+from tspec.cli.layout import chosen, layouts_of, sizes_given
+from tspec.cli.output import FAULT, FOUND, FOUND_NOTHING
+from tspec.cli.say import BadParameter, say
+from tspec.cli.script import command_of
+from tspec.printable import visible
+
+if TYPE_CHECKING:
+    from tspec.preflight.facts import RankFacts
+    from tspec.resolve.program.sharding import Axes, LayoutDeclaration, MeshDeclaration
+
+
+def preflight(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A spec file with a layout.")],
+    layout: Annotated[
+        str | None,
+        typer.Option("--layout", metavar="NAME", help="Which layout, if FILE has several."),
+    ] = None,
+    mesh: Annotated[
+        str | None,
+        typer.Option(
+            "--mesh", metavar="AXES", help="Other sizes for axes of the layout's mesh: dp=512."
+        ),
+    ] = None,
+    rank: Annotated[
+        list[int] | None,
+        typer.Option("--rank", min=0, help="A rank to run; may be given several times."),
+    ] = None,
+    given: GivenOption = None,
+) -> None:
+    """Run a script's first step, unedited, as a rank of a job whose other ranks do not exist.
+
+    Parameters are compared with the layout, and sums over ranks with those that the layout needs. Collectives and memory are shown. Exits with 1 if something is not as the layout says.
+    """
+    command = command_of(ctx)
+    declared = chosen(layouts_of([file]), layout)
+    wanted = replace(declared, mesh=_resized(declared.mesh, mesh))
+    sizes = sizes_given(wanted, given_values(given))
+    ranks = sorted(set(rank or (0, wanted.mesh.world - 1)))
+    if ranks[-1] >= wanted.mesh.world:
+        raise BadParameter(f"there are ranks 0 to {wanted.mesh.world - 1}", param_hint="--rank")
+    facts = _facts(command, ranks, wanted)
+    from tspec.preflight.check import problems
+    from tspec.preflight.text import rank_text
+
+    for each in facts:
+        for line in rank_text(wanted, each):
+            say(visible(line))
+    found = problems(wanted, sizes, facts)
+    for problem in found:
+        say(visible(f"rank {problem.rank}: {problem.name}: {problem.what}"))
+    parameters = len({each.name for of in facts for each in of.parameters})
+    if not found:
+        say(f"{parameters} parameters are as the layout says")
+    raise typer.Exit(FOUND if found else FOUND_NOTHING)
+
+
+def _facts(
+    command: Sequence[str], ranks: Sequence[int], layout: LayoutDeclaration
+) -> list[RankFacts]:
+    """What each rank shows. A script that fails ends the command."""
+    from tspec.preflight.launch import Failed, dry_run
+
+    try:
+        return [dry_run(command, rank, layout.mesh.world) for rank in ranks]
+    except Failed as why:
+        say(visible(why.said), err=True)
+        say(f"tspec: the script cannot be run without other ranks: {why}", err=True)
+        raise typer.Exit(FAULT) from None
+
+
+def _resized(mesh: MeshDeclaration, said: str | None) -> MeshDeclaration:
+    """The mesh with other sizes. Raises BadParameter."""
+    from tspec.cli.draft_layout import sizes_of_axes
+
+    sizes = dict(sizes_of_axes(said)) if said is not None else {}
+    unknown = sizes.keys() - mesh.all_axes.keys()
+    if unknown:
+        raise BadParameter(
+            f"`{mesh.name}` has no axis `{min(unknown)}`, but {', '.join(mesh.all_axes)}",
+            param_hint="--mesh",
+        )
+
+    def resized(axes: Axes) -> Axes:
+        return tuple((axis, sizes.get(axis, size)) for axis, size in axes)
+
+    found = replace(
+        mesh,
+        axes=resized(mesh.axes),
+        regroups=tuple((name, resized(axes)) for name, axes in mesh.regroups),
+    )
+    for name, axes in found.regroups:
+        if prod(size for _, size in axes) != found.world:
+            raise BadParameter(
+                f"`{name}` has not the {found.world} ranks of the mesh", param_hint="--mesh"
+            )
+    return found

@@ -1,0 +1,274 @@
+"""What a rank's first step shows, against a layout: parameters, and the sums that the layout needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tspec.layout.places import placement_of
+from tspec.layout.ranks import coordinates_of, factorisations
+from tspec.layout.replicas import spread
+from tspec.layout.rows import groups
+from tspec.layout.shards import UnevenShards, shard
+from tspec.layout.sizes import Sizes
+from tspec.layout.text import indices_text
+from tspec.preflight.facts import ParameterFacts, RankFacts, Reduction, adds_up
+from tspec.preflight.held import Numbers, indices_of_blocks, indices_of_placements
+from tspec.resolve.program.sharding import Axes, LayoutDeclaration, Placement, Shape, splits
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A parameter or module of a rank that is not as the layout says, or a sum that is missing or doubled."""
+
+    rank: int
+    name: str
+    what: str
+
+
+def problems(
+    layout: LayoutDeclaration, sizes: Sizes, ranks: Sequence[RankFacts]
+) -> tuple[Problem, ...]:
+    """What is not as the layout says, of each rank."""
+    found: list[Problem] = []
+    for facts in ranks:
+        for parameter in facts.parameters:
+            said = _parameter(layout, sizes, facts, parameter)
+            found += [Problem(facts.rank, parameter.name, said)] if said else []
+        found += _lacking(layout, sizes, facts)
+        if facts.updated:
+            found += _gradients(layout, sizes, facts)
+            found += _products(layout, sizes, facts)
+    return tuple(found)
+
+
+# --- parameters ---------------------------------------------------------------------------------
+
+
+def _parameter(
+    layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts, parameter: ParameterFacts
+) -> str:
+    """What is not as the layout says of a parameter; empty if all is."""
+    if placement_of(layout, "param", parameter.name, sizes.known) is None:
+        return "no place of the layout fits it"
+    try:
+        piece = shard(layout, "param", parameter.name, facts.rank, sizes)
+    except UnevenShards as uneven:
+        return f"the layout cannot cut it: {uneven}"
+    if piece is None:
+        return "the layout has it on another stage"
+    if parameter.shape != piece.shape:
+        full = f" of {list(piece.full)}" if piece.shape != piece.full else ""
+        return f"it has shape {list(parameter.shape)}, and {list(piece.shape)}{full} in the layout"
+    if not _tells_all(layout, facts, parameter, piece.place):
+        return ""
+    padded = tuple(each.size for each in piece.dimensions)
+    if parameter.full not in (piece.full, padded):
+        return f"the full tensor is {list(parameter.full)}, and {list(piece.full)} in the layout"
+    partial = tuple(each.axis for each in parameter.placements if each.how == "partial")
+    if sorted(partial) != sorted(piece.partial):
+        return f"it is a summand over {_axes_text(partial)}, and over {_axes_text(piece.partial)} in the layout"
+    held = _held(parameter, facts, layout)
+    for number, (mine, wanted) in enumerate(zip(held or (), piece.dimensions, strict=False)):
+        if mine != tuple(wanted):
+            return (
+                f"it has other indices of dimension {number} than {indices_text(wanted)}: "
+                f"{_first_difference(mine, tuple(wanted))}"
+            )
+    return ""
+
+
+def _tells_all(
+    layout: LayoutDeclaration, facts: RankFacts, parameter: ParameterFacts, place: Placement
+) -> bool:
+    """Whether the framework knows of all cuts: a script may cut by hand what torch then cuts further."""
+    names = _as_in(layout, facts)
+    known = {names.get(each.axis, each.axis) for each in parameter.placements}
+    cut = {axis for axis in place.cut_over if layout.mesh.all_axes[axis] > 1}
+    return bool(parameter.blocks) or bool(known and cut <= known)
+
+
+def _held(
+    parameter: ParameterFacts, facts: RankFacts, layout: LayoutDeclaration
+) -> tuple[Numbers, ...] | None:
+    """The indices that a rank holds as its framework says; None if it does not."""
+    if parameter.blocks:
+        return indices_of_blocks(parameter.blocks)
+    sizes = dict(facts.axes)
+    if not parameter.placements or any(each.axis not in sizes for each in parameter.placements):
+        return None
+    where, rest = {}, facts.rank
+    for axis, size in facts.axes:
+        rest, where[axis] = divmod(rest, size)
+    return indices_of_placements(parameter, sizes, where)
+
+
+def _first_difference(mine: Numbers, wanted: Numbers) -> str:
+    pairs = zip(mine, wanted, strict=True)
+    place, (one, other) = next((i, pair) for i, pair in enumerate(pairs) if pair[0] != pair[1])
+    return f"at {place} stands {one} instead of {other}"
+
+
+def _lacking(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> Iterator[Problem]:
+    """Places of parameters on the rank's stage that no parameter of the rank has."""
+    at = coordinates_of(layout.mesh, facts.rank).get("pp", 0)
+    for group in groups(layout, sizes):
+        here = any(at in stages or not layout.stages for _, stages in group.names)
+        known = any(group.place.fits(each.name) for each in facts.parameters)
+        if group.place.kind == "param" and here and not known:
+            said = "the layout has it, and the model has no parameter of that name"
+            yield Problem(facts.rank, group.place.pattern, said)
+
+
+# --- sums ---------------------------------------------------------------------------------------
+
+
+def data_axes(layout: LayoutDeclaration) -> tuple[frozenset[str], frozenset[str]]:
+    """The axes that cut the batch, and those that cut the sequence, of more than one rank."""
+    found: dict[str, set[str]] = {"batch": set(), "seq": set()}
+    for place in layout.placements:
+        for each in place.shape.dimensions if isinstance(place.shape, Shape) else ():
+            if isinstance(each.size, str) and each.size in found:
+                found[each.size].update(
+                    split.axis for split in each.splits if layout.mesh.all_axes[split.axis] > 1
+                )
+    return frozenset(found["batch"]), frozenset(found["seq"])
+
+
+def _gradients(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> Iterator[Problem]:
+    """Gradients that are not added up over an axis that cuts the data, or that are twice."""
+    batch, seq = data_axes(layout)
+    sums = [(each, _axes_of(layout, each.ranks)) for each in facts.reductions]
+    for parameter in facts.parameters:
+        place = placement_of(layout, "param", parameter.name, sizes.known)
+        if place is None:
+            continue
+        mine = {axis for axis, _ in spread(layout, place).axes or ()}
+        cut = {split.axis for split in splits(place.shape)}
+        for axis in sorted((batch | (seq - cut)) & mine):
+            by = [each for each, axes in sums if each.parameter == parameter.name and axis in axes]
+            if not by and not _by_torch(parameter, axis, facts, layout):
+                said = f"its gradient is not added up over `{axis}`, which cuts the data"
+                yield Problem(facts.rank, parameter.name, said)
+            elif _doubled(by):
+                ways = " and ".join(dict.fromkeys(each.by for each in by))
+                said = f"its gradient is added up over `{axis}` more than once, by {ways}"
+                yield Problem(facts.rank, parameter.name, said)
+
+
+def _by_torch(
+    parameter: ParameterFacts, axis: str, facts: RankFacts, layout: LayoutDeclaration
+) -> bool:
+    """Whether torch or a sum that was not followed to a parameter may add a gradient up over an axis.
+
+    DTensors of which the axis is one are added up by torch where they are used. The elements of
+    sums that belong to no parameter are counted: a script may copy gradients into tensors of its own.
+    """
+    names = _as_in(layout, facts)
+    placed = {names.get(each.axis, each.axis): each.how for each in parameter.placements}
+    if placed.get(axis) == "replicate":
+        return True
+    over = [
+        each
+        for each in facts.collectives
+        if adds_up(each.op) and axis in _axes_of(layout, each.ranks)
+    ]
+    if axis in placed:
+        return bool(over)
+    followed = {each.parameter for each in facts.reductions if axis in _axes_of(layout, each.ranks)}
+    known = sum(_elements(each) for each in facts.parameters if each.name in followed)
+    outside = sum(each.elements for each in over if each.where in ("", "backward"))
+    return outside - known >= _elements(parameter)
+
+
+def _doubled(by: Sequence[Reduction]) -> bool:
+    """Whether a library and the script add up, or the script twice.
+
+    A library does so in each backward pass, of which a step may have several.
+    """
+    libraries = {each.by for each in by if not adds_up(each.by)}
+    own = [each for each in by if adds_up(each.by)]
+    return len(libraries) + len(own) > 1
+
+
+def _products(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> Iterator[Problem]:
+    """Products of matrices of which ranks have a part of the sum, and that are not added up.
+
+    A weight `[out, in / axis]` has outputs that are summands, where the layout does not say so.
+    """
+    batch, _ = data_axes(layout)
+    for module in facts.modules:
+        name = f"{module.name}.weight"
+        place = placement_of(layout, "param", name, sizes.known)
+        if place is None or "Embedding" in module.kind:
+            continue
+        output = placement_of(layout, "output", module.name, sizes.known)
+        for axis in sorted(_summed_over(place) - batch):
+            if layout.mesh.all_axes[axis] == 1 or (output and axis in output.partial):
+                continue
+            over = [
+                each
+                for each in facts.collectives
+                if adds_up(each.op) and axis in _axes_of(layout, each.ranks)
+            ]
+            own = sum(each.calls for each in over if each.where == module.name)
+            if own > module.calls:
+                said = f"its output is added up over `{axis}` {own} times in {_calls(module.calls)}"
+                yield Problem(facts.rank, module.name, said)
+            elif not own and not any(_around(each.where, module.name, facts) for each in over):
+                said = (
+                    f"its output is not added up over `{axis}`, which cuts the dimension that "
+                    f"`{name}` sums over"
+                )
+                yield Problem(facts.rank, module.name, said)
+
+
+def _summed_over(place: Placement) -> frozenset[str]:
+    """The axes that cut the last dimension of a matrix."""
+    if not isinstance(place.shape, Shape) or len(place.shape.dimensions) != 2:
+        return frozenset()
+    return frozenset(split.axis for split in splits(Shape(place.shape.dimensions[1:])))
+
+
+def _around(where: str, module: str, facts: RankFacts) -> bool:
+    """Whether a place is a module that holds another one, the whole model, or outside of all modules."""
+    if where in ("", "backward") or module.startswith(f"{where}."):
+        return where != "backward"
+    return not any(each.name.startswith(f"{where}.") for each in facts.parameters)
+
+
+def _axes_of(layout: LayoutDeclaration, ranks: Sequence[int]) -> frozenset[str]:
+    """The axes of the mesh, those of regroupings included, on which some ranks stand at several places."""
+    world = layout.mesh.world
+    places = [coordinates_of(layout.mesh, rank) for rank in ranks if rank < world]
+    return frozenset(
+        axis for axis in layout.mesh.all_axes if len({each[axis] for each in places}) > 1
+    )
+
+
+def _as_in(layout: LayoutDeclaration, facts: RankFacts) -> dict[str, str]:
+    """The axes of the script's mesh, and those of the layout on which the same ranks stand."""
+    own = {each: axis for axes in factorisations(layout.mesh) for axis, each in _strides(axes)}
+    return {axis: own[each] for axis, each in _strides(facts.axes) if each in own}
+
+
+def _strides(axes: Axes) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Each axis of several ranks, with its size and how far apart its ranks are."""
+    stride = 1
+    for axis, size in axes:
+        if size > 1:
+            yield axis, (size, stride)
+        stride *= size
+
+
+def _elements(parameter: ParameterFacts) -> int:
+    return prod(parameter.shape)
+
+
+def _calls(number: int) -> str:
+    return f"{number} call{'' if number == 1 else 's'}"
+
+
+def _axes_text(axes: Sequence[str]) -> str:
+    return ", ".join(f"`{axis}`" for axis in axes) or "no axis"
