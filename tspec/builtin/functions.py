@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tspec.builtin.numbers import INF, NAN
+from tspec.builtin.numbers import INF, NAN, as_float
 
 ULPS: Mapping[str, float] = {
     "float64": 2.0**-52,
@@ -71,7 +71,7 @@ def _log(x: float) -> float:
 
 def _exp(x: float) -> float:
     try:
-        return math.exp(x)
+        return math.exp(as_float(x))
     except OverflowError:
         return INF
 

@@ -76,10 +76,9 @@ def _expect(rule: Rule, frame: Frame) -> ClaimResult:
     return ClaimResult("holds" if value is True else "violated")
 
 
+_STRONGEST = ("violated", "unknown", "holds", "idle")
+
+
 def _all(found: Sequence[ClaimResult]) -> ClaimResult:
     """Violated if one is, else unknown if one is, idle if all are, else holds."""
-    for verdict in ("violated", "unknown"):
-        for each in found:
-            if each.verdict == verdict:
-                return each
-    return next((each for each in found if each.verdict == "holds"), found[0])
+    return min(found, key=lambda each: _STRONGEST.index(each.verdict))

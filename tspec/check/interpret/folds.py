@@ -9,11 +9,16 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from itertools import chain
+from operator import add
+from typing import Any
 
 from tspec.builtin.features import DOTTED, FEATURES
 from tspec.check.interpret.values import (
     Datum,
     all_bits,
+    arithmetic,
     conjunction,
     disjunction,
     divide,
@@ -92,10 +97,7 @@ def _sum(numbers: Sequence[int | float]) -> int | float:
     """In order in float64; ints exactly."""
     if all(isinstance(number, int) for number in numbers):
         return sum(numbers)
-    total = 0.0
-    for number in numbers:
-        total += to_float(number)
-    return total
+    return reduce(add, map(to_float, numbers), 0.0)
 
 
 def _mean(numbers: Sequence[int | float]) -> float:
@@ -105,11 +107,8 @@ def _mean(numbers: Sequence[int | float]) -> float:
 def _std(numbers: Sequence[int | float]) -> float:
     """The population's: the root of the mean squared difference from the mean."""
     mean = _mean(numbers)
-    total = 0.0
-    for number in numbers:
-        difference = to_float(number) - mean
-        total += difference * difference
-    return math.sqrt(total / len(numbers))
+    differences = [to_float(number) - mean for number in numbers]
+    return math.sqrt(_mean([each * each for each in differences]))
 
 
 def _min(numbers: Sequence[int | float]) -> int | float:
@@ -155,9 +154,7 @@ def feature(name: str, tensor: Datum) -> Datum:
         return math.isfinite(tensor)
     if not isinstance(tensor, Tensor):
         return Missing.NOT_RECORDED
-    if name == "zeros":
-        return _zeros([tensor])
-    return _recorded(tensor, name)
+    return OF_MANY["zeros"]([tensor]) if name == "zeros" else _recorded(tensor, name)
 
 
 def _recorded(tensor: Datum, name: str) -> Datum:
@@ -169,58 +166,65 @@ def _recorded(tensor: Datum, name: str) -> Datum:
 
 
 def _of_many(name: str, tensors: Sequence[Datum]) -> Datum:
-    if name == "finite":
-        return conjunction(feature(name, tensor) for tensor in tensors)
-    if name == "zeros":
-        return _zeros(tensors)
-    if name == "mean":
-        return _mean_of_many(tensors)
-    if name == "std":
-        return first_missing_tensor(tensors) or Missing.NOT_RECORDED
-    values = [_recorded(tensor, name) for tensor in tensors]
-    why = first_missing(values)
-    if why is not None:
-        return why
-    if name == "digest":
-        return combine_digests([value for value in values if isinstance(value, int)])
-    if name == "norm":
-        squares = [to_float(value) * to_float(value) for value in values if is_number(value)]
-        return math.sqrt(_sum([0.0, *squares]))
-    return _fold(str(FEATURES[name].many), values, complete=True)
+    """A feature of a collection; where nothing else is said, a fold of that of each."""
+    if name in OF_MANY:
+        return OF_MANY[name](tensors)
+    return _fold(str(FEATURES[name].many), _of_each(name, tensors), complete=True)
 
 
-def first_missing_tensor(tensors: Sequence[Datum]) -> Missing | None:
-    """The reason of the first tensor that is missing itself."""
-    return next((tensor for tensor in tensors if isinstance(tensor, Missing)), None)
+def _of_each(name: str, tensors: Sequence[Datum]) -> list[Datum]:
+    return [_recorded(tensor, name) for tensor in tensors]
+
+
+def _per_element(name: str, tensors: Sequence[Datum]) -> Datum:
+    """The sum of a feature over the number of elements; NaN of no elements."""
+    parts = [_of_each(name, tensors), _of_each("numel", tensors)]
+    total, numel = (fold_list("sum", part) for part in parts)
+    return first_missing(chain(*parts)) or arithmetic("/", total, numel)
 
 
 def _zeros(tensors: Sequence[Datum]) -> Datum:
-    """The fraction of exact zeros; of no elements 0."""
-    zeros = [_recorded(tensor, "zeros") for tensor in tensors]
-    numel = [_recorded(tensor, "numel") for tensor in tensors]
-    why = first_missing([*zeros, *numel])
-    if why is not None:
-        return why
-    total = _sum([value for value in numel if is_number(value)])
-    count = _sum([value for value in zeros if is_number(value)])
-    return divide(to_float(count), to_float(total)) if total else 0.0
+    found = _per_element("zeros", tensors)
+    return 0.0 if found != found else found
 
 
 def _mean_of_many(tensors: Sequence[Datum]) -> Datum:
-    sums = [_recorded(tensor, "sum") for tensor in tensors]
-    numel = [_recorded(tensor, "numel") for tensor in tensors]
-    why = first_missing([*sums, *numel])
-    if why is not None:
-        return why
-    if not tensors:
-        return Missing.NO_HISTORY
-    total = _sum([value for value in sums if is_number(value)])
-    return divide(to_float(total), to_float(_sum([n for n in numel if is_number(n)])))
+    return _per_element("sum", tensors) if tensors else Missing.NO_HISTORY
+
+
+def _of_known(
+    name: str, of: Callable[[Sequence[Any]], Datum]
+) -> Callable[[Sequence[Datum]], Datum]:
+    """A feature of a collection from that of each, none of them missing."""
+
+    def found(tensors: Sequence[Datum]) -> Datum:
+        values = _of_each(name, tensors)
+        why = first_missing(values)
+        return of(values) if why is None else why
+
+    return found
 
 
 def combine_digests(digests: Sequence[int]) -> int:
     """The digest of several tensors in order, as one."""
-    mixed = 0x9E3779B97F4A7C15
-    for digest in digests:
-        mixed = (mixed ^ (digest % 2**64)) * 0x100000001B3 % 2**64
-    return mixed - 2**64 if mixed >= 2**63 else mixed
+    mixed = reduce(
+        lambda h, d: (h ^ d % 2**64) * 0x100000001B3 % 2**64, digests, 0x9E3779B97F4A7C15
+    )
+    return int.from_bytes(mixed.to_bytes(8, "big"), "big", signed=True)
+
+
+def _norm(norms: Sequence[int | float]) -> float:
+    return math.sqrt(_sum([0.0, *(each * each for each in map(to_float, norms))]))
+
+
+OF_MANY: Mapping[str, Callable[[Sequence[Datum]], Datum]] = {
+    "finite": lambda tensors: conjunction(feature("finite", tensor) for tensor in tensors),
+    "zeros": _zeros,
+    "mean": _mean_of_many,
+    "std": lambda tensors: next(
+        (tensor for tensor in tensors if isinstance(tensor, Missing)), Missing.NOT_RECORDED
+    ),
+    "digest": _of_known("digest", combine_digests),
+    "norm": _of_known("norm", _norm),
+}
+"""The features of a collection that are no fold of those of each tensor."""

@@ -60,16 +60,18 @@ def _connected(
     rank: int, reached: set[int], axes: list[str], lines: Mapping[int, Timeline], world: int
 ) -> set[int]:
     """All ranks reached over any of the axes, from rank to rank (the others' last groups)."""
-    found = {rank}
-    waiting = list(reached)
-    while waiting:
-        other = waiting.pop()
-        if other in found:
-            continue
-        found.add(other)
-        if other in lines and lines[other].last is not None:
-            for axis in axes:
-                waiting += _on_axis(lines[other], axis, lines[other].seqs[-1], world)
+    found: set[int] = set()
+    more = {rank, *reached}
+    while found != more:
+        found = more
+        last = [lines[other] for other in found - {rank} if other in lines]
+        groups = [
+            _on_axis(line, axis, line.seqs[-1], world)
+            for line in last
+            for axis in axes
+            if line.seqs
+        ]
+        more = found.union(*groups)
     return found
 
 

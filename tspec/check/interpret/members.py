@@ -23,30 +23,38 @@ def others(
     rule: Rule, key: Instance, locals_: Mapping[int, LocalInstance], lines: Mapping[int, Timeline]
 ) -> tuple[tuple[int, ...], dict[int, str]]:
     """The living members that lack the instance, and the members for which that is not known, with the reason."""
-    lacking: list[int] = []
-    unknown: dict[int, str] = {}
     subjects = next(iter(locals_.values())).bindings
-    lasting = [value for value in subjects.values() if _lasts(value)]
-    place_only = any(
-        not _lasts(value) and not isinstance(value, Call) for value in subjects.values()
-    )
-    for rank in key.ranks:
-        line = lines.get(rank)
-        if rank in locals_:
-            continue
-        if line is None:
-            unknown[rank] = f"rank {rank} died"
-        elif not all(_had(value, rule, key, line) for value in lasting):
-            continue
-        elif not _alive(rule, key, line):
-            unknown[rank] = f"rank {rank} died"
-        elif place_only:
-            continue
-        elif rule.window.kind == "calls" or _has_window(rule, key, subjects, line):
-            lacking.append(rank)
-        else:
-            unknown[rank] = f"rank {rank} has no such window"
-    return tuple(lacking), unknown
+    found = {
+        rank: _without_it(rule, key, subjects, lines.get(rank))
+        for rank in key.ranks
+        if rank not in locals_
+    }
+    lacking = tuple(rank for rank, what in found.items() if what == LACKS)
+    return lacking, {
+        rank: f"rank {rank} {what}"
+        for rank, what in found.items()
+        if what not in (LACKS, NO_MEMBER)
+    }
+
+
+LACKS, NO_MEMBER = "lacks it", "is no member"
+
+
+def _without_it(
+    rule: Rule, key: Instance, subjects: Mapping[str, Datum], line: Timeline | None
+) -> str:
+    """What is known of a rank of the group that has not the instance."""
+    if line is None:
+        return "died"
+    if not all(_had(value, rule, key, line) for value in subjects.values() if _lasts(value)):
+        return NO_MEMBER
+    if not _alive(rule, key, line):
+        return "died"
+    if not all(_lasts(value) or isinstance(value, Call) for value in subjects.values()):
+        return NO_MEMBER
+    if rule.window.kind == "calls" or _has_window(rule, key, subjects, line):
+        return LACKS
+    return "has no such window"
 
 
 def _lasts(value: Datum) -> bool:

@@ -9,7 +9,8 @@ import math
 import operator
 import re
 import struct
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeAlias, TypeGuard
 
 from tspec.trace.model import Missing, Ref, Tensor
@@ -21,6 +22,9 @@ _FRACTION_BITS = {
     **{"float8_e4m3fn": 3, "float8_e4m3fnuz": 3, "float8_e5m2": 2, "float8_e5m2fnuz": 2},
 }
 """The bits of the fraction of each floating dtype."""
+_OUT_OF_RANGE = 2**1024 - 2**970
+"""Between the largest float64 and 2**1024: from here on an int is rounded to an infinity."""
+_LARGEST_EXPONENT = math.log(sys.float_info.max)
 
 
 def is_number(value: Datum) -> TypeGuard[int | float]:
@@ -30,23 +34,26 @@ def is_number(value: Datum) -> TypeGuard[int | float]:
 
 def to_float(value: int | float) -> float:
     """The float64 of a number; ints out of its range are infinite."""
-    try:
-        return float(value)
-    except OverflowError:
+    if abs(value) >= _OUT_OF_RANGE:
         return math.inf if value > 0 else -math.inf
+    return float(value)
 
 
 def missing_in(value: Datum) -> Missing | None:
     """Why a value cannot be compared as a whole: the first missing value in it."""
-    if isinstance(value, Missing):
-        return value
-    if isinstance(value, Tensor):
-        return Missing.NOT_RECORDED if value.digest is None else None
-    if isinstance(value, tuple):
-        return first_missing(value)
-    if isinstance(value, Mapping):
-        return first_missing(value.values())
-    return None
+    return value if isinstance(value, Missing) else first_missing(_parts(value).values())
+
+
+def _parts(value: Datum) -> Mapping[object, Datum]:
+    """What a value is compared by where it is not one thing: a tensor's digest, the elements of a list, the pairs."""
+    match value:
+        case Tensor(digest=digest):
+            return {"digest": Missing.NOT_RECORDED if digest is None else digest}
+        case tuple():
+            return dict(enumerate(value))
+        case Mapping():
+            return value
+    return {}
 
 
 def first_missing(values: Iterable[Datum]) -> Missing | None:
@@ -57,34 +64,28 @@ def first_missing(values: Iterable[Datum]) -> Missing | None:
 # --- equality -----------------------------------------------------------------------------------
 
 
+_IN_PARTS = (Tensor, tuple, Mapping)
+
+
 def equal(left: Datum, right: Datum) -> bool:
-    """`==` of two known values: IEEE on floats, by value else, tensors by digest."""
-    if is_number(left) and is_number(right):
-        if isinstance(left, int) and isinstance(right, int):
-            return left == right
+    """`==` of two known values: IEEE on floats, part by part where there are parts, by value else."""
+    for kind in _IN_PARTS:
+        if isinstance(left, kind) and isinstance(right, kind):
+            ours, theirs = _parts(left), _parts(right)
+            return ours.keys() == theirs.keys() and all(equal(ours[k], theirs[k]) for k in ours)
+    if is_number(left) and is_number(right) and float in (type(left), type(right)):
         return to_float(left) == to_float(right)
-    if isinstance(left, Tensor) and isinstance(right, Tensor):
-        return left.digest == right.digest
-    if isinstance(left, tuple) and isinstance(right, tuple):
-        return len(left) == len(right) and all(map(equal, left, right))
-    if isinstance(left, Mapping) and isinstance(right, Mapping):
-        return left.keys() == right.keys() and all(equal(left[key], right[key]) for key in left)
     return type(left) is type(right) and left == right
 
 
 def bits(value: Datum) -> Datum:
     """What `same` and `distinct` compare: equal for values of the same bits, and hashable."""
-    if isinstance(value, float):
-        return ("float", struct.pack("<d", value))
-    if isinstance(value, Tensor):
-        return ("tensor", value.digest)
-    if isinstance(value, tuple):
-        return tuple(map(bits, value))
+    for kind in _IN_PARTS:
+        if isinstance(value, kind):
+            return kind, frozenset((key, bits(part)) for key, part in _parts(value).items())
     if isinstance(value, frozenset):
-        return frozenset(map(bits, value))
-    if isinstance(value, Mapping):
-        return ("map", frozenset((key, bits(item)) for key, item in value.items()))
-    return (type(value).__name__, value)
+        return frozenset(bits(item) for item in value)
+    return type(value), struct.pack("d", value) if isinstance(value, float) else value
 
 
 def all_bits(values: Iterable[Datum]) -> list[Datum]:
@@ -122,51 +123,39 @@ def compare(op: str, left: Datum, right: Datum) -> Datum:
 
 def same_object(left: Datum, right: Datum) -> Datum:
     """`x is y`."""
-    if isinstance(left, Missing):
-        return left
-    if isinstance(right, Missing):
-        return right
-    if isinstance(left, Tensor) and isinstance(right, Tensor):
-        if left.object is None or right.object is None:
-            return Missing.NOT_RECORDED
-        return left.object == right.object
+    match left, right:
+        case (Missing() as why, _) | (_, Missing() as why):
+            return why
+        case Tensor(object=one), Tensor(object=other):
+            return Missing.NOT_RECORDED if None in (one, other) else one == other
     return compare("==", left, right)
 
 
 def member(item: Datum, collection: Datum) -> Datum:
     """`item in collection`."""
-    if isinstance(item, Missing):
-        return item
-    if isinstance(collection, Missing):
-        return collection
-    if isinstance(collection, str):
-        return item in collection if isinstance(item, str) else Missing.NOT_RECORDED
+    match item, collection:
+        case (Missing() as why, _) | (_, Missing() as why):
+            return why
+        case str(), str():
+            return item in collection
+        case Mapping(), Mapping():
+            return conjunction(
+                key in collection and compare("==", value, collection[key])
+                for key, value in item.items()
+            )
+        case tuple() | frozenset(), Mapping() | tuple() | frozenset():
+            return conjunction(_is_one_of(each, collection) for each in item)
+        case _, Mapping() | tuple() | frozenset():
+            return _is_one_of(item, collection)
+    return Missing.NOT_RECORDED
+
+
+def _is_one_of(item: Datum, collection: Collection[Datum]) -> Datum:
+    """A key of a map, or an element. An absent element equals nothing; one that is not recorded might be the item."""
     if isinstance(collection, Mapping):
-        return _in_map(item, collection)
-    if not isinstance(collection, tuple | frozenset):
-        return Missing.NOT_RECORDED
-    if isinstance(item, tuple | frozenset):
-        return conjunction(_element(each, collection) for each in item)
-    return _element(item, collection)
-
-
-def _element(item: Datum, collection: Iterable[Datum]) -> Datum:
-    """An absent element equals nothing; one that is missing otherwise might be the item."""
-    answers = [compare("==", item, each) for each in collection if each is not Missing.ABSENT]
-    return disjunction(answers)
-
-
-def _in_map(item: Datum, collection: Mapping[str, Datum]) -> Datum:
-    if isinstance(item, Mapping):
-        return conjunction(
-            compare("==", value, collection[key]) if key in collection else False
-            for key, value in item.items()
-        )
-    if isinstance(item, tuple | frozenset):
-        return conjunction(
-            each if isinstance(each, Missing) else each in collection for each in item
-        )
-    return item in collection
+        return item if isinstance(item, Missing) else item in collection
+    present = (each for each in collection if each is not Missing.ABSENT)
+    return disjunction(compare("==", item, each) for each in present)
 
 
 # --- Kleene -------------------------------------------------------------------------------------
@@ -203,11 +192,10 @@ def truth(value: Datum) -> Datum:
 
 def divide(left: float, right: float) -> float:
     """IEEE division."""
-    if right != 0.0:
+    try:
         return left / right
-    if left == 0.0 or math.isnan(left):
-        return math.nan
-    return math.copysign(math.inf, left) * math.copysign(1.0, right)
+    except ZeroDivisionError:
+        return left * math.copysign(math.inf, right)
 
 
 def arithmetic(op: str, left: Datum, right: Datum) -> Datum:
@@ -263,16 +251,11 @@ def _of_number(of: Callable[[float], int | float]) -> Callable[[Datum], Datum]:
 
 
 def _logarithm(value: int | float) -> float:
-    if value == 0:
-        return -math.inf
-    return math.log(value) if value > 0 else math.nan
+    return math.nan if value < 0 else math.log(value) if value else -math.inf
 
 
 def _exponential(value: int | float) -> float:
-    try:
-        return math.exp(value)
-    except OverflowError:
-        return math.inf
+    return math.inf if value > _LARGEST_EXPONENT else math.exp(to_float(value))
 
 
 def _whole(rounding: Callable[[float], int]) -> Callable[[float], int | float]:
@@ -305,13 +288,10 @@ FUNCTIONS: Mapping[str, Callable[..., Datum]] = {
 
 def is_instance(classes: Datum, wanted: Datum) -> Datum:
     """One of a class's dotted paths (a string joined by blanks) is the wanted one, or one of a list."""
-    why = first_missing((classes, wanted))
-    if why is not None:
-        return why
-    if not isinstance(classes, str):
-        return Missing.NOT_RECORDED
-    paths = classes.split(" ")
-    return any(each in paths for each in (wanted if isinstance(wanted, tuple) else (wanted,)))
+    if not isinstance(classes, str) or missing_in(wanted) is not None:
+        return first_missing((classes, wanted)) or Missing.NOT_RECORDED
+    names = wanted if isinstance(wanted, tuple) else [wanted]
+    return any(path in names for path in classes.split(" "))
 
 
 def set_order(values: Iterable[Datum], order: Callable[[Ref], int]) -> tuple[Datum, ...]:
