@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
 from torch.distributed.device_mesh import init_device_mesh
 
 from tspec.runtime.edges import Missing, StateSource, WatchedCall
@@ -112,3 +113,93 @@ def test_a_group_that_fails_is_said_once(group: None, capsys: pytest.CaptureFixt
         assert [job.ranks(axis) for axis in ("broken", "unset") * 2] == [None] * 4
     said = f"tspec: group broken is not known: {__name__}.fails raised ValueError: no such axis\n"
     assert capsys.readouterr().err == said
+
+
+LATE = WatchSpec(
+    (
+        EventSpec(
+            "replicating",
+            (
+                "torch.distributed.all_reduce",
+                "torch.distributed._functional_collectives.all_reduce",
+            ),
+            (
+                GROUP,
+                FieldSpec("output", ("tensor",), None, True),
+                FieldSpec(
+                    "used_early", ("bool",), ("call", "used_early", (("name", "result"),), ()), True
+                ),
+            ),
+        ),
+    )
+)
+
+
+def test_a_call_ends_when_its_work_is_waited_for(group: None) -> None:
+    seen, sent, other = Seen(), torch.ones(3), torch.ones(3)
+    with LiveJob(LATE, [seen]):
+        first = dist.all_reduce(sent, async_op=True)
+        second = dist.all_reduce(other, async_op=True)
+        assert seen.ended == []
+        second.wait()
+        assert [fields["output"] for _, fields in seen.ended] == [other]
+        first.wait()
+        first.wait()
+        assert len(seen.ended) == 2 and seen.ended[1][1]["output"] is sent
+    assert [fields["used_early"] for _, fields in seen.ended] == [False, False]
+
+
+def test_a_functional_collective_ends_when_its_result_is_used(group: None) -> None:
+    seen = Seen()
+    with LiveJob(LATE, [seen]):
+        reduced = functional.all_reduce(torch.ones(3), "sum", dist.group.WORLD)
+        named = functional.all_reduce(torch.ones(3), "sum", dist.group.WORLD.group_name)
+        assert seen.ended == []
+        assert reduced.sum().item() == 3.0
+        assert len(seen.ended) == 1
+        assert named.view(3, 1).shape == (3, 1) and len(seen.ended) == 1
+        assert named.view(3, 1).sum().item() == 3.0
+    assert [fields["group"] for _, fields in seen.ended] == [(0,), (0,)]
+    assert [type(fields["output"]) for _, fields in seen.ended] == [torch.Tensor] * 2
+
+
+def test_what_is_written_or_read_before_the_wait(group: None) -> None:
+    seen, layer = Seen(), torch.nn.Linear(3, 3)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    halves = torch.ones(2, 3)
+    with LiveJob(LATE, [seen]):
+        work = dist.all_reduce(written := torch.ones(3), async_op=True)
+        written.mul_(2)
+        work.wait()
+        work = dist.all_reduce(read := torch.ones(3), async_op=True)
+        layer(read).sum().backward()
+        work.wait()
+        work = dist.all_reduce(layer.weight.grad, async_op=True)
+        optimizer.step()
+        work.wait()
+        work = dist.all_reduce(halves[0], async_op=True)
+        halves[1].mul_(2)  # its sibling is no part of it
+        work.wait()
+    assert [fields["used_early"] for _, fields in seen.ended] == [True, True, True, False]
+
+
+def test_an_output_that_nobody_waited_for_is_not_known(group: None) -> None:
+    seen = Seen()
+    with LiveJob(LATE, [seen]):
+        polled = dist.all_reduce(torch.ones(3), async_op=True)
+        polled.is_completed()
+        assert len(seen.ended) == 1
+        dist.all_reduce(torch.ones(3), async_op=True)
+    assert [fields["output"] for _, fields in seen.ended] == [Missing.NOT_RECORDED] * 2
+
+
+def test_what_is_coalesced_is_issued_later(group: None) -> None:
+    seen, sent = Seen(), torch.ones(3)
+    with LiveJob(LATE, [seen]):
+        with dist.distributed_c10d._coalescing_manager(async_ops=True) as later:
+            dist.all_reduce(sent, async_op=True)
+        sent.mul_(2)
+        later.wait()
+        dist.all_reduce(sent)
+    assert [fields["output"] for _, fields in seen.ended] == [Missing.NOT_RECORDED, sent]
+    assert not any(fields["used_early"] for _, fields in seen.ended)

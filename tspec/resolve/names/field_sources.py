@@ -20,7 +20,7 @@ OF_EVERY_CALL = frozenset({"callable", "arguments", "inputs", "output", RETURNED
 OF_SOME_CALLS = {
     "torch.optim.Optimizer.": frozenset({"lr", "optimizer"}),
     "torch.utils.data.": frozenset({"loader"}),
-    "torch.distributed.": frozenset({"tensor", "group"}),
+    "torch.distributed.": frozenset({"tensor", "group", "op"}),
 }
 
 # Functions of a field's source that read Python objects, and the folds and features that do too.
@@ -36,6 +36,7 @@ SOURCE_FUNCTIONS = frozenset(
         "models_of",
         "missing_keys",
         "names",
+        "used_early",
         "count",
         "sum",
         "min",

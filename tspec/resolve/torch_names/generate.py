@@ -16,6 +16,7 @@ from pathlib import Path
 
 MODULES = (
     "torch", "torch.amp", "torch.autograd", "torch.backends", "torch.cuda", "torch.distributed",
+    "torch.distributed._functional_collectives",
     "torch.distributed.algorithms.ddp_comm_hooks", "torch.distributed.checkpoint",
     "torch.distributed.device_mesh", "torch.distributed.distributed_c10d", "torch.distributed.fsdp",
     "torch.distributed.nn", "torch.distributed.optim", "torch.distributed.pipelining",
@@ -87,7 +88,8 @@ def _modules() -> Iterator[types.ModuleType]:
         module = sys.modules[name]
         # torch.ops and torch.classes are objects that pose as modules: all names exist in them.
         real = type(module) is types.ModuleType
-        if real and f"{name}.".startswith("torch.") and not name.startswith(LEFT_OUT):
+        left_out = name.startswith(LEFT_OUT) and name not in MODULES
+        if real and f"{name}.".startswith("torch.") and not left_out:
             yield module
 
 

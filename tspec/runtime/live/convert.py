@@ -205,6 +205,8 @@ def _text(value: Any) -> Any:
         return str(value).removeprefix("torch.")
     if isinstance(value, str):
         return _plain_text(value)
+    if type(value).__name__ in ("ReduceOp", "RedOpType"):
+        return str(getattr(value, "op", value)).rpartition(".")[2].lower()
     if isinstance(value, (torch.Tensor, torch.nn.Module, Mapping, Collection)):
         return Missing.NOT_RECORDED
     return _plain_text(str(getattr(value, "value", getattr(value, "name", value))))

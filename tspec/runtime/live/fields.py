@@ -16,10 +16,11 @@ from tspec.runtime.live.watch import EventSpec, FieldSpec
 
 _ALIASES: Mapping[str, tuple[str, ...]] = {
     "tensors": ("outputs",),
-    "tensor": ("input_tensor", "input", "tensor", "output_tensor"),
+    "tensor": ("input_tensor", "input", "tensor", "output_tensor", "self"),
     "output": ("output_tensor", "output", "gather_list", "tensor_list", "tensor", "object_list"),
+    "op": ("reduceOp",),
 }
-"""What collectives call the tensor that they send, and the one in which the result arrives."""
+"""What collectives call the tensor that they send, the one in which the result arrives, and how they reduce."""
 
 Scope = Callable[[str], Any]
 Arguments = tuple[Any, ...]
@@ -48,6 +49,11 @@ class FieldReader:
         fields = [_FieldAccess(each, parameters, path) for each in event.fields]
         self._before = [each for each, is_late in zip(fields, late, strict=True) if not is_late]
         self._after = [each for each, is_late in zip(fields, late, strict=True) if is_late]
+
+    @property
+    def reads_result(self) -> bool:
+        """Some field needs what the call returned."""
+        return bool(self._after)
 
     def before(
         self, args: Arguments, kwargs: Keywords, namer: Namer, faults: FaultReporter

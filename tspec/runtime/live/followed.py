@@ -9,6 +9,7 @@ import torch
 
 from tspec.runtime.live.ambient import AmbientValues
 from tspec.runtime.live.functions import WatchedFunctions
+from tspec.runtime.live.pending import PendingCall
 from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.state import SubjectRegistry
 from tspec.runtime.live.steps import Activity, LoopState
@@ -68,6 +69,9 @@ class FollowedJob(Protocol):
 
     def happened(self, role: Role, values: Mapping[str, Any]) -> None:
         """A call is over already; its fields are read from values at hand."""
+
+    def arrived(self, pending: PendingCall, waited_for: bool = True) -> None:
+        """The output of a call that returned before is there, or nobody waits for it."""
 
     def taken_up(self, tensors: Sequence[torch.Tensor] = ()) -> None:
         """Training goes on with what was received; a layer is about to read these tensors."""

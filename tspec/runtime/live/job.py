@@ -29,6 +29,7 @@ from tspec.runtime.live.functions import WatchedFunctions
 from tspec.runtime.live.locations import ScriptLocations
 from tspec.runtime.live.mechanisms import install
 from tspec.runtime.live.models import Naming, has_parameters
+from tspec.runtime.live.pending import PendingCall, awaited, is_coalesced, without_tensors
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.source import LiveSource
 from tspec.runtime.live.threads import IsolatedWork, ThreadState
@@ -116,6 +117,7 @@ class LiveJob(LiveSource):
         with self._lock:
             self._tick()
             try:
+                self._end_pending()
                 self._tell(lambda sink: sink.finish(self))
             except _SinkError as told:
                 raise told.error from None
@@ -242,7 +244,14 @@ class LiveJob(LiveSource):
                 for call, reader in reversed(opened):
                     where = call.callable
                     if error is None:
-                        call.fields.update(reader.after(args, kwargs, result, self.state, self))
+                        handle = awaited(result) if reader.reads_result else None
+                        given = result if handle is None else handle
+                        read = partial(reader.after, args, kwargs, given, self.state, self)
+                        if handle is not None and not is_coalesced(call.callable):
+                            self.state.pending.add(PendingCall(call, handle, read))
+                            continue
+                        is_issued = not (reader.reads_result and is_coalesced(call.callable))
+                        call.fields.update(read() if is_issued else without_tensors(read()))
                     self._end(call, error)
                 for (role, listener), token in zip(listeners, tokens, strict=False):
                     where = role.path or role.key
@@ -292,6 +301,18 @@ class LiveJob(LiveSource):
         if call in stack:
             del stack[stack.index(call) :]
 
+    def arrived(self, pending: PendingCall, waited_for: bool = True) -> None:
+        """A call ends late: its output was waited for, or is not known at the end of its step."""
+        found = pending.fields()
+        pending.call.fields.update(found if waited_for else without_tensors(found))
+        self.state.pending.remove(pending)
+        self._end(pending.call, None)
+
+    def _end_pending(self) -> None:
+        """Their step is over, and nobody has waited for them."""
+        for each in self.state.pending:
+            self.arrived(each, waited_for=False)
+
     def happened(self, role: Role, values: Mapping[str, Any]) -> None:
         """Tell of a call that is over already, with fields from values at hand."""
         if role.reader is None:
@@ -308,10 +329,12 @@ class LiveJob(LiveSource):
         after = steps.advance(before, activity)
         if after is before:
             return
+        opened = steps.openings(before, after)
+        if any(span == "step" for span, _ in opened):
+            self._end_pending()
         self.place = after
         self.state.loaders.trained_on = after.feeding
         self._context = Context(after.step, after.epoch, after.microbatch, after.phase)
-        opened = steps.openings(before, after)
         if not opened:
             return
         if before.turn == 0 < after.turn:

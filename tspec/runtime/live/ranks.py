@@ -76,11 +76,18 @@ class RankTopology:
         return None
 
     def of_group(self, group: Any) -> tuple[int, ...] | None:
-        """The ranks of a process group (None: of the world), of an axis by name, or a list of ranks."""
+        """The ranks of a process group (None: of the world), of an axis or a group by name, or a list of ranks.
+
+        Functional collectives take a mesh with the number of a dimension too, and lists of all groups.
+        """
         if group is None:
             return tuple(range(self.world))
         if isinstance(group, str):
-            return self.on_axis(group)
+            return self.on_axis(group) or _named(group)
+        if isinstance(group, tuple) and len(group) == 2 and hasattr(group[0], "get_group"):
+            return self.of_group(group[0].get_group(group[1]))
+        if isinstance(group, list) and group and isinstance(group[0], list):
+            return next((tuple(each) for each in group if self.rank in each), None)
         if isinstance(group, (list, tuple)):
             return tuple(int(rank) for rank in group)
         if hasattr(group, "mesh") and hasattr(group, "mesh_dim_names"):
@@ -121,6 +128,18 @@ class RankTopology:
             ranks = None if group is None else self.of_group(group)
             if ranks is not None:
                 return ranks
+        return None
+
+
+def _named(group: str) -> tuple[int, ...] | None:
+    """The ranks of a process group that goes by its name."""
+    if not _started():
+        return None
+    from torch._C._distributed_c10d import _resolve_process_group
+
+    try:
+        return tuple(dist.get_process_group_ranks(_resolve_process_group(group)))  # type: ignore[arg-type]
+    except (ValueError, KeyError, RuntimeError):
         return None
 
 

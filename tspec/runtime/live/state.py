@@ -29,6 +29,7 @@ from tspec.runtime.live.entities.parameters import (
 )
 from tspec.runtime.live.evaluate import ExpressionError, evaluate
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
+from tspec.runtime.live.pending import PendingCalls
 from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.saved import SavedModel, saved_models
 from tspec.runtime.live.watch import Expression, FieldSpec, TypeTree, WatchSpec
@@ -62,6 +63,7 @@ class SubjectRegistry:
         self.scalers = ScalerSubjects()
         self.wrappers = WrapperSubjects(self.models, ranks)
         self.messages = MessageSubjects()
+        self.pending = PendingCalls()
         self.generators = GeneratorSubjects()
         self.more_fields: list[Callable[[str, str, Any], Any]] = []
         """Of kind, field and thing what an adapter's framework says; UNKNOWN if it says nothing."""
@@ -71,6 +73,7 @@ class SubjectRegistry:
                 key for each in self._saved(saved) for key in each.missing
             ],
             "for_parameters": self._for_parameters,
+            "used_early": self.pending.used_early,
         }
         self._kinds: dict[str, SubjectKind] = {
             "parameter": ParameterSubjects(self.models, self.optimizers, self.wrappers),

@@ -14,6 +14,7 @@ from tspec.runtime.live.mechanisms import (
     joins,
     messages,
     updates,
+    works,
 )
 
 MECHANISMS = (
@@ -25,6 +26,7 @@ MECHANISMS = (
     fetches.install,
     events.install,
     messages.install,
+    works.install,
     forks.install,
     joins.install,
 )

@@ -31,6 +31,8 @@ class ModuleCallListener:
         threads.modules += 1
         if threads.modules == 1:
             models.called_from_outside(module)
+            if self._job.state.pending:
+                self._job.state.pending.read(tensors_in((args[1:], kwargs)))
             if self._job.calibrating:
                 self._job.do(Calibrating())
             elif has_parameters(module):

@@ -10,7 +10,12 @@ import torch
 from torch import nn
 
 from tspec.runtime.live.entities.kind import asked
-from tspec.runtime.live.entities.optimizers import groups_of, held_tensors, holds_groups
+from tspec.runtime.live.entities.optimizers import (
+    groups_of,
+    held_tensors,
+    holds_groups,
+    params_of,
+)
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.mechanisms.clears import CLEAR, ZeroGradListener
 from tspec.runtime.live.steps import LivingOptimizers, OptimizerBuilt, Update
@@ -27,6 +32,9 @@ class UpdateListener:
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
         """An optimizer is about to change what it holds."""
+        if self._job.state.pending:
+            held = (each for group in groups_of(args[0]) for each in params_of(group))
+            self._job.state.pending.read(each.grad for each in held if each.grad is not None)
         optimizers = self._job.state.optimizers
         number = optimizers.numbered.number(args[0])
         optimizers.name_parameters(args[0])

@@ -1,0 +1,126 @@
+"""A job on two gloo ranks whose collectives are of each kind. `collectives_job.py KIND [FAULT]`.
+
+Kinds: `plain`, `async`, `functional`, `all` (one after the other, and an uneven `all_to_all_single` in each step),
+`fsdp` (`fully_shard`), `dtensor` (a tensor-parallel plan).
+Faults: `early` (a result is used before it is waited for), `written` (it is written to before), `op` (one rank reduces
+otherwise), `order` (one rank in another order), `splits` (one rank expects other sizes).
+"""
+
+import sys
+import tempfile
+
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+import torch.multiprocessing as mp
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+
+STEPS = 4
+FROM = 3
+"""Faults begin in this step."""
+
+
+def work(rank: int, meeting: str, kind: str, fault: str) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
+    (sharded if kind in ("fsdp", "dtensor") else replicated)(model, rank, kind, fault)
+    dist.destroy_process_group()
+
+
+def batch(step: int, rank: int) -> torch.Tensor:
+    return torch.randn(4, 8, generator=torch.Generator().manual_seed(10 * step + rank))
+
+
+def replicated(model: nn.Module, rank: int, kind: str, fault: str) -> None:
+    """Gradients are averaged by the loop itself."""
+    kinds = list(REDUCE) if kind == "all" else [kind]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for step in range(1, STEPS + 1):
+        wrong = fault if step >= FROM else ""
+        optimizer.zero_grad()
+        model(batch(step, rank)).square().mean().backward()
+        grads = [each.grad for each in model.parameters()]
+        alone = wrong if rank == 1 else ""
+        if alone == "order":
+            grads = grads[2:] + grads[:2]
+        op = dist.ReduceOp.MAX if alone == "op" else dist.ReduceOp.SUM
+        wait = REDUCE[kinds[step % len(kinds)]](grads, op)
+        if wrong == "written":
+            grads[0].mul_(2)
+        if wrong == "early":
+            optimizer.step()
+            wait()
+        else:
+            wait()
+            for each in grads:
+                each.div_(2)
+            optimizer.step()
+        if kind == "all":
+            exchange(rank, alone)
+
+
+def reduce_plain(grads, op):
+    for each in grads:
+        dist.all_reduce(each, op)
+    return lambda: None
+
+
+def reduce_async(grads, op):
+    works = [dist.all_reduce(each, op, async_op=True) for each in grads]
+    return lambda: [work.wait() for work in reversed(works)]
+
+
+def reduce_functional(grads, op):
+    name = "max" if op == dist.ReduceOp.MAX else "sum"
+    made = [functional.all_reduce(each, name, dist.group.WORLD) for each in grads]
+
+    def wait():
+        for grad, each in zip(grads, made, strict=True):
+            grad.copy_(each)
+
+    return wait
+
+
+REDUCE = {"plain": reduce_plain, "async": reduce_async, "functional": reduce_functional}
+
+
+def exchange(rank: int, fault: str) -> None:
+    """Rank 0 sends 1 and 2 rows, rank 1 sends 3 and 4: each to both."""
+    send, receive = ([1, 2], [1, 3]) if rank == 0 else ([3, 4], [2, 4])
+    if fault == "splits":
+        receive = [3, 4]
+    out = torch.empty(sum(receive), 2)
+    dist.all_to_all_single(out, torch.ones(sum(send), 2), receive, send)
+
+
+def sharded(model: nn.Module, rank: int, kind: str, fault: str) -> None:
+    """FSDP2, or tensor parallelism by a plan."""
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+
+    if kind == "fsdp":
+        mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("dp",))
+        for layer in (model[0], model[2]):
+            fully_shard(layer, mesh=mesh)
+        model = fully_shard(model, mesh=mesh)
+    else:
+        mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
+        model = parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for step in range(1, STEPS + 1):
+        optimizer.zero_grad()
+        model(batch(step, rank if kind == "fsdp" else 0)).square().mean().backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        kind, fault = (*sys.argv[1:], "")[:2]
+        mp.spawn(work, (f"file://{folder}/meeting", kind, fault), nprocs=2)

@@ -1,0 +1,81 @@
+"""Works: collectives that return before their output is there, and how the job learns that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from tspec.runtime.live.followed import FollowedJob
+from tspec.runtime.live.watched import Listener, Role
+
+Arguments = tuple[Any, ...]
+WORK = "torch._C._distributed_c10d.Work"
+WAITS = (f"{WORK}.wait", "torch.distributed._functional_collectives.wait_tensor")
+"""What the output may be read after."""
+OTHERS = (f"{WORK}.is_completed", f"{WORK}.synchronize", f"{WORK}.get_future")
+"""Other ways to learn of it: from then on it is not known when the output is read."""
+
+
+class _WorkListener(Listener):
+    def __init__(self, job: FollowedJob) -> None:
+        self._job = job
+
+
+class WaitListener(_WorkListener):
+    """Ends the calls whose output was waited for."""
+
+    def after(
+        self,
+        token: Any,
+        args: Arguments,
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        """It is there."""
+        if error is None:
+            for each in reversed(self._job.state.pending.of(args[0])):
+                self._job.arrived(each)
+
+
+class OtherListener(_WorkListener):
+    """Ends the calls of which the job asks otherwise: nothing is known of their output."""
+
+    def before(self, args: Arguments, kwargs: Mapping[str, Any]) -> None:
+        """Somebody asks for it."""
+        for each in reversed(self._job.state.pending.of(args[0])):
+            self._job.arrived(each, waited_for=False)
+
+
+class DeviceListener(_WorkListener):
+    """Ends all calls whose output is not there: the job waits for a whole device."""
+
+    def before(self, args: Arguments, kwargs: Mapping[str, Any]) -> None:
+        """It waits."""
+        for each in self._job.state.pending:
+            self._job.arrived(each, waited_for=False)
+
+
+def install(job: FollowedJob) -> None:
+    """Follow works, if an event reads what a collective leaves."""
+    if not dist.is_available() or not any(
+        path.startswith("torch.distributed.") and field.reads_result
+        for event in job.spec.events
+        for path in event.callables
+        for field in event.fields
+    ):
+        return
+
+    def awaits(handle: Any) -> bool:
+        return bool(job.state.pending.of(handle))
+
+    for path in WAITS:
+        job.functions.watch_path(Role("wait", WaitListener(job), path=path, guard=awaits))
+    for path in OTHERS:
+        job.functions.watch_path(Role("other wait", OtherListener(job), path=path, guard=awaits))
+    device = Role("device wait", DeviceListener(job), path="torch.cuda.synchronize")
+    if torch.cuda.is_available():
+        job.functions.watch_path(device)

@@ -1,0 +1,140 @@
+"""Collectives that returned before their output was there: their calls end when the output is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+import torch
+import torch.distributed as dist
+
+from tspec.runtime.edges import Missing, WatchedCall
+from tspec.runtime.live.convert import tensors_in
+
+
+def awaited(result: Any) -> Any:
+    """What has to be waited for before the output of a call may be read: a `Work`, or the tensor of a functional
+    collective. None if the output is there."""
+    if dist.is_available() and isinstance(result, dist.Work):
+        return result
+    return result.elem if _is_functional(result) and not result.completed else None
+
+
+def is_coalesced(path: str) -> bool:
+    """Whether a collective was only noted, to be issued where its `_coalescing_manager` ends: its output is not there."""
+    if not path.startswith("torch.distributed.") or not dist.is_available():
+        return False
+    return bool(dist.distributed_c10d._world.pg_coalesce_state)
+
+
+def without_tensors(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a call of which it is not known when its output was there."""
+    return {
+        name: Missing.NOT_RECORDED if tensors_in(value) else value for name, value in fields.items()
+    }
+
+
+def _is_functional(result: Any) -> TypeGuard[Any]:
+    return isinstance(result, torch.Tensor) and type(result).__name__ == "AsyncCollectiveTensor"
+
+
+def _key(handle: Any) -> int:
+    """A view of a functional collective's tensor stands for the whole: waiting for it is waiting for both."""
+    if isinstance(handle, torch.Tensor):
+        held = handle.elem if _is_functional(handle) else handle
+        return int(held.untyped_storage()._cdata)
+    return id(handle)
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """A tensor in which a result arrives: its memory, and its version when the collective was issued."""
+
+    tensor: torch.Tensor
+    version: int | None
+    """None of a view: it counts what is written to its siblings too."""
+    begin: int
+    end: int
+
+    @staticmethod
+    def of(tensor: torch.Tensor) -> _Output:
+        counts = not (tensor.is_inference() or tensor._is_view())
+        return _Output(tensor, tensor._version if counts else None, *_extent(tensor))
+
+    def was_written(self) -> bool:
+        return self.version is not None and self.tensor._version != self.version
+
+
+def _extent(tensor: torch.Tensor) -> tuple[int, int]:
+    """The first byte of a tensor, and the first after it; nothing where there is no memory."""
+    local = getattr(tensor, "_local_tensor", tensor)
+    if not torch._C._has_storage(local) or not local.numel():
+        return 0, 0
+    last = sum((size - 1) * step for size, step in zip(local.shape, local.stride(), strict=True))
+    begin = local.data_ptr()
+    return begin, begin + (last + 1) * local.element_size()
+
+
+@dataclass(slots=True, eq=False)
+class PendingCall:
+    """One call whose output is not there, and how its fields are read when it is."""
+
+    call: WatchedCall
+    handle: Any
+    fields: Callable[[], dict[str, Any]]
+    """The fields that need the result."""
+    outputs: tuple[_Output, ...] = ()
+    used: bool = False
+
+    def expect_output(self) -> None:
+        """The call has returned: what is written to its output from now on is written early."""
+        found = tensors_in(list(self.fields().values()))
+        self.outputs = tuple(_Output.of(each) for each in found if each.layout == torch.strided)
+
+    def read(self, extents: Sequence[tuple[int, int]]) -> None:
+        """Something reads memory: the output may be in it."""
+        self.used |= any(
+            begin < each.end and each.begin < end for each in self.outputs for begin, end in extents
+        )
+
+
+class PendingCalls:
+    """Those of this step. Their handles are held, so that no later object has the identity of one."""
+
+    def __init__(self) -> None:
+        self._by_handle: dict[int, list[PendingCall]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_handle)
+
+    def __iter__(self) -> Iterator[PendingCall]:
+        return iter([each for calls in self._by_handle.values() for each in calls])
+
+    def add(self, pending: PendingCall) -> None:
+        """A call returned before its output was there."""
+        self._by_handle.setdefault(_key(pending.handle), []).append(pending)
+        pending.expect_output()
+
+    def of(self, handle: Any) -> Sequence[PendingCall]:
+        """The calls that end when this is waited for."""
+        return self._by_handle.get(_key(handle), ()) if self._by_handle else ()
+
+    def used_early(self, result: Any) -> bool:
+        """Whether the output of the call that gave this result was used before it was waited for."""
+        return any(
+            each.used or any(map(_Output.was_written, each.outputs)) for each in self.of(result)
+        )
+
+    def read(self, tensors: Iterable[torch.Tensor]) -> None:
+        """A model or an optimizer is about to read tensors."""
+        extents = [_extent(tensor) for tensor in tensors]
+        for each in self:
+            each.read(extents)
+
+    def remove(self, pending: PendingCall) -> None:
+        """It has ended."""
+        left = [each for each in self.of(pending.handle) if each is not pending]
+        self._by_handle[_key(pending.handle)] = left
+        if not left:
+            del self._by_handle[_key(pending.handle)]
