@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from tspec.layout.conditions import is_true
 from tspec.layout.places import placement_of
 from tspec.layout.ranks import coordinates_of, factorisations
 from tspec.layout.replicas import spread
@@ -124,10 +125,12 @@ def _lacking(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> Itera
 # --- sums ---------------------------------------------------------------------------------------
 
 
-def data_axes(layout: LayoutDeclaration) -> tuple[frozenset[str], frozenset[str]]:
+def data_axes(layout: LayoutDeclaration, sizes: Sizes) -> tuple[frozenset[str], frozenset[str]]:
     """The axes that cut the batch, and those that cut the sequence, of more than one rank."""
     found: dict[str, set[str]] = {"batch": set(), "seq": set()}
     for place in layout.placements:
+        if not is_true(place.when, sizes.known):
+            continue
         for each in place.shape.dimensions if isinstance(place.shape, Shape) else ():
             if isinstance(each.size, str) and each.size in found:
                 found[each.size].update(
@@ -138,7 +141,7 @@ def data_axes(layout: LayoutDeclaration) -> tuple[frozenset[str], frozenset[str]
 
 def _gradients(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> Iterator[Problem]:
     """Gradients that are not added up over an axis that cuts the data, or that are twice."""
-    batch, seq = data_axes(layout)
+    batch, seq = data_axes(layout, sizes)
     sums = [(each, _axes_of(layout, each.ranks)) for each in facts.reductions]
     for parameter in facts.parameters:
         place = placement_of(layout, "param", parameter.name, sizes.known)
@@ -197,7 +200,7 @@ def _products(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> Iter
 
     A weight `[out, in / axis]` has outputs that are summands, where the layout does not say so.
     """
-    batch, _ = data_axes(layout)
+    batch, _ = data_axes(layout, sizes)
     for module in facts.modules:
         name = f"{module.name}.weight"
         place = placement_of(layout, "param", name, sizes.known)
