@@ -19,6 +19,7 @@ from tspec.record.specs import vocabulary
 from tspec.record.start import recording
 from tspec.record.watch import watch_spec
 from tspec.runtime.live import WatchSpec
+from tspec.runtime.sources import Sources
 from tspec.trace.model import Begin, Boundary, Finish, Ref, Sample, Stream
 from tspec.trace.read import read_trace
 
@@ -64,7 +65,7 @@ def record(tmp_path: Path, spec: WatchSpec) -> Iterator[Record]:
     def run(loop: Callable[[], None]) -> Recorded:
         gc.collect()  # optimizers of other tests would be expected to update
         torch.manual_seed(0)
-        with recording(Destination(tmp_path / "trace"), spec):
+        with recording(Destination(tmp_path / "trace"), spec, Sources(tmp_path)):
             loop()
         [stream] = read_trace(tmp_path / "trace").streams
         assert isinstance(stream.records[-1], Finish)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.run.jobs import done
+from tspec.record import record
 from tspec.trace.model import Location
 from tspec.trace.read import read_trace
 
@@ -168,3 +169,23 @@ def test_redacted_paths_are_not_stored(project: Path) -> None:
         assert "command" not in read_trace(folder).meta
         held = b"".join(path.read_bytes() for path in folder.iterdir())
         assert not [name for name in (b"train.py", b"nets.py", b"train_epoch") if name in held]
+
+
+def test_a_recording_in_code_leaves_out_paths(project: Path) -> None:
+    (project / "jobs/block.py").write_text(
+        "import runpy, sys\n"
+        "import tspec\n"
+        "sys.path.insert(0, 'jobs')\n"
+        "with tspec.record('told'):\n"
+        "    runpy.run_path('jobs/train.py', run_name='__main__')\n"
+    )
+    text = (project / "jobs/block.py").read_text()
+    (project / "jobs/redacted.py").write_text(text.replace("'told'", "'kept', redact='paths'"))
+    for script in ("block", "redacted"):
+        ran = done(project, f"jobs/{script}.py")
+        assert ran.returncode == 0, ran.stderr
+    assert locations(project / "told") != set()
+    assert locations(project / "kept") == set()
+    assert "command" not in read_trace(project / "kept").meta
+    with pytest.raises(ValueError, match="redact"):
+        record(project / "other", redact="names")  # type: ignore[arg-type]

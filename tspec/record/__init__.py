@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from tspec.record.destination import Destination
@@ -23,20 +23,30 @@ class RecordingError(Exception):
 
 
 def record(
-    out: str | Path, specs: Sequence[str | Path] = (), max_trace_size: str | None = None
+    out: str | Path,
+    specs: Sequence[str | Path] = (),
+    max_trace_size: str | None = None,
+    redact: Literal["paths"] | None = None,
 ) -> AbstractContextManager[Any]:
     """Record the block into the folder `out`: `with tspec.record("runs/a"):`.
 
     `specs` are spec files whose events and entities are watched beside the shipped ones.
-    `max_trace_size`, such as "2GB", bounds what all ranks together write. Raises RecordingError if a
-    spec has errors or nothing can be recorded into the folder, ValueError for what is no size.
+    `max_trace_size`, such as "2GB", bounds what all ranks together write. `redact="paths"` leaves out
+    the files, lines and functions of the script, and its command. Raises RecordingError if a spec
+    has errors or nothing can be recorded into the folder, ValueError for what is no size, or nothing
+    to leave out.
     """
     from tspec.record.destination import Destination
     from tspec.record.start import recording
+    from tspec.runtime.sources import Sources
     from tspec.trace.sizes import size_of
 
+    if redact not in (None, "paths"):
+        raise ValueError(f'`redact` is "paths" or None, not {redact!r}')
+
     limit = None if max_trace_size is None else size_of(max_trace_size)
-    return recording(Destination(Path(out), limit), _spec(specs))
+    sources = Sources(Path.cwd(), redact == "paths")
+    return recording(Destination(Path(out), limit), _spec(specs), sources)
 
 
 def record_script(
@@ -67,10 +77,7 @@ def _spec(specs: Sequence[str | Path]) -> Any:
 class _Callable(ModuleType):
     """The room and the function share a name: `tspec.record(DIR)` calls `tspec.record.record`."""
 
-    def __call__(
-        self, out: str | Path, specs: Sequence[str | Path] = (), max_trace_size: str | None = None
-    ) -> AbstractContextManager[Any]:
-        return record(out, specs, max_trace_size)
+    __call__ = staticmethod(record)
 
 
 sys.modules[__name__].__class__ = _Callable

@@ -46,14 +46,14 @@ def record_script(
 
 
 @contextmanager
-def recording(to: Destination, spec: WatchSpec) -> Iterator[LiveJob]:
+def recording(to: Destination, spec: WatchSpec, sources: Sources) -> Iterator[LiveJob]:
     """Record what happens in the block. Raises RecordingError if nothing can be recorded into the folder."""
     why = obstacle(to.folder)
     if why is not None:
         raise RecordingError(f"{to.folder} cannot be recorded into: {why}")
-    recorder = recorder_of(to, spec, " ".join(sys.argv))
-    sources = Sources(Path.cwd())
-    with _followed(to, spec, " ".join(sys.argv), sources):
+    said = "" if sources.redacted else " ".join(sys.argv)
+    recorder = recorder_of(to, spec, said)
+    with _followed(to, spec, said, sources):
         try:
             with LiveJob(spec, [recorder], sources, ADAPTERS) as job:
                 yield job
