@@ -23,6 +23,7 @@ BENCHMARKS = {
     "jobs": "recording and running beside the plain run",
     "frameworks": "recording and running in real Trainer and Lightning jobs",
     "equivalence": "a whole equivalence over a plain step",
+    "megatron": "the Megatron pack in jobs of megatron-core",
     "locations": "the line of the script with each call",
     "against_traincheck": "against TrainCheck 0.2.0 on one script",
 }

@@ -5,7 +5,7 @@ It is imported after `run_on_cpu`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -28,8 +28,6 @@ from megatron.core.transformer.transformer_config import TransformerConfig
 from tests.megatron.layouts import GLOBAL_BATCH, LAYERS, Layout
 from tests.megatron.weights import initialise
 
-VOCABULARY = 64
-SEQUENCE = 16
 RATE = 0.005
 LOSS_SCALE = 2.0**20
 """The first one in float16. It halves at each overflow, from the second on."""
@@ -61,8 +59,8 @@ def config_of(layout: Layout) -> TransformerConfig:
         options["softmax_type"] = "learnable"
     return TransformerConfig(
         num_layers=LAYERS,
-        hidden_size=32,
-        ffn_hidden_size=64,
+        hidden_size=layout.hidden,
+        ffn_hidden_size=2 * layout.hidden,
         num_attention_heads=4,
         num_query_groups=layout.kv or None,
         attention_dropout=0.1 if layout.dropout else 0.0,
@@ -101,8 +99,8 @@ def chunks_of(config: TransformerConfig, layout: Layout) -> list[Any]:
             GPTModel(
                 config,
                 get_gpt_decoder_block_spec(config, use_transformer_engine=False, vp_stage=stage),
-                vocab_size=VOCABULARY,
-                max_sequence_length=SEQUENCE,
+                vocab_size=layout.vocabulary,
+                max_sequence_length=layout.sequence,
                 pre_process=parallel_state.is_pipeline_first_stage(False, stage),
                 post_process=parallel_state.is_pipeline_last_stage(False, stage),
                 share_embeddings_and_output_weights=not layout.untied,
@@ -162,21 +160,23 @@ def optimizer_of(config: TransformerConfig, chunks: list[Any], layout: Layout) -
     return optimizer, schedule
 
 
-def sample(number: int) -> torch.Tensor:
+def sample(layout: Layout, number: int) -> torch.Tensor:
     """A sequence that counts on by a stride of its own: something that can be learned."""
-    return (number * 7 + torch.arange(SEQUENCE + 1) * (1 + number % 3)) % VOCABULARY
+    places = torch.arange(layout.sequence + 1)
+    return (number * 7 + places * (1 + number % 3)) % layout.vocabulary
 
 
 def batches(layout: Layout) -> Iterator[dict[str, torch.Tensor]]:
     """Micro-batches of this rank, for ever. A step's samples are the same in all layouts."""
-    place = torch.arange(SEQUENCE).expand(layout.microbatch, -1)
+    length = layout.sequence
+    place = torch.arange(length).expand(layout.microbatch, -1)
     rank = parallel_state.get_data_parallel_rank()
-    causal = torch.ones(1, 1, SEQUENCE, SEQUENCE).tril() < 0.5
+    causal = torch.ones(1, 1, length, length).tril() < 0.5
     first = 0
     while True:
         for number in range(layout.microbatches):
             at = first + (number * layout.dp + rank) * layout.microbatch
-            rows = torch.stack([sample(at + row) for row in range(layout.microbatch)])
+            rows = torch.stack([sample(layout, at + row) for row in range(layout.microbatch)])
             yield {
                 "input_ids": rows[:, :-1],
                 "labels": rows[:, 1:],
@@ -212,8 +212,11 @@ def set_up(layout: Layout) -> None:
     tensor_parallel.model_parallel_cuda_manual_seed(1234)
 
 
-def train(layout: Layout) -> list[dict[str, float | None]]:
-    """Make the steps of a layout; loss and gradient norm of each, the same on all ranks."""
+def train(layout: Layout, stepped: Callable[[], None]) -> list[dict[str, float | None]]:
+    """Make the steps of a layout; loss and gradient norm of each, the same on all ranks.
+
+    `stepped` is called after each step.
+    """
     set_up(layout)
     config = config_of(layout)
     chunks = chunks_of(config, layout)
@@ -231,12 +234,13 @@ def train(layout: Layout) -> list[dict[str, float | None]]:
             data_iterator=iterators if layout.virtual > 1 else iterators[0],
             model=chunks if layout.virtual > 1 else chunks[0],
             num_microbatches=layout.microbatches,
-            seq_length=SEQUENCE,
+            seq_length=layout.sequence,
             micro_batch_size=layout.microbatch,
         )
         success, norm, _ = optimizer.step()
         if success:
             schedule.step(increment=GLOBAL_BATCH)
+        stepped()
         made.append({"loss": _mean([one["loss"] for one in losses]), "norm": norm})
     return made
 

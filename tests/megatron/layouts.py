@@ -27,6 +27,10 @@ class Layout:
     """Groups of keys and values, if fewer than heads."""
     passes: int = 0
     """Micro-batches of a rank in a step, however many samples each then has; 0: as many as there are of `MICRO_BATCH`."""
+    hidden: int = 32
+    vocabulary: int = 64
+    sequence: int = 16
+    """Positions of a sample."""
     steps: int = 10
     warmup: int = 0
     """Steps before the full learning rate; the first is then at 0."""

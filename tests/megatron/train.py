@@ -1,6 +1,6 @@
 """Starts the ranks of a job that megatron-core trains on CPU, in the layout that is asked for.
 
-    python tests/megatron/train.py tp=2,sp [--start spawn|fork] [--report losses.json] [--bug NAME]
+    python tests/megatron/train.py tp=2,sp [--start spawn|fork] [--report losses.json] [--measure costs.json] [--bug NAME]
 
 Under torchrun each process is a rank; otherwise the script starts its ranks. The first rank prints what each step's
 loss and gradient norm were, or that its update was left out. A bug is one of `tests/megatron/bugs`.
@@ -44,13 +44,17 @@ def work(rank: int, method: str, args: argparse.Namespace) -> None:
         prepare(args.bug)
 
     from tests.megatron.job import train
+    from tests.megatron.measured import Measured
 
     layout: Layout = args.layout
 
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=method, rank=rank, world_size=layout.world)
-    made = train(layout)
+    measured = Measured()
+    made = train(layout, measured.stepped)
     if rank == 0:
+        if args.measure:
+            Path(args.measure).write_text(json.dumps(measured.costs))
         for number, one in enumerate(made, 1):
             norm = one["norm"]
             update = "left out" if norm is None else f"norm {norm:.5f}"
@@ -78,7 +82,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("layout", type=Layout.parse)
     parser.add_argument("--start", choices=["spawn", "fork"], default="fork")
-    parser.add_argument("--report")
+    parser.add_argument("--report", help="losses and gradient norms, as JSON")
+    parser.add_argument("--measure", help="what each step cost the first rank, as JSON")
     parser.add_argument("--bug")
     args = parser.parse_args()
     if args.start == "fork":
