@@ -6,7 +6,11 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import dis
+from collections.abc import Iterator
 from pathlib import Path
+from types import CodeType, FunctionType
 
 import pytest
 
@@ -14,10 +18,13 @@ from tspec.resolve import load
 from tspec.resolve.program.rules import Program
 from tspec.targets.compile import compile_program
 from tspec.targets.layout import laid_out
+from tspec.targets.load import module_of
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(GOLDEN.glob("*.tspec"))
-ESSENTIALS = Path(__file__).parents[2] / "specs" / "essentials"
+SPECS = Path(__file__).parents[2] / "specs"
+ESSENTIALS = SPECS / "essentials"
+PACKS = [path for path in sorted(SPECS.iterdir()) if list(path.glob("*.tspec"))]
 
 
 def program(path: Path) -> Program:
@@ -97,6 +104,25 @@ def test_the_group_is_found_before_the_loop() -> None:
     text = compile_program(program(GOLDEN / "across_ranks.tspec"))
     body = text[text.index("def r0_") : text.index("def joint_r0_")]
     assert body.index("w.group(") < body.index("for n0_p")
+
+
+def globals_of(code: CodeType) -> Iterator[str]:
+    """The global names that code loads, that of functions within it too."""
+    for one in dis.get_instructions(code):
+        if one.opname == "LOAD_GLOBAL":
+            yield one.argval
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from globals_of(constant)
+
+
+@pytest.mark.parametrize("pack", PACKS, ids=lambda pack: pack.name)
+def test_every_name_in_the_hooks_of_a_pack_is_defined(pack: Path) -> None:
+    module = module_of(compile_program(program(pack)))
+    functions = [one.__code__ for one in vars(module).values() if isinstance(one, FunctionType)]
+    own = [code for code in functions if code.co_filename == module.__file__]
+    loaded = {name for code in own for name in globals_of(code)}
+    assert own and loaded - vars(module).keys() - vars(builtins).keys() == set()
 
 
 LAID_OUT = (

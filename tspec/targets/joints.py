@@ -145,7 +145,7 @@ class JointStatements:
             case r.ListDisplay(items=items):
                 return self._map(f"({_places(len(items))},)", items, frame)
             case r.Function(name=name, arguments=arguments) if name != "isinstance":
-                code = f"call({literal(name)}, {_places(len(arguments))})"
+                code = f"apply({literal(name)}, {_places(len(arguments))})"
                 return self._map(code, arguments, frame)
             case _:
                 raise NotCompiled(f"{type(expr).__name__} of what a look-back or the group gives")
