@@ -23,6 +23,10 @@ class ModuleCallListener:
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
 
+    def says_something(self, module: nn.Module) -> bool:
+        """Whether a call is outermost, or the first one of its module. There are a hundred others in a step."""
+        return not self._job.threads.modules or module not in self._job.state.models.called
+
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         """A module is called; the outermost one is a root."""
         threads = self._job.threads
@@ -93,5 +97,6 @@ def install(job: FollowedJob) -> None:
     """Follow the calls of all modules."""
     path = "torch.optim.swa_utils.update_bn"
     job.functions.watch_path(Role("calibration", CalibrationListener(job), path=path))
-    role = Role("forward pass", ModuleCallListener(job), path=MODULE_CALL)
+    listener = ModuleCallListener(job)
+    role = Role("forward pass", listener, path=MODULE_CALL, guard=listener.says_something)
     job.functions.watch_method(nn.Module, "__call__", role)
