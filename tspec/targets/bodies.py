@@ -87,9 +87,7 @@ def _choices(w: _Writer) -> None:
         _group(w)
         if early:
             w.put("rule.note_group(w, group)")
-    for place, clause in enumerate(rule.subjects):
-        _loop(w, clause, place)
-    _filter(w)
+    _loops(w)
     if rule.across and early is None:
         _group(w)
 
@@ -122,9 +120,7 @@ def _idle_if(flag: str, scalars: Scalars, reason: str) -> Iterator[str]:
         yield f"{INDENT}rule.idle(w, {chosen}{reason})"
     else:
         w = _Writer(scalars)
-        for place, clause in enumerate(scalars.rule.rule.subjects):
-            _loop(w, clause, place)
-        _filter(w)
+        _loops(w)
         names = "".join(f"({one},), " for one in w.subjects).rstrip()
         w.put(f"rule.idle(w, ({names}){reason})")
         yield from w.lines
@@ -174,6 +170,20 @@ def wants(columns: tuple[SubjectField, ...]) -> str:
 
 
 # --- subjects -----------------------------------------------------------------------------------
+
+
+def _loops(w: _Writer) -> None:
+    """A loop for each clause. The window's filters are tested as soon as the variables that they name are bound."""
+    rule = w.scalars.rule.rule
+    filters = () if rule.window.event is None else rule.window.event.filters
+    named = {variable.name for one in filters for variable in variables(one.value)}
+    last = max((n for n, one in enumerate(rule.subjects) if one.variable in named), default=-1)
+    if last < 0:
+        _filter(w)
+    for place, clause in enumerate(rule.subjects):
+        _loop(w, clause, place)
+        if place == last:
+            _filter(w)
 
 
 def _loop(w: _Writer, clause: r.For, place: int) -> None:

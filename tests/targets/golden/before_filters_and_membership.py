@@ -28,12 +28,12 @@ def r0_t_held(rule, w):
     h0_modules = w.refs('module', end)
     h1_modules_parameters = end.field_of_each(h0_modules, 'parameters', True)
     for n0_o in w.only('optimizer', 'optimizer'):
+        at = w.place(P0, (Ref('optimizer', n0_o),))
+        if at is None:
+            continue
+        w.at = at
         for e1_p, k1_p in w.elements(c0_optimizer_parameters.get(n0_o, NOT_RECORDED)):
             n1_p = e1_p.name
-            at = w.place(P0, (Ref('optimizer', n0_o),))
-            if at is None:
-                continue
-            w.at = at
             v0_present_p_grad = present(c1_parameter_grad.get(n1_p, NOT_RECORDED))
             expect = either(contained(e1_p, h1_modules_parameters), v0_present_p_grad)
             if rule.decide(w, (n0_o, k1_p,), True, expect):
