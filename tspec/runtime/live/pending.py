@@ -88,7 +88,12 @@ class PendingCall:
     used: bool = False
 
     def expect_output(self) -> None:
-        """The call has returned: what is written to its output from now on is written early."""
+        """The call has returned: what is written to its output from now on is written early.
+
+        The tensor of a functional collective waits by itself where it is used.
+        """
+        if isinstance(self.handle, torch.Tensor):
+            return
         found = tensors_in(list(self.fields().values()))
         self.outputs = tuple(_Output.of(each) for each in found if each.layout == torch.strided)
 
