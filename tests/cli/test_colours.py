@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 SPEC = "edition 2026\n\nmodule checks\n\nuse std.torch\n\ninvariant small {\n  each step\n  expect loss < 10\n}\n"
+FAILING = (
+    '\ntest "nothing" {\n  events {\n    step 1 { backward }\n  }\n  violates small at step 1\n}\n'
+)
 RED, YELLOW = "\x1b[1;31merror[TS", "\x1b[1;33mwarning[TS"
 
 
@@ -43,6 +46,8 @@ def on_a_terminal(*arguments: str, **variables: str) -> str:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small.tspec").write_text(SPEC)
+    (tmp_path / "loose.tspec").write_text(SPEC.replace("\n  each step", " each step"))
+    (tmp_path / "tests.tspec").write_text(SPEC + FAILING)
     (tmp_path / "broken.tspec").write_text(SPEC.replace("expect", "expetc"))
 
 
@@ -58,6 +63,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_severities_have_colours_on_a_terminal(arguments: tuple[str, ...], shown: str) -> None:
     assert shown in on_a_terminal(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (
+            ("fmt", "--diff", "loose.tspec"),
+            ["\x1b[31m-invariant", "\x1b[32m+  each step", "\x1b[36m@@"],
+        ),
+        (("explain", "optimizer.step"), ["\x1b[1moptimizer.step\x1b[0m"]),
+        (("test", "tests.tspec"), ["\x1b[1;31m0 of 1 test passed, 1 failed\x1b[0m"]),
+    ],
+    ids=str,
+)
+def test_titles_patches_and_outcomes_have_colours(
+    arguments: tuple[str, ...], shown: list[str]
+) -> None:
+    said = on_a_terminal(*arguments)
+    assert [each for each in shown if each not in said] == [], said
+    assert "\x1b" not in on_a_terminal(*arguments, NO_COLOR="1")
 
 
 def test_without_a_terminal_or_with_no_color_there_is_none() -> None:

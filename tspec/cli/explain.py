@@ -58,14 +58,14 @@ def explain(
     if name is None:
         raise BadParameter("name a code, a rule, or what rules use", param_hint="CODE|RULE|NAME")
     if _CODE.fullmatch(name):
-        say(page_of(name))
+        say(page_of(name), form="titled")
         return
     words = vocabulary()
     meant = named(name, words)
     if meant and output_format is OutputFormat.JSON:
         say_json([asdict(each) for each in meant])
     elif meant:
-        say(names_as_text(meant))
+        say(names_as_text(meant), form="titled")
     else:
         _explain_rule(name, words, project, specs, trace, output_format)
 
@@ -88,7 +88,7 @@ def _explain_rule(
     if output_format is OutputFormat.JSON:
         say_json(as_plain(found, version))
     else:
-        say(as_text(found, version))
+        say(as_text(found, version), form="titled")
 
 
 def page_of(code: str) -> str:

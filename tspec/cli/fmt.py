@@ -115,7 +115,7 @@ def excluded(path: Path, config: Config) -> bool:
 def _hand_over(outcome: FormattedFile, wanted: FmtOptions) -> None:
     """Print or write a formatted file."""
     if wanted.diff:
-        say(unified(outcome, "upgraded" if wanted.upgrade else "formatted"), nl=False)
+        say(unified(outcome, "upgraded" if wanted.upgrade else "formatted"), nl=False, form="patch")
     elif wanted.check:
         say(_status(outcome, "would upgrade", "would reformat"))
     else:

@@ -193,7 +193,7 @@ def _fixed(paths: list[Path], settings: Settings, options: FixOptions) -> FixedF
     done = autofix(lambda texts: load(paths, texts=texts), settings, options.unsafe_fixes)
     for path, (before, after) in done.changed.items():
         if options.diff:
-            say(unified(FormattedFile(path, before, after), "fixed"), nl=False)
+            say(unified(FormattedFile(path, before, after), "fixed"), nl=False, form="patch")
         else:
             path.write_bytes(after.encode())
     would = "would be " if options.diff else ""

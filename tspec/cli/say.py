@@ -7,7 +7,8 @@ import re
 import shutil
 import sys
 import textwrap
-from typing import Any, TextIO
+from collections.abc import Mapping
+from typing import Any, Literal, TextIO
 
 import typer
 
@@ -21,29 +22,49 @@ class BadParameter(typer.BadParameter):
         super().__init__(visible(message), **options)
 
 
-def say(text: str, *, err: bool = False, nl: bool = True) -> None:
-    """Print lines to standard output, or with `err` to standard error.
+Form = Literal["plain", "titled", "patch", "good", "bad"]
+"""What a text is: `titled` begins with its title, `patch` is a unified diff, `good` and `bad` are outcomes."""
+
+
+def say(text: str, *, err: bool = False, nl: bool = True, form: Form = "plain") -> None:
+    """Print lines to standard output, or with `err` to standard error, on a terminal in the colours of its form.
 
     Control characters and workflow commands of a CI are printed as escapes. Texts within a line,
     whose line ends must show too, go through `tspec.printable.visible` before.
     """
-    typer.echo(coloured(lines(text), sys.stderr if err else sys.stdout), err=err, nl=nl)
+    stream = sys.stderr if err else sys.stdout
+    typer.echo(coloured(lines(text), stream, form), err=err, nl=nl)
 
 
-def coloured(text: str, stream: TextIO) -> str:
-    """Text with its severities in the colours of reports, where the stream is a terminal that shows them.
+def coloured(text: str, stream: TextIO, form: Form = "plain") -> str:
+    """Text in the colours of its form and its severities, where the stream is a terminal that shows them.
 
     `text` is escaped already. Without a terminal, or where NO_COLOR is set, it stays as it is.
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not stream.isatty():
         return text
-    return _SEVERITY.sub(lambda found: f"\x1b[{_COLOURS[found[1]]}m{found[0]}\x1b[0m", text)
+    for pattern, colour in (*_FORMS[form], *_SEVERITIES):
+        text = pattern.sub(f"\x1b[{colour}m\\g<0>\x1b[0m", text)
+    return text
 
 
-_COLOURS = {"error": "1;31", "warning": "1;33", "draft": "1;36", "note": "2"}
-_SEVERITY = re.compile(
-    r"(?:^|(?<=: ))(error|warning|draft|note)(?:\[TS\d{4}\])?(?=: )", re.MULTILINE
+_SEVERITIES = tuple(
+    (re.compile(rf"(?:^|(?<=: )){name}(?:\[TS\d{{4}}\])?(?=: )", re.MULTILINE), colour)
+    for name, colour in (("error", "1;31"), ("warning", "1;33"), ("draft", "1;36"), ("note", "2"))
 )
+_FORMS: Mapping[Form, tuple[tuple[re.Pattern[str], str], ...]] = {
+    "plain": (),
+    "titled": ((re.compile(r"\A.+"), "1"),),
+    "patch": (
+        (re.compile(r"^(?:---|\+\+\+) .+", re.MULTILINE), "1"),
+        (re.compile(r"^@@.+", re.MULTILINE), "36"),
+        (re.compile(r"^-(?!-- ).*", re.MULTILINE), "31"),
+        (re.compile(r"^\+(?!\+\+ ).*", re.MULTILINE), "32"),
+    ),
+    "good": ((re.compile(r"^.+", re.MULTILINE), "1;32"),),
+    "bad": ((re.compile(r"^.+", re.MULTILINE), "1;31"),),
+}
+"""Form -> patterns, each with its colour."""
 
 
 def say_json(value: object) -> None:

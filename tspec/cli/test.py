@@ -164,7 +164,10 @@ def write(results: Results, suite: Suite, seen: Coverage | None, output: Output)
 
     if output.output_format is Format.TEXT:
         write_out(results, output)
-        say(f"{chr(10) if results.results else ''}{suite.summary}")
+        failed = bool(results.results or suite.faults)
+        say(
+            f"{chr(10) if results.results else ''}{suite.summary}", form="bad" if failed else "good"
+        )
         if seen is not None:
             say(f"\n{as_text(seen)}")
         return

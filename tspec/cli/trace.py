@@ -24,4 +24,4 @@ def show(
     """Print what a recording holds: ranks, steps, events, entities, sizes."""
     from tspec.trace.show import summary, text
 
-    say(text(summary(folder)))
+    say(text(summary(folder)), form="titled")

@@ -79,4 +79,4 @@ def why(
     if options.output_format is OutputFormat.JSON:
         say_json(as_plain(answer))
     else:
-        say(as_text(answer, options.show))
+        say(as_text(answer, options.show), form="titled")

@@ -7,7 +7,7 @@ from tspec.infer.loop import is_of_the_user
 from tspec.infer.survey import SeenEvent, Survey
 
 ORDER = {
-    ("optimizer.zero_grad", "backward"): "Not cleared, gradients of the step before are added to these; cleared later, these are lost.",
+    ("optimizer.zero_grad", "backward"): "A backward pass adds to gradients that are not cleared before it; cleared after it, its own are lost.",
     ("backward", "clip"): "The gradients that are clipped are not those of this step.",
     ("backward", "finalize_grads"): "The gradients that are reduced are not those of this step.",
     ("backward", "optimizer.step"): "The update is made without new gradients.",
