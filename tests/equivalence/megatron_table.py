@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tspec.equivalence.check import Outcome, Reference, compare, run_candidate, run_reference
@@ -42,6 +42,7 @@ class Case:
     fault: str = ""
     first: str = ""
     module: str = ""
+    spec: str = "megatron"
 
     @property
     def job(self) -> str:
@@ -49,6 +50,7 @@ class Case:
         return " ".join(filter(None, (self.equivalence, self.options.replace(",", " "))))
 
 
+EXPERTS = "experts=4,etp={etp}"
 CASES = (
     *(
         Case(name, options)
@@ -60,6 +62,15 @@ CASES = (
     ),
     Case("data_parallel", "zero"),
     Case("data_parallel", "zero,bf16"),
+    Case("experts", EXPERTS, spec="megatron_experts"),
+    Case(
+        "experts",
+        EXPERTS,
+        "auxiliary_loss_scaled_by_ranks",
+        "output_grads decoder.layers.3.pre_mlp_layernorm",
+        "decoder.layers.3.mlp",
+        "megatron_experts",
+    ),
     *(
         Case(
             "tensor_parallel",
@@ -105,7 +116,7 @@ class Judged:
 
 def trial(case: Case) -> Trial:
     """The equivalence of a case, of one step of two micro-batches."""
-    program = load([HERE / "megatron.tspec"]).program
+    program = load([HERE / f"{case.spec}.tspec"]).program
     assert program is not None
     [declaration] = (each for each in program.equivalences if each.name == case.equivalence)
     layout = "tp={tp},dp={dp},pp={pp},sp={sp},passes=2,steps=1"
@@ -119,7 +130,7 @@ def references(folder: Path) -> Callable[[Case], Reference]:
     found: dict[tuple[str, ...], Reference] = {}
 
     def of(case: Case) -> Reference:
-        asked = trial(Case(case.equivalence, case.options))
+        asked = trial(replace(case, fault=""))
         if asked.reference not in found:
             place = folder / f"reference-{len(found)}"
             place.mkdir()
