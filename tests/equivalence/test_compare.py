@@ -133,6 +133,16 @@ def test_a_loss_may_be_off_by_the_part_by_which_its_output_may_be() -> None:
     assert times(reference, [sample], loss, torch.tensor(2.1)) > 1
 
 
+def test_numbers_of_one_distribution_are_not_taken_for_one_order() -> None:
+    """Weights that were not updated: sorted, they are closer, and within a loose tolerance."""
+    numbers = torch.Generator().manual_seed(0)
+    before, update = (torch.randn(2000, generator=numbers) for _ in range(2))
+    reference = before + 0.2 * update
+    found = Comparer({WEIGHT: reference}, [], Number(0.1)).compared(WEIGHT, before.double())
+    assert found.differs
+    assert found.evidence.suggests == "unknown"
+
+
 def test_a_tensor_of_an_earlier_step_is_stale() -> None:
     before, now = (TensorName("params", "b", step) for step in (1, 2))
     reference = {before: torch.arange(1.0, 5), now: torch.arange(2.0, 6)}

@@ -22,6 +22,8 @@ class Evidence:
 
 
 NONE = Evidence()
+CLEARLY = 30
+"""So many times closer are the same numbers in another order: any two tensors of one distribution are somewhat closer when both are sorted."""
 
 
 def evidence(
@@ -45,7 +47,7 @@ def evidence(
             return Evidence("stale", f"the candidate is the reference of {when}")
     if factor and float((candidate - factor * reference).norm()) <= limit * max(abs(factor), 1):
         return Evidence("wrong scale", f"the candidate is {factor:.4g} times the reference")
-    apart = candidate.flatten().sort()[0] - reference.flatten().sort()[0]
-    if float(apart.norm()) <= limit:
+    apart = float((candidate.flatten().sort()[0] - reference.flatten().sort()[0]).norm())
+    if apart <= limit and apart * CLEARLY <= float((candidate - reference).norm()):
         return Evidence("wrong layout", "the candidate has the same numbers in another order")
     return NONE

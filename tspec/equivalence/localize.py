@@ -141,7 +141,9 @@ def _suspect(
     missing = [each for each in known if each.suggests == "missing reduction"]
     names = tuple(dict.fromkeys(each.name for each in worst))
     evidence = next(iter((*missing, *known)), NONE)
-    if module == EVERYWHERE and 2 * sum(each.suggests == evidence.suggests for each in known) < len(wrong):
+    if module == EVERYWHERE and 2 * sum(each.suggests == evidence.suggests for each in known) < len(
+        wrong
+    ):
         evidence = NONE  # it is that of a few
     said = ", ".join(parts)
     return Suspect(module, said, worst[0].times, names, evidence, modules.get(module))
