@@ -137,6 +137,19 @@ def test_stages_ties_and_chunks() -> None:
     assert of(layout, "layers.2.w", 0).stage.chunk == 1
 
 
+def test_one_rank_along_the_pipeline_has_all_stages() -> None:
+    layout = layout_of(
+        Placement("param", "layers.*.w", Shape((Dimension(4),))),
+        axes=(("pp", 1),),
+        stages=(
+            Stage(0, 0, (Modules("layers.", (0, 0)),)),
+            Stage(1, 0, (Modules("layers.", (1, 1)),)),
+        ),
+    )
+    found = [of(layout, f"layers.{number}.w", 0) for number in range(3)]
+    assert [each and each.stage.number for each in found] == [0, 1, None]
+
+
 def test_gradients_are_cut_as_parameters_unless_a_place_says_otherwise() -> None:
     cut, whole = Shape((Dimension(4, (), (Split("tp"),)),)), Shape((Dimension(4),))
     layout = layout_of(
