@@ -8,6 +8,7 @@ from typer.testing import CliRunner, Result
 from tspec.cli.app import app
 from tspec.cli.given import given_values
 
+MEGATRON = Path(__file__).parents[2] / "specs" / "megatron"
 RULES = """\
 edition 2026
 
@@ -88,11 +89,37 @@ def test_a_wrong_call_exits_with_two(
 
 
 def test_given_values_have_types() -> None:
-    assert given_values(["tp=8", "cuda.available=false", "phase=eval"]) == {
-        "tp": 8,
-        "cuda.available": False,
-        "phase": "eval",
-    }
+    expected = {"tp": 8, "cuda.available": False, "phase": "eval, or train"}
+    said = ["tp=8", "cuda.available=false", "phase=eval, or train"]
+    assert given_values(said) == given_values([",".join(said)]) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "left_out"),
+    [
+        ("tp=8,pp=4", ()),
+        ("tp=8,pp=1", ("stages_hold_every_layer",)),
+        (
+            "tp=1,pp=4",
+            (
+                "gradients_of_copies_agree", "pieces_differ", "default_streams_agree",
+                "tensor_parallel_streams_differ", "residual_stream_agrees",
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_a_known_layout_leaves_rules_out_of_the_megatron_pack(
+    given: str, left_out: tuple[str, ...], tmp_path: Path
+) -> None:
+    hooks = tmp_path / "hooks.py"
+    result = tspec("compile", MEGATRON, "--target", "megatron", "--given", given, "-o", hooks)
+    assert result.exit_code == 0, result.output
+    assert f"{19 - len(left_out)} rules compiled" in result.stdout
+    text = hooks.read_text()
+    for rule in left_out:
+        assert f"`std.megatron.{rule}` has nothing to check" in " ".join(result.stderr.split())
+        assert f"std.megatron.{rule}\n" not in text
+    assert "std.megatron.copies_agree\n" in text
 
 
 def test_a_missing_folder_is_an_error_before_the_work(rules: Path) -> None:

@@ -1,7 +1,8 @@
-"""`--given tp=1`: values that are known before a job runs."""
+"""`--given tp=8,pp=1`: values that are known before a job runs."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,16 +14,19 @@ if TYPE_CHECKING:
 
 GivenOption = Annotated[
     list[str] | None,
-    typer.Option("--given", metavar="NAME=VALUE", help="What is known of the job, such as tp=1."),
+    typer.Option("--given", metavar="NAME=VALUE,…", help="What is known of the job, such as tp=1."),
 ]
 
 Given = dict[str, bool | int | str]
 
+_NEXT = re.compile(r",(?=[\w.]+=)")
+"""Between two of several values."""
+
 
 def given_values(given: list[str] | None) -> Given:
-    """The names and values. Raises BadParameter for a malformed NAME=VALUE, or a repeated name."""
+    """The names and values of `tp=8` or `tp=8,pp=4`. Raises BadParameter for what is malformed, or a repeated name."""
     values: Given = {}
-    for item in given or ():
+    for item in (each for several in given or () for each in _NEXT.split(several)):
         name, equals, text = item.partition("=")
         if not (name and equals and text):
             raise BadParameter(f"`{item}` is no NAME=VALUE", param_hint="--given")
