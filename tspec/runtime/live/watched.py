@@ -44,6 +44,25 @@ class Listener(Protocol):
         return None
 
 
+class ReturnListener(Listener):
+    """Does something with a call's arguments when it has returned, and nothing when it raised."""
+
+    def __init__(self, do: Callable[[Arguments, Mapping[str, Any]], None]) -> None:
+        self._do = do
+
+    def after(
+        self,
+        token: Any,
+        args: Arguments,
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        """The call returned or raised."""
+        if error is None:
+            self._do(args, kwargs)
+
+
 @dataclass(slots=True)
 class Role:
     """One reason to look at a function. `guard` says of the first argument whether it counts."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tspec.runtime.live.steps import Microbatch, Scheduled, Stepped
-from tspec.runtime.live.watched import Listener, Role
+from tspec.runtime.live.watched import Listener, ReturnListener, Role
 from tspec.targets.megatron.configuration import know, know_batch
 
 if TYPE_CHECKING:
@@ -42,25 +42,6 @@ class Clears(Listener):
         """They are about to be."""
         self._pieces.learn(args[0])
         self._job.do(Scheduled())
-
-
-class Updates(Listener):
-    """The optimizer of the whole model."""
-
-    def __init__(self, job: FollowedJob) -> None:
-        self._job = job
-
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
-        """It updated, or left the update out since a gradient is not finite."""
-        if error is None:
-            self._job.do(Stepped())
 
 
 class Schedule:
@@ -186,4 +167,6 @@ def install(job: FollowedJob, pieces: Pieces) -> None:
     job.functions.watch_path(Role("backward step", backward, path=f"{SCHEDULES}.backward_step"))
     for path in CLEARS:
         job.functions.watch_path(Role("clears for a step", Clears(job, pieces), path=path))
-    job.functions.watch_path(Role("steps", Updates(job), path=STEP))
+    # It returns also where it left the update out, since a gradient is not finite.
+    updated = ReturnListener(lambda args, kwargs: job.do(Stepped()))
+    job.functions.watch_path(Role("steps", updated, path=STEP))

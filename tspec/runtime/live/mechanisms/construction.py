@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import chain, compress, repeat, tee
 from typing import Any
 
@@ -17,26 +18,7 @@ from tspec.runtime.live.entities.optimizers import holds_groups
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.steps import Resumed
-from tspec.runtime.live.watched import Listener, Role
-
-
-class ConstructorListener(Listener):
-    """Registers an object when its constructor returns."""
-
-    def __init__(self, register: Callable[[Any], None]) -> None:
-        self._register = register
-
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
-        """It is built."""
-        if error is None:
-            self._register(args[0])
+from tspec.runtime.live.watched import Arguments, ReturnListener, Role
 
 
 def install(job: FollowedJob) -> None:
@@ -45,9 +27,8 @@ def install(job: FollowedJob) -> None:
     for kind, register in registers.items():
         init = vars(kind).get("__init__")
         if init is not None:
-            job.functions.watch_function(
-                init, Role(f"built {kind.__name__}", ConstructorListener(register))
-            )
+            built = ReturnListener(partial(_register, register))
+            job.functions.watch_function(init, Role(f"built {kind.__name__}", built))
     wanted = {
         held: [r for kind, r in registers.items() if issubclass(held, kind)]
         for held in frozenset().union(*map(_family, registers))
@@ -56,8 +37,13 @@ def install(job: FollowedJob) -> None:
         for register in wanted[type(thing)]:
             if _complete(thing):
                 register(thing)
-    load = Role("resumed", ResumeListener(job))
+    load = Role("resumed", ReturnListener(partial(_resume, job)))
     job.functions.watch_method(torch.optim.Optimizer, "load_state_dict", load)
+
+
+def _register(register: Callable[[Any], None], args: Arguments, kwargs: Mapping[str, Any]) -> None:
+    """A constructor has returned: its first argument is what it built."""
+    register(args[0])
 
 
 def _family(kind: type) -> frozenset[type]:
@@ -113,27 +99,12 @@ def _number(number: Callable[[Any], int], thing: Any) -> None:
     number(thing)
 
 
-class ResumeListener(Listener):
-    """An optimizer's state that was loaded says how many steps were made."""
-
-    def __init__(self, job: FollowedJob) -> None:
-        self._job = job
-
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
-        """Go on with the checkpoint's number, if nothing was trained yet."""
-        if error is not None:
-            return
-        made = [
-            int(values["step"])
-            for values in args[0].state.values()
-            if isinstance(values, Mapping) and "step" in values
-        ]
-        if made and max(made) > self._job.place.step:
-            self._job.do(Resumed(max(made)))
+def _resume(job: FollowedJob, args: Arguments, kwargs: Mapping[str, Any]) -> None:
+    """An optimizer's state that was loaded says how many steps were made: go on with that number."""
+    made = [
+        int(values["step"])
+        for values in args[0].state.values()
+        if isinstance(values, Mapping) and "step" in values
+    ]
+    if made and max(made) > job.place.step:
+        job.do(Resumed(max(made)))

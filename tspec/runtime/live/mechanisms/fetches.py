@@ -13,11 +13,10 @@ from torch.utils.data import dataloader
 
 from tspec.runtime.edges import Ref
 from tspec.runtime.live.followed import FollowedJob
-from tspec.runtime.live.mechanisms.construction import ConstructorListener
 from tspec.runtime.live.models import has_parameters, trains
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.steps import Fetch
-from tspec.runtime.live.watched import Role, WatchedFunction
+from tspec.runtime.live.watched import Arguments, ReturnListener, Role, WatchedFunction
 
 NEXT = "torch.utils.data.dataloader._BaseDataLoaderIter.__next__"
 
@@ -33,10 +32,12 @@ class LoaderIterators:
             weakref.WeakKeyDictionary()
         )
 
-    def begins(self, iterator: Any, loader: Any) -> None:
-        """A pass over a loader begins."""
-        self._reading[iterator] = next(self._passes)
-        self._loaders[iterator] = weakref.ref(loader)
+    def begins(self, args: Arguments, kwargs: Mapping[str, Any]) -> None:
+        """A pass over a loader begins: its iterator was built, or reset for another one."""
+        loader = args[1] if len(args) > 1 else kwargs.get("loader")
+        if loader is not None:
+            self._reading[args[0]] = next(self._passes)
+            self._loaders[args[0]] = weakref.ref(loader)
 
     def loader_of(self, iterator: Any) -> Any:
         """The loader, or the iterator itself where the loader is not known."""
@@ -75,9 +76,8 @@ def install(job: FollowedJob) -> None:
     fetches = LoaderIterators(job)
     base = dataloader._BaseDataLoaderIter
     for name in ("__init__", "_reset"):
-        job.functions.watch_function(
-            vars(base)[name], Role(f"pass {name}", _IteratorListener(fetches))
-        )
+        begins = Role(f"pass {name}", ReturnListener(fetches.begins))
+        job.functions.watch_function(vars(base)[name], begins)
     roles = [
         Role(event.name, event=event, path=NEXT)
         for event in job.spec.events
@@ -110,24 +110,3 @@ def _next(
         return fetch
 
     return into
-
-
-class _IteratorListener(ConstructorListener):
-    """Registers a pass when its iterator is built or reset for another one."""
-
-    def __init__(self, fetches: LoaderIterators) -> None:
-        super().__init__(lambda thing: None)
-        self._fetches = fetches
-
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
-        """The pass begins."""
-        loader = args[1] if len(args) > 1 else kwargs.get("loader")
-        if error is None and loader is not None:
-            self._fetches.begins(args[0], loader)

@@ -19,7 +19,7 @@ from tspec.runtime.live.entities.optimizers import (
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.mechanisms.clears import CLEAR, ZeroGradListener
 from tspec.runtime.live.steps import LivingOptimizers, OptimizerBuilt, Update
-from tspec.runtime.live.watched import Listener, Role
+from tspec.runtime.live.watched import ReturnListener, Role
 
 STEP = "torch.optim.Optimizer.step"
 
@@ -54,24 +54,6 @@ class UpdateListener:
         """The parameters are changed."""
         if token is not None:
             self._job.do(Update(token, ended=True))
-
-
-class OptimizerInitListener(Listener):
-    """Follows optimizers as they are built, so that a first step is known not to be made by hand."""
-
-    def __init__(self, job: FollowedJob) -> None:
-        self._job = job
-
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
-        """The optimizer is there."""
-        self._job.do(OptimizerBuilt())
 
 
 class CustomOptimizers:
@@ -125,7 +107,9 @@ def install(job: FollowedJob) -> None:
     """Follow updates."""
     role = Role("update", UpdateListener(job), path=STEP, guard=holds_groups)
     job.functions.watch_method(torch.optim.Optimizer, "step", role)
-    built = Role("built", OptimizerInitListener(job), path="torch.optim.Optimizer.__init__")
+    # A first step is then known not to be made by hand.
+    seen = ReturnListener(lambda args, kwargs: job.do(OptimizerBuilt()))
+    built = Role("built", seen, path="torch.optim.Optimizer.__init__")
     job.functions.watch_function(torch.optim.Optimizer.__init__, built)
     own = CustomOptimizers(job)
     job.functions.watch_classes(own.look_at)
