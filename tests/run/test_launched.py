@@ -130,3 +130,13 @@ def test_a_node_that_dies_is_said_and_not_waited_for_long(tmp_path: Path) -> Non
     missed = r"what was found on ranks? 2(, 3)? did not come from another machine"
     assert re.search(missed, first.stderr), first.stderr
     assert len(left(folder / "node-1")) >= 1
+
+
+def test_a_note_is_said_by_one_rank(tmp_path: Path) -> None:
+    folder = job(tmp_path, gradients_are_cleared=CLEARED)
+    script = folder / "train.py"
+    compiled = "wrapped = torch.compile(model, backend='eager')\noptimizer ="
+    script.write_text(script.read_text().replace("optimizer =", compiled, 1))
+    result = done(folder, *torchrun(), *tspec_run("clear"))
+    assert result.stdout.count("trained") == 2, result.stderr
+    assert result.stderr.count("Linear is compiled: calls and tensors inside of it") == 1

@@ -16,6 +16,7 @@ from tspec.record.destination import Destination
 from tspec.run.supervise import follow_parent
 from tspec.runtime.live.watch import WatchSpec, as_json, from_json
 from tspec.runtime.named import loaded
+from tspec.runtime.notes import SharedNotes
 from tspec.runtime.say import say
 from tspec.runtime.sources import Sources
 
@@ -92,9 +93,10 @@ def followed(given: ChildSettings) -> tuple[LiveJob, Callable[[], None]]:
     from tspec.targets.adapters import ADAPTERS
 
     checker, watch = checker_of(given)
+    notes = SharedNotes(given.folder).warn
     recorded = given.recorded
     if recorded is None:
-        return LiveJob(watch, [checker], given.sources, ADAPTERS), lambda: _closed(checker)
+        return LiveJob(watch, [checker], given.sources, ADAPTERS, notes), lambda: _closed(checker)
     from tspec.record.joined import joined
     from tspec.record.start import recorder_of
 
@@ -105,7 +107,7 @@ def followed(given: ChildSettings) -> tuple[LiveJob, Callable[[], None]]:
         recorder.close()
         _closed(checker)
 
-    return LiveJob(watch, [recorder, checker], given.sources, ADAPTERS), close
+    return LiveJob(watch, [recorder, checker], given.sources, ADAPTERS, notes), close
 
 
 def _closed(checker: Checker) -> None:

@@ -35,6 +35,7 @@ from tspec.runtime.live.source import LiveSource
 from tspec.runtime.live.threads import IsolatedWork, ThreadState
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.live.watched import Arguments, Listener, Role, WatchedFunction
+from tspec.runtime.say import warn
 from tspec.runtime.sources import Sources
 
 Listening = list[tuple[Role, Listener]]
@@ -51,6 +52,7 @@ class LiveJob(LiveSource):
     """One process of a training job, from `__enter__` to `__exit__`. It is the `Source` of its sinks.
 
     Faults of tspec's own are logged once each and never reach the job; what a sink raises does.
+    `warn` takes what a person is to be told, once each.
     """
 
     def __init__(
@@ -59,8 +61,9 @@ class LiveJob(LiveSource):
         sinks: Sequence[Sink],
         sources: Sources | None = None,
         adapters: Sequence[Adapter] = (),
+        warn: Callable[[str], None] = warn,
     ) -> None:
-        super().__init__(spec)
+        super().__init__(spec, warn)
         self._locations = ScriptLocations(sources or Sources(Path.cwd()))
         self.sinks = tuple(sinks)
         self.adapters = tuple(adapters)

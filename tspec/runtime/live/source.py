@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tspec.runtime.edges import Context, Location, Missing, Past, Ref
@@ -22,8 +22,9 @@ from tspec.runtime.say import warn
 class LiveSource:
     """The `Source` of one process, and where it says what it cannot answer."""
 
-    def __init__(self, spec: WatchSpec) -> None:
+    def __init__(self, spec: WatchSpec, warn: Callable[[str], None] = warn) -> None:
         self.spec = spec
+        self._warn = warn
         self.threads = ThreadState()
         self.ranks_known = RankTopology(spec.groups, self.say)
         self.state = SubjectRegistry(spec, self.ranks_known, self.unread)
@@ -163,7 +164,7 @@ class LiveSource:
         """Tell the person at the terminal something, once."""
         if message not in self._said:
             self._said.add(message)
-            warn(message)
+            self._warn(message)
 
     def fault(self, where: str, fault: Exception) -> None:
         """A fault of tspec's own: the job goes on without it."""
