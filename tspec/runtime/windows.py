@@ -35,6 +35,7 @@ class RuleWindow:
     """
 
     __slots__ = (
+        "_rank",
         "at",
         "begin",
         "born",
@@ -63,6 +64,7 @@ class RuleWindow:
         self.end = was
         self.log = log
         self.call = call
+        self._rank: int | None = None
         self.begin = was.seq
         self.at: At = (0, 0)
         self.index = (0, 0, 0)
@@ -87,8 +89,10 @@ class RuleWindow:
 
     @property
     def rank(self) -> int:
-        """The rank on which it is."""
-        return self.was.source.rank
+        """The rank on which it is, asked once: there is an instance for each parameter."""
+        if self._rank is None:
+            self._rank = self.was.source.rank
+        return self._rank
 
     @property
     def location(self) -> Location | None:

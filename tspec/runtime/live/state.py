@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
+from operator import is_
 from typing import Any
 
 import torch
@@ -135,7 +137,7 @@ class SubjectRegistry:
             for s, thing in things.items():
                 if found[s] is UNKNOWN:
                     found[s] = more(kind, name, thing)
-        if any(value is UNKNOWN for value in found.values()):
+        if any(map(is_, found.values(), repeat(UNKNOWN))):
             type_ = ("scalar",) if spec is None else spec.type
             for s, thing in things.items():
                 if found[s] is UNKNOWN:
