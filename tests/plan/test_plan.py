@@ -94,6 +94,12 @@ def test_history_has_no_guard_as_it_needs_every_value() -> None:
     assert one("each step\nwhen step > 3\nexpect loss < previous(loss)").guard is None
 
 
+def test_first_alone_has_a_guard_where_all_instances_share_a_history() -> None:
+    text_ = "during optimizer.step\nwhen step <= 20\nexpect norm(parameters.data) <= {}"
+    assert one(text_.format("10 * first(old(norm(parameters.data)))")).guard is not None
+    assert one(text_.format("first(loss) + previous(loss)")).guard is None
+
+
 def test_reads_of_several_rules_are_joined() -> None:
     found = plan(
         "for c in calls(backward)\nexpect finite(c.loss)",

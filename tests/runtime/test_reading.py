@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
 from tests.runtime.training import module, train
+from tspec.runtime.live.source import LiveSource
 from tspec.runtime.reading import cut_feature
 
 
@@ -50,3 +52,26 @@ def test_a_cast_is_that_of_the_other_dtype() -> None:
     assert done.checker is not None
     assert done.checker.rules[0].counts["unknown"] == 0
     assert done.checker.rules[0].counts["holds"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("when", "verdicts", "reads"), [("step <= 2", (2, 3), 4), ("step > 2", (3, 2), 8)]
+)
+def test_first_is_read_at_the_first_window_and_idle_ones_read_nothing(
+    monkeypatch: pytest.MonkeyPatch, when: str, verdicts: tuple[int, int], reads: int
+) -> None:
+    seen: list[tuple[str, ...]] = []
+    features = LiveSource.features
+
+    def noted(self: LiveSource, tensors: list[torch.Tensor], names: tuple[str, ...]) -> object:
+        seen.append(names)
+        return features(self, tensors, names)
+
+    monkeypatch.setattr(LiveSource, "features", noted)
+    norm = "norm(parameters.data)"
+    rule = f"during optimizer.step\nwhen {when}\nexpect {norm} <= 10 * first(old({norm}))"
+    done = train(module(rule), steps=5)
+    assert done.checker is not None
+    counts = done.checker.rules[0].counts
+    assert (counts["holds"], counts["idle"]) == verdicts
+    assert sum("norm" in names for names in seen) == reads

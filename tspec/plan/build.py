@@ -91,8 +91,19 @@ def _rule(number: int, rule: r.Rule, vocabulary: r.Vocabulary) -> RulePlan:
     watched: tuple[str, ...] = ()
     if isinstance(rule.expect, r.OnlyDuring) and rule.expect.change:
         watched = tuple(sorted({event for one in rule.expect.events for event in one.events}))
-    guard = None if history else _guard(rule, vocabulary)
+    guard = _guard(rule, vocabulary) if not history or _keeps_first_alone(rule) else None
     return RulePlan(number, rule, reads_of(rule), alone, history, guard, watched)
+
+
+def _keeps_first_alone(rule: r.Rule) -> bool:
+    """All instances share one history, of which `first` alone is read: after the first instance it stays as it is."""
+    back = (
+        isinstance(node, r.Previous) or (isinstance(node, r.Fold) and node.scope == "time")
+        for expr in expressions_of(rule)
+        for node in expressions(expr)
+    )
+    shared = all(is_windows_call(one, rule) for one in rule.subjects)
+    return shared and not (rule.across or rule.window.once or any(back))
 
 
 def _guard(rule: r.Rule, vocabulary: r.Vocabulary) -> r.Expr | None:

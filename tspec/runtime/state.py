@@ -36,6 +36,8 @@ class RuleState:
     """Call -> the window that is open with it; -1 for a span's."""
     entries: list[PendingInstance] = field(default_factory=list)
     """Instances that are decided with other ranks or with earlier instances."""
+    begun: bool = False
+    """An instance was read for its history: the first one, whatever its condition."""
     windows: list[tuple[int, tuple[Any, ...]]] = field(default_factory=list)
     """(step, fields) of the calls that were windows on this rank, for rules that look across ranks."""
     done: dict[Ranks, set[Subjects]] = field(default_factory=dict)
@@ -128,6 +130,7 @@ class RuleState:
         deferred = w.pattern is not None and w.pattern.deferred
         if deferred and not self.declared.across and not self._is_first_there(w, choice.subjects):
             return
+        self.begun = True
         self.entries.append(
             PendingInstance(
                 rule=self.declared.number,

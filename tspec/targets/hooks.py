@@ -188,7 +188,10 @@ def _ungrouped(one: RulePlan) -> str:
 
 def _is_idle(plan: Plan, one: RulePlan) -> str:
     """Python for whether a rule's condition is false whatever the state; nothing if that is not known."""
-    return f"{_guard(plan, one)} is False" if one.guard is not None else ""
+    if one.guard is None:
+        return ""
+    idle = f"{_guard(plan, one)} is False"
+    return f"tracker.rules[{one.number}].begun and {idle}" if one.history else idle
 
 
 def _axes(one: RulePlan) -> str:
