@@ -103,6 +103,8 @@ def test_a_layout_is_read_as_it_is_written() -> None:
     layout = Layout(tp=2, pp=2, sp=True)
     assert str(layout) == "tp=2,pp=2,sp" and Layout.parse(str(layout)) == layout
     assert (layout.world, layout.microbatches) == (4, 4)
-    for wrong in ("tq=2", "sp=1", "tp"):
-        with pytest.raises(ValueError, match="no part of a layout"):
+    assert Layout.parse("tp=2,pp=2,sp=true") == layout
+    no_part = "is no part of a layout"
+    for wrong, why in (("tq=2", no_part), ("sp=1", no_part), ("tp", "has no number")):
+        with pytest.raises(ValueError, match=f"'{wrong}' {why}"):
             Layout.parse(wrong)
