@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.runtime.training import module, train
-from tspec.runtime import live
+from tspec.runtime.live.follow import SITE
 from tspec.runtime.say import warn
 
 
@@ -74,7 +74,7 @@ def test_a_fault_of_a_rule_is_a_diagnostic_and_a_finding_is_output(handler, caps
 def test_a_process_that_cannot_be_followed_says_so(tmp_path: Path, handled: bool) -> None:
     """The child of a job, of which the module that follows it is gone."""
     (tmp_path / "torch.py").write_text("")
-    site = Path(live.__file__).parent / "site"
+    site = SITE
     script = (
         "import logging, sys\n"
         + handled * "logging.getLogger('tspec').addHandler(logging.StreamHandler(sys.stdout))\n"

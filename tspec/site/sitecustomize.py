@@ -67,7 +67,7 @@ def _start() -> None:
 
 def _warn(message: str) -> None:
     """Log it as jobs do. Their module is found by its place: what is missing here may be tspec itself."""
-    path = Path(_HERE).parents[1] / "say.py"
+    path = Path(_HERE).parent / "runtime" / "say.py"
     spec = importlib.util.spec_from_file_location("tspec.runtime.say", path)
     if spec is not None and spec.loader is not None:
         say = importlib.util.module_from_spec(spec)
