@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from enum import StrEnum
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +23,14 @@ if TYPE_CHECKING:
     from tspec.resolve.program.sharding import Axes, LayoutDeclaration, MeshDeclaration
 
 
-def preflight(
+class Tensors(StrEnum):
+    """Whether tensors have elements."""
+
+    FAKE = "fake"
+    REAL = "real"
+
+
+def preflight(  # noqa: PLR0913 (each is an option)
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A spec file with a layout.")],
     layout: Annotated[
@@ -40,6 +48,13 @@ def preflight(
         typer.Option("--rank", min=0, help="A rank to run; may be given several times."),
     ] = None,
     given: GivenOption = None,
+    tensors: Annotated[
+        Tensors,
+        typer.Option(
+            "--tensors",
+            help="Fake tensors have no elements: large models take seconds, and no memory.",
+        ),
+    ] = Tensors.FAKE,
 ) -> None:
     """Run a script's first step, unedited, as a rank of a job whose other ranks do not exist.
 
@@ -52,7 +67,7 @@ def preflight(
     ranks = sorted(set(rank or (0, wanted.mesh.world - 1)))
     if ranks[-1] >= wanted.mesh.world:
         raise BadParameter(f"there are ranks 0 to {wanted.mesh.world - 1}", param_hint="--rank")
-    facts = _facts(command, ranks, wanted)
+    facts = _facts(command, ranks, wanted, tensors)
     from tspec.preflight.check import problems
     from tspec.preflight.text import rank_text
 
@@ -69,16 +84,18 @@ def preflight(
 
 
 def _facts(
-    command: Sequence[str], ranks: Sequence[int], layout: LayoutDeclaration
+    command: Sequence[str], ranks: Sequence[int], layout: LayoutDeclaration, tensors: Tensors
 ) -> list[RankFacts]:
     """What each rank shows. A script that fails ends the command."""
     from tspec.preflight.launch import Failed, dry_run
 
     try:
-        return [dry_run(command, rank, layout.mesh.world) for rank in ranks]
+        return [dry_run(command, rank, layout.mesh.world, tensors.value) for rank in ranks]
     except Failed as why:
         say(visible(why.said), err=True)
         say(f"tspec: the script cannot be run without other ranks: {why}", err=True)
+        if tensors is Tensors.FAKE:
+            say("tspec: if it reads elements of tensors, run it with --tensors real", err=True)
         raise typer.Exit(FAULT) from None
 
 

@@ -14,7 +14,7 @@ from tspec.layout.rows import groups
 from tspec.layout.shards import UnevenShards, shard
 from tspec.layout.sizes import Sizes
 from tspec.layout.text import indices_text
-from tspec.preflight.facts import ParameterFacts, RankFacts, Reduction, adds_up
+from tspec.preflight.facts import Collective, ParameterFacts, RankFacts, Reduction, adds_up
 from tspec.preflight.held import Numbers, indices_of_blocks, indices_of_placements
 from tspec.resolve.program.sharding import Axes, LayoutDeclaration, Placement, Shape, splits
 
@@ -39,8 +39,9 @@ def problems(
             found += [Problem(facts.rank, parameter.name, said)] if said else []
         found += _lacking(layout, sizes, facts)
         if facts.updated:
-            found += _gradients(layout, sizes, facts)
-            found += _products(layout, sizes, facts)
+            sums = _Sums(layout, facts)
+            found += _gradients(layout, sizes, facts, sums)
+            found += _products(layout, sizes, facts, sums)
     return tuple(found)
 
 
@@ -139,10 +140,33 @@ def data_axes(layout: LayoutDeclaration, sizes: Sizes) -> tuple[frozenset[str], 
     return frozenset(found["batch"]), frozenset(found["seq"])
 
 
-def _gradients(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> Iterator[Problem]:
+class _Sums:
+    """What a rank added up with others, by the axes of the layout."""
+
+    def __init__(self, layout: LayoutDeclaration, facts: RankFacts) -> None:
+        self.facts = facts
+        groups = {each.ranks for each in facts.reductions}
+        groups |= {each.ranks for each in facts.collectives}
+        self._axes = {ranks: _axes_of(layout, ranks) for ranks in groups}
+
+    def over(self, axis: str) -> list[Collective]:
+        """The collectives that add up over an axis."""
+        return [
+            each
+            for each in self.facts.collectives
+            if adds_up(each.op) and axis in self._axes[each.ranks]
+        ]
+
+    def of_gradients(self, axis: str) -> list[Reduction]:
+        """The gradients that are added up over an axis."""
+        return [each for each in self.facts.reductions if axis in self._axes[each.ranks]]
+
+
+def _gradients(
+    layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts, sums: _Sums
+) -> Iterator[Problem]:
     """Gradients that are not added up over an axis that cuts the data, or that are twice."""
     batch, seq = data_axes(layout, sizes)
-    sums = [(each, _axes_of(layout, each.ranks)) for each in facts.reductions]
     for parameter in facts.parameters:
         place = placement_of(layout, "param", parameter.name, sizes.known)
         if place is None:
@@ -150,8 +174,8 @@ def _gradients(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> Ite
         mine = {axis for axis, _ in spread(layout, place).axes or ()}
         cut = {split.axis for split in splits(place.shape)}
         for axis in sorted((batch | (seq - cut)) & mine):
-            by = [each for each, axes in sums if each.parameter == parameter.name and axis in axes]
-            if not by and not _by_torch(parameter, axis, facts, layout):
+            by = [each for each in sums.of_gradients(axis) if each.parameter == parameter.name]
+            if not by and not _by_torch(parameter, axis, layout, sums):
                 said = f"its gradient is not added up over `{axis}`, which cuts the data"
                 yield Problem(facts.rank, parameter.name, said)
             elif _doubled(by):
@@ -160,27 +184,21 @@ def _gradients(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> Ite
                 yield Problem(facts.rank, parameter.name, said)
 
 
-def _by_torch(
-    parameter: ParameterFacts, axis: str, facts: RankFacts, layout: LayoutDeclaration
-) -> bool:
+def _by_torch(parameter: ParameterFacts, axis: str, layout: LayoutDeclaration, sums: _Sums) -> bool:
     """Whether torch or a sum that was not followed to a parameter may add a gradient up over an axis.
 
     DTensors of which the axis is one are added up by torch where they are used. The elements of
     sums that belong to no parameter are counted: a script may copy gradients into tensors of its own.
     """
-    names = _as_in(layout, facts)
+    names = _as_in(layout, sums.facts)
     placed = {names.get(each.axis, each.axis): each.how for each in parameter.placements}
     if placed.get(axis) == "replicate":
         return True
-    over = [
-        each
-        for each in facts.collectives
-        if adds_up(each.op) and axis in _axes_of(layout, each.ranks)
-    ]
+    over = sums.over(axis)
     if axis in placed:
         return bool(over)
-    followed = {each.parameter for each in facts.reductions if axis in _axes_of(layout, each.ranks)}
-    known = sum(_elements(each) for each in facts.parameters if each.name in followed)
+    followed = {each.parameter for each in sums.of_gradients(axis)}
+    known = sum(_elements(each) for each in sums.facts.parameters if each.name in followed)
     outside = sum(each.elements for each in over if each.where in ("", "backward"))
     return outside - known >= _elements(parameter)
 
@@ -195,7 +213,9 @@ def _doubled(by: Sequence[Reduction]) -> bool:
     return len(libraries) + len(own) > 1
 
 
-def _products(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> Iterator[Problem]:
+def _products(
+    layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts, sums: _Sums
+) -> Iterator[Problem]:
     """Products of matrices of which ranks have a part of the sum, and that are not added up.
 
     A weight `[out, in / axis]` has outputs that are summands, where the layout does not say so.
@@ -210,11 +230,7 @@ def _products(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> Iter
         for axis in sorted(_summed_over(place) - batch):
             if layout.mesh.all_axes[axis] == 1 or (output and axis in output.partial):
                 continue
-            over = [
-                each
-                for each in facts.collectives
-                if adds_up(each.op) and axis in _axes_of(layout, each.ranks)
-            ]
+            over = sums.over(axis)
             own = sum(each.calls for each in over if each.where == module.name)
             if own > module.calls:
                 said = f"its output is added up over `{axis}` {own} times in {_calls(module.calls)}"

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NoReturn
 
 
-def run(file: Path, rank: int, world: int, command: tuple[str, ...]) -> int:
-    """Run the script's first step and write what it showed; the script's own exit status."""
+def run(file: Path, rank: int, world: int, tensors: str, command: tuple[str, ...]) -> int:
+    """Run the script's first step and write what it showed; the script's own exit status.
+
+    `tensors` are `fake` or `real`.
+    """
     from tspec.preflight.fake_ranks import fake_ranks
+    from tspec.preflight.fake_tensors import fake_tensors
     from tspec.preflight.observer import WATCH, Observer
     from tspec.runtime.live import LiveJob
     from tspec.runtime.live.follow import ProcessEnd
@@ -18,7 +23,8 @@ def run(file: Path, rank: int, world: int, command: tuple[str, ...]) -> int:
     from tspec.targets.adapters import ADAPTERS
 
     observer = Observer(file, rank, world)
-    with fake_ranks(rank, world), observer.following():
+    elements = fake_tensors() if tensors == "fake" else nullcontext()
+    with fake_ranks(rank, world), elements, observer.following():
         job = LiveJob(WATCH, [observer], Sources(Path.cwd()), ADAPTERS)
         ending = ProcessEnd(job, lambda: None)
         ending.arm()
@@ -29,9 +35,9 @@ def run(file: Path, rank: int, world: int, command: tuple[str, ...]) -> int:
 
 
 def main() -> NoReturn:
-    """The arguments are the file to write, a rank, the number of ranks, and the command."""
-    file, rank, world, *command = sys.argv[1:]
-    sys.exit(run(Path(file), int(rank), int(world), tuple(command)))
+    """The arguments are the file to write, a rank, the number of ranks, `fake` or `real`, and the command."""
+    file, rank, world, tensors, *command = sys.argv[1:]
+    sys.exit(run(Path(file), int(rank), int(world), tensors, tuple(command)))
 
 
 if __name__ == "__main__":

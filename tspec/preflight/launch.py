@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from tspec.preflight.facts import RankFacts
 
@@ -23,12 +24,16 @@ class Failed(Exception):
         self.said = said
 
 
-def dry_run(command: Sequence[str], rank: int, world: int) -> RankFacts:
+Tensors = Literal["fake", "real"]
+"""Fake tensors have shapes and no elements."""
+
+
+def dry_run(command: Sequence[str], rank: int, world: int, tensors: Tensors = "real") -> RankFacts:
     """What one rank of many shows in its first step. Raises Failed."""
     with tempfile.TemporaryDirectory(prefix="tspec-preflight-") as folder:
         file = Path(folder, "facts.json")
         ended = subprocess.run(
-            [sys.executable, "-m", CHILD, str(file), str(rank), str(world), *command],
+            [sys.executable, "-m", CHILD, str(file), str(rank), str(world), tensors, *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

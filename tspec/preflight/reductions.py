@@ -11,6 +11,7 @@ from unittest.mock import patch
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed import distributed_c10d
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
@@ -151,7 +152,16 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             ranks = _ranks(args)
             if len(ranks) > 1:
                 self._called(name.strip("_"), ranks, _tensors(name, args))
+        if name == "_local_scalar_dense" and isinstance(args[0], FakeTensor):
+            return _stand_in(args[0].dtype)
         return func(*args, **(kwargs or {}))
+
+
+def _stand_in(dtype: torch.dtype) -> complex | bool:
+    """The number that a script reads where there is none: 1."""
+    if dtype == torch.bool:
+        return True
+    return 1.0 if dtype.is_floating_point else 1
 
 
 def _ranks(arguments: Sequence[Any]) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+import torch
 from torch import nn
 
 from tspec.runtime.edges import (
@@ -75,6 +76,8 @@ class LiveJob(LiveSource):
         self._lock = PROCESS.lock
         self._closed = False
         self._finished = False
+        self.fake_mode = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE)
+        """The mode of fake tensors in which the whole job runs, or None."""
         self.calibrating = 0
         """Statistics are taken, in so many calls."""
 

@@ -134,6 +134,10 @@ class CallTaker(Protocol):
     def threads(self) -> ThreadState:
         """The calls that are open on the current thread."""
 
+    @property
+    def fake_mode(self) -> Any:
+        """The mode of fake tensors in which the whole job runs, or None."""
+
     def around(
         self,
         watched: WatchedFunction,
@@ -155,7 +159,7 @@ def entrance(
     quiet = PROCESS.quiet
     method = watched.parameters.method
     is_compiling = torch.compiler.is_compiling
-    traced = tracing_check()
+    traced = tracing_check(job.fake_mode)
 
     def enter(*args: Any, **kwargs: Any) -> Any:
         if is_compiling() or not job.active or traced():
@@ -173,12 +177,18 @@ def entrance(
     return enter
 
 
-def tracing_check() -> Callable[[], bool]:
-    """Whether some compiler runs the code to learn its shapes or operators: what we do would become part of it."""
+def tracing_check(own: Any) -> Callable[[], bool]:
+    """Whether some compiler runs the code to learn its shapes or operators: what we do would become part of it.
+
+    `own` is the mode of fake tensors in which the whole job runs, if there is one.
+    """
     keys = torch._C._TorchDispatchModeKey
     current = torch._C._get_dispatch_mode
     is_tracing = torch._C._is_tracing
     fake, proxy, is_symbolic = keys.FAKE, keys.PROXY, _symbolic_trace.is_fx_symbolic_tracing
     return lambda: (
-        current(fake) is not None or current(proxy) is not None or is_tracing() or is_symbolic()
+        ((mode := current(fake)) is not None and mode is not own)
+        or current(proxy) is not None
+        or is_tracing()
+        or is_symbolic()
     )
