@@ -47,6 +47,9 @@ class ParameterSubjects:
             return str(tensor.dtype).removeprefix("torch.")
         if name == "requires_grad":
             return bool(tensor.requires_grad)
+        if name == "shared":
+            # Of a tensor on an accelerator `is_shared` is always true.
+            return tensor.device.type == "cpu" and tensor.is_shared()
         if name == "main":
             main = getattr(tensor, "main_param", None)
             return ABSENT if main is None else main
