@@ -49,7 +49,7 @@ class ParameterSubjects:
             return bool(tensor.requires_grad)
         if name == "shared":
             # Of a tensor on an accelerator `is_shared` is always true.
-            return tensor.device.type == "cpu" and tensor.is_shared()
+            return tensor.device.type == "cpu" and bool(tensor.is_shared())  # type: ignore[no-untyped-call]
         if name == "main":
             main = getattr(tensor, "main_param", None)
             return ABSENT if main is None else main
