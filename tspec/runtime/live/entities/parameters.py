@@ -48,8 +48,7 @@ class ParameterSubjects:
         if name == "requires_grad":
             return bool(tensor.requires_grad)
         if name == "shared":
-            # Of a tensor on an accelerator `is_shared` is always true.
-            return tensor.device.type == "cpu" and bool(tensor.is_shared())  # type: ignore[no-untyped-call]
+            return _is_shared(tensor)
         if name == "main":
             main = getattr(tensor, "main_param", None)
             return ABSENT if main is None else main
@@ -58,6 +57,12 @@ class ParameterSubjects:
         if name == "replicas":
             return self._wrappers.replicas(thing.module) or placed(tensor) or UNKNOWN
         return UNKNOWN
+
+
+def _is_shared(tensor: torch.Tensor) -> bool:
+    """Whether processes of this machine may share its memory: of an accelerator torch always says so, of what is sparse never."""
+    plain = tensor.device.type == "cpu" and tensor.layout == torch.strided
+    return plain and bool(tensor.is_shared())  # type: ignore[no-untyped-call]
 
 
 class BufferSubjects:
