@@ -110,7 +110,9 @@ def chunks_of(config: TransformerConfig, layout: Layout) -> list[Any]:
         )
     initialise(bare, layout)
     buckets = DistributedDataParallelConfig(
-        use_distributed_optimizer=layout.zero, overlap_grad_reduce=layout.overlap
+        use_distributed_optimizer=layout.zero,
+        overlap_grad_reduce=layout.overlap,
+        overlap_param_gather=layout.gather,
     )
     wrapped = [
         DistributedDataParallel(
@@ -139,6 +141,7 @@ def optimizer_of(config: TransformerConfig, chunks: list[Any], layout: Layout) -
             initial_loss_scale=LOSS_SCALE,
             params_dtype=config.params_dtype,
             use_distributed_optimizer=layout.zero,
+            overlap_param_gather=layout.gather,
         ),
         chunks,
     )

@@ -39,6 +39,8 @@ class Layout:
     """The distributed optimizer."""
     overlap: bool = False
     """Gradients are reduced during the backward pass."""
+    gather: bool = False
+    """With the two before: updated parameters are gathered during the next forward pass."""
     recompute: bool = False
     bf16: bool = False
     fp16: bool = False
@@ -83,7 +85,7 @@ class Layout:
     def one_device(self) -> Layout:
         """The same model, whole and in float32, on one device."""
         none = {"tp": 1, "pp": 1, "dp": 1, "ep": 1, "etp": 1, "virtual": 1, "first": 0}
-        off = ("sp", "zero", "overlap", "recompute", "bf16", "fp16", "tokens")
+        off = ("sp", "zero", "overlap", "gather", "recompute", "bf16", "fp16", "tokens")
         return replace(self, **none, **dict.fromkeys(off, False))
 
     @staticmethod
