@@ -3,7 +3,8 @@
 Kinds: `plain`, `async`, `functional`, `all` (one after the other, and an uneven `all_to_all_single` in each step),
 `fsdp` (`fully_shard`), `dtensor` (a tensor-parallel plan).
 Faults: `early` (a result is used before it is waited for), `written` (it is written to before), `op` (one rank reduces
-otherwise), `order` (one rank in another order), `splits` (one rank expects other sizes).
+otherwise), `order` (one rank in another order), `splits` (one rank expects other sizes); with `dtensor`: `replica` (a
+replica is changed on one rank), `unreduced` (a partial gradient is taken for the whole).
 """
 
 import sys
@@ -16,7 +17,7 @@ import torch.multiprocessing as mp
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 
-STEPS = 4
+STEPS = 6
 FROM = 3
 """Faults begin in this step."""
 
@@ -99,9 +100,11 @@ def exchange(rank: int, fault: str) -> None:
 def sharded(model: nn.Module, rank: int, kind: str, fault: str) -> None:
     """FSDP2, or tensor parallelism by a plan."""
     from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor import DTensor, Replicate, Shard
     from torch.distributed.tensor.parallel import (
         ColwiseParallel,
         RowwiseParallel,
+        SequenceParallel,
         parallelize_module,
     )
 
@@ -112,11 +115,23 @@ def sharded(model: nn.Module, rank: int, kind: str, fault: str) -> None:
         model = fully_shard(model, mesh=mesh)
     else:
         mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
-        model = parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+        model = nn.Sequential(nn.LayerNorm(8), *model)
+        plan = {
+            "0": SequenceParallel(sequence_dim=0),
+            "1": ColwiseParallel(input_layouts=Shard(0)),
+            "3": RowwiseParallel(),
+        }
+        model = parallelize_module(model, mesh, plan)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for step in range(1, STEPS + 1):
         optimizer.zero_grad()
-        model(batch(step, rank if kind == "fsdp" else 0)).square().mean().backward()
+        model(batch(step, rank)).square().mean().backward()
+        if fault == "replica" and step >= FROM:
+            model[3].bias.to_local().data.add_(rank)
+        if fault == "unreduced" and step >= FROM:
+            weight = model[0].weight
+            local = weight.grad.to_local()
+            weight.grad = DTensor.from_local(local, mesh, [Replicate()], run_check=False)
         optimizer.step()
 
 

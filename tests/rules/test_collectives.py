@@ -1,10 +1,11 @@
-"""`specs/communication` on collectives of each kind: silent on a sound job, and it finds a fault of each.
+"""Packs on collectives of each kind, FSDP2 and DTensor: silent on a sound job, and a fault of each is found.
 
 With gloo a rank in another group, or one that reduces other sizes, ends or hangs the job before any rule is decided.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,10 +17,13 @@ JOB = Path(__file__).with_name("collectives_job.py")
 ROOT = JOB.parents[2]
 
 
-def run(tmp_path, *options):
-    """The exit status, the rules that were violated, and how many instances were decided."""
+COPIES = ("essentials", "data_parallel", "replicas")
+
+
+def run(tmp_path, *options, packs=("communication",)):
+    """The process that ended, and the rules that were violated with their subjects."""
     report = tmp_path / "report.json"
-    command = [sys.executable, "-m", "tspec", "run", "specs/communication"]
+    command = [sys.executable, "-m", "tspec", "run", *(f"specs/{pack}" for pack in packs)]
     done = subprocess.run(
         [*command, "--report", str(report), "--", str(JOB), *options],
         cwd=ROOT,
@@ -33,19 +37,24 @@ def run(tmp_path, *options):
     waiting, found = json.loads(report.read_text()), set()
     while waiting:
         one = waiting.pop()
-        found.add(one["rule"].rpartition(".")[2])
+        found.add((one["rule"].rpartition(".")[2], one.get("subject", "")))
         waiting += one["consequences"]
     return done, found
 
 
 @pytest.mark.parametrize(
-    ("kind", "held"),
-    [("all", 6), ("fsdp", 3), ("dtensor", 4)],
+    ("kind", "packs", "held"),
+    [
+        ("all", ("communication",), 6),
+        ("fsdp", ("communication", *COPIES), 15),
+        ("dtensor", ("communication", *COPIES), 15),
+    ],
 )
-def test_sound_collectives(kind, held, tmp_path):
-    done, found = run(tmp_path, kind)
+def test_sound_jobs(kind, packs, held, tmp_path):
+    done, found = run(tmp_path, kind, packs=packs)
     assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
-    assert f"0 violated, {held} held" in done.stdout, done.stdout
+    counted = re.search(r"0 violated, (\d+) held", done.stdout)
+    assert counted is not None and int(counted[1]) >= held, done.stdout
 
 
 @pytest.mark.parametrize(
@@ -62,4 +71,17 @@ def test_sound_collectives(kind, held, tmp_path):
 def test_faults(kind, fault, rule, tmp_path):
     done, found = run(tmp_path, kind, fault)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert rule in found
+    assert rule in {each for each, _ in found}
+
+
+@pytest.mark.parametrize(
+    ("fault", "rule", "tensor"),
+    [
+        ("replica", "parameters_that_agreed_keep_agreeing", "3.bias"),
+        ("unreduced", "gradients_agree_after_all_reduce", "0.weight"),
+    ],
+)
+def test_faults_of_placed_tensors(fault, rule, tensor, tmp_path):
+    done, found = run(tmp_path, "dtensor", fault, packs=COPIES)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert (rule, tensor) in found

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from torch.distributed.tensor import Partial, Replicate, Shard
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 
-from tspec.runtime.live.placed import placed
+from tspec.runtime.edges import Missing
+from tspec.runtime.live.features import features
+from tspec.runtime.live.placed import placed, placements
 
 
 def tensor(*placements: Any, at: tuple[int, int] | None = (1, 0)) -> Any:
@@ -37,3 +42,26 @@ def test_copies_lie_along_what_is_replicated(
 def test_other_tensors_say_nothing() -> None:
     assert placed(torch.zeros(2)) is None
     assert placed(tensor(Replicate(), Replicate(), at=None)) is None
+
+
+def test_placements_are_written_as_words() -> None:
+    assert placements(torch.zeros(2)) is None
+    assert placements(tensor(Shard(1), Replicate())) == ["Shard(1)", "Replicate"]
+    assert placements(tensor(Partial(), Partial("max"))) == ["Partial(sum)", "Partial(max)"]
+
+
+def test_what_is_read_is_the_part_on_this_rank(tmp_path: Path) -> None:
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        mesh = init_device_mesh("cpu", (1,))
+        part = torch.full((2, 3), 2.0)
+        shape = torch.Size((4, 3))
+        cut = DTensor.from_local(part, mesh, [Shard(0)], shape=shape, stride=(3, 1))
+        summand = DTensor.from_local(part, mesh, [Partial()])
+        names = ("shape", "numel", "norm", "zeros", "digest")
+        [row, partial, plain] = features([cut, summand, part], names)
+    finally:
+        dist.destroy_process_group()
+    assert cut.shape == (4, 3)
+    assert row == plain and row["shape"] == (2, 3) and row["numel"] == 6
+    assert (partial["shape"], partial["norm"]) == ((2, 3), Missing.NOT_RECORDED)

@@ -18,6 +18,7 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 from tspec.builtin.features import FEATURES, OF_ELEMENTS
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.digest import digests
+from tspec.runtime.live.placed import is_partial, local
 
 
 @cache
@@ -26,8 +27,8 @@ def _text(kind: torch.dtype | torch.device | torch.layout) -> str:
 
 
 PLAIN: Mapping[str, Callable[[torch.Tensor], Any]] = {
-    "numel": lambda t: Missing.NOT_RECORDED if t.is_nested else t.numel(),
-    "shape": lambda t: Missing.NOT_RECORDED if t.is_nested else tuple(t.shape),
+    "numel": lambda t: Missing.NOT_RECORDED if t.is_nested else local(t).numel(),
+    "shape": lambda t: Missing.NOT_RECORDED if t.is_nested else tuple(local(t).shape),
     "dtype": lambda t: _text(t.dtype),
     "device": lambda t: _text(t.device),
     "memory_format": lambda t: memory_format(t),
@@ -81,11 +82,11 @@ def features(tensors: Sequence[Any], names: Sequence[str]) -> list[dict[str, Any
                 found.append(dict.fromkeys(names, missing))
                 continue
             found.append({name: function(tensor) for name, function in plain})
-            local = local_part(tensor)
-            if local is None:
+            part = None if is_partial(tensor) else local_part(tensor)
+            if part is None:
                 found[index].update(dict.fromkeys(wanted, Missing.NOT_RECORDED))
             else:
-                readable.setdefault((local.device, local.dtype), []).append((index, local))
+                readable.setdefault((part.device, part.dtype), []).append((index, part))
         for group in readable.values():
             _read(group, wanted, found)
     return found
@@ -110,19 +111,19 @@ def _plain_row(tensor: Any, names: Sequence[str], plain: _Plain) -> dict[str, An
 
 def local_part(tensor: torch.Tensor) -> torch.Tensor | None:
     """The elements that this rank holds, dense and without a graph; None if there are none to read."""
-    held = getattr(tensor, "_local_tensor", tensor)
+    held = local(tensor)
     if _dispatches(type(held)) or held.is_meta or held.is_nested:
         return None
     if held.layout == torch.strided and not torch._C._has_storage(held):
         return None  # inside of `vmap`, `grad` and the like
-    local = held.detach()
-    if local.layout != torch.strided:
-        local = local.to_dense()
-    if local.is_quantized:
-        local = local.int_repr()
-    if local.numel() and not local.untyped_storage().nbytes():
+    part = held.detach()
+    if part.layout != torch.strided:
+        part = part.to_dense()
+    if part.is_quantized:
+        part = part.int_repr()
+    if part.numel() and not part.untyped_storage().nbytes():
         return None  # its memory was given back, as FSDP does between uses
-    return local.as_subclass(torch.Tensor) if type(local) is not torch.Tensor else local
+    return part.as_subclass(torch.Tensor) if type(part) is not torch.Tensor else part
 
 
 def _dispatches(kind: type[torch.Tensor]) -> bool:

@@ -1,15 +1,39 @@
-"""The ranks that hold a copy of a distributed tensor, as its placements say."""
+"""Distributed tensors: the part that this rank holds, the whole, and how one lies in the other."""
 
 from __future__ import annotations
 
 from typing import Any
 
 
+def local(tensor: Any) -> Any:
+    """The part of a `DTensor` that this rank holds, which may not be there yet; other tensors are their own part."""
+    return getattr(tensor, "_local_tensor", tensor)
+
+
+def is_partial(tensor: Any) -> bool:
+    """The whole is the sum (or another reduction) of what the ranks hold, and it has not been made."""
+    return any(each.is_partial() for each in getattr(tensor, "placements", None) or ())
+
+
+def placements(tensor: Any) -> list[str] | None:
+    """`Shard(0)`, `Replicate`, `Partial(sum)`, … along each dimension of its mesh; None of other tensors."""
+    held = getattr(tensor, "placements", None)
+    return None if held is None else [_written(each) for each in held]
+
+
+def _written(placement: Any) -> str:
+    if placement.is_partial():
+        return f"Partial({placement.reduce_op})"
+    if placement.is_replicate():
+        return "Replicate"
+    return f"{type(placement).__name__.lstrip('_')}({placement.dim})"
+
+
 def placed(tensor: Any) -> tuple[int, ...] | None:
     """The ranks that hold the part that this rank holds; None of other tensors."""
-    mesh, placements = getattr(tensor, "device_mesh", None), getattr(tensor, "placements", None)
-    if mesh is None or placements is None or mesh.get_coordinate() is None:
+    mesh, held = getattr(tensor, "device_mesh", None), getattr(tensor, "placements", None)
+    if mesh is None or held is None or mesh.get_coordinate() is None:
         return None
-    place = zip(placements, mesh.get_coordinate(), strict=True)
+    place = zip(held, mesh.get_coordinate(), strict=True)
     along = tuple(slice(None) if each.is_replicate() else at for each, at in place)
     return tuple(mesh.mesh[along].flatten().tolist())

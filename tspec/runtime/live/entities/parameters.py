@@ -12,7 +12,7 @@ from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
 from tspec.runtime.live.entities.optimizers import OptimizerSubjects
 from tspec.runtime.live.entities.others import WrapperSubjects
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
-from tspec.runtime.live.placed import placed
+from tspec.runtime.live.placed import placed, placements
 
 
 class ParameterSubjects:
@@ -54,6 +54,14 @@ class ParameterSubjects:
             return ABSENT if main is None else main
         if name == "group":
             return self._optimizers.group_of(tensor) or ABSENT
+        if name == "whole_shape":
+            return tuple(tensor.shape)
+        if name == "placements":
+            found = placements(tensor)
+            return ABSENT if found is None else tuple(found)
+        if name == "grad_placements":
+            found = placements(tensor.grad)
+            return ABSENT if found is None else tuple(found)
         if name == "replicas":
             return self._wrappers.replicas(thing.module) or placed(tensor) or UNKNOWN
         return UNKNOWN
