@@ -165,7 +165,7 @@ def test_the_columnar_checker_agrees_with_the_interpreter() -> None:
 
 @pytest.mark.slow
 def test_the_checker_of_jobs_agrees_on_many_more() -> None:
-    """Why an instance is unknown differs in about one of 1,500 cases: ranks that died, windows that are cut off."""
+    """Why an instance is unknown, and its step, differs in 2 of 6,000 cases: ranks that died, windows that are cut off."""
     agree(
         without_reasons(replayed.check),
         range(400, 8000),

@@ -171,10 +171,10 @@ class AllGather:
 class _AllGatherThread(threading.Thread):
     """Makes this rank's rounds, one after another."""
 
-    def __init__(self, link: Transport) -> None:
+    def __init__(self, transport: Transport) -> None:
         super().__init__(name="tspec", daemon=True)
-        self._link = link
-        self.rank = link.rank
+        self._transport = transport
+        self.rank = transport.rank
         self.connected = False
         self._group: Any = None
         self._changed = threading.Condition()
@@ -215,14 +215,14 @@ class _AllGatherThread(threading.Thread):
     def run(self) -> None:
         """Connect, then make rounds until the job ends or a rank is gone."""
         try:
-            self._group = self._link.connected(self._leaves)
+            self._group = self._transport.connected(self._leaves)
             self.connected = self._group is not None
             while self._group is not None and (given := self._next()) is not None:
                 found = self._round(encode(given))
                 if found is None:
                     _never_freed(self._group)
                     return
-                found[self._link.rank] = given
+                found[self._transport.rank] = given
                 self._standing = self._standing.after(found)
                 with self._changed:
                     self._over.append((len(given), found))
@@ -266,7 +266,9 @@ class _AllGatherThread(threading.Thread):
         packed[:HEAD] = len(payload).to_bytes(HEAD, "little")
         packed[HEAD : HEAD + len(head)] = head
         mine = torch.frombuffer(packed, dtype=torch.uint8)
-        rows = [torch.empty(size, dtype=torch.uint8, device="cpu") for _ in range(self._link.world)]
+        rows = [
+            torch.empty(size, dtype=torch.uint8, device="cpu") for _ in range(self._transport.world)
+        ]
         work = self._group.allgather([rows], [mine])
         while not work.is_completed():
             if self._leaves.is_set():

@@ -141,14 +141,14 @@ def decide_group(
     joint: JointDecision,
     entries: Sequence[PendingInstance],
     absent: AbsentMembers | None,
-    book: RuleHistory,
+    history: RuleHistory,
 ) -> InstanceResult:
     """The verdict on one instance, from the entries of the ranks that have it."""
     declared, head, absent = joint.declared, entries[0], absent or NOBODY
     have = {entry.rank: entry for entry in entries}
     members = sorted({*have, *absent.lacking, *absent.unknown})
     leaves = [have[rank].leaves if rank in have else None for rank in members]
-    pasts = [book.past(have[rank]) if rank in have else None for rank in members]
+    pasts = [history.past(have[rank]) if rank in have else None for rank in members]
     indices = [have[rank].index if rank in have else None for rank in members]
     places = [head.group.index(rank) for rank in members]
 
@@ -188,10 +188,10 @@ def decide_group(
 
 
 def decide_one(
-    joint: JointDecision, entry: PendingInstance, book: RuleHistory
+    joint: JointDecision, entry: PendingInstance, history: RuleHistory
 ) -> tuple[Verdict, str, Shown]:
     """The verdict on an instance of one rank alone, the reason if it is unknown, and the values that it shows."""
-    past = book.past(entry)
+    past = history.past(entry)
     whens, expects, shown = joint.decide((entry.leaves,), (past,), (entry.index,), (0,))
     verdict, reason = _due(joint.declared, entry, whens[0])
     return (*claimed(expects[0]), shown) if verdict == "holds" else (verdict, reason, shown)
