@@ -11,11 +11,12 @@ from tests.jobs import PATIENCE, ROOT, run
 SCRIPT = Path(__file__).with_name("tokens.py")
 FINDS = {
     "no-mask": "attention_is_causal",
-    "untied": "count_parameters_names_above_count_parameters_each_step",
-    "rate-not-set": "spread_optimizer_step_lr_over_20_steps_above_0_after_optimizer_step",
-    "not-averaged": "abs_mean_calls_backward_0_loss_count_calls_backward_calls_cross_e_070caf",
-    "same-data": "distinct_calls_forward_inputs_before_optimizer_step_when_count_ca_1338b4",
+    "untied": "count_parameters_names_above_count_parameters",
+    "rate-not-set": "spread_optimizer_step_lr",
+    "not-averaged": "abs_mean_calls_backward_0_loss_count_calls_backward",
+    "same-data": "distinct_calls_forward_inputs",
 }
+"""How the name of the draft begins that finds it."""
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +43,8 @@ def drafts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("bug", FINDS)
 def test_what_is_lost_is_found(bug: str, drafts: Path, tmp_path: Path) -> None:
     found = run([str(drafts)], SCRIPT, tmp_path / "report.json", "--seed", "2", "--bug", bug)
-    assert found.steps(FINDS[bug]), found.messages
+    rules = [one["rule"].rpartition(".")[2] for one in found.all]
+    assert any(rule.startswith(FINDS[bug]) for rule in rules), found.messages
 
 
 def test_another_sibling_is_not_accused(drafts: Path, tmp_path: Path) -> None:
