@@ -15,7 +15,7 @@ from tspec.runtime.live.watch import WatchSpec
 from tspec.trace.model import Sample, Value
 
 TENSORS: Mapping[str, tuple[str, ...]] = {
-    "parameter": ("data", "grad", "main", "main_grad"),
+    "parameter": ("data", "grad", "main", "main_grad", "shard"),
     "buffer": ("data",),
     "state": ("data",),
     "generator": ("state",),
