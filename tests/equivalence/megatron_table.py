@@ -91,42 +91,6 @@ CASES = (
         )
         for options in ("", "bf16")
     ),
-    Case(
-        "tensor_parallel",
-        "",
-        "output_not_summed",
-        "outputs embedding.word_embeddings",
-        "embedding.word_embeddings",
-    ),
-    Case(
-        "tensor_parallel",
-        "",
-        "input_gradient_not_summed",
-        "output_grads decoder.final_layernorm",
-        "output_layer",
-    ),
-    Case(
-        "sequence_parallel",
-        "",
-        "final_norm_not_marked",
-        "param_grads decoder.final_layernorm.weight",
-        "decoder.final_layernorm",
-    ),
-    Case(
-        "pipeline",
-        "",
-        "stage_begins_too_early",
-        "outputs decoder.layers.2.input_layernorm",
-        "decoder.layers.3.mlp.linear_fc2",
-    ),
-    Case(
-        "pipeline",
-        "bf16",
-        "model_copy_not_written",
-        "params decoder.layers.2.input_layernorm.weight",
-        "decoder.layers.3.mlp.linear_fc1",
-    ),
-    Case("data_parallel", "zero,bf16", "parameters_not_gathered"),
 )
 
 

@@ -51,7 +51,9 @@ def test_gradients_that_were_not_reduced_are_named_as_that(tmp_path: Path) -> No
     found = json.loads((tmp_path / "report.json").read_text())
     *faults, difference = found
     assert (faults[0]["kind"], faults[0]["subject"]) == ("param_grads", "0.weight")
-    assert faults[0]["message"].endswith("their mean is the reference, so a reduction is missing")
+    assert faults[0]["message"].endswith(
+        "the mean of the replicas is the reference, so a reduction is missing"
+    )
     assert (difference["what"], difference["subject"]) == ("difference", "0.weight")
     assert difference["times"] > 1000
     worst = [each["times"] for each in difference["consequences"]]

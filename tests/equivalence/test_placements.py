@@ -39,5 +39,5 @@ def test_gradients_that_are_summed_instead_of_averaged(tmp_path: Path) -> None:
     found = judged(tmp_path, "fully_sharded", "--sum")
     assert found.first is not None
     assert (found.first.name.kind, found.first.name.name) == ("param_grads", "fc1.weight")
-    assert found.first.evidence == "the candidate is 2 times the reference"
+    assert found.first.evidence.says == "the candidate is 2 times the reference"
     assert {each.name.kind for each in found.wrong} >= {"param_grads"}

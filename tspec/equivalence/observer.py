@@ -114,6 +114,8 @@ class Observer:
         """Tensor -> kind and name of the latest record of it."""
         self._scheduled = False
         """Losses are those of a schedule, which may free them before the backward pass."""
+        self._updated = 0
+        """The latest step in which an optimizer of Megatron's began its update."""
         self._over = False
 
     # --- the sink -------------------------------------------------------------------------------
@@ -129,10 +131,11 @@ class Observer:
                     self._enters(call)
             case "backward" if not self._scheduled:
                 self._record_loss(call, call.fields.get("loss"))
-            case "update":
+            case "update" if self._updated < call.context.step:
+                self._updated = call.context.step
                 self._record_gradients(source, "main_grad")
                 self._record_parts(source)
-            case "optimizer.step":
+            case "optimizer.step" if self._updated < call.context.step:
                 self._record_gradients(source, "grad")
 
     def end(self, call: WatchedCall, source: StateSource) -> None:
@@ -256,13 +259,14 @@ class Observer:
             self._record(self._name("losses", "loss", call), loss)
 
     def _record_gradients(self, source: StateSource, field: str) -> None:
-        """The gradients that an update reads: those of the first that a step makes of each parameter."""
+        """The gradients that an update reads, in the parameter's shape where they are all of it."""
         whole = source.fields("parameter", "data")
         for name, gradient in source.fields("parameter", field).items():
-            of = TensorName("param_grads", name, source.context.step)
-            if of not in self._tensors and isinstance(gradient, Tensor):
-                all_of_it = gradient.numel() == whole[name].numel()
-                self._record(of, gradient.view_as(whole[name]) if all_of_it else gradient)
+            if isinstance(gradient, Tensor):
+                full = whole[name]
+                is_flat = gradient.shape != full.shape and gradient.numel() == full.numel()
+                held = gradient.view_as(full) if is_flat else gradient
+                self._record(TensorName("param_grads", name, source.context.step), held)
 
     def _record_parts(self, source: StateSource) -> None:
         """Which elements of each gradient this rank updates from, where those are not all."""

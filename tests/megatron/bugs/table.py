@@ -20,7 +20,8 @@ Each row is a fault that is put into the real megatron-core 0.16.1 (`tests/megat
 
     python -m tests.megatron.bugs.table > docs/megatron_faults.md
 
-Where no rule speaks, every copy agrees with the others: ranks are wrong together, and only a comparison with one device tells.
+Where no rule speaks, every copy agrees with the others: ranks are wrong together, and only a
+[comparison with one device](megatron_equivalence.md) tells.
 
 | fault | source | job | first finding |
 | --- | --- | --- | --- |"""
