@@ -29,6 +29,7 @@ from tspec.runtime.live.fields import FieldReader
 from tspec.runtime.live.functions import WatchedFunctions
 from tspec.runtime.live.locations import ScriptLocations
 from tspec.runtime.live.mechanisms import install
+from tspec.runtime.live.mechanisms.forward import MODULE_CALL
 from tspec.runtime.live.models import Naming, has_parameters
 from tspec.runtime.live.pending import PendingCall, awaited, is_coalesced, without_tensors
 from tspec.runtime.live.process import PROCESS
@@ -250,7 +251,8 @@ class LiveJob(LiveSource):
                 for call, reader in reversed(opened):
                     where = call.callable
                     if error is None:
-                        handle = awaited(result) if reader.reads_result else None
+                        is_module = call.callable == MODULE_CALL  # it returns, whatever it made
+                        handle = awaited(result) if reader.reads_result and not is_module else None
                         given = result if handle is None else handle
                         read = partial(reader.after, args, kwargs, given, self.state, self)
                         if handle is not None and not is_coalesced(call.callable):
