@@ -14,7 +14,7 @@ from tspec.check.interpret.folds import combine_digests, feature, fold_list, fol
 from tspec.check.interpret.values import arithmetic, compare, function, member
 from tspec.resolve.program import rules
 from tspec.resolve.program.text import _TEXTS
-from tspec.runtime.functions import call
+from tspec.runtime.functions import apply
 from tspec.trace.model import Missing, Ref, Tensor
 
 ABSENT, UNKNOWN, NO_HISTORY = Missing.ABSENT, Missing.NOT_RECORDED, Missing.NO_HISTORY
@@ -334,7 +334,7 @@ def test_the_union_of_sets() -> None:
     ],
 )  # fmt: skip
 def test_functions(name: str, arguments: tuple[Any, ...], result: Any) -> None:
-    for found in (function(name, arguments), call(name, *arguments)):
+    for found in (function(name, arguments), apply(name, *arguments)):
         same_nan = isinstance(result, float) and math.isnan(result) and math.isnan(float(found))  # type: ignore[arg-type]
         assert same_nan or (found == result and type(found) is type(result))
 
