@@ -215,7 +215,9 @@ def set_up(layout: Layout) -> None:
     tensor_parallel.model_parallel_cuda_manual_seed(1234)
 
 
-def train(layout: Layout, stepped: Callable[[], None]) -> list[dict[str, float | None]]:
+def train(
+    layout: Layout, stepped: Callable[[], None] = lambda: None
+) -> list[dict[str, float | None]]:
     """Make the steps of a layout; loss and gradient norm of each, the same on all ranks.
 
     `stepped` is called after each step.

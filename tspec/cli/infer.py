@@ -89,7 +89,7 @@ def infer(  # noqa: PLR0913 (each is an option)
     full: FullOption = None,
     mesh: MeshOption = None,
 ) -> None:
-    """Draft rules from recordings of good runs; with --layout a layout.
+    """Draft rules from recordings of good runs, or a layout.
 
     A layout is drafted from what a script says of its parameters, on ranks that have no devices: -- script.py ARGS. Or from data: the full tensors of one device, and those of each rank.
     """

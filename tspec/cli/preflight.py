@@ -56,9 +56,9 @@ def preflight(  # noqa: PLR0913 (each is an option)
         ),
     ] = Tensors.FAKE,
 ) -> None:
-    """Run a script's first step, unedited, as a rank of a job whose other ranks do not exist.
+    """Compare a script's first step with a layout, without its ranks.
 
-    Parameters are compared with the layout, and sums over ranks with those that the layout needs. Collectives and memory are shown. Exits with 1 if something is not as the layout says.
+    The script runs unedited as one rank of a job whose other ranks do not exist. Parameters are compared with the layout, and sums over ranks with those that the layout needs. Collectives and memory are shown. Exits with 1 if something is not as the layout says.
     """
     command = command_of(ctx)
     declared = chosen(layouts_of([file]), layout)

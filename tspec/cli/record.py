@@ -93,7 +93,7 @@ def record(
     keep_going: KeepGoingOption = False,
     redact: RedactOption = None,
 ) -> None:
-    """Run a script, unedited, and record ranks, steps, calls and state.
+    """Run a script, unedited, and record its steps, calls and state.
 
     The exit status is the script's own; 2 if nothing can be recorded into the folder, or a spec is wrong.
     """
