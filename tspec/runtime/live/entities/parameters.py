@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from tspec.runtime.edges import Ref
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
@@ -55,7 +56,7 @@ class ParameterSubjects:
         if name == "group":
             return self._optimizers.group_of(tensor) or ABSENT
         if name == "whole_shape":
-            return tuple(tensor.shape)
+            return UNKNOWN if is_lazy(tensor) else tuple(tensor.shape)
         if name == "placements":
             found = placements(tensor)
             return ABSENT if found is None else tuple(found)
@@ -68,8 +69,8 @@ class ParameterSubjects:
 
 
 def _is_shared(tensor: torch.Tensor) -> bool:
-    """Whether processes of this machine may share its memory: of an accelerator torch always says so, of what is sparse never."""
-    plain = tensor.device.type == "cpu" and tensor.layout == torch.strided
+    """Whether processes of this machine may share its memory: of an accelerator torch always says so, of what has no storage never."""
+    plain = tensor.device.type == "cpu" and torch._C._has_storage(tensor)
     return plain and bool(tensor.is_shared())  # type: ignore[no-untyped-call]
 
 
