@@ -41,8 +41,8 @@ equivalence agrees {
 equivalence swept {
   layout whole
   reference { tp: 1 }
-  candidate { tp: 1 }
   sweep seed in [1, 2]
+  sweep tp in [1]
   run 1 step
   compare params
   within 0
@@ -61,7 +61,7 @@ def run(folder: Path, *arguments: str, script: str = "") -> Result:
     ("arguments", "says"),
     [
         (("--equivalence", "agree"), "did you mean `agrees`?"),
-        (("--equivalence", "swept"), "`swept` cannot be run: `sweep` cannot be run yet"),
+        (("--equivalence", "swept"), "write `{seed}` in one of its arguments"),
         (("--equivalence", "agrees", "--fail-on", "never"), "it is about rules, not about an"),
         (("--equivalence", "agrees", "--given", "tp=2"), "it is about rules, not about an"),
     ],
@@ -83,6 +83,32 @@ def test_a_side_that_fails_shows_what_it_said(tmp_path: Path) -> None:
     assert found.exit_code == 2
     assert found.stderr.startswith("tspec: the run `reference` ended with status 1\nTraceback")
     assert "\nValueError: no data\n" in found.stderr
+
+
+def test_a_configuration_that_fails_ends_its_own_comparison_only(tmp_path: Path) -> None:
+    script = tmp_path / "job.py"
+    (tmp_path / "checks.tspec").write_text(SPEC)
+    script.write_text(
+        "import sys, torch\n"
+        "assert sys.argv[1] == '1'\n"
+        "model = torch.nn.Linear(4, 4, bias=False)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "model(torch.ones(2, 4)).sum().backward()\n"
+        "optimizer.step()\n"
+    )
+    words = ["run", str(tmp_path / "checks.tspec"), "--equivalence", "swept"]
+    found = CliRunner().invoke(app, [*words, "--", str(script), "{seed}"])
+    assert found.exit_code == 2
+    assert "tspec: the run `reference` ended with status 1\nTraceback" in found.stderr
+    assert found.stdout == (
+        "checks.swept[seed: 1, tp: 1]: 1 tensor compared, none differs\n"
+        "\n"
+        "checks.swept: 2 configurations compared, none differs, 1 failed\n"
+        "\n"
+        "seed  tp  reference  verdict  tensors  first wrong\n"
+        "1     1              agrees   1\n"
+        "2     1              failed            the run `reference` ended with status 1\n"
+    )
 
 
 def test_a_script_that_trains_nothing_has_nothing_to_compare(tmp_path: Path) -> None:

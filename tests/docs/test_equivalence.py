@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs/equivalence.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/equivalence.md").read_text(encoding="utf-8")
 PATIENCE = 400
 """Seconds; the machine may be busy."""
 
@@ -29,22 +30,22 @@ def shape(text: str) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.gloo
 def test_the_commands_print_what_the_page_shows(tmp_path: Path) -> None:
-    [script], [spec] = blocks("python"), blocks("tspec")
+    [script], [spec, *_] = blocks("python"), blocks("tspec")
     (tmp_path / "mlp.py").write_text(script)
     (tmp_path / "mlp.tspec").write_text(spec)
     sessions = blocks("console")
-    assert len(sessions) == 2
+    assert len(sessions) == 3
     for number, session in enumerate(sessions):
         command, _, said = session.partition("\n")
         words = command.removeprefix("$ tspec ").split()
         done = subprocess.run(
             [sys.executable, "-m", "tspec", *words],
-            cwd=tmp_path,
+            cwd=ROOT if "tests/" in command else tmp_path,
             env=os.environ | {"OMP_NUM_THREADS": "1"},
             capture_output=True,
             text=True,
             timeout=PATIENCE,
             check=False,
         )
-        assert done.returncode == number, done.stderr
+        assert done.returncode == min(number, 1), done.stderr
         assert shape(done.stdout) == shape(said)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tspec.equivalence.sides import NotExecuted, Trial, trial_of
+from tspec.equivalence.sides import NotExecuted, Trial, trial_of, trials_of
 from tspec.resolve import load_text
 
 TEXT = """edition 2026
@@ -74,6 +74,16 @@ def test_a_setting_reaches_the_script_by_an_argument() -> None:
     assert trial(text, "train.py", "{dtype}").candidate == ("train.py", "bfloat16")
 
 
+def test_each_configuration_of_a_sweep_has_its_arguments() -> None:
+    text = TEXT.replace("  run", "  sweep seed in [1, 2]\n  run")
+    program = load_text(text).program
+    assert program is not None
+    found = trials_of(program.equivalences[0], ("train.py", "{seed}", "{tp}", "{world_size}"))
+    assert [each.name for each in found] == ["example.e[seed: 1]", "example.e[seed: 2]"]
+    assert [each.reference[1:] for each in found] == [("1", "1", "1"), ("2", "1", "1")]
+    assert [each.candidate[1:] for each in found] == [("1", "2", "2"), ("2", "2", "2")]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
@@ -84,7 +94,8 @@ def test_a_setting_reaches_the_script_by_an_argument() -> None:
         ("generated(seed: 5)", 'recorded("runs/a")', "`from recorded` cannot be run yet"),
         ("(seed: 5)", "(seed: 5, models: 2)", "`models:` cannot be run yet"),
         ("  layout cut\n", "", "it has no `layout NAME`"),
-        ("  run", "  sweep seed in [1, 2]\n  run", "`sweep` cannot be run yet"),
+        ("  run", "  require tp > 2\n  run", "no configuration is compared with another"),
+        ("sequence: true", "world_size: 4", "`world_size: 4`, and its mesh has 2 ranks"),
         ("samples: 4)", "samples: 4) + noise()", "a tolerance has one `noise`"),
     ],
 )

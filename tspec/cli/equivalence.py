@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -26,9 +26,7 @@ from tspec.cli.say import BadParameter, say, warn
 from tspec.cli.specs import refuse, specs_of
 
 if TYPE_CHECKING:
-    from tspec.equivalence.check import Outcome
-    from tspec.equivalence.localize import Localization
-    from tspec.equivalence.sides import Trial
+    from tspec.equivalence.verdicts import Verdict
     from tspec.resolve.program.trials import EquivalenceDeclaration
 
 
@@ -62,17 +60,18 @@ def check(
 
     The recordings stay in the folder `keep` if it is given.
     """
-    from tspec.equivalence.sides import NotExecuted, trial_of
+    from tspec.equivalence.sides import NotExecuted, trials_of
+    from tspec.equivalence.verdicts import verdicts
 
     declaration = _chosen(name, specs, output)
     try:
-        trial = trial_of(declaration, command)
+        trials = trials_of(declaration, command)
         with _folder(keep) as folder, _ends_on_signals():
-            outcome, found = _outcome(trial, folder)
+            found = list(_told(verdicts(trials, folder), output))
     except (NotExecuted, ValueError) as why:
         warn(f"`{name}` cannot be run: {why}")
         raise typer.Exit(FAULT) from None
-    raise typer.Exit(_report(outcome, found, declaration, output))
+    raise typer.Exit(_report(found, declaration, output))
 
 
 def _chosen(name: str, specs: list[Path] | None, output: Output) -> EquivalenceDeclaration:
@@ -94,43 +93,37 @@ def _chosen(name: str, specs: list[Path] | None, output: Output) -> EquivalenceD
     raise BadParameter(f"no equivalence is called `{name}`; {hint}", param_hint="--equivalence")
 
 
-def _outcome(trial: Trial, folder: Path) -> tuple[Outcome, Localization | None]:
-    """Both sides, compared; where they differ, modules judged alone. A side that fails ends the command."""
-    from tspec.equivalence.check import compare, run_candidate, run_reference
-    from tspec.equivalence.launch import Failed
-    from tspec.equivalence.localize import localize
+def _told(found: Iterable[Verdict], output: Output) -> Iterator[Verdict]:
+    """Tell of each comparison as soon as it is made."""
+    from tspec.report.equivalences import text
 
-    try:
-        reference = run_reference(trial, folder)
-        candidate = run_candidate(trial, reference.recording, folder)
-        outcome = compare(trial, reference, candidate)
-        if not trial.localize or not (outcome.wrong or outcome.faults):
-            return outcome, None
-        return outcome, localize(trial, reference, candidate, folder)
-    except Failed as why:
-        warn(str(why))
-        say(why.said, err=True)
-        raise typer.Exit(FAULT) from None
+    for each in found:
+        if each.failed is not None:
+            warn(str(each.failed))
+            say(each.failed.said, err=True)
+        elif _is_text(output):
+            say(text(each))
+        if each.is_empty:
+            warn("nothing was compared: the layout has a place for no tensor of these kinds")
+        yield each
 
 
-def _report(
-    outcome: Outcome,
-    localized: Localization | None,
-    declaration: EquivalenceDeclaration,
-    output: Output,
-) -> int:
-    from tspec.report.equivalences import results, text
+def _report(found: Sequence[Verdict], declaration: EquivalenceDeclaration, output: Output) -> int:
+    from tspec.report.equivalences import results, table
 
-    found = accepted(results(outcome, declaration, localized), output).results
-    write_file(found, output)
-    if output.output_format in (None, Format.TEXT):
-        say(text(outcome, declaration, localized))
-    else:
-        write_out(found, output)
-    if not outcome.comparisons and not outcome.faults:
-        warn("nothing was compared: the layout has a place for no tensor of these kinds")
+    said = accepted(results(found, declaration), output).results
+    write_file(said, output)
+    if not _is_text(output):
+        write_out(said, output)
+    elif declaration.sweeps:
+        say(f"\n{table(found, declaration)}")
+    if any(each.failed is not None or each.is_empty for each in found):
         return FAULT
-    return FOUND if found.results else FOUND_NOTHING
+    return FOUND if said.results else FOUND_NOTHING
+
+
+def _is_text(output: Output) -> bool:
+    return output.output_format in (None, Format.TEXT)
 
 
 @contextmanager

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from tspec.equivalence.configurations import Configuration, Settings, configurations_of
 from tspec.equivalence.tolerances import DEFAULT, SAMPLES, noises, number
+from tspec.layout.conditions import Value
 from tspec.layout.sizes import Sizes, sizes_of
 from tspec.resolve.program.sharding import Axes, LayoutDeclaration, MeshDeclaration
 from tspec.resolve.program.trials import (
@@ -37,11 +39,14 @@ class NotExecuted(Exception):
 class Trial:
     """An equivalence that can be run.
 
+    `name` has the values of sweeps with it, `unlike` those of the reference that are others.
     `localize`: where the sides differ, modules are judged alone. `seed` is None where weights are the script's own; `perturb` None where the noise is that of
     each tensor's dtype.
     """
 
     name: str
+    swept: Settings
+    unlike: Settings
     layout: LayoutDeclaration
     sizes: Sizes
     reference: tuple[str, ...]
@@ -67,38 +72,49 @@ class Trial:
         return self.layout.mesh.world
 
 
-def trial_of(declaration: EquivalenceDeclaration, command: Sequence[str]) -> Trial:
-    """What is to be run for `script.py ARGS`. Raises NotExecuted.
+def trials_of(declaration: EquivalenceDeclaration, command: Sequence[str]) -> tuple[Trial, ...]:
+    """What is to be run for `script.py ARGS`, one for each configuration. Raises NotExecuted.
 
     `{NAME}` in an argument stands for the side's value of a setting.
     """
     _refuse(declaration)
+    found = configurations_of(declaration)
+    if not found:
+        raise NotExecuted(
+            "no configuration is compared with another: see `require` and `equal when`"
+        )
+    return tuple(_trial(declaration, each, command) for each in found)
+
+
+def trial_of(declaration: EquivalenceDeclaration, command: Sequence[str]) -> Trial:
+    """The trial of an equivalence that has one configuration. Raises NotExecuted."""
+    [trial] = trials_of(declaration, command)
+    return trial
+
+
+def _trial(
+    declaration: EquivalenceDeclaration, configuration: Configuration, command: Sequence[str]
+) -> Trial:
     layout = declaration.layout
     assert layout is not None
-    settings = {
-        side: {each.name: each.value.value for each in said or ()}
-        for side, said in (
-            ("reference", declaration.reference),
-            ("candidate", declaration.candidate),
-        )
-    }
-    _refuse_silent(settings.values(), layout, command)
-    reference, candidate = (
-        replace(layout, mesh=_with_axes(layout.mesh, each)) for each in settings.values()
-    )
+    sides = (configuration.reference, configuration.candidate)
+    _refuse_silent(sides, layout, command)
+    reference, candidate = (replace(layout, mesh=_with_axes(layout.mesh, each)) for each in sides)
     if reference.mesh.world > 1:
         axes = ", ".join(f"{name}: {size}" for name, size in reference.mesh.axes if size > 1)
         raise NotExecuted(f"the reference runs on one rank, and has {axes}")
-    flags = frozenset(name for name in layout.flags if settings["candidate"].get(name) is True)
+    flags = frozenset(name for name in layout.flags if configuration.candidate.get(name) is True)
     tolerance = declaration.within or DEFAULT
     noise = _noise(tolerance)
     assert declaration.length is not None
     return Trial(
-        name=f"{declaration.module}.{declaration.name}",
+        name=f"{declaration.module}.{declaration.name}{_named(configuration.swept)}",
+        swept=configuration.swept,
+        unlike=configuration.unlike,
         layout=candidate,
         sizes=sizes_of(candidate, flags=flags),
-        reference=_filled(command, reference, settings["reference"]),
-        candidate=_filled(command, candidate, settings["candidate"]),
+        reference=_filled(command, reference, configuration.reference),
+        candidate=_filled(command, candidate, configuration.candidate),
         steps=declaration.length.count,
         seed=_seed(declaration),
         kinds=declaration.compare,
@@ -113,9 +129,6 @@ def _refuse(declaration: EquivalenceDeclaration) -> None:
     """Refuse what is in the language and is not run."""
     unknown = [kind for kind in declaration.compare if kind not in COMPARED]
     for said, what in (
-        (declaration.sweeps, "`sweep`"),
-        (declaration.require, "`require`"),
-        (declaration.equal_when, "`equal when`"),
         (isinstance(declaration.origin, Recorded), "`from recorded`"),
         (isinstance(declaration.origin, Generated) and declaration.origin.models, "`models:`"),
         (unknown, f"`compare {', '.join(unknown)}`"),
@@ -125,15 +138,13 @@ def _refuse(declaration: EquivalenceDeclaration) -> None:
             raise NotExecuted(f"{what} cannot be run yet")
     if declaration.layout is None:
         raise NotExecuted("it has no `layout NAME`")
-    if declaration.reference is None or declaration.candidate is None:
-        raise NotExecuted("it has no `reference { ... }` and `candidate { ... }`")
 
 
 def _refuse_silent(
-    sides: Iterable[Mapping[str, object]], layout: LayoutDeclaration, command: Sequence[str]
+    sides: Iterable[Settings], layout: LayoutDeclaration, command: Sequence[str]
 ) -> None:
     """Refuse settings that neither the layout nor the script would see."""
-    known = {*layout.mesh.all_axes, *layout.flags}
+    known = {*layout.mesh.all_axes, *layout.flags, "world_size"}
     for name in sorted({name for side in sides for name in side} - known):
         if not any(f"{{{name}}}" in argument for argument in command):
             raise NotExecuted(
@@ -141,7 +152,7 @@ def _refuse_silent(
             )
 
 
-def _with_axes(mesh: MeshDeclaration, settings: Mapping[str, object]) -> MeshDeclaration:
+def _with_axes(mesh: MeshDeclaration, settings: Settings) -> MeshDeclaration:
     """The mesh with the sizes that a side sets; all of one rank if the mesh is."""
 
     def sized(axes: Axes, alone: bool) -> Axes:
@@ -153,6 +164,8 @@ def _with_axes(mesh: MeshDeclaration, settings: Mapping[str, object]) -> MeshDec
     axes = sized(mesh.axes, False)
     world = prod(size for _, size in axes)
     regroups = tuple((name, sized(each, world == 1)) for name, each in mesh.regroups)
+    if settings.get("world_size", world) != world:
+        raise NotExecuted(f"`world_size: {settings['world_size']}`, and its mesh has {world} ranks")
     for name, each in regroups:
         if prod(size for _, size in each) != world:
             raise NotExecuted(f"`{name}` regroups another number of ranks than {world}")
@@ -160,22 +173,33 @@ def _with_axes(mesh: MeshDeclaration, settings: Mapping[str, object]) -> MeshDec
 
 
 def _filled(
-    command: Sequence[str], layout: LayoutDeclaration, settings: Mapping[str, object]
+    command: Sequence[str], layout: LayoutDeclaration, settings: Settings
 ) -> tuple[str, ...]:
     """The arguments with the values of settings."""
     flags = dict.fromkeys(layout.flags, False)
-    values = {**layout.mesh.all_axes, **flags, **settings}
+    ranks = {"world_size": layout.mesh.world}
+    values = {**layout.mesh.all_axes, **flags, **ranks, **settings}
     return tuple(
         re.sub(
             r"\{(\w+)\}",
-            lambda found: _text(values[found[1]]) if found[1] in values else found[0],
+            lambda found: setting_text(values[found[1]]) if found[1] in values else found[0],
             argument,
         )
         for argument in command
     )
 
 
-def _text(value: object) -> str:
+def settings_text(settings: Settings) -> str:
+    """Settings as they are written."""
+    return ", ".join(f"{name}: {setting_text(value)}" for name, value in settings.items())
+
+
+def _named(swept: Settings) -> str:
+    return f"[{settings_text(swept)}]" if swept else ""
+
+
+def setting_text(value: Value) -> str:
+    """A value as it is written, and as the script is given it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

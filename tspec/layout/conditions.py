@@ -1,4 +1,4 @@
-"""The `when` of a place, over sizes of axes and flags that are known."""
+"""Conditions over settings that are known: the `when` of a place reads sizes of axes and flags."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _COMPARE = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 _RECKON = {"+": add, "-": sub, "*": mul}
 
 
-def is_true(condition: Expr | None, known: Mapping[str, int]) -> bool:
-    """Whether a place applies. Flags that are not known are off."""
+def is_true(condition: Expr | None, known: Mapping[str, Value]) -> bool:
+    """Whether a condition holds. A setting that is not known is false, as a flag that is off."""
     return condition is None or bool(_value(condition, known))
 
 
-def _value(expr: Expr, known: Mapping[str, int]) -> Value:
+def _value(expr: Expr, known: Mapping[str, Value]) -> Value:
     match expr:
         case rules.Constant(value=value):
             return value
@@ -47,5 +47,5 @@ def _value(expr: Expr, known: Mapping[str, int]) -> Value:
     raise TypeError(type(expr).__name__)
 
 
-def _number(expr: Expr, known: Mapping[str, int]) -> float:
+def _number(expr: Expr, known: Mapping[str, Value]) -> float:
     return float(_value(expr, known))

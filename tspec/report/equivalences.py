@@ -10,6 +10,8 @@ from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Comparison, Fault
 from tspec.equivalence.localize import Localization, Suspect
 from tspec.equivalence.recording import ModuleCall
+from tspec.equivalence.sides import setting_text, settings_text
+from tspec.equivalence.verdicts import Verdict
 from tspec.report.figures import Curve, Figure
 from tspec.report.results import Case, Result, Results, fingerprint, portable, region
 from tspec.resolve.program.trials import EquivalenceDeclaration
@@ -19,17 +21,27 @@ SHOWN = 12
 """Of so many wrong tensors the text has a line."""
 
 
-def results(
-    outcome: Outcome, declaration: EquivalenceDeclaration, localized: Localization | None = None
-) -> Results:
+def results(verdicts: Sequence[Verdict], declaration: EquivalenceDeclaration) -> Results:
+    """The results of all comparisons, and a case for each."""
+    found = [_results(each, declaration) for each in verdicts]
+    return Results(
+        tuple(one for each in found for one in each.results),
+        tuple(one for each in found for one in each.cases),
+        figures=tuple(one for each in found for one in each.figures),
+    )
+
+
+def _results(verdict: Verdict, declaration: EquivalenceDeclaration) -> Results:
     """One result for each fault of the pieces, one for what differs, and one for each module that is wrong by itself.
 
     What differs is the first wrong tensor in the order of the reference's run; the others are its
-    consequences, the worst first.
+    consequences, the worst first. A comparison with a side that failed has a case alone.
     """
-    name = qualified(declaration)
+    name, outcome, localized = verdict.trial.name, verdict.outcome, verdict.localized
     file = portable(declaration.source.path)
     place = region(declaration.source, declaration.span)
+    if outcome is None:
+        return Results((), (Case(name, file, "error", str(verdict.failed), place.line),))
 
     def of_fault(each: Fault) -> Result:
         message = f"{each.name}: {each.fault.message}"
@@ -68,7 +80,7 @@ def results(
         found.append(of_comparison(outcome.first, tuple(map(of_comparison, others))))
     found += [of_suspect(each) for each in localized.suspects] if localized else []
     case = Case(name, file, "failed" if found else "passed", line=place.line)
-    return Results(tuple(found), (case,), figures=tuple(figures(outcome, localized)))
+    return Results(tuple(found), (case,), figures=tuple(figures(verdict)))
 
 
 FIGURES = (
@@ -78,8 +90,12 @@ FIGURES = (
 )
 
 
-def figures(outcome: Outcome, localized: Localization | None) -> Iterator[Figure]:
+def figures(verdict: Verdict) -> Iterator[Figure]:
     """The errors of tensors against their place in the run, as multiples of their dtype's epsilon (TTrace, figure 9)."""
+    outcome, localized = verdict.outcome, verdict.localized
+    if outcome is None:
+        return
+    swept = settings_text(verdict.trial.swept)
     alone = {each.name: each for each in localized.comparisons} if localized else {}
     for title, kinds in FIGURES:
         found = [each for each in outcome.comparisons if each.name.kind in kinds and each.epsilon]
@@ -95,7 +111,12 @@ def figures(outcome: Outcome, localized: Localization | None) -> Iterator[Figure
             again = [alone.get(each.name) for each in found]
             curves.append(_curve("with the reference's inputs and gradients", again, "others"))
         places = tuple(str(each.name) for each in found)
-        yield Figure(title, "error as a multiple of epsilon", places, tuple(curves))
+        yield Figure(
+            f"{title}, {swept}" if swept else title,
+            "error as a multiple of epsilon",
+            places,
+            tuple(curves),
+        )
 
 
 def _curve(name: str, of: Sequence[Comparison | None], role: Literal["values", "others"]) -> Curve:
@@ -104,12 +125,43 @@ def _curve(name: str, of: Sequence[Comparison | None], role: Literal["values", "
     return Curve(name, values, marked, role)
 
 
-def text(
-    outcome: Outcome, declaration: EquivalenceDeclaration, localized: Localization | None = None
-) -> str:
-    """The comparison as text: faults, the first wrong tensor, all by how far they are off, modules to blame."""
-    lines = [*_lines(outcome, declaration), *(_localized(localized) if localized else ())]
+def text(verdict: Verdict) -> str:
+    """A comparison as text: faults, the first wrong tensor, all by how far they are off, modules to blame."""
+    if verdict.outcome is None:
+        return f"{verdict.trial.name}: {verdict.failed}"
+    localized = () if verdict.localized is None else _localized(verdict.localized)
+    return "\n".join([*_lines(verdict.trial.name, verdict.outcome), *localized])
+
+
+def table(verdicts: Sequence[Verdict], declaration: EquivalenceDeclaration) -> str:
+    """The verdicts of several comparisons: a line for each, with its values of the sweeps."""
+    names = [each.name for each in declaration.sweeps]
+    rows = [
+        (*(setting_text(each.trial.swept[name]) for name in names), *_told(each))
+        for each in verdicts
+    ]
+    head = (*names, "reference", "verdict", "tensors", "first wrong")
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head) - 1)]
+    differing = sum(each.differs for each in verdicts)
+    failed = sum(each.outcome is None for each in verdicts)
+    said = f"{differing} differ{'s' * (differing == 1)}" if differing else "none differs"
+    said += f", {failed} failed" if failed else ""
+    lines = [f"{qualified(declaration)}: {_count(len(rows), 'configuration')} compared, {said}", ""]
+    for row in (head, *rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        lines.append("  ".join((*cells, row[-1])).rstrip())
     return "\n".join(lines)
+
+
+def _told(verdict: Verdict) -> tuple[str, str, str, str]:
+    """Of a comparison: what its reference has of the sweeps, the verdict, how many tensors, the first that is wrong."""
+    unlike, outcome = settings_text(verdict.trial.unlike), verdict.outcome
+    if outcome is None:
+        return unlike, "failed", "", str(verdict.failed)
+    wrong: tuple[Comparison | Fault, ...] = (*outcome.wrong, *outcome.faults)
+    first = min(wrong, key=lambda each: each.order, default=None)
+    number = str(len(outcome.comparisons))
+    return unlike, "differs" if first else "agrees", number, str(first.name) if first else ""
 
 
 def qualified(declaration: EquivalenceDeclaration) -> str:
@@ -117,10 +169,10 @@ def qualified(declaration: EquivalenceDeclaration) -> str:
     return f"{declaration.module}.{declaration.name}"
 
 
-def _lines(outcome: Outcome, declaration: EquivalenceDeclaration) -> Iterator[str]:
+def _lines(name: str, outcome: Outcome) -> Iterator[str]:
     wrong, faults = outcome.wrong, outcome.faults
     verdict = f"{len(wrong)} differ" if wrong else "none differs"
-    yield f"{qualified(declaration)}: {_count(len(outcome.comparisons), 'tensor')} compared, {verdict}"
+    yield f"{name}: {_count(len(outcome.comparisons), 'tensor')} compared, {verdict}"
     if faults:
         yield ""
         yield f"{_count(len(faults), 'tensor')} whose pieces do not fit:"

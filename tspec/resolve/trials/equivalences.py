@@ -151,15 +151,24 @@ def _layout(
 
 
 def _check_sides(trial: _Trial) -> None:
-    reporter, name = trial.reporter, trial.node.name
+    reporter, head = trial.reporter, trial.node.name
     sides = len(trial.clauses(nodes.Reference)), len(trial.clauses(nodes.Candidate))
     swept = bool(trial.clauses(nodes.Sweep))
     if sides == (0, 0) and not swept:
         hint = "add `reference { ... }` and `candidate { ... }`, or `sweep`"
-        reporter.report("TS0183", "nothing says what is compared with what", name, hint)
+        reporter.report("TS0183", "nothing says what is compared with what", head, hint)
     elif sides in ((1, 0), (0, 1)) and not swept:
         missing = "candidate" if sides[0] else "reference"
-        reporter.report("TS0183", f"this equivalence has no `{missing}`", name)
+        reporter.report("TS0183", f"this equivalence has no `{missing}`", head)
+    for sweep in trial.clauses(nodes.Sweep):
+        name = sweep.name.text
+        said = [
+            {each.name.text for side in trial.clauses(kind) for each in side.settings}
+            for kind in (nodes.Reference, nodes.Candidate)
+        ]
+        if all(name in side for side in said):
+            message = f"`{name}` is swept, and both sides set it"
+            reporter.report("TS0104", message, sweep.name, "leave it out of one side")
     for clause in trial.clauses(nodes.Cover):
         if not swept:
             reporter.report("TS0183", "`cover` chooses among sweeps, and there is none", clause)

@@ -1,0 +1,117 @@
+"""The comparisons of an equivalence: which settings each side has, as `sweep`, `require`, `equal when` and `cover` say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from math import prod
+
+from tspec.layout.conditions import Value, is_true
+from tspec.resolve.program.rules import Expr
+from tspec.resolve.program.sharding import LayoutDeclaration
+from tspec.resolve.program.trials import EquivalenceDeclaration, Setting
+
+Settings = Mapping[str, Value]
+_TOGETHER = {"pairs": 2, "triples": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One comparison: the settings of its two sides. `swept` are those of the candidate that come from sweeps."""
+
+    swept: Settings
+    reference: Settings
+    candidate: Settings
+
+    @property
+    def unlike(self) -> Settings:
+        """The swept settings of the reference that are not the candidate's."""
+        has = self.reference
+        return {
+            name: has[name] for name, value in self.swept.items() if has.get(name, value) != value
+        }
+
+
+def configurations_of(declaration: EquivalenceDeclaration) -> tuple[Configuration, ...]:
+    """What is compared with what, in the order of the sweeps, the last of which changes fastest.
+
+    A swept setting that a side sets keeps that value there. Without `reference` each
+    configuration is compared with the first one before it with which `equal when` says that it
+    agrees; where there is none, it is a reference itself.
+    """
+    swept = [
+        dict(zip([each.name for each in declaration.sweeps], values, strict=True))
+        for values in product(*([one.value for one in each.values] for each in declaration.sweeps))
+    ]
+    layout, candidate = declaration.layout, _said(declaration.candidate)
+    allowed = [
+        each for each in swept if _holds(declaration.require, _known({**each, **candidate}, layout))
+    ]
+    found = [
+        Configuration(each, {**other, **_said(declaration.reference)}, {**each, **candidate})
+        for number, each in enumerate(allowed)
+        for other in _others(declaration, allowed, number)
+    ]
+    if declaration.cover in _TOGETHER:
+        found = _covering(found, _TOGETHER[declaration.cover])
+    return tuple(found)
+
+
+def _said(settings: Iterable[Setting] | None) -> Settings:
+    return {each.name: each.value.value for each in settings or ()}
+
+
+def _others(
+    declaration: EquivalenceDeclaration, allowed: Sequence[Settings], number: int
+) -> Iterator[Settings]:
+    """What the reference has of the sweeps, for one allowed configuration: one at most."""
+    candidate = _said(declaration.candidate)
+    mine = _known({**allowed[number], **candidate}, declaration.layout)
+    is_given = declaration.reference is not None
+    for other in allowed[number : number + 1] if is_given else allowed[:number]:
+        its = _said(declaration.reference) if is_given else candidate
+        theirs = _known({**other, **its}, declaration.layout)
+        both = {
+            f"{side}.{name}": value
+            for side, known in (("reference", theirs), ("candidate", mine))
+            for name, value in known.items()
+        }
+        if _holds(declaration.equal_when, both):
+            yield other
+            return
+
+
+def _known(settings: Settings, layout: LayoutDeclaration | None) -> Settings:
+    """All settings of a run with their values: sizes of axes and flags too, and how many ranks there are."""
+    if layout is None:
+        return settings
+    axes = {name: settings.get(name, size) for name, size in layout.mesh.axes}
+    world = prod(int(size) for size in axes.values())
+    regrouped = {
+        name: 1 if world == 1 else size for _, each in layout.mesh.regroups for name, size in each
+    }
+    flags = dict.fromkeys(layout.flags, False)
+    return {**flags, "world_size": world, **regrouped, **axes, **settings}
+
+
+def _holds(conditions: Iterable[Expr], known: Settings) -> bool:
+    return all(is_true(each, known) for each in conditions)
+
+
+def _covering(found: Sequence[Configuration], together: int) -> list[Configuration]:
+    """Some of these, in which each set of so many values that occurs in all of them occurs too.
+
+    Takes the one with most values that are not covered yet, again and again.
+    """
+    parts = [
+        frozenset(combinations(sorted(each.swept.items()), min(together, len(each.swept))))
+        for each in found
+    ]
+    wanted = frozenset[tuple[tuple[str, Value], ...]]().union(*parts)
+    chosen: set[int] = set()
+    while wanted:
+        best = max(range(len(found)), key=lambda number: len(wanted & parts[number]))
+        chosen.add(best)
+        wanted -= parts[best]
+    return [found[number] for number in sorted(chosen)]
