@@ -33,8 +33,8 @@ def test_the_commands_print_what_the_page_shows(tmp_path: Path) -> None:
     [script], [spec, *_] = blocks("python"), blocks("tspec")
     (tmp_path / "mlp.py").write_text(script)
     (tmp_path / "mlp.tspec").write_text(spec)
-    sessions = blocks("console")
-    assert len(sessions) == 3
+    *sessions, printed = blocks("console")
+    assert len(sessions) == 3 and "--print-commands" in printed  # which test_family runs
     for number, session in enumerate(sessions):
         command, _, said = session.partition("\n")
         words = command.removeprefix("$ tspec ").split()

@@ -1,4 +1,7 @@
-"""A small model under tensor and data parallelism; `--fault` averages no gradient of `fc2` where both are in use."""
+"""A small model under tensor and data parallelism, or as a pipeline of two stages.
+
+`--fault` averages no gradient of `fc2` where tensor and data parallelism are both in use.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,15 @@ RANKS, RANK = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK",
 parser = argparse.ArgumentParser()
 parser.add_argument("--tp", type=int)
 parser.add_argument("--dp", type=int)
+parser.add_argument("--pp", type=int, default=1)
 parser.add_argument("--dtype", default="float32")
 parser.add_argument("--fault", action="store_true")
 options = parser.parse_args()
-if RANKS != options.tp * options.dp:
-    raise SystemExit(f"{RANKS} ranks are no {options.tp} x {options.dp}")
+FIRST, LAST = options.pp == 1 or RANK == 0, options.pp == 1 or RANK == 1
 if RANKS > 1:
     dist.init_process_group("gloo")
-    meshes = dist.init_device_mesh("cpu", (options.dp, options.tp), mesh_dim_names=("dp", "tp"))
+    shape, names = (options.pp, options.dp, options.tp), ("pp", "dp", "tp")
+    meshes = dist.init_device_mesh("cpu", shape, mesh_dim_names=names)
     TENSOR, DATA = meshes["tp"].get_group(), meshes["dp"].get_group()
 
 
@@ -42,23 +46,45 @@ class Sum(torch.autograd.Function):
 class Model(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.fc1 = nn.Linear(8, 16 // options.tp)
-        self.fc2 = nn.Linear(16 // options.tp, 4, bias=False)
+        if FIRST:
+            self.fc1 = nn.Linear(8, 16 // options.tp)
+        if LAST:
+            self.fc2 = nn.Linear(16 // options.tp, 4, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return Sum.apply(self.fc2(torch.tanh(self.fc1(x))))
+        if FIRST:
+            x = torch.tanh(self.fc1(x))
+        return Sum.apply(self.fc2(x)) if LAST else x
+
+
+def forward_and_backward(x: Tensor, y: Tensor) -> None:
+    """A stage sends what it made, and is sent the gradient of that."""
+    if not FIRST:
+        x = torch.empty(len(x), 16, dtype=x.dtype)
+        dist.recv(x, 0)
+        x.requires_grad_()
+    out = model(x)
+    if LAST:
+        nn.functional.cross_entropy(out.float(), y).backward()
+    else:
+        dist.send(out.detach(), 1)
+        grad = torch.empty_like(out)
+        dist.recv(grad, 1)
+        out.backward(grad)
+    if not FIRST:
+        dist.send(x.grad, 0)
 
 
 model = Model().to(getattr(torch, options.dtype))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 batches = torch.Generator().manual_seed(0)
 for _ in range(3):
-    x = torch.randn(8, 8, generator=batches).to(model.fc1.weight.dtype)
+    x = torch.randn(8, 8, generator=batches).to(next(model.parameters()).dtype)
     y = torch.randint(4, (8,), generator=batches)
-    part = RANK // options.tp
+    part = RANK // options.tp % options.dp
     x, y = x.chunk(options.dp)[part], y.chunk(options.dp)[part]
     optimizer.zero_grad()
-    nn.functional.cross_entropy(model(x).float(), y).backward()
+    forward_and_backward(x, y)
     for name, parameter in model.named_parameters():
         forgotten = options.fault and options.tp > 1 and name.startswith("fc2")
         if options.dp > 1 and not forgotten:

@@ -87,7 +87,7 @@ def test_each_configuration_of_a_sweep_has_its_arguments() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("reference { tp: 1 }", "reference {}", "the reference runs on one rank, and has tp: 2"),
+        ("reference { tp: 1 }", "reference {}", "on one rank, or is a pipeline, and has tp: 2"),
         ("{ sequence: true }", "{ tp: 4 }", "`experts` regroups another number of ranks than 4"),
         ("compare params", "compare params, states", "`compare states` cannot be run yet"),
         ("2 steps", "2 epochs", "a run of epochs cannot be run yet"),

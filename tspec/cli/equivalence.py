@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -26,7 +28,8 @@ from tspec.cli.say import BadParameter, say, warn
 from tspec.cli.specs import refuse, specs_of
 
 if TYPE_CHECKING:
-    from tspec.equivalence.verdicts import Verdict
+    from tspec.equivalence.launch import Failed
+    from tspec.equivalence.verdicts import Place, Verdict
     from tspec.resolve.program.trials import EquivalenceDeclaration
 
 
@@ -53,25 +56,73 @@ def refuse_rule_options(ctx: typer.Context) -> None:
             )
 
 
-def check(
-    name: str, specs: list[Path] | None, command: Sequence[str], keep: Path | None, output: Output
+class Part(StrEnum):
+    """What is done of an equivalence, where that is not all."""
+
+    REFERENCE = "reference"
+    CANDIDATE = "candidate"
+    COMPARISON = "comparison"
+
+
+def check(  # noqa: PLR0913 (each is an option)
+    name: str,
+    specs: list[Path] | None,
+    command: Sequence[str],
+    keep: Path | None,
+    output: Output,
+    only: Part | None = None,
+    prints: bool = False,
 ) -> NoReturn:
     """Run the reference and the candidate, compare, report, and leave with 0, 1 or 2.
 
-    The recordings stay in the folder `keep` if it is given.
+    The recordings stay in the folder `keep` if it is given. `only` a part is done with what is
+    there; `prints` shows the commands of a side instead of running them.
     """
     from tspec.equivalence.sides import NotExecuted, trials_of
-    from tspec.equivalence.verdicts import verdicts
+    from tspec.equivalence.verdicts import compared, places, verdicts
 
+    if only is not None and keep is None:
+        raise BadParameter("name the folder of both sides with --record", param_hint="--only")
+    if prints and only not in (Part.REFERENCE, Part.CANDIDATE):
+        says = "it is about one side: add --only reference, or --only candidate"
+        raise BadParameter(says, param_hint="--print-commands")
     declaration = _chosen(name, specs, output)
     try:
         trials = trials_of(declaration, command)
-        with _folder(keep) as folder, _ends_on_signals():
-            found = list(_told(verdicts(trials, folder), output))
+        with _folder(keep, only in (None, Part.REFERENCE)) as folder, _ends_on_signals():
+            found = places(trials, folder)
+            if only in (Part.REFERENCE, Part.CANDIDATE):
+                raise typer.Exit(_one_side(found, only, prints))
+            judged = compared(found) if only else verdicts(found)
+            told = list(_told(judged, output))
     except (NotExecuted, ValueError) as why:
         warn(f"`{name}` cannot be run: {why}")
         raise typer.Exit(FAULT) from None
-    raise typer.Exit(_report(found, declaration, output))
+    raise typer.Exit(_report(told, declaration, output))
+
+
+def _one_side(found: Iterable[Place], only: Part, prints: bool) -> int:
+    """Run one side, or print the commands that do; the exit status."""
+    from tspec.equivalence.launch import Failed, launch, prepared
+    from tspec.equivalence.verdicts import runs
+
+    try:
+        for run, folder in runs(found, "candidate" if only is Part.CANDIDATE else "reference"):
+            if prints:
+                words = shlex.join(("-m", *prepared(run, folder)))
+                say(f"torchrun --standalone --nproc-per-node={run.world} {words}")
+            else:
+                say(f"{run.name}: recorded in {launch(run, folder)}")
+    except Failed as why:
+        _warn_of(why)
+        return FAULT
+    return FOUND_NOTHING
+
+
+def _warn_of(why: Failed) -> None:
+    warn(str(why))
+    if why.said:
+        say(why.said, err=True)
 
 
 def _chosen(name: str, specs: list[Path] | None, output: Output) -> EquivalenceDeclaration:
@@ -99,8 +150,7 @@ def _told(found: Iterable[Verdict], output: Output) -> Iterator[Verdict]:
 
     for each in found:
         if each.failed is not None:
-            warn(str(each.failed))
-            say(each.failed.said, err=True)
+            _warn_of(each.failed)
         elif _is_text(output):
             say(text(each))
         if each.is_empty:
@@ -127,13 +177,15 @@ def _is_text(output: Output) -> bool:
 
 
 @contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
-    """Where recordings go: a folder that stays, or one that is removed."""
+def _folder(keep: Path | None, is_new: bool) -> Iterator[Path]:
+    """Where recordings go: a folder that stays, or one that is removed. What is not new is there."""
     if keep is None:
         with tempfile.TemporaryDirectory(prefix="tspec-") as folder:
             yield Path(folder)
         return
-    if keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+    if not is_new and not keep.is_dir():
+        raise BadParameter(f"there is no folder {keep}", param_hint="--record")
+    if is_new and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
         raise BadParameter(f"{keep} is there already: name another folder", param_hint="--record")
     keep.mkdir(parents=True, exist_ok=True)
     yield keep.resolve()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tspec.cli.equivalence import Part, check, refuse_rule_options
 from tspec.cli.given import GivenOption, given_values, simplified
 from tspec.cli.options import spread
 from tspec.cli.output import (
@@ -78,6 +79,22 @@ EquivalenceOption = Annotated[
     ),
 ]
 
+OnlyOption = Annotated[
+    Part | None,
+    typer.Option(
+        "--only",
+        help="Of an equivalence do one part, in the folder of --record: run a side, or compare.",
+    ),
+]
+
+PrintCommandsOption = Annotated[
+    bool,
+    typer.Option(
+        "--print-commands",
+        help="With --only of a side, print the commands for a scheduler instead of running them.",
+    ),
+]
+
 
 @spread
 def run(  # noqa: PLR0913 (each is an option)
@@ -95,6 +112,8 @@ def run(  # noqa: PLR0913 (each is an option)
     redact: RedactOption = None,
     verbose: VerboseOption = False,
     equivalence: EquivalenceOption = None,
+    only: OnlyOption = None,
+    print_commands: PrintCommandsOption = False,
 ) -> None:
     """Run a script, unedited, and report which rules it violates.
 
@@ -103,10 +122,11 @@ def run(  # noqa: PLR0913 (each is an option)
     """
     command = command_of(ctx)
     if equivalence is not None:
-        from tspec.cli.equivalence import check, refuse_rule_options
-
         refuse_rule_options(ctx)
-        check(equivalence, specs, command, record, output)
+        check(equivalence, specs, command, record, output, only, print_commands)
+    if only is not None or print_commands:
+        asked = "--only" if only is not None else "--print-commands"
+        raise BadParameter("it is about an equivalence: add --equivalence NAME", param_hint=asked)
     from tspec.run.start import running
     from tspec.runtime.sources import Sources
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from tspec.equivalence.child import Given
 from tspec.equivalence.compare import Comparer, Comparison, Fault
-from tspec.equivalence.launch import launch
+from tspec.equivalence.launch import Run, launch, recorded
 from tspec.equivalence.losses import gradient_factor
 from tspec.equivalence.observer import Orders, Perturbation
 from tspec.equivalence.pieces import data_axes, merge_by_layout, parameter_cuts
-from tspec.equivalence.recording import Recording, TensorName, read
+from tspec.equivalence.recording import Recording, TensorName
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
+from tspec.equivalence.stages import first_stage, joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +48,48 @@ class Outcome:
         return min(self.wrong, key=lambda each: each.order, default=None)
 
 
-def run_reference(trial: Trial, folder: Path) -> Reference:
-    """Run the reference, and again for each sample of its noise. Raises launch.Failed."""
+def reference_runs(trial: Trial) -> tuple[Run, ...]:
+    """The run of the reference, and one more for each sample of its noise."""
     found = []
     for number in range(trial.samples + 1):
         perturbation = Perturbation(number, trial.perturb) if number else None
         orders = Orders(trial.steps, trial.recorded, trial.seed, perturbation=perturbation)
         name = f"sample-{number}" if number else "reference"
-        found.append(read(launch(Given(trial.reference, orders), 1, folder, name), 0))
+        given = Given(trial.reference, orders, inputs=first_stage(trial))
+        found.append(Run(name, given, trial.reference_layout.mesh.world))
+    return tuple(found)
+
+
+def read_reference(trial: Trial, folder: Path) -> Reference:
+    """What those runs recorded. Raises launch.Failed."""
+    found = [joined(trial, recorded(each, folder)) for each in reference_runs(trial)]
     return Reference(found[0], tuple(found[1:]))
 
 
-def run_candidate(
-    trial: Trial, reference: Recording, folder: Path, rewrites: Path | None = None
-) -> tuple[Recording, ...]:
-    """Run the candidate, each rank with its piece of the reference's weights. Raises launch.Failed.
+def run_reference(trial: Trial, folder: Path) -> Reference:
+    """Run the reference, and again for each sample of its noise. Raises launch.Failed."""
+    for each in reference_runs(trial):
+        launch(each, folder)
+    return read_reference(trial, folder)
+
+
+def candidate_run(trial: Trial, reference: Recording, rewrites: Path | None = None) -> Run:
+    """The run of the candidate, each rank with its piece of the reference's weights.
 
     `rewrites` is a folder with the tensors that each rank rewrites.
     """
     orders = Orders(trial.steps, trial.recorded, trial.seed)
     given = Given(trial.candidate, orders, parameter_cuts(trial, reference), rewrites)
-    name = "candidate" if rewrites is None else "rewritten"
-    place = launch(given, trial.world, folder, name)
-    return tuple(read(place, rank) for rank in range(trial.world))
+    return Run("candidate" if rewrites is None else "rewritten", given, trial.world)
+
+
+def run_candidate(
+    trial: Trial, reference: Recording, folder: Path, rewrites: Path | None = None
+) -> tuple[Recording, ...]:
+    """Run the candidate. Raises launch.Failed."""
+    run = candidate_run(trial, reference, rewrites)
+    launch(run, folder)
+    return tuple(recorded(run, folder))
 
 
 def compare(trial: Trial, reference: Reference, candidate: Sequence[Recording]) -> Outcome:

@@ -20,13 +20,15 @@ from tspec.equivalence.recording import read as recorded
 class Given:
     """What the processes of a run have to know.
 
-    `cuts` are the pieces of each rank, `rewrites` is a folder with what each rank is to rewrite.
+    `cuts` are the pieces of each rank, `rewrites` is a folder with what each rank is to rewrite,
+    `inputs` are the ranks that perturb what they are given: others are given what those made of it.
     """
 
     command: tuple[str, ...]
     orders: Orders
     cuts: tuple[Mapping[str, tuple[Cut, float]], ...] | None = None
     rewrites: Path | None = None
+    inputs: tuple[int, ...] = (0,)
 
     def write(self, file: Path) -> None:
         """Write it as JSON."""
@@ -36,8 +38,14 @@ class Given:
             for each in self.cuts
         ]
         rewrites = None if self.rewrites is None else str(self.rewrites)
-        said = {"command": self.command, "orders": orders, "cuts": cuts, "rewrites": rewrites}
+        said: dict[str, object] = {"command": self.command, "orders": orders, "cuts": cuts}
+        said |= {"rewrites": rewrites, "inputs": self.inputs}
         file.write_text(json.dumps(said))
+
+    def has_orders_of(self, file: Path) -> bool:
+        """Whether what was written told a run to do the same; the command may be another."""
+        orders = asdict(self.orders) | {"cuts": None, "rewrites": {}}
+        return bool(json.loads(file.read_text())["orders"] == json.loads(json.dumps(orders)))
 
     @staticmethod
     def read(file: Path, rank: int) -> tuple[tuple[str, ...], Orders]:
@@ -48,7 +56,8 @@ class Given:
             mine = said["cuts"][rank]
             orders["cuts"] = {name: (Cut.of_json(cut), mean) for name, (cut, mean) in mine.items()}
         if orders["perturbation"] is not None:
-            orders["perturbation"] = Perturbation(**orders["perturbation"])
+            changes = rank in said["inputs"]
+            orders["perturbation"] = Perturbation(**orders["perturbation"]) if changes else None
         if said["rewrites"] is not None:
             orders["rewrites"] = recorded(Path(said["rewrites"]), rank).tensors
         return tuple(said["command"]), Orders(**orders | {"kinds": tuple(orders["kinds"])})

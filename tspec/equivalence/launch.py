@@ -6,10 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from tspec.equivalence.child import Given
-from tspec.equivalence.recording import is_recorded
+from tspec.equivalence.recording import Recording, is_recorded, read
 
 CHILD = "tspec.equivalence.child"
 TOLD = 30
@@ -26,20 +27,27 @@ class Failed(Exception):
         self.said = said
 
 
-def launch(given: Given, world: int, folder: Path, name: str) -> Path:
-    """Run a command on `world` ranks; the folder with the recording of each rank.
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a side: what its processes are given, and on how many ranks. Its recording has its name."""
+
+    name: str
+    given: Given
+    world: int
+
+
+def launch(run: Run, folder: Path) -> Path:
+    """Run a command on its ranks; the folder with the recording of each rank.
 
     What the processes print goes to a file beside it. Raises Failed.
     """
-    place = folder / name
-    place.mkdir()
-    file, log = folder / f"{name}.json", folder / f"{name}.log"
-    given.write(file)
+    arguments = prepared(run, folder)
+    log = folder / f"{run.name}.log"
     with log.open("wb") as said:
         status = _ended(
             subprocess.Popen(
-                [sys.executable, *_launcher(world), CHILD, str(place), str(file)],
-                env=os.environ | (_ALONE if world == 1 else {}),
+                [sys.executable, *_launcher(run.world), *arguments],
+                env=os.environ | (_ALONE if run.world == 1 else {}),
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=subprocess.STDOUT,
@@ -47,12 +55,34 @@ def launch(given: Given, world: int, folder: Path, name: str) -> Path:
             )
         )
     if status:
-        raise Failed(f"the run `{name}` ended with status {status}", _told(log))
-    silent = [rank for rank in range(world) if not is_recorded(place, rank)]
+        raise Failed(f"the run `{run.name}` ended with status {status}", _told(log))
+    silent = [rank for rank in range(run.world) if not is_recorded(folder / run.name, rank)]
     if silent:
         ranks = ", ".join(map(str, silent))
-        raise Failed(f"the run `{name}` recorded nothing on rank {ranks}", _told(log))
-    return place
+        raise Failed(f"the run `{run.name}` recorded nothing on rank {ranks}", _told(log))
+    return folder / run.name
+
+
+def prepared(run: Run, folder: Path) -> tuple[str, ...]:
+    """Write what the processes of a run are given; the module that each starts, with its arguments. Raises Failed."""
+    place, file = folder / run.name, folder / f"{run.name}.json"
+    if place.exists():
+        raise Failed(f"{place} is there already: remove it to run `{run.name}` again", "")
+    place.mkdir()
+    run.given.write(file)
+    return CHILD, str(place), str(file)
+
+
+def recorded(run: Run, folder: Path) -> list[Recording]:
+    """What the ranks of a run recorded. Raises Failed where that is not all, or was another run."""
+    place, file = folder / run.name, folder / f"{run.name}.json"
+    silent = [rank for rank in range(run.world) if not is_recorded(place, rank)]
+    if silent:
+        ranks = ", ".join(map(str, silent))
+        raise Failed(f"{place} has no recording of rank {ranks}: run `{run.name}` first", "")
+    if not run.given.has_orders_of(file):
+        raise Failed(f"{place} was recorded with other steps, seed or kinds of tensors", "")
+    return [read(place, rank) for rank in range(run.world)]
 
 
 _ALONE = {

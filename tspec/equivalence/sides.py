@@ -39,7 +39,7 @@ class NotExecuted(Exception):
 class Trial:
     """An equivalence that can be run.
 
-    `name` has the values of sweeps with it, `unlike` those of the reference that are others.
+    `layout` and `sizes` are the candidate's. `name` has the values of sweeps with it, `unlike` those of the reference that are others.
     `localize`: where the sides differ, modules are judged alone. `seed` is None where weights are the script's own; `perturb` None where the noise is that of
     each tensor's dtype.
     """
@@ -49,6 +49,8 @@ class Trial:
     unlike: Settings
     layout: LayoutDeclaration
     sizes: Sizes
+    reference_layout: LayoutDeclaration
+    reference_sizes: Sizes
     reference: tuple[str, ...]
     candidate: tuple[str, ...]
     steps: int
@@ -100,10 +102,16 @@ def _trial(
     sides = (configuration.reference, configuration.candidate)
     _refuse_silent(sides, layout, command)
     reference, candidate = (replace(layout, mesh=_with_axes(layout.mesh, each)) for each in sides)
-    if reference.mesh.world > 1:
-        axes = ", ".join(f"{name}: {size}" for name, size in reference.mesh.axes if size > 1)
-        raise NotExecuted(f"the reference runs on one rank, and has {axes}")
-    flags = frozenset(name for name in layout.flags if configuration.candidate.get(name) is True)
+    cut = [f"{axis}: {n}" for axis, n in reference.mesh.all_axes.items() if n > 1 and axis != "pp"]
+    if cut:
+        says = "the reference runs on one rank, or is a pipeline"
+        raise NotExecuted(f"{says}, and has {', '.join(cut)}")
+    if reference.mesh.world > 1 and not layout.stages:
+        raise NotExecuted(f"the reference is a pipeline, and `{layout.name}` has no stages")
+    sizes = [
+        sizes_of(each, flags=frozenset(name for name in layout.flags if said.get(name) is True))
+        for each, said in zip((reference, candidate), sides, strict=True)
+    ]
     tolerance = declaration.within or DEFAULT
     noise = _noise(tolerance)
     assert declaration.length is not None
@@ -112,7 +120,9 @@ def _trial(
         swept=configuration.swept,
         unlike=configuration.unlike,
         layout=candidate,
-        sizes=sizes_of(candidate, flags=flags),
+        sizes=sizes[1],
+        reference_layout=reference,
+        reference_sizes=sizes[0],
         reference=_filled(command, reference, configuration.reference),
         candidate=_filled(command, candidate, configuration.candidate),
         steps=declaration.length.count,

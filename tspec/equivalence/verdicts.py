@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
-from tspec.equivalence.check import Outcome, Reference, compare, run_candidate, run_reference
-from tspec.equivalence.launch import Failed
+from tspec.equivalence.check import (
+    Outcome,
+    Reference,
+    candidate_run,
+    compare,
+    read_reference,
+    reference_runs,
+    run_candidate,
+    run_reference,
+)
+from tspec.equivalence.launch import Failed, Run, recorded
 from tspec.equivalence.localize import Localization, localize
 from tspec.equivalence.sides import Trial
+
+Side = Literal["reference", "candidate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +45,38 @@ class Verdict:
         return found is not None and not (found.comparisons or found.faults)
 
 
-def verdicts(trials: Sequence[Trial], folder: Path) -> Iterator[Verdict]:
-    """Run each trial, and say what it came to before the next one is run.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A trial with the folders of its two sides."""
 
-    Recordings go into the folder; of several trials, each has a folder in it, with the number of the
-    trial, from 1 on. A reference lies with the first trial that needs it.
+    trial: Trial
+    reference: Path
+    candidate: Path
+
+
+def places(trials: Sequence[Trial], folder: Path) -> Iterator[Place]:
+    """Where the recordings of each trial are, below the folder: in it, or of several trials in one with the trial's number, from 1 on.
+
+    A reference lies with the first trial that needs it.
     """
-    known: dict[tuple[str, ...], Reference] = {}
+    known: dict[tuple[str, ...], Path] = {}
     for number, trial in enumerate(trials, 1):
         place = folder if len(trials) == 1 else folder / str(number)
-        place.mkdir(exist_ok=True)
+        yield Place(trial, known.setdefault(trial.reference, place), place)
+
+
+def verdicts(found: Iterable[Place]) -> Iterator[Verdict]:
+    """Run each trial, and say what it came to before the next one is run."""
+    known: dict[Path, Reference] = {}
+    for each in found:
+        each.candidate.mkdir(exist_ok=True)
         try:
-            if trial.reference not in known:
-                known[trial.reference] = run_reference(trial, place)
-            found = _judged(trial, known[trial.reference], place)
+            if each.reference not in known:
+                known[each.reference] = run_reference(each.trial, each.reference)
+            verdict = _judged(each.trial, known[each.reference], each.candidate)
         except Failed as why:
-            found = Verdict(trial, None, failed=why)
-        yield found
+            verdict = Verdict(each.trial, None, failed=why)
+        yield verdict
 
 
 def _judged(trial: Trial, reference: Reference, place: Path) -> Verdict:
@@ -58,3 +85,32 @@ def _judged(trial: Trial, reference: Reference, place: Path) -> Verdict:
     if not (trial.localize and found.differs):
         return found
     return replace(found, localized=localize(trial, reference, candidate, place))
+
+
+# --- one side alone -------------------------------------------------------------------------------
+
+
+def runs(found: Iterable[Place], side: Side) -> Iterator[tuple[Run, Path]]:
+    """The runs of one side, each with its folder, which is there. Those of the candidate need the reference's recordings. Raises Failed."""
+    known: set[Path] = set()
+    for each in found:
+        each.candidate.mkdir(exist_ok=True)
+        if side == "candidate":
+            reference = read_reference(each.trial, each.reference)
+            yield candidate_run(each.trial, reference.recording), each.candidate
+        elif each.reference not in known:
+            known.add(each.reference)
+            yield from ((run, each.reference) for run in reference_runs(each.trial))
+
+
+def compared(found: Iterable[Place]) -> Iterator[Verdict]:
+    """Compare what both sides recorded before. Modules are not judged alone: that takes another run."""
+    for each in found:
+        trial = each.trial
+        try:
+            reference = read_reference(trial, each.reference)
+            run = candidate_run(trial, reference.recording)
+            verdict = Verdict(trial, compare(trial, reference, recorded(run, each.candidate)))
+        except Failed as why:
+            verdict = Verdict(trial, None, failed=why)
+        yield verdict

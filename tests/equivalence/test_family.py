@@ -1,0 +1,48 @@
+"""A pipeline as reference of tensor-parallel ranks: each side by a command of its own, compared afterwards."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tspec.cli.app import app
+
+HERE = Path(__file__).resolve().parent
+PATIENCE = 400
+"""Seconds; the machine may be busy."""
+
+
+def run(folder: Path, *options: str) -> Result:
+    words = ["run", str(HERE / "family.tspec"), "--equivalence", "pipeline_is_tensor_parallel"]
+    script = [str(HERE / "family.py"), "--tp", "{tp}", "--dp", "{dp}", "--pp", "{pp}"]
+    return CliRunner().invoke(app, [*words, "--record", str(folder), *options, "--", *script])
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_sides_that_are_run_by_themselves_are_compared_afterwards(tmp_path: Path) -> None:
+    folder = tmp_path / "both"
+    printed = run(folder, "--only", "reference", "--print-commands")
+    assert printed.exit_code == 0, printed.output
+    program, *words = shlex.split(printed.stdout)
+    assert program == "torchrun"
+    early = run(folder, "--only", "candidate")
+    assert early.exit_code == 2
+    assert "has no recording of rank 0, 1: run `reference` first" in early.stderr
+    command = [sys.executable, "-m", "torch.distributed.run", *words]
+    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
+    done = run(folder, "--only", "candidate")
+    assert (done.exit_code, done.stdout) == (0, f"candidate: recorded in {folder / 'candidate'}\n")
+    again = run(folder, "--only", "candidate")
+    assert again.exit_code == 2
+    assert "is there already" in again.stderr
+    found = run(folder, "--only", "comparison")
+    assert (found.exit_code, found.stdout) == (
+        0,
+        "checks.family.pipeline_is_tensor_parallel: 15 tensors compared, none differs\n",
+    )

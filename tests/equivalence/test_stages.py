@@ -1,0 +1,113 @@
+"""The tensors of a pipeline's stages, in the order of one rank, and stages that do not fit the layout."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from tspec.equivalence.child import Given
+from tspec.equivalence.launch import Failed
+from tspec.equivalence.observer import Orders, Perturbation
+from tspec.equivalence.recording import Recording, TensorName
+from tspec.equivalence.sides import Trial, trial_of
+from tspec.equivalence.stages import first_stage, joined
+from tspec.resolve import load_text
+
+TEXT = """edition 2026
+
+module example
+
+mesh ranks {
+  order: pp
+  pp: 2
+}
+
+dims ranks {
+  hidden: 4
+}
+
+layout deep on ranks {
+  param "*": [hidden]
+  output "*": [batch, hidden]
+  input "*": [batch, hidden]
+
+  stage 0: "a"
+  stage 1: "b", "Model"
+}
+
+equivalence e {
+  layout deep
+  reference {}
+  candidate { pp: 1 }
+  run 1 step
+  compare params
+  within 0
+}
+"""
+
+
+def trial() -> Trial:
+    program = load_text(TEXT).program
+    assert program is not None
+    return trial_of(program.equivalences[0], ("train.py",))
+
+
+def stage(module: str, first: float) -> Recording:
+    """What a rank records that has one module, in its own order."""
+    full = torch.full((2, 4), first)
+    names = [
+        TensorName("initial", f"{module}.weight", 0),
+        TensorName("inputs", module, 1, 1),
+        TensorName("outputs", module, 1, 1),
+        TensorName("outputs", "Model", 1, 1),
+        TensorName("output_grads", module, 1, 1),
+        TensorName("input_grads", module, 1, 1),
+        TensorName("param_grads", f"{module}.weight", 1),
+        TensorName("params", f"{module}.weight", 1),
+    ]
+    tensors = {
+        name: full[0] if name.kind in ("initial", "param_grads", "params") else full
+        for name in names
+    }
+    return Recording(tensors, {f"{module}.weight": first})
+
+
+def test_stages_are_joined_forward_and_then_back() -> None:
+    last = stage("b", 2.0)
+    loss = TensorName("losses", "loss", 1, 1)
+    last = replace(last, tensors={**last.tensors, loss: torch.tensor(3.0)})
+    found = joined(trial(), [stage("a", 1.0), last])
+    assert [f"{each.kind} {each.name}" for each in found.tensors] == [
+        *("initial a.weight", "initial b.weight"),
+        *("inputs a", "outputs a", "inputs b", "outputs b", "outputs Model", "losses loss"),
+        *("output_grads b", "output_grads a", "input_grads a"),
+        *("param_grads a.weight", "param_grads b.weight", "params a.weight", "params b.weight"),
+    ]
+    assert found.tensors[TensorName("outputs", "Model", 1, 1)][0, 0] == 2
+    assert found.filled == {"a.weight": 1.0, "b.weight": 2.0}
+
+
+def test_a_parameter_on_another_stage_than_the_layout_says_is_an_error() -> None:
+    with pytest.raises(Failed, match=r"rank 1 has initial a\.weight, step 0"):
+        joined(trial(), [stage("a", 1.0), stage("a", 2.0)])
+
+
+def test_only_the_first_stage_perturbs_what_it_is_given(tmp_path: Path) -> None:
+    assert first_stage(trial()) == (0,)
+    orders = Orders(1, ("params",), perturbation=Perturbation(1))
+    given = Given(("train.py",), orders, inputs=(0,))
+    given.write(tmp_path / "given.json")
+    found = [Given.read(tmp_path / "given.json", rank)[1].perturbation for rank in (0, 1)]
+    assert found == [Perturbation(1), None]
+
+
+def test_runs_with_other_orders_are_told_apart(tmp_path: Path) -> None:
+    given = Given(("train.py",), Orders(1, ("params",), seed=3))
+    given.write(tmp_path / "given.json")
+    assert replace(given, command=("other.py",)).has_orders_of(tmp_path / "given.json")
+    assert not replace(given, orders=Orders(2, ("params",), 3)).has_orders_of(
+        tmp_path / "given.json"
+    )

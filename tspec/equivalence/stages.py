@@ -1,0 +1,80 @@
+"""The recording of a reference that is a pipeline: the tensors of all stages, as one rank would have recorded them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tspec.equivalence.compare import EXACT
+from tspec.equivalence.launch import Failed
+from tspec.equivalence.pieces import merge_by_layout, shards_of
+from tspec.equivalence.recording import ModuleCall, Recording, TensorName
+from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
+from tspec.layout.places import stages_of
+from tspec.layout.ranks import coordinates_of
+
+_AFTERWARDS = {"initial": 0, "param_grads": 2, "params": 3, "buffers": 3}
+"""When in a step the others come into being; activations and their gradients do at 1."""
+
+
+def joined(trial: Trial, stages: Sequence[Recording]) -> Recording:
+    """What the ranks of a reference recorded, as one recording. Raises launch.Failed if they do not fit the layout.
+
+    Each rank has all of the tensors of its stage. Tensors of which the layout does not say on which
+    stage they are count if one rank alone has them.
+    """
+    if len(stages) == 1:
+        return stages[0]
+    asked = replace(trial, layout=trial.reference_layout, sizes=trial.reference_sizes)
+    places = [{name: place for place, name in enumerate(each.tensors)} for each in stages]
+    found: dict[tuple[int, ...], tuple[TensorName, int]] = {}
+    for name in dict.fromkeys(name for each in stages for name in each.tensors):
+        rank = _holder(asked, name, stages)
+        if rank is not None:
+            found[(*_when(asked, name, rank), places[rank][name])] = (name, rank)
+    modules: dict[str, ModuleCall] = {}
+    filled: dict[str, float] = {}
+    for each in stages:
+        modules = {**each.modules, **modules}
+        filled = {**each.filled, **filled}
+    tensors = {name: stages[rank].tensors[name] for _, (name, rank) in sorted(found.items())}
+    return Recording(tensors, filled, modules)
+
+
+def first_stage(trial: Trial) -> tuple[int, ...]:
+    """The ranks of the reference that see the inputs."""
+    mesh = trial.reference_layout.mesh
+    return tuple(rank for rank in range(mesh.world) if not coordinates_of(mesh, rank).get("pp", 0))
+
+
+def _holder(trial: Trial, name: TensorName, stages: Sequence[Recording]) -> int | None:
+    """The first rank that has a tensor rightly; None if it is none of a run on one rank."""
+    has = [rank for rank, each in enumerate(stages) if name in each.tensors]
+    if name.kind == "input_grads":  # what another stage sent is no input of the run
+        return next((rank for rank in has if rank in first_stage(trial)), None)
+    full = tuple(stages[has[0]].tensors[name].shape)
+    given = [] if name.kind == "losses" else [rank for rank, _ in shards_of(trial, name, full)]
+    if not given:
+        return has[0] if len(has) == 1 or name.kind in _AFTERWARDS else None
+    if name.kind in _AFTERWARDS and not set(has) <= set(given):
+        [other, *_] = sorted(set(has) - set(given))
+        raise Failed(f"the reference does not fit its layout: rank {other} has {name}", "")
+    right = tuple(stages[given[0]].tensors[name].shape) if given[0] in has else full
+    held = [each.tensors.get(name) for each in stages]
+    merged = merge_by_layout(trial, name, right, held, [each.parts for each in stages])
+    said = [each.message for each in merged.faults if each.kind != "layout"] if merged else []
+    if merged and name.kind in EXACT and merged.spreads:
+        said.append("its replicas differ")
+    if said:
+        raise Failed(f"the reference does not fit its layout: {name}: {said[0]}", "")
+    return given[0]
+
+
+def _when(trial: Trial, name: TensorName, rank: int) -> tuple[int, ...]:
+    """The place of a tensor in a run on one rank: forward through the stages, then back."""
+    named = stages_of(trial.layout, name.name)
+    at = coordinates_of(trial.layout.mesh, rank).get("pp", 0)
+    chunk, stage = (named[0].chunk, named[0].number) if named else (0, at)
+    back = -1 if name.kind in GRADIENTS_OF_ACTIVATIONS else 1
+    when = (name.step, _AFTERWARDS.get(name.kind, 1), name.microbatch, 1 - back)
+    return (*when, back * chunk, back * stage, rank)
