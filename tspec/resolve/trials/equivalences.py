@@ -162,9 +162,11 @@ def _check_sides(trial: _Trial) -> None:
         reporter.report("TS0183", f"this equivalence has no `{missing}`", head)
     for sweep in trial.clauses(nodes.Sweep):
         name = sweep.name.text
+        of_reference = [each.settings for each in trial.clauses(nodes.Reference)]
+        of_candidate = [each.settings for each in trial.clauses(nodes.Candidate)]
         said = [
-            {each.name.text for side in trial.clauses(kind) for each in side.settings}
-            for kind in (nodes.Reference, nodes.Candidate)
+            {setting.name.text for settings in side for setting in settings}
+            for side in (of_reference, of_candidate)
         ]
         if all(name in side for side in said):
             message = f"`{name}` is swept, and both sides set it"
