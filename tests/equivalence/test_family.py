@@ -17,8 +17,8 @@ PATIENCE = 400
 """Seconds; the machine may be busy."""
 
 
-def run(folder: Path, *options: str) -> Result:
-    words = ["run", str(HERE / "family.tspec"), "--equivalence", "pipeline_is_tensor_parallel"]
+def run(folder: Path, *options: str, spec: Path = HERE / "family.tspec") -> Result:
+    words = ["run", str(spec), "--equivalence", "pipeline_is_tensor_parallel"]
     script = [str(HERE / "family.py"), "--tp", "{tp}", "--dp", "{dp}", "--pp", "{pp}"]
     return CliRunner().invoke(app, [*words, "--record", str(folder), *options, "--", *script])
 
@@ -46,3 +46,11 @@ def test_sides_that_are_run_by_themselves_are_compared_afterwards(tmp_path: Path
         0,
         "checks.family.pipeline_is_tensor_parallel: 15 tensors compared, none differs\n",
     )
+    recorded = (HERE / "family.tspec").read_text().replace("generated(seed: 7)", 'recorded("both")')
+    (tmp_path / "family.tspec").write_text(recorded)
+    other = run(tmp_path / "other", spec=tmp_path / "family.tspec")
+    assert (other.exit_code, other.stdout) == (0, found.stdout)
+    assert not (tmp_path / "other" / "reference").exists()
+    refused = run(tmp_path / "third", "--only", "reference", spec=tmp_path / "family.tspec")
+    assert refused.exit_code == 2
+    assert f"the reference is recorded in {folder}" in refused.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +75,11 @@ def test_a_setting_reaches_the_script_by_an_argument() -> None:
     assert trial(text, "train.py", "{dtype}").candidate == ("train.py", "bfloat16")
 
 
+def test_a_recorded_reference_lies_beside_the_file() -> None:
+    found = trial(TEXT.replace("generated(seed: 5)", 'recorded("runs/a")'))
+    assert (found.seed, found.origin) == (None, Path.cwd() / "runs/a")
+
+
 def test_each_configuration_of_a_sweep_has_its_arguments() -> None:
     text = TEXT.replace("  run", "  sweep seed in [1, 2]\n  run")
     program = load_text(text).program
@@ -91,7 +97,11 @@ def test_each_configuration_of_a_sweep_has_its_arguments() -> None:
         ("{ sequence: true }", "{ tp: 4 }", "`experts` regroups another number of ranks than 4"),
         ("compare params", "compare params, states", "`compare states` cannot be run yet"),
         ("2 steps", "2 epochs", "a run of epochs cannot be run yet"),
-        ("generated(seed: 5)", 'recorded("runs/a")', "`from recorded` cannot be run yet"),
+        (
+            "  run 2 steps from generated(seed: 5)",
+            '  sweep seed in [1, 2]\n  run 2 steps from recorded("runs/a")',
+            "one reference is recorded, and 2 are asked for",
+        ),
         ("(seed: 5)", "(seed: 5, models: 2)", "`models:` cannot be run yet"),
         ("  layout cut\n", "", "it has no `layout NAME`"),
         ("  run", "  require tp > 2\n  run", "no configuration is compared with another"),

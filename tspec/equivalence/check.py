@@ -11,8 +11,8 @@ from tspec.equivalence.compare import Comparer, Comparison, Fault
 from tspec.equivalence.launch import Run, launch, recorded
 from tspec.equivalence.losses import gradient_factor
 from tspec.equivalence.observer import Orders, Perturbation
-from tspec.equivalence.pieces import data_axes, merge_by_layout, parameter_cuts
-from tspec.equivalence.recording import Recording, TensorName
+from tspec.equivalence.pieces import data_axes, merge_by_layout, parameter_cuts, parameter_pieces
+from tspec.equivalence.recording import Recording, TensorName, write
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
 from tspec.equivalence.stages import first_stage, joined
 
@@ -61,33 +61,54 @@ def reference_runs(trial: Trial) -> tuple[Run, ...]:
 
 
 def read_reference(trial: Trial, folder: Path) -> Reference:
-    """What those runs recorded. Raises launch.Failed."""
-    found = [joined(trial, recorded(each, folder)) for each in reference_runs(trial)]
+    """What those runs recorded, in the folder or where the trial says. Raises launch.Failed."""
+    begins_alike = trial.origin is None
+    found = [
+        joined(trial, recorded(each, trial.origin or folder, begins_alike))
+        for each in reference_runs(trial)
+    ]
     return Reference(found[0], tuple(found[1:]))
 
 
 def run_reference(trial: Trial, folder: Path) -> Reference:
-    """Run the reference, and again for each sample of its noise. Raises launch.Failed."""
-    for each in reference_runs(trial):
+    """Run the reference, and again for each sample of its noise, unless they are recorded. Raises launch.Failed."""
+    for each in reference_runs(trial) if trial.origin is None else ():
         launch(each, folder)
     return read_reference(trial, folder)
 
 
 def candidate_run(trial: Trial, reference: Recording, rewrites: Path | None = None) -> Run:
-    """The run of the candidate, each rank with its piece of the reference's weights.
+    """The run of the candidate, each rank with its piece of the reference's generated weights.
 
     `rewrites` is a folder with the tensors that each rank rewrites.
     """
     orders = Orders(trial.steps, trial.recorded, trial.seed)
     given = Given(trial.candidate, orders, parameter_cuts(trial, reference), rewrites)
-    return Run("candidate" if rewrites is None else "rewritten", given, trial.world)
+    name = "candidate" if rewrites is None or rewrites.name == WEIGHTS else "rewritten"
+    return Run(name, given, trial.world)
+
+
+WEIGHTS = "weights"
+"""The folder with each rank's piece of weights that were recorded."""
+
+
+def write_weights(trial: Trial, reference: Recording, folder: Path) -> Path | None:
+    """Write each rank's piece of the reference's weights, for the candidate to begin with, if they were recorded."""
+    if trial.origin is None:
+        return None
+    place = folder / WEIGHTS
+    place.mkdir()
+    for rank, pieces in enumerate(parameter_pieces(trial, reference)):
+        write(place, rank, Recording(pieces, {}))
+    return place
 
 
 def run_candidate(
     trial: Trial, reference: Recording, folder: Path, rewrites: Path | None = None
 ) -> tuple[Recording, ...]:
     """Run the candidate. Raises launch.Failed."""
-    run = candidate_run(trial, reference, rewrites)
+    begins = rewrites or write_weights(trial, reference, folder)
+    run = candidate_run(trial, reference, begins)
     launch(run, folder)
     return tuple(recorded(run, folder))
 

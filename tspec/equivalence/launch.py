@@ -73,14 +73,17 @@ def prepared(run: Run, folder: Path) -> tuple[str, ...]:
     return CHILD, str(place), str(file)
 
 
-def recorded(run: Run, folder: Path) -> list[Recording]:
-    """What the ranks of a run recorded. Raises Failed where that is not all, or was another run."""
+def recorded(run: Run, folder: Path, begins_alike: bool = True) -> list[Recording]:
+    """What the ranks of a run recorded. Raises Failed where that is not all, or was another run.
+
+    With `begins_alike` it has to have begun with weights of the same seed.
+    """
     place, file = folder / run.name, folder / f"{run.name}.json"
     silent = [rank for rank in range(run.world) if not is_recorded(place, rank)]
     if silent:
         ranks = ", ".join(map(str, silent))
         raise Failed(f"{place} has no recording of rank {ranks}: run `{run.name}` first", "")
-    if not run.given.has_orders_of(file):
+    if not (file.exists() and run.given.has_orders_of(file, begins_alike)):
         raise Failed(f"{place} was recorded with other steps, seed or kinds of tensors", "")
     return [read(place, rank) for rank in range(run.world)]
 

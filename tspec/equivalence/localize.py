@@ -18,7 +18,7 @@ from tspec.equivalence.compare import Comparison, Fault
 from tspec.equivalence.evidence import NONE, Evidence
 from tspec.equivalence.losses import gradient_factor
 from tspec.equivalence.merge import Piece
-from tspec.equivalence.pieces import data_axes, pieces_of
+from tspec.equivalence.pieces import data_axes, parameter_pieces, pieces_of
 from tspec.equivalence.recording import ModuleCall, Recording, TensorName, write
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, LOCALIZED, Trial
 from tspec.layout.shards import UnevenShards
@@ -63,8 +63,10 @@ def localize(
     """Run the candidate again, with rewritten tensors, and judge each module. Raises launch.Failed."""
     rewrites = folder / "rewrites"
     rewrites.mkdir()
+    begins = trial.origin is not None
+    weights = list(parameter_pieces(trial, reference.recording)) if begins else [{}] * trial.world
     for rank, tensors in enumerate(_rewrites(trial, reference.recording, candidate)):
-        write(rewrites, rank, Recording(tensors, {}))
+        write(rewrites, rank, Recording({**tensors, **weights[rank]}, {}))
     again = run_candidate(trial, reference.recording, folder, rewrites)
     kinds = tuple(dict.fromkeys((*trial.kinds, *LOCALIZED)))
     outcome = compare(replace(trial, kinds=kinds), reference, again)

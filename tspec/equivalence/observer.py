@@ -82,7 +82,8 @@ class Orders:
 
     `seed` is None if weights are the script's own. `cuts` has this rank's piece of each parameter,
     and the mean of each vector; None on the reference, which has all of each. `rewrites` has what
-    inputs, outputs and their gradients are to be after they were recorded.
+    inputs, outputs and their gradients are to be after they were recorded, and parameters before the
+    first step.
     """
 
     steps: int
@@ -301,6 +302,7 @@ class Observer:
             if name not in self._known and held is not None:
                 self._known.add(name)
                 self._generate(name, held)
+                self._rewrite(TensorName("initial", name, 0), tensor.data)
                 self._record(TensorName("initial", name, 0), tensor)
 
     def _generate(self, name: str, tensor: Tensor) -> None:

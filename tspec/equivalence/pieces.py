@@ -107,10 +107,31 @@ def shards_of(trial: Trial, name: TensorName, full: tuple[int, ...]) -> Iterator
 def parameter_cuts(
     trial: Trial, reference: Recording
 ) -> tuple[Mapping[str, tuple[Cut, float]], ...]:
-    """Each rank's pieces of the generated parameters: all of a parameter that has no place in the layout."""
-    found: list[dict[str, tuple[Cut, float]]] = [{} for _ in range(trial.world)]
+    """Each rank's pieces of the generated parameters."""
+    filled = reference.filled
+    return tuple(
+        {name: (cut, filled[name]) for name, cut in cuts.items() if name in filled}
+        for cuts in _initial(trial, reference)
+    )
+
+
+def parameter_pieces(trial: Trial, reference: Recording) -> Iterator[dict[TensorName, Tensor]]:
+    """What each rank holds of the parameters before the first step; padding is zero."""
+    for cuts in _initial(trial, reference):
+        held = {}
+        for path, cut in cuts.items():
+            name = TensorName("initial", path, 0)
+            positions = cut.positions()
+            flat = reference.tensors[name].flatten()
+            held[name] = flat[positions.clamp(min=0)].masked_fill(positions < 0, 0)
+        yield held
+
+
+def _initial(trial: Trial, reference: Recording) -> list[dict[str, Cut]]:
+    """Each rank's pieces of the parameters: all of a parameter that has no place in the layout."""
+    found: list[dict[str, Cut]] = [{} for _ in range(trial.world)]
     for name, tensor in reference.tensors.items():
-        if name.kind != "initial" or name.name not in reference.filled:
+        if name.kind != "initial":
             continue
         full = tuple(tensor.shape)
         try:
@@ -119,5 +140,5 @@ def parameter_cuts(
             continue
         cuts = {rank: cut_of(each) for rank, each in shards.items()}
         for rank, cut in (cuts or dict.fromkeys(range(trial.world), whole(full))).items():
-            found[rank][name.name] = cut, reference.filled[name.name]
-    return tuple(found)
+            found[rank][name.name] = cut
+    return found

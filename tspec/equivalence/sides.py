@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from pathlib import Path
 
 from tspec.equivalence.configurations import Configuration, Settings, configurations_of
 from tspec.equivalence.tolerances import DEFAULT, SAMPLES, noises, number
@@ -40,7 +41,7 @@ class Trial:
     """An equivalence that can be run.
 
     `layout` and `sizes` are the candidate's. `name` has the values of sweeps with it, `unlike` those of the reference that are others.
-    `localize`: where the sides differ, modules are judged alone. `seed` is None where weights are the script's own; `perturb` None where the noise is that of
+    `localize`: where the sides differ, modules are judged alone. `seed` is None where weights are not generated; `origin` is a folder with recordings of the reference, whose weights the candidate is given; `perturb` None where the noise is that of
     each tensor's dtype.
     """
 
@@ -55,6 +56,7 @@ class Trial:
     candidate: tuple[str, ...]
     steps: int
     seed: int | None
+    origin: Path | None
     kinds: tuple[str, ...]
     tolerance: Tolerance
     samples: int
@@ -85,7 +87,11 @@ def trials_of(declaration: EquivalenceDeclaration, command: Sequence[str]) -> tu
         raise NotExecuted(
             "no configuration is compared with another: see `require` and `equal when`"
         )
-    return tuple(_trial(declaration, each, command) for each in found)
+    trials = tuple(_trial(declaration, each, command) for each in found)
+    references = {each.reference for each in trials}
+    if trials[0].origin is not None and len(references) > 1:
+        raise NotExecuted(f"one reference is recorded, and {len(references)} are asked for")
+    return trials
 
 
 def trial_of(declaration: EquivalenceDeclaration, command: Sequence[str]) -> Trial:
@@ -127,6 +133,7 @@ def _trial(
         candidate=_filled(command, candidate, configuration.candidate),
         steps=declaration.length.count,
         seed=_seed(declaration),
+        origin=_origin(declaration),
         kinds=declaration.compare,
         tolerance=tolerance,
         samples=0 if noise is None else noise.samples or SAMPLES,
@@ -139,7 +146,6 @@ def _refuse(declaration: EquivalenceDeclaration) -> None:
     """Refuse what is in the language and is not run."""
     unknown = [kind for kind in declaration.compare if kind not in COMPARED]
     for said, what in (
-        (isinstance(declaration.origin, Recorded), "`from recorded`"),
         (isinstance(declaration.origin, Generated) and declaration.origin.models, "`models:`"),
         (unknown, f"`compare {', '.join(unknown)}`"),
         (declaration.length and declaration.length.unit == "epoch", "a run of epochs"),
@@ -216,6 +222,13 @@ def setting_text(value: Value) -> str:
 def _seed(declaration: EquivalenceDeclaration) -> int | None:
     origin = declaration.origin
     return (origin.seed or 0) if isinstance(origin, Generated) else None
+
+
+def _origin(declaration: EquivalenceDeclaration) -> Path | None:
+    origin = declaration.origin
+    if not isinstance(origin, Recorded):
+        return None
+    return Path(declaration.source.path).resolve().parent / origin.path
 
 
 def _noise(tolerance: Tolerance) -> Noise | None:

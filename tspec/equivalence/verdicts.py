@@ -16,6 +16,7 @@ from tspec.equivalence.check import (
     reference_runs,
     run_candidate,
     run_reference,
+    write_weights,
 )
 from tspec.equivalence.launch import Failed, Run, recorded
 from tspec.equivalence.localize import Localization, localize
@@ -95,9 +96,12 @@ def runs(found: Iterable[Place], side: Side) -> Iterator[tuple[Run, Path]]:
     known: set[Path] = set()
     for each in found:
         each.candidate.mkdir(exist_ok=True)
+        if side == "reference" and each.trial.origin is not None:
+            raise Failed(f"the reference is recorded in {each.trial.origin}", "")
         if side == "candidate":
             reference = read_reference(each.trial, each.reference)
-            yield candidate_run(each.trial, reference.recording), each.candidate
+            begins = write_weights(each.trial, reference.recording, each.candidate)
+            yield candidate_run(each.trial, reference.recording, begins), each.candidate
         elif each.reference not in known:
             known.add(each.reference)
             yield from ((run, each.reference) for run in reference_runs(each.trial))

@@ -49,7 +49,7 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Weights and batches are those of a recording; the path is relative to the file."""
+    """Weights are those of a recorded reference; the path is relative to the file."""
 
     path: str
 
