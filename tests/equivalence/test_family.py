@@ -23,6 +23,11 @@ def run(folder: Path, *options: str, spec: Path = HERE / "family.tspec") -> Resu
     return CliRunner().invoke(app, [*words, "--record", str(folder), *options, "--", *script])
 
 
+def said(result: Result) -> str:
+    """What went to stderr, as one line."""
+    return " ".join(result.stderr.split())
+
+
 @pytest.mark.slow
 @pytest.mark.gloo
 def test_sides_that_are_run_by_themselves_are_compared_afterwards(tmp_path: Path) -> None:
@@ -33,14 +38,14 @@ def test_sides_that_are_run_by_themselves_are_compared_afterwards(tmp_path: Path
     assert program == "torchrun"
     early = run(folder, "--only", "candidate")
     assert early.exit_code == 2
-    assert "has no recording of rank 0, 1: run `reference` first" in early.stderr
+    assert "has no recording of rank 0, 1: run `reference` first" in said(early)
     command = [sys.executable, "-m", "torch.distributed.run", *words]
     subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
     done = run(folder, "--only", "candidate")
     assert (done.exit_code, done.stdout) == (0, f"candidate: recorded in {folder / 'candidate'}\n")
     again = run(folder, "--only", "candidate")
     assert again.exit_code == 2
-    assert "is there already" in again.stderr
+    assert "is there already" in said(again)
     found = run(folder, "--only", "comparison")
     assert (found.exit_code, found.stdout) == (
         0,
@@ -53,4 +58,4 @@ def test_sides_that_are_run_by_themselves_are_compared_afterwards(tmp_path: Path
     assert not (tmp_path / "other" / "reference").exists()
     refused = run(tmp_path / "third", "--only", "reference", spec=tmp_path / "family.tspec")
     assert refused.exit_code == 2
-    assert f"the reference is recorded in {folder}" in refused.stderr
+    assert f"the reference is recorded in {folder}" in said(refused)
