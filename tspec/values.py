@@ -5,9 +5,10 @@ Runtime and traces both import this module; it imports the standard library only
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import accumulate
 from typing import Literal
 
 LONGEST = 120
@@ -76,7 +77,20 @@ class Location:
 def show(value: object) -> str:
     """A value as findings write it, in at most `LONGEST` characters."""
     shown = _show(value)
-    return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"
+    if len(shown) <= LONGEST:
+        return shown
+    if isinstance(value, frozenset):
+        return _first_of(sorted(map(_show, value)))
+    return shown[: LONGEST - 1] + "…"
+
+
+def _first_of(names: Sequence[str]) -> str:
+    """As many whole names as fit: `{embed.weight, head.bias and 26 more}`."""
+    ends = accumulate(len(name) + 2 for name in names)
+    fitting = sum(end + len(f" and {len(names)} more") <= LONGEST for end in ends)
+    if not fitting:
+        return f"{{{len(names)} names}}"
+    return f"{{{', '.join(names[:fitting])} and {len(names) - fitting} more}}"
 
 
 def _show(value: object) -> str:

@@ -15,7 +15,7 @@ from tspec.report.formats import written
 from tspec.report.results import from_report
 from tspec.report.terminal import BRIEF, VERBOSE, Limits, print_report
 from tspec.resolve.program.rules import Program, Rule
-from tspec.values import Location
+from tspec.values import Location, show
 
 CLEARED = rule("gradients_are_cleared", scenes.contains("optimizer.zero_grad"))
 SMALL = rule(
@@ -121,6 +121,20 @@ def test_no_line_is_wider_than_the_terminal() -> None:
     lines = printed(program(CLEARED, long), found).splitlines()
     assert max(map(len, lines)) <= 80
     assert any("and 9 more" in line or "…" in line for line in lines)
+
+
+def test_subjects_of_several_variables_are_told_apart() -> None:
+    pairs = [decided(SMALL, [4], subject=f"optimizer.0, layers.{n}.weight") for n in range(2)]
+    text = printed(program(SMALL), verdicts(*pairs))
+    assert "rank 0: optimizer.0, layers.0.weight; optimizer.0, layers.1.weight" in text
+
+
+def test_a_long_set_is_cut_between_names_and_counts_the_others() -> None:
+    names = frozenset(f"transformer.h.{n}.attn.c_attn.weight" for n in range(10, 40))
+    assert show(names) == (
+        "{transformer.h.10.attn.c_attn.weight, transformer.h.11.attn.c_attn.weight and 28 more}"
+    )
+    assert show(frozenset({"x" * 200, "y"})) == "{2 names}"
 
 
 def test_verbose_lists_what_is_counted_otherwise() -> None:

@@ -55,7 +55,7 @@ def explain(
     if all_names:
         say(as_markdown(vocabulary()).rstrip("\n"))
         return
-    if name is None:
+    if not name:
         raise BadParameter("name a code, a rule, or what rules use", param_hint="CODE|RULE|NAME")
     if _CODE.fullmatch(name):
         say(page_of(name), form="titled")

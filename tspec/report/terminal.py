@@ -149,9 +149,9 @@ def _ranks(ranges: list[range], limits: Limits) -> str:
     return _listed(names, limits.others)
 
 
-def _listed(names: list[str], shown: int) -> str:
+def _listed(names: list[str], shown: int, between: str = ", ") -> str:
     more = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
+    return between.join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
 def _print_off(off: tuple[tuple[str, str], ...], console: Console, limits: Limits) -> None:
@@ -213,7 +213,7 @@ def _print_folded(
     for one in findings[: limits.others]:
         head = f"    step {one.step}  "
         name = one.rule.rpartition(".")[2] + (" (draft)" if one.severity == "draft" else "")
-        subject = _listed(list(one.subjects), limits.subjects) or one.subject
+        subject = _subjects(one, limits)
         if subject and len(head) + len(name) + 2 + len(subject) > console.width:
             console.print(
                 _line(f"{head}{name}"), no_wrap=True, overflow="ellipsis", highlight=False
@@ -247,8 +247,15 @@ def _excerpt(rule: Rule) -> Iterable[Text]:
 def _place(finding: Finding, limits: Limits) -> str:
     ranks = ", ".join(map(str, finding.ranks or (finding.rank,)))
     place = f"step {finding.step}, rank{'s' if len(finding.ranks) > 1 else ''} {ranks}"
-    subject = _listed(list(finding.subjects), limits.subjects) or finding.subject
+    subject = _subjects(finding, limits)
     return f"{place}: {subject}" if subject else place
+
+
+def _subjects(finding: Finding, limits: Limits) -> str:
+    """The first subjects: `conv.weight, head.bias`, and `opt.0, conv.weight; opt.0, head.bias` of several variables."""
+    several = any(", " in subject for subject in finding.subjects)
+    between = "; " if several else ", "
+    return _listed(list(finding.subjects), limits.subjects, between) or finding.subject
 
 
 def _how_often(finding: Finding) -> str:

@@ -119,7 +119,9 @@ def as_dict(
 
 def line_of(found: dict[str, Any]) -> str:
     """A finding in one line for the terminal: what was read, or else what the rule says."""
-    subject = f" {found['subject']}" if found["subject"] else ""
+    # The number of a call says little without its event, which the rule at the place given names.
+    names = ", ".join(name for name in found["subjects"] if not name.startswith("#"))
+    subject = f" {names}" if names else ""
     values = ", ".join(f"{text} = {value}" for text, value in found["values"].items())
     said = values or " ".join(str(found["message"]).split())
     where = f"{found['file']}:{found['line']}"

@@ -44,3 +44,15 @@ def test_inner_calls_of_modules_that_were_called_before_are_left_out(
         net(torch.ones(1, 2))
         assert all(module in job.state.models.called for module in net.modules())
     assert seen == ["Sequential", "Linear", "ReLU", "Sequential"]
+
+
+def test_a_model_of_which_a_loop_calls_the_parts_counts_as_called() -> None:
+    """As in Lightning, where `training_step` is no forward pass."""
+    model = nn.ModuleDict({"encoder": nn.Linear(2, 2), "decoder": nn.Linear(2, 2)})
+    copy = nn.ModuleDict({"encoder": nn.Linear(2, 2)})
+    models = ModelRegistry()
+    models.add_root(model)
+    models.add_root(copy)
+    models.called_from_outside(model["decoder"])
+    assert model in models.called
+    assert copy not in models.called

@@ -175,20 +175,21 @@ class ModelRegistry:
         self.built: IdentitySet[nn.Module] = IdentitySet()
         """Modules whose `nn.Module.__init__` has returned; the constructor of their own class may still run."""
         self.called: IdentitySet[nn.Module] = IdentitySet()
-        """Modules in which a forward pass was begun."""
+        """Modules in which a forward pass was begun, and roots of which a part was called from outside."""
         self._free: dict[int, tuple[str, weakref.ref[torch.Tensor]]] = {}
         self._shape: tuple[tuple[str, int], ...] = ()
 
     def called_from_outside(self, module: nn.Module) -> None:
         """A module was called while none other was running: it is a root, or part of one."""
         module = unwrapped(module)
+        known = module in self.called
         self.called.add(module)
-        if id(module) in self.tables.module_by_id:
-            return
-        self.refresh()
-        if id(module) in self.tables.module_by_id:
-            return
-        self.add_root(self._largest_around(module))
+        if id(module) not in self.tables.module_by_id:
+            self.refresh()
+        if id(module) not in self.tables.module_by_id:
+            self.add_root(self._largest_around(module))
+        elif not known:
+            self._call_roots_around(module)
 
     def add_root(self, module: nn.Module) -> None:
         """Make a module a root, if it is not yet part of one."""
@@ -207,6 +208,15 @@ class ModelRegistry:
         self.roots.append(RootModule(weakref.ref(module), prefix, title, naming or str))
         self.stale = True
         self.refresh()
+        if any(held in self.called for _, held in walk(module)):
+            self.called.add(module)
+
+    def _call_roots_around(self, module: nn.Module) -> None:
+        """A loop may call the parts of a model and never the model, as Lightning's `training_step` does."""
+        for root in self.roots:
+            around = root.module()
+            if around is not None and any(held is module for _, held in walk(around)):
+                self.called.add(around)
 
     def handed_over(self, module: nn.Module) -> None:
         """A module was given to a function that is watched: the largest built one around it is a root."""
