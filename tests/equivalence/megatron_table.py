@@ -13,7 +13,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tspec.equivalence.check import Outcome, Reference, compare, run_candidate, run_reference
+from tests.equivalence.forked import forked
+from tests.megatron.cpu import run_on_cpu
+from tspec.equivalence.check import (
+    Launch,
+    Outcome,
+    Reference,
+    compare,
+    run_candidate,
+    run_reference,
+)
+from tspec.equivalence.launch import launch
 from tspec.equivalence.localize import Localization, localize
 from tspec.equivalence.sides import Trial, trial_of
 from tspec.resolve import load
@@ -91,6 +101,65 @@ CASES = (
         )
         for options in ("", "bf16")
     ),
+    Case(
+        "tensor_parallel",
+        "",
+        "output_not_summed",
+        "outputs embedding.word_embeddings",
+        "embedding.word_embeddings",
+    ),
+    Case(
+        "tensor_parallel",
+        "bf16",
+        "output_not_summed",
+        "outputs embedding.word_embeddings",
+        "decoder.layers.3.self_attention.linear_proj",
+    ),
+    Case(
+        "tensor_parallel",
+        "",
+        "input_gradient_not_summed",
+        "output_grads decoder.final_layernorm",
+        "output_layer",
+    ),
+    Case(
+        "tensor_parallel",
+        "bf16",
+        "input_gradient_not_summed",
+        "output_grads decoder.final_layernorm",
+        "decoder.layers.2.mlp.linear_fc1",
+    ),
+    *(
+        Case(
+            "sequence_parallel",
+            options,
+            "final_norm_not_marked",
+            "param_grads decoder.final_layernorm.weight",
+            "decoder.final_layernorm",
+        )
+        for options in ("", "bf16")
+    ),
+    Case(
+        "pipeline",
+        "",
+        "stage_begins_too_early",
+        "outputs decoder.layers.2.input_layernorm",
+        "decoder.layers.3.mlp.linear_fc2",
+    ),
+    Case(
+        "pipeline",
+        "bf16",
+        "stage_begins_too_early",
+        "outputs decoder.layers.2.input_layernorm",
+        "decoder.layers.2.self_attention.linear_qkv",
+    ),
+    Case(
+        "pipeline",
+        "bf16",
+        "model_copy_not_written",
+        "params embedding.word_embeddings.weight",
+        "embedding.word_embeddings",
+    ),
 )
 
 
@@ -113,7 +182,7 @@ def trial(case: Case) -> Trial:
     return trial_of(declaration, (str(TRAIN), job, *fault))
 
 
-def references(folder: Path) -> Callable[[Case], Reference]:
+def references(folder: Path, start: Launch = launch) -> Callable[[Case], Reference]:
     """The reference of a case, run once for each model; a fault is not in it."""
     found: dict[tuple[str, ...], Reference] = {}
 
@@ -122,20 +191,20 @@ def references(folder: Path) -> Callable[[Case], Reference]:
         if asked.reference not in found:
             place = folder / f"reference-{len(found)}"
             place.mkdir()
-            found[asked.reference] = run_reference(asked, place)
+            found[asked.reference] = run_reference(asked, place, start)
         return found[asked.reference]
 
     return of
 
 
-def judged(case: Case, reference: Reference, folder: Path) -> Judged:
+def judged(case: Case, reference: Reference, folder: Path, start: Launch = launch) -> Judged:
     """Run the job of a case against a reference."""
     asked = trial(case)
-    candidate = run_candidate(asked, reference.recording, folder)
+    candidate = run_candidate(asked, reference.recording, folder, start=start)
     outcome = compare(asked, reference, candidate)
     if not (outcome.wrong or outcome.faults):
         return Judged(outcome, None)
-    return Judged(outcome, localize(asked, reference, candidate, folder))
+    return Judged(outcome, localize(asked, reference, candidate, folder, start))
 
 
 def first(outcome: Outcome) -> str:
@@ -173,13 +242,14 @@ def main() -> None:
     asked = sys.argv[1:]
     cases = [each for each in CASES if not asked or (each.fault or "clean") in asked]
     missed = False
+    run_on_cpu()  # the package is imported once, and not in each rank
     print(HEAD)
     with tempfile.TemporaryDirectory() as name:
-        reference = references(Path(name))
+        reference = references(Path(name), forked)
         for number, case in enumerate(cases):
             folder = Path(name, str(number))
             folder.mkdir()
-            found = judged(case, reference(case), folder)
+            found = judged(case, reference(case), folder, forked)
             print(row(case, found), flush=True)
             if not as_said(case, found):
                 missed = True

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.equivalence.megatron_table import Case, judged, references
+from tests.megatron.jobs import done
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 600
@@ -32,6 +33,22 @@ def test_the_released_package_is_silent(case: Case, tmp_path: Path) -> None:
     # The container of a stage's layers, and the optimizer's own copies of parameters.
     unplaced = {each.name.rpartition(".param.")[0] or each.name for each in outcome.unplaced}
     assert unplaced <= {"decoder", "optimizer.0"}
+
+
+SAMPLE = (
+    "tp=2,pp=2,virtual=2,sp,recompute,kv=2,swiglu,rms,rope,nobias,bf16",
+    "dp=2,ep=2,zero,experts=4,kv=2,swiglu,rms,rope,untied,noaux",
+)
+"""Interleaved stages with tied embeddings and recomputation; experts over ranks."""
+
+
+@pytest.mark.gloo
+def test_clean_jobs_are_one_device_by_the_layouts_that_ship() -> None:
+    ended = done("-m", "tests.equivalence.megatron_sweep", "--verbose", *SAMPLE)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    rows = [line.split(" | ") for line in ended.stdout.splitlines() if line.startswith("| `")]
+    assert [row[0].strip("| `") for row in rows] == list(SAMPLE)
+    assert all(int(row[3]) > 380 for row in rows), ended.stdout  # tensors that were compared
 
 
 @pytest.mark.slow

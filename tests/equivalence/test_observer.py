@@ -68,6 +68,28 @@ def test_all_kinds_are_recorded_by_canonical_name(tmp_path: Path) -> None:
         assert torch.equal(found[TensorName("params", name, 1)], parameter)
 
 
+def test_of_a_pass_without_a_graph_the_second_is_recorded(tmp_path: Path) -> None:
+    class Reentrant(Net):
+        def forward(self, x: Tensor) -> Tensor:
+            return checkpoint(self.second, self.first(x), use_reentrant=True) * self.scale
+
+    net = Reentrant()
+    before = copy.deepcopy(net)
+    orders = Orders(1, KINDS, perturbation=Perturbation(1, 0.5))
+    found = observed(tmp_path, orders, lambda: train(net, 1)).tensors
+    of = {kind: [name for name in found if name.kind == kind] for kind in KINDS}
+    for kind in ("inputs", "outputs", "output_grads"):
+        assert {(name.name, name.call) for name in of[kind]} == {
+            ("first", 0),
+            ("second", 0),
+            ("Reentrant", 0),
+        }
+    # Nothing was perturbed once more: it is what the first pass had.
+    kept = found[TensorName("outputs", "first", 1, 1)]
+    assert torch.equal(found[TensorName("inputs", "second", 1, 1)], kept)
+    assert torch.equal(found[TensorName("outputs", "second", 1, 1)], before.second(kept))
+
+
 def test_the_script_ends_with_the_last_step(tmp_path: Path) -> None:
     net, ended = Net(), []
 

@@ -9,8 +9,10 @@ import torch
 from typer.testing import CliRunner
 
 from tests.megatron.layouts import Layout
-from tests.megatron.test_shipped_layouts import of_the_job
+from tests.megatron.shipped import of_the_job
 from tspec.cli.app import app
+from tspec.infer.layouts.emit import draft
+from tspec.infer.layouts.pieces import Found, Pieces
 from tspec.layout.differences import differences
 from tspec.layout.faults import checked
 from tspec.resolve import load
@@ -150,15 +152,30 @@ def test_placements_tell_how_parameters_are_cut(tmp_path: Path) -> None:
     assert (wrong.name, wrong.old and wrong.old.pattern) == ("fc2.weight", "fc2.weight")
 
 
+def test_a_tensor_of_two_stages_is_on_the_first_and_said_to_be_tied(tmp_path: Path) -> None:
+    whole = ((0, 1, 2, 3),)
+    held = {"words": {0: whole, 1: whole}, "layers.0": {0: whole}, "layers.1": {1: whole}}
+    tensors = tuple(Pieces(f"{name}.weight", (4,), each, ()) for name, each in held.items())
+    made = draft(Found((("tp", 1), ("pp", 2)), tensors), "two", "two")
+    (tmp_path / "draft.tspec").write_text(made.text)
+    layout = layout_in(tmp_path / "draft.tspec")
+    assert [[each.prefix for each in stage.modules] for stage in layout.stages] == [
+        ["words", "layers.0"],
+        ["layers.1"],
+    ]
+    assert "Assumed: `words.weight`: on stage 0 and tied to a tensor of stage 1" in made.text
+
+
 @pytest.mark.gloo
 @pytest.mark.slow
-def test_megatron_tells_how_parameters_are_cut(tmp_path: Path) -> None:
+@pytest.mark.parametrize("job", ["tp=2", "pp=2"])
+def test_megatron_tells_how_parameters_are_cut(job: str, tmp_path: Path) -> None:
     """The draft says of each parameter of the model what the shipped layout says."""
     script = str(ROOT / "tests/megatron/rank.py")
-    drafted(tmp_path / "draft.tspec", "--ranks", "2", "--", script, "tp=2,steps=1")
+    drafted(tmp_path / "draft.tspec", "--ranks", "2", "--", script, f"{job},steps=1")
     found = layout_in(tmp_path / "draft.tspec")
     assert len(found.placements) == 16
-    shipped = of_the_job("gpt", Layout.parse("tp=2"))
+    shipped = of_the_job("gpt", Layout.parse(job))
     said = differences(found, shipped)
     others = [each for each in said if each.kind == "param" and each.old is not None]
     assert others == []

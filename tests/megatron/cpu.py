@@ -50,7 +50,8 @@ def tensor_types() -> None:
     def type_(self: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
         if dtype is not None:
             return original(self, dtype, *args, **kwargs)
-        return original(self).replace("torch.", "torch.cuda.")
+        kind = original(self).removeprefix("torch.").removeprefix("cuda.")  # it may be said already
+        return f"torch.cuda.{kind}"
 
     torch.Tensor.type = type_
 

@@ -51,7 +51,8 @@ def config_of(layout: Layout) -> TransformerConfig:
         options["recompute_num_layers"] = 1
     if layout.experts:
         options |= {"num_moe_experts": layout.experts, "moe_router_topk": 2}
-        options |= {"moe_token_dispatcher_type": "alltoall", "moe_aux_loss_coeff": 0.01}
+        options |= {"moe_token_dispatcher_type": "alltoall"}
+        options["moe_aux_loss_coeff"] = 0.0 if layout.noaux else 0.01
     if layout.bias:
         options |= {"moe_router_enable_expert_bias": True, "moe_router_score_function": "sigmoid"}
         options |= {"moe_router_load_balancing_type": "none", "moe_aux_loss_coeff": 0.0}
@@ -65,7 +66,7 @@ def config_of(layout: Layout) -> TransformerConfig:
         num_query_groups=layout.kv or None,
         attention_dropout=0.1 if layout.dropout else 0.0,
         hidden_dropout=0.1 if layout.dropout else 0.0,
-        add_bias_linear=not layout.experts,
+        add_bias_linear=not (layout.experts or layout.nobias),
         gated_linear_unit=layout.swiglu,
         activation_func=torch.nn.functional.silu if layout.swiglu else torch.nn.functional.gelu,
         normalization="RMSNorm" if layout.rms else "LayerNorm",
@@ -135,7 +136,7 @@ def optimizer_of(config: TransformerConfig, chunks: list[Any], layout: Layout) -
         OptimizerConfig(
             optimizer="adam",
             lr=RATE,
-            clip_grad=1.0,
+            clip_grad=0.01 if layout.clipped else 1.0,
             bf16=layout.bf16,
             fp16=layout.fp16,
             initial_loss_scale=LOSS_SCALE,

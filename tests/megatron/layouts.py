@@ -50,10 +50,16 @@ class Layout:
     swiglu: bool = False
     rms: bool = False
     rope: bool = False
+    nobias: bool = False
+    """Linear layers have no biases. Those of experts never have."""
+    clipped: bool = False
+    """Gradients are clipped to a norm that they do not have by far."""
     sink: bool = False
     """Attention has a learned offset for each head."""
     bias: bool = False
     """Routers balance experts by a bias, and not by a loss."""
+    noaux: bool = False
+    """Experts without an auxiliary loss. That loss is one of a rank's micro-batch, so that it changes with the data-parallel size."""
     tokens: bool = False
     """The loss is a mean over tokens, not over micro-batches."""
 

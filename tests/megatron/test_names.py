@@ -151,6 +151,8 @@ def test_names_by_place() -> None:
     assert place.name(OUTPUT) == EMBEDDING
     for same in ("decoder.final_layernorm.weight", "decoder.layers", "decoder"):
         assert place.name(same) == same
+    # A chunk is called as the whole model is, or by its place.
+    assert (place.name(""), Place(title="GPTModel.chunks.0").name("")) == ("", "GPTModel.chunks.0")
 
 
 def test_a_layer_that_has_another_number_is_told_of() -> None:

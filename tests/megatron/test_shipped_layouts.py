@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from tests.megatron.jobs import done
-from tests.megatron.layouts import LAYERS, Layout
+from tests.megatron.layouts import Layout
+from tests.megatron.shipped import of_the_job
 from tspec.layout.places import placement_of, tied_to
 from tspec.layout.shards import shard, stage_on
 from tspec.layout.sizes import sizes_of
-from tspec.resolve import load
-from tspec.resolve.program.sharding import (
-    Axes,
-    DimsDeclaration,
-    LayoutDeclaration,
-    MeshDeclaration,
-    Modules,
-    Shape,
-    Stage,
-)
-from tspec.resources import shipped
-
-SIZES = {
-    "vocab": 64, "positions": 16, "hidden": 32, "heads": 4, "groups": 2, "q_per_group": 2, "head": 8,
-    "ffn": 64, "experts": 4, "expert_ffn": 64, "shared_ffn": 64,
-}  # fmt: skip
-"""Those of the model that the jobs of these tests train."""
+from tspec.resolve.program.sharding import LayoutDeclaration
 
 SAVED_AS = (
     ("self_attention.linear_qkv.layer_norm_", "input_layernorm."),
@@ -42,47 +25,6 @@ SAVED_AS = (
 
 Held = dict[str, set[tuple[int, ...]]]
 """Names of parameters, and the indices in the full tensors."""
-
-
-def of_the_job(name: str, job: Layout) -> LayoutDeclaration:
-    """A shipped layout with the sizes, the mesh and the stages of a job, of which the vocabulary is not padded."""
-    program = load([shipped("specs") / "megatron" / "layouts" / f"{name}.tspec"]).program
-    assert program is not None
-    [layout] = program.layouts
-    sizes = {"tp": job.tp, "cp": 1, "dp": job.dp, "pp": job.pp, "etp": job.etp, "ep": job.ep}
-    sizes["edp"] = job.tp * job.dp // (job.ep * job.etp)
-
-    def sized(axes: Axes) -> Axes:
-        return tuple((axis, sizes[axis]) for axis, _ in axes)
-
-    mesh = MeshDeclaration(
-        name, "t", sized(layout.mesh.axes), tuple((n, sized(a)) for n, a in layout.mesh.regroups)
-    )
-    places = tuple(
-        replace(place, shape=Shape(tuple(replace(d, padding=()) for d in place.shape.dimensions)))
-        for place in layout.placements
-        if isinstance(place.shape, Shape)
-    )
-    dims = DimsDeclaration(name, "t", tuple(SIZES.items()))
-    return replace(layout, mesh=mesh, dims=dims, placements=places, stages=tuple(stages(job)))
-
-
-def stages(job: Layout) -> Iterable[Stage]:
-    """The stages of a job: as many layers in each chunk, the chunks of a stage far apart."""
-    chunks = job.pp * job.virtual
-    held = LAYERS // chunks
-    for place in range(chunks):
-        chunk, number = divmod(place, job.pp)
-        first, last = place == 0, place == chunks - 1
-        yield Stage(
-            number,
-            chunk,
-            (
-                *([Modules("embedding")] if first else []),
-                Modules("decoder.layers.", (place * held, place * held + held - 1)),
-                *([Modules("decoder.final_layernorm"), Modules("output_layer")] if last else []),
-            ),
-        )
 
 
 def as_megatron_says(folder: Path, rank: int, layout: LayoutDeclaration) -> Held:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.megatron.layouts import Layout
-from tests.megatron.test_shipped_layouts import of_the_job
+from tests.megatron.shipped import of_the_job
 from tspec.layout.sizes import sizes_of
 from tspec.preflight.check import problems
 from tspec.preflight.launch import dry_run

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tspec.equivalence.child import Given
 from tspec.equivalence.compare import Comparer, Comparison, Fault
 from tspec.equivalence.launch import Run, launch, recorded
-from tspec.equivalence.losses import gradient_factor
+from tspec.equivalence.losses import gradient_factor, loss_factor
 from tspec.equivalence.observer import Orders, Perturbation
 from tspec.equivalence.pieces import data_axes, merge_by_layout, parameter_cuts, parameter_pieces
 from tspec.equivalence.recording import Recording, TensorName, write
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
 from tspec.equivalence.stages import first_stage, joined
+from tspec.layout.places import tied_to
+
+Launch = Callable[[Run, Path], Path]
+"""Makes a run, as `launch` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +74,10 @@ def read_reference(trial: Trial, folder: Path) -> Reference:
     return Reference(found[0], tuple(found[1:]))
 
 
-def run_reference(trial: Trial, folder: Path) -> Reference:
+def run_reference(trial: Trial, folder: Path, start: Launch = launch) -> Reference:
     """Run the reference, and again for each sample of its noise, unless they are recorded. Raises launch.Failed."""
     for each in reference_runs(trial) if trial.origin is None else ():
-        launch(each, folder)
+        start(each, folder)
     return read_reference(trial, folder)
 
 
@@ -104,21 +108,25 @@ def write_weights(trial: Trial, reference: Recording, folder: Path) -> Path | No
 
 
 def run_candidate(
-    trial: Trial, reference: Recording, folder: Path, rewrites: Path | None = None
+    trial: Trial,
+    reference: Recording,
+    folder: Path,
+    rewrites: Path | None = None,
+    start: Launch = launch,
 ) -> tuple[Recording, ...]:
     """Run the candidate. Raises launch.Failed."""
     begins = rewrites or write_weights(trial, reference, folder)
     run = candidate_run(trial, reference, begins)
-    launch(run, folder)
+    start(run, folder)
     return tuple(recorded(run, folder))
 
 
 def compare(trial: Trial, reference: Reference, candidate: Sequence[Recording]) -> Outcome:
     """Merge and compare all tensors of the reference that are to be compared."""
     known = reference.recording.tensors
-    factor = gradient_factor(
-        trial.layout.mesh.axes, data_axes(trial, reference.recording), known, candidate
-    )
+    asked = (trial.layout.mesh.axes, data_axes(trial, reference.recording), known, candidate)
+    factors = dict.fromkeys(GRADIENTS_OF_ACTIVATIONS, gradient_factor(*asked))
+    factors["losses"] = loss_factor(*asked)
     comparer = Comparer(known, [each.tensors for each in reference.samples], trial.tolerance)
     comparisons: list[Comparison] = []
     faults: list[Fault] = []
@@ -127,8 +135,13 @@ def compare(trial: Trial, reference: Reference, candidate: Sequence[Recording]) 
     for name, tensor in known.items():
         if name.kind not in trial.kinds:
             continue
-        held = [each.tensors.get(name) for each in candidate]
-        if name.kind in GRADIENTS_OF_ACTIVATIONS:
+        tied = [replace(name, name=other) for other in tied_to(trial.layout, name.name)]
+        held = [
+            next((each.tensors[of] for of in (name, *tied) if of in each.tensors), None)
+            for each in candidate
+        ]
+        if name.kind in factors:
+            factor = factors[name.kind]
             held = [None if each is None else each.double() * factor for each in held]
         merged = merge_by_layout(trial, name, tuple(tensor.shape), held, parts)
         if merged is None:

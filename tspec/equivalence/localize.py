@@ -13,9 +13,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from tspec.equivalence.check import Outcome, Reference, compare, run_candidate
+from tspec.equivalence.check import Launch, Outcome, Reference, compare, run_candidate
 from tspec.equivalence.compare import Comparison, Fault
 from tspec.equivalence.evidence import NONE, Evidence
+from tspec.equivalence.launch import launch
 from tspec.equivalence.losses import gradient_factor
 from tspec.equivalence.merge import Piece
 from tspec.equivalence.pieces import data_axes, parameter_pieces, pieces_of
@@ -58,7 +59,11 @@ class Localization:
 
 
 def localize(
-    trial: Trial, reference: Reference, candidate: Sequence[Recording], folder: Path
+    trial: Trial,
+    reference: Reference,
+    candidate: Sequence[Recording],
+    folder: Path,
+    start: Launch = launch,
 ) -> Localization:
     """Run the candidate again, with rewritten tensors, and judge each module. Raises launch.Failed."""
     rewrites = folder / "rewrites"
@@ -67,7 +72,7 @@ def localize(
     weights = list(parameter_pieces(trial, reference.recording)) if begins else [{}] * trial.world
     for rank, tensors in enumerate(_rewrites(trial, reference.recording, candidate)):
         write(rewrites, rank, Recording({**tensors, **weights[rank]}, {}))
-    again = run_candidate(trial, reference.recording, folder, rewrites)
+    again = run_candidate(trial, reference.recording, folder, rewrites, start)
     kinds = tuple(dict.fromkeys((*trial.kinds, *LOCALIZED)))
     outcome = compare(replace(trial, kinds=kinds), reference, again)
     modules: dict[str, ModuleCall] = {}

@@ -22,6 +22,28 @@ def gradient_factor(
     Ranks that see other data have other losses: those along the axes of `data`, over which the batch is cut. If the mean of n such losses is the reference's, each
     counts for one n-th of it, else the reference's is their sum.
     """
+    number, summed = _shares(axes, data, reference, candidate)
+    return 1.0 if summed else 1 / number
+
+
+def loss_factor(
+    axes: Axes,
+    data: frozenset[str],
+    reference: Mapping[TensorName, Tensor],
+    candidate: Sequence[Recording],
+) -> float:
+    """By what the mean of the ranks' losses is multiplied to be the reference's, which may be their sum."""
+    number, summed = _shares(axes, data, reference, candidate)
+    return float(number) if summed else 1.0
+
+
+def _shares(
+    axes: Axes,
+    data: frozenset[str],
+    reference: Mapping[TensorName, Tensor],
+    candidate: Sequence[Recording],
+) -> tuple[int, bool]:
+    """How many ranks see other data, and whether the reference's loss is the sum of theirs."""
     for name in reference:
         losses = {
             rank: float(each.tensors[name].double().mean())
@@ -32,8 +54,8 @@ def gradient_factor(
             number = _groups(axes, data, losses)
             mean = sum(losses.values()) / len(losses)
             whole = float(reference[name].double().mean())
-            return 1 / number if abs(mean - whole) <= abs(mean * number - whole) else 1.0
-    return 1.0
+            return number, abs(mean - whole) > abs(mean * number - whole)
+    return 1, False
 
 
 def _groups(axes: Axes, data: frozenset[str], losses: Mapping[int, float]) -> int:

@@ -105,6 +105,8 @@ class Observer:
         self._known: set[str] = set()
         """Parameters whose weights were generated, or left as they are."""
         self._calls: Counter[TensorName] = Counter()
+        self._passed: set[TensorName] = set()
+        """Outputs of modules of which a forward pass made a graph."""
         self._names: dict[int, TensorName] = {}
         """Call -> the name of the module's output."""
         self._perturbed: int | None = None
@@ -177,12 +179,19 @@ class Observer:
         return self._orders.kinds
 
     def _is_followed(self, call: WatchedCall) -> bool:
-        """A training pass of a module with a name; what is computed again for a backward pass is not."""
-        return (
-            isinstance(call.fields.get("module"), Ref)
-            and torch.is_grad_enabled()
-            and torch._C._current_graph_task_id() == -1
-        )
+        """A training pass of a module with a name.
+
+        Of what is computed again for a backward pass it is the first one, if that made a graph: a
+        reentrant checkpoint, as Megatron's, makes none.
+        """
+        module, now = call.fields.get("module"), call.context
+        if not isinstance(module, Ref) or not torch.is_grad_enabled():
+            return False
+        of = TensorName("outputs", module.name, now.step, now.microbatch)
+        if _is_forward():
+            self._passed.add(of)
+            return True
+        return of not in self._passed
 
     def _enters(self, call: WatchedCall) -> None:
         tensors = _tensors(call.fields.get("inputs"))
@@ -202,10 +211,11 @@ class Observer:
         while parent is not None and not isinstance(parent.fields.get("module"), Ref):
             parent = parent.parent
         line = call.location
+        written = isinstance(at["file"], str)  # else `forward` is cached, or not written in Python
         return ModuleCall(
             kind=at["class"],
             parent="" if parent is None else parent.fields["module"].name,
-            defined=f"{_shown(at['file'])}:{at['line']}",
+            defined=f"{_shown(at['file'])}:{at['line']}" if written else "",
             called="" if line is None else f"{line.file}:{line.line}",
             takes=self._held.get(first, ()) if isinstance(first, Tensor) else (),
             numbers=isinstance(first, Tensor) and first.is_floating_point(),
@@ -325,7 +335,8 @@ class Observer:
         perturbation = self._orders.perturbation
         outermost = _outermost(call)
         floating = [t for t in tensors if isinstance(t, Tensor) and t.is_floating_point()]
-        if perturbation is None or self._perturbed == outermost.id or not floating:
+        done = self._perturbed == outermost.id or not _is_forward()
+        if perturbation is None or done or not floating:
             return
         self._perturbed = outermost.id
         for number, tensor in enumerate(floating):
@@ -336,6 +347,11 @@ class Observer:
             factor = 1 + epsilon * signs(of, whole(tuple(tensor.shape)).positions())
             data = tensor.data  # autograd does not see it: a view may have been saved
             data.copy_(data.double() * factor.to(data.device))
+
+
+def _is_forward() -> bool:
+    """No backward pass is under way, so that nothing is computed again for it."""
+    return bool(torch._C._current_graph_task_id() == -1)
 
 
 def held_here(tensor: Tensor) -> Tensor | None:

@@ -13,7 +13,8 @@ from tspec.equivalence.cuts import cut_of, sized
 from tspec.equivalence.merge import Merged, MergeFault, Piece, merge
 from tspec.equivalence.recording import Recording, TensorName
 from tspec.equivalence.sides import Trial
-from tspec.layout.places import placement_of
+from tspec.layout.experts import Expert, expert_of
+from tspec.layout.places import placement_of, tied_to
 from tspec.layout.ranks import coordinates_of
 from tspec.layout.shards import Shard, UnevenShards, shard
 from tspec.layout.sizes import UnknownSize
@@ -94,14 +95,32 @@ def pieces_of(trial: Trial, name: TensorName, full: tuple[int, ...]) -> list[Pie
 
 def shards_of(trial: Trial, name: TensorName, full: tuple[int, ...]) -> Iterator[tuple[int, Shard]]:
     """What the layout gives each rank of a tensor. Raises UnevenShards, UnknownSize."""
-    kind = LAYOUT_KINDS[name.kind]
-    if placement_of(trial.layout, kind, name.name, trial.sizes.known) is None:
+    kind, layout, known = LAYOUT_KINDS[name.kind], trial.layout, trial.sizes.known
+    expert = expert_of(name.name)
+    if expert is not None and placement_of(layout, kind, name.name, known) is None:
+        yield from _shards_of_expert(trial, kind, expert)
         return
-    sizes = sized(trial.layout, kind, name.name, full, trial.sizes)
+    if placement_of(layout, kind, name.name, known) is None:
+        return
+    sizes = sized(layout, kind, name.name, full, trial.sizes)
     for rank in range(trial.world):
-        found = shard(trial.layout, kind, name.name, rank, sizes)
-        if found is not None:
-            yield rank, found
+        for each in (name.name, *tied_to(layout, name.name)):  # the other one's stage has a copy
+            found = shard(layout, kind, each, rank, sizes)
+            if found is not None:
+                yield rank, found
+                break
+
+
+def _shards_of_expert(
+    trial: Trial, kind: TensorKind, expert: Expert
+) -> Iterator[tuple[int, Shard]]:
+    """What each rank holds of one expert, of which the layout has all as one tensor, the expert first."""
+    if placement_of(trial.layout, kind, expert.all, trial.sizes.known) is None:
+        return
+    for rank in range(trial.world):
+        found = shard(trial.layout, kind, expert.all, rank, trial.sizes)
+        if found is not None and expert.number in found.dimensions[0]:
+            yield rank, replace(found, name=expert.name, dimensions=found.dimensions[1:])
 
 
 def parameter_cuts(

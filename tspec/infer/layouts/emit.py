@@ -41,6 +41,13 @@ def draft(found: Found, name: str, module: str) -> Draft:
     places = _by_pattern(placed)
     sizes = {size: f"size_{size}" for each in pieces for size in each.full if size > 1}
     notes = [f"`{each.name}`: {each.note}" for each in pieces if each.note]
+    notes += [
+        f"`{each.name}`: on stage {first} and tied to a tensor of stage {others[0]}, "
+        "whose name `tied` is to say"
+        for each in pieces
+        for first, *others in [_stages_of(each, found.axes)]
+        if others
+    ]
     text = "\n".join(
         [
             "edition 2026",
@@ -139,11 +146,15 @@ def _stages(pieces: Sequence[Pieces], axes: Axes) -> list[str]:
         return []
     modules: dict[int, dict[str, None]] = {}
     for each in pieces:
-        for stage in {coordinates(axes, rank)["pp"] for rank in each.held}:
-            modules.setdefault(stage, {})[_module(each.name)] = None
+        modules.setdefault(_stages_of(each, axes)[0], {})[_module(each.name)] = None
     return [
         f"  stage {stage}: {', '.join(_joined(list(modules[stage])))}" for stage in sorted(modules)
     ]
+
+
+def _stages_of(pieces: Pieces, axes: Axes) -> list[int]:
+    """The stages whose ranks hold a tensor, ascending: one, but for tied tensors. 0 without an axis `pp`."""
+    return sorted({coordinates(axes, rank).get("pp", 0) for rank in pieces.held})
 
 
 def _module(name: str) -> str:

@@ -129,7 +129,8 @@ class RootModule:
     prefix: str
     title: str
     naming: Naming = str
-    """From paths in the module to paths in the whole model; the module may be a part of it."""
+    """From paths in the module to paths in the whole model; the module may be a part of it. From the empty path to
+    the module's own title, empty where that is its class."""
 
     def name(self, path: str) -> str:
         """The canonical name of what lies at a path in the module."""
@@ -196,14 +197,14 @@ class ModelRegistry:
         module = unwrapped(module)
         if id(module) in self.tables.module_by_id:
             return
-        kind = _own_class(module).__name__
+        naming = self.naming_of(module)
+        kind = (naming("") if naming is not None else "") or _own_class(module).__name__
         titles = {root.title for root in self.roots}
         title, count = kind, 1
         while title in titles:
             count += 1
             title = f"{kind}#{count}"
         first = has_parameters(module) and not any(root.prefix == "" for root in self.roots)
-        naming = self.naming_of(module)
         prefix = "" if first or naming is not None else f"{title}."
         self.roots.append(RootModule(weakref.ref(module), prefix, title, naming or str))
         self.stale = True

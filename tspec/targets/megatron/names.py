@@ -31,9 +31,13 @@ class Place:
     expert: int = 0
     tied: bool = False
     """Its output layer is a copy of the word embeddings, which another stage holds."""
+    title: str = ""
+    """What the chunk itself is called; empty: its class, as the whole model is."""
 
     def name(self, path: str) -> str:
-        """The path in the whole model of what lies at a path in the chunk."""
+        """The path in the whole model of what lies at a path in the chunk, of which the path is empty."""
+        if not path:
+            return self.title
         if self.tied and path == OUTPUT:
             return EMBEDDING
         path = _LAYER.sub(lambda found: f"{found[1]}{int(found[2]) + self.layer}", path)
@@ -55,7 +59,12 @@ def place_of(chunk: Any) -> Place:
     experts = (config.num_moe_experts or 0) // config.expert_model_parallel_size
     tied = bool(getattr(chunk, "share_embeddings_and_output_weights", False))
     copied = tied and not getattr(chunk, "pre_process", True)
-    return Place(layer, expert * experts, copied)
+    # A stage's last chunk is called as the whole model is: on the last stage it makes what that makes.
+    virtual = config.virtual_pipeline_model_parallel_size or 1
+    number = getattr(chunk, "vp_stage", None)
+    inner = number is not None and number < virtual - 1
+    title = f"{type(chunk).__name__}.chunks.{number}" if inner else ""
+    return Place(layer, expert * experts, copied, title)
 
 
 def misnumbered(chunk: Any, place: Place) -> Iterator[str]:

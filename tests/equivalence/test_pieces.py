@@ -1,0 +1,82 @@
+"""What each rank is to hold of a tensor, by a layout with stages, ties and experts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tspec.equivalence.cut import whole
+from tspec.equivalence.pieces import pieces_of
+from tspec.equivalence.recording import TensorName
+from tspec.equivalence.sides import trial_of
+from tspec.resolve import load_text
+
+TEXT = """edition 2026
+
+module example
+
+mesh ranks {
+  order: tp, pp
+  tp: 2
+  pp: 2
+  regroup experts {
+    order: ep, pp
+    ep: 2
+    pp: 2
+  }
+}
+
+dims ranks {
+  words: 8
+  width: 4
+  experts: 4
+}
+
+layout model on ranks replicated ep {
+  param "embedding.weight": [words / tp, width]
+  param "layers.*.experts.fc.weight": [experts / ep, width, width]
+
+  tied "embedding.weight" == "head.weight"
+
+  stage 0: "embedding", "layers.0"
+  stage 1: "layers.1", "head"
+}
+
+equivalence e {
+  layout model
+  reference { tp: 1, pp: 1 }
+  candidate { tp: 2 }
+  run 1 step
+  compare params
+  within 3 * noise()
+}
+"""
+
+
+def ranks_and_starts(name: str, full: tuple[int, ...]) -> list[tuple[int, int]]:
+    """The ranks that are to hold a piece of a parameter, and the row with which the piece begins."""
+    program = load_text(TEXT).program
+    assert program is not None, load_text(TEXT).diagnostics
+    found = pieces_of(trial_of(program.equivalences[0], ()), TensorName("params", name, 1), full)
+    return [(each.rank, each.cut.runs[0][0][0]) for each in found]
+
+
+def test_both_stages_hold_a_tied_tensor() -> None:
+    held = [(0, 0), (1, 4), (2, 0), (3, 4)]
+    assert ranks_and_starts("embedding.weight", (8, 4)) == held
+    assert ranks_and_starts("head.weight", (8, 4)) == held
+
+
+@pytest.mark.parametrize(("name", "rank"), [("layers.0", {1: 0, 2: 1}), ("layers.1", {0: 2, 3: 3})])
+def test_an_expert_is_a_part_of_the_tensor_of_all(name: str, rank: dict[int, int]) -> None:
+    for expert, holder in rank.items():
+        one = f"{name}.experts.local_experts.{expert}.fc.weight"
+        assert ranks_and_starts(one, (4, 4)) == [(holder, 0)]
+
+
+def test_a_tensor_without_a_place_is_held_by_none() -> None:
+    program = load_text(TEXT).program
+    assert program is not None
+    trial = trial_of(program.equivalences[0], ())
+    for name in ("other.local_experts.0.weight", "other.weight"):
+        full = whole((4,)).shape
+        assert pieces_of(trial, TensorName("params", name, 1), full) == []
