@@ -660,6 +660,35 @@ class LikelihoodsGetLogProbabilities(Loop):
         return F.nll_loss(output.softmax(1) if self.faulty else output.log_softmax(1), labels)
 
 
+class Divergence(Loop):
+    """Learns the labels, smoothed: of the batch `[n, 10]` each class has at least a hundredth."""
+
+    def loss(self, output, labels):
+        smooth = 0.9 * F.one_hot(labels, 10).float() + 0.01
+        return self.divergence(output, smooth)
+
+    def divergence(self, output, smooth):
+        return F.kl_div(output.log_softmax(1), smooth, reduction="batchmean")
+
+
+class DivergencesGetProbabilitiesAsTargets(Divergence):
+    def divergence(self, output, smooth):
+        given = output.log_softmax(1)
+        return F.kl_div(given, smooth.log(), reduction="sum", log_target=not self.faulty)
+
+
+class DivergencesTrainTheirInput(Divergence):
+    def divergence(self, output, smooth):
+        if self.faulty:
+            return F.kl_div(smooth.log(), output.softmax(1), reduction="batchmean")
+        return super().divergence(output, smooth)
+
+
+class DivergencesCompareDistributionsOverClasses(Divergence):
+    def divergence(self, output, smooth):
+        return super().divergence(output, smooth.softmax(0) if self.faulty else smooth)
+
+
 class FirstCrossEntropyIsNearChance(Loop):
     def forward(self, images):
         return super().forward(images * 16 * 255 if self.faulty else images)
@@ -848,7 +877,7 @@ class AccumulatedLossesAreAveraged(Accumulates):
         self.passes = 1 if faulty else 2
 
 
-BASES = (Loop, FromGiven, LoadsBoth, Accumulates, Continues)
+BASES = (Loop, FromGiven, LoadsBoth, Accumulates, Continues, Divergence)
 
 
 def variants() -> dict[str, type[Loop]]:

@@ -124,7 +124,12 @@ HEALTH = (
     Case("h6_infinite_microbatch", "rounded", "loss_is_finite", 20),
     Case("h7_ten_nans", "no-epsilon", "loss_is_finite", 30),
 )
-CASES = (*TRAINCHECK, *NEW, *HEALTH)
+LOSSES = (
+    Case("s1_divergences", "logarithms", "divergences_get_probabilities_as_targets", 1),
+    Case("s1_divergences", "swapped", "divergences_train_their_input", 1),
+    Case("s1_divergences", "over-the-batch", "divergences_compare_distributions_over_classes", 1),
+)
+CASES = (*TRAINCHECK, *NEW, *HEALTH, *LOSSES)
 
 
 def found_in(case: Case, report: Path, *options: str) -> Outcome:
@@ -158,7 +163,7 @@ def test_its_clean_sibling_is_not_accused(case: Case, tmp_path: Path) -> None:
 
 
 def test_every_script_is_a_case_and_is_listed() -> None:
-    scripts = {path.stem for path in HERE.glob("[bnh]*.py")}
+    scripts = {path.stem for path in HERE.glob("[bnhs]*.py")}
     listed = (HERE / "README.md").read_text()
     assert scripts == {case.script for case in CASES}
     assert [case for case in CASES if f"| {case.script} | {case.bug} |" not in listed] == []
