@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
+ORDINARY = frozenset((torch.Tensor, torch.nn.Parameter))
+"""Classes of tensors that lie on no mesh, known without asking for an attribute that they lack."""
+
 
 def local(tensor: Any) -> Any:
     """The part of a `DTensor` that this rank holds, which may not be there yet; other tensors are their own part."""
-    return getattr(tensor, "_local_tensor", tensor)
+    return tensor if type(tensor) in ORDINARY else getattr(tensor, "_local_tensor", tensor)
 
 
 def is_partial(tensor: Any) -> bool:
     """The whole is the sum (or another reduction) of what the ranks hold, and it has not been made."""
+    if type(tensor) in ORDINARY:
+        return False
     return any(each.is_partial() for each in getattr(tensor, "placements", None) or ())
 
 
