@@ -127,7 +127,7 @@ HEALTH = (
 LOSSES = (
     Case("s1_divergences", "logarithms", "divergences_get_probabilities_as_targets", 1),
     Case("s1_divergences", "swapped", "divergences_train_their_input", 1),
-    Case("s1_divergences", "over-the-batch", "divergences_compare_distributions_over_classes", 1),
+    Case("s1_divergences", "over-the-batch", "divergences_compare_distributions_over_classes", 2),
 )
 CASES = (*TRAINCHECK, *NEW, *HEALTH, *LOSSES)
 
