@@ -83,6 +83,7 @@ equivalence parallel_matches {
   run 1 step from generated(seed: 7, models: 2)
   compare outputs, params
   within 3 * noise(perturb: ulp(bfloat16), samples: 3) + atol(1e-4)
+  store: sketch
   localize by rewriting inputs
 }
 
@@ -170,10 +171,12 @@ def test_an_equivalence_holds_typed_settings_and_conditions() -> None:
     assert [text(each) for each in first.equal_when] == [
         "reference.dtype == candidate.dtype and candidate.tp > 1"
     ]
-    assert (first.cover, first.length, first.localize) == ("pairs", Length(1, "step"), True)
+    assert (first.cover, first.length) == ("pairs", Length(1, "step"))
+    assert (first.sketched, first.localize) == (True, True)
     assert first.origin == Generated(7, 2)
     assert first.compare == ("outputs", "params")
-    assert (second.reference, second.candidate, second.localize) == (None, None, False)
+    assert (second.reference, second.candidate) == (None, None)
+    assert (second.sketched, second.localize) == (False, False)
     assert (second.length, second.origin) == (Length(2, "epoch"), Recorded("runs/a"))
     assert second.within == Number(0.0)
 

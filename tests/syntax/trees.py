@@ -188,6 +188,7 @@ equivalences = st.builds(
     some(runs, 1, 1),
     some(st.builds(n.Compare, some(words, 1)), 1, 1),
     some(st.builds(n.Within, expressions), 1, 1),
+    some(st.builds(n.Store, words), 0, 1),
     some(st.just(n.Localize()), 0, 1),
 )
 replays = st.builds(

@@ -146,6 +146,7 @@ def _refuse(declaration: EquivalenceDeclaration) -> None:
     """Refuse what is in the language and is not run."""
     unknown = [kind for kind in declaration.compare if kind not in COMPARED]
     for said, what in (
+        (declaration.sketched, "`store: sketch`"),
         (isinstance(declaration.origin, Generated) and declaration.origin.models, "`models:`"),
         (unknown, f"`compare {', '.join(unknown)}`"),
         (declaration.length and declaration.length.unit == "epoch", "a run of epochs"),

@@ -41,6 +41,7 @@ ORDERS: dict[str, tuple[Slot, ...]] = {
         Slot((nodes.Run,), "run", needed=True),
         Slot((nodes.Compare,), "compare", needed=True),
         Slot((nodes.Within,), "within", needed=True),
+        Slot((nodes.Store,), "store"),
         Slot((nodes.Localize,), "localize by rewriting inputs"),
     ),
     "replay": (
@@ -64,7 +65,7 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     ),
     "equivalence": (
         *("layout", "reference", "candidate", "sweep", "require", "equal", "cover"),
-        *("run", "compare", "within", "localize"),
+        *("run", "compare", "within", "store", "localize"),
     ),
     "replay": ("fix", "save", "run", "resume", "expect"),
     "test": ("trace", "events", "violates", "passes"),

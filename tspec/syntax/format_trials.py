@@ -36,6 +36,8 @@ def _equivalence_clause(node: nodes.Clause) -> Doc:
             return ("compare ", words(node.kinds))
         case nodes.Within():
             return value("within", node.tolerance)
+        case nodes.Store():
+            return f"store: {node.what.text}"
         case nodes.Localize():
             return "localize by rewriting inputs"
         case _:

@@ -44,6 +44,7 @@ CLAUSES = (
         "save",
         "stage",
         "steps",
+        "store",
         "sweep",
         "then",
     ),

@@ -91,6 +91,13 @@ class Within(Clause):
 
 
 @dataclass(frozen=True, slots=True)
+class Store(Clause):
+    """`store: sketch`: what is kept of each tensor."""
+
+    what: Word
+
+
+@dataclass(frozen=True, slots=True)
 class Localize(Clause):
     """`localize by rewriting inputs`."""
 

@@ -124,6 +124,8 @@ class EquivalenceDeclaration:
     origin: Generated | Recorded | None
     compare: tuple[str, ...]
     within: Tolerance | None
+    sketched: bool
+    """Of each tensor a sketch is kept, not its elements."""
     localize: bool
     source: Source = field(compare=False, repr=False)
     span: Span = field(compare=False, repr=False)

@@ -51,6 +51,9 @@ COMPARED = (
     "states", "losses", "predictions",
 )  # fmt: skip
 
+STORED = ("sketch",)
+"""What is kept of a tensor instead of its elements."""
+
 SIDES = ("reference", "candidate")
 _ORIGINS: Mapping[str, tuple[str, ...]] = {"generated": ("seed", "models"), "recorded": ()}
 
@@ -108,6 +111,8 @@ def lower_equivalence(
         origin = None if run.origin is None else _origin(run.origin, reporter)
     for compare in trial.clauses(nodes.Compare):
         check_words(compare.kinds, COMPARED, "compared", reporter)
+    for store in trial.clauses(nodes.Store):
+        check_words((store.what,), STORED, "stored", reporter)
     within = [lower_tolerance(each.tolerance, reporter) for each in trial.clauses(nodes.Within)]
     _check_sides(trial)
     if reporter.failed or not trial.closed:
@@ -126,6 +131,7 @@ def lower_equivalence(
         origin,
         tuple(kind.text for each in trial.clauses(nodes.Compare) for kind in each.kinds),
         within[0] if within else None,
+        bool(trial.clauses(nodes.Store)),
         bool(trial.clauses(nodes.Localize)),
         scope.source,
         node.name.span,
