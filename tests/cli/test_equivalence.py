@@ -64,6 +64,8 @@ def run(folder: Path, *arguments: str, script: str = "") -> Result:
         (("--equivalence", "swept"), "write `{seed}` in one of its arguments"),
         (("--equivalence", "agrees", "--fail-on", "never"), "it is about rules, not about an"),
         (("--equivalence", "agrees", "--given", "tp=2"), "it is about rules, not about an"),
+        (("--equivalence", "agrees", "--drill"), "`agrees` keeps all tensors: it is for"),
+        (("--drill",), "it is about an equivalence: add --equivalence"),
     ],
 )
 def test_what_cannot_be_run_says_why(arguments: tuple[str, ...], says: str, tmp_path: Path) -> None:

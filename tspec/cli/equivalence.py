@@ -72,11 +72,13 @@ def check(  # noqa: PLR0913 (each is an option)
     output: Output,
     only: Part | None = None,
     prints: bool = False,
+    drills: bool = False,
 ) -> NoReturn:
     """Run the reference and the candidate, compare, report, and leave with 0, 1 or 2.
 
     The recordings stay in the folder `keep` if it is given. `only` a part is done with what is
     there; `prints` shows the commands of a side instead of running them.
+    With `drills` the first tensors whose sketches are wrong are judged in full.
     """
     from tspec.equivalence.sides import NotExecuted, trials_of
     from tspec.equivalence.verdicts import compared, places, verdicts
@@ -87,13 +89,17 @@ def check(  # noqa: PLR0913 (each is an option)
         says = "it is about one side: add --only reference, or --only candidate"
         raise BadParameter(says, param_hint="--print-commands")
     declaration = _chosen(name, specs, output)
+    if drills and (only is not None or not declaration.sketched):
+        says = f"`{name}` keeps all tensors: it is for equivalences with `store: sketch`"
+        again = "it runs both sides again: leave --only out"
+        raise BadParameter(says if only is None else again, param_hint="--drill")
     try:
         trials = trials_of(declaration, command)
         with _folder(keep, only in (None, Part.REFERENCE)) as folder, _ends_on_signals():
             found = places(trials, folder)
             if only in (Part.REFERENCE, Part.CANDIDATE):
                 raise typer.Exit(_one_side(found, only, prints))
-            judged = compared(found) if only else verdicts(found)
+            judged = compared(found) if only else verdicts(found, drills)
             told = list(_told(judged, output))
     except (NotExecuted, ValueError) as why:
         warn(f"`{name}` cannot be run: {why}")

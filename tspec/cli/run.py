@@ -95,6 +95,14 @@ PrintCommandsOption = Annotated[
     ),
 ]
 
+DrillOption = Annotated[
+    bool,
+    typer.Option(
+        "--drill",
+        help="Of an equivalence with `store: sketch`: run the sides again for the first wrong tensors, and judge these in full.",
+    ),
+]
+
 
 @spread
 def run(  # noqa: PLR0913 (each is an option)
@@ -114,6 +122,7 @@ def run(  # noqa: PLR0913 (each is an option)
     equivalence: EquivalenceOption = None,
     only: OnlyOption = None,
     print_commands: PrintCommandsOption = False,
+    drill: DrillOption = False,
 ) -> None:
     """Run a script, unedited, and report which rules it violates.
 
@@ -123,9 +132,11 @@ def run(  # noqa: PLR0913 (each is an option)
     command = command_of(ctx)
     if equivalence is not None:
         refuse_rule_options(ctx)
-        check(equivalence, specs, command, record, output, only, print_commands)
-    if only is not None or print_commands:
-        asked = "--only" if only is not None else "--print-commands"
+        check(equivalence, specs, command, record, output, only, print_commands, drill)
+    if only is not None or print_commands or drill:
+        asked = (
+            "--only" if only is not None else "--print-commands" if print_commands else "--drill"
+        )
         raise BadParameter("it is about an equivalence: add --equivalence NAME", param_hint=asked)
     from tspec.run.start import running
     from tspec.runtime.sources import Sources

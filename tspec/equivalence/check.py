@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +11,13 @@ from tspec.equivalence.compare import Comparer, Comparison, Fault
 from tspec.equivalence.launch import Run, launch, recorded
 from tspec.equivalence.losses import gradient_factor, loss_factor
 from tspec.equivalence.observer import Orders, Perturbation
-from tspec.equivalence.pieces import data_axes, merge_by_layout, parameter_cuts, parameter_pieces
+from tspec.equivalence.pieces import (
+    data_axes,
+    merge_by_layout,
+    parameter_cuts,
+    parameter_pieces,
+    tensor_cuts,
+)
 from tspec.equivalence.recording import Recording, TensorName, write
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
 from tspec.equivalence.stages import first_stage, joined
@@ -19,6 +25,9 @@ from tspec.layout.places import tied_to
 
 Launch = Callable[[Run, Path], Path]
 """Makes a run, as `launch` does."""
+
+DRILLED = 8
+"""So many wrong tensors are fetched in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +42,14 @@ class Reference:
 class Outcome:
     """What a comparison came to.
 
-    `unplaced` are tensors of the reference that have no place in the layout.
+    `unplaced` are tensors of the reference that have no place in the layout, `drilled` those that were fetched in
+    full after their sketches were wrong.
     """
 
     comparisons: tuple[Comparison, ...]
     faults: tuple[Fault, ...]
     unplaced: tuple[TensorName, ...]
+    drilled: tuple[TensorName, ...] = ()
 
     @property
     def wrong(self) -> tuple[Comparison, ...]:
@@ -57,7 +68,11 @@ def reference_runs(trial: Trial) -> tuple[Run, ...]:
     found = []
     for number in range(trial.samples + 1):
         perturbation = Perturbation(number, trial.perturb) if number else None
-        orders = Orders(trial.steps, trial.recorded, trial.seed, perturbation=perturbation)
+        orders = Orders(
+            *(trial.steps, trial.recorded, trial.seed),
+            perturbation=perturbation,
+            sketching=trial.sketching,
+        )
         name = f"sample-{number}" if number else "reference"
         given = Given(trial.reference, orders, inputs=first_stage(trial))
         found.append(Run(name, given, trial.reference_layout.mesh.world))
@@ -86,8 +101,10 @@ def candidate_run(trial: Trial, reference: Recording, rewrites: Path | None = No
 
     `rewrites` is a folder with the tensors that each rank rewrites.
     """
-    orders = Orders(trial.steps, trial.recorded, trial.seed)
-    given = Given(trial.candidate, orders, parameter_cuts(trial, reference), rewrites)
+    orders = Orders(trial.steps, trial.recorded, trial.seed, sketching=trial.sketching)
+    places = tensor_cuts(trial, reference) if trial.sketched else None
+    cuts = parameter_cuts(trial, reference)
+    given = Given(trial.candidate, orders, cuts, rewrites, places=places)
     name = "candidate" if rewrites is None or rewrites.name == WEIGHTS else "rewritten"
     return Run(name, given, trial.world)
 
@@ -127,12 +144,12 @@ def compare(trial: Trial, reference: Reference, candidate: Sequence[Recording]) 
     asked = (trial.layout.mesh.axes, data_axes(trial, reference.recording), known, candidate)
     factors = dict.fromkeys(GRADIENTS_OF_ACTIVATIONS, gradient_factor(*asked))
     factors["losses"] = loss_factor(*asked)
-    comparer = Comparer(known, [each.tensors for each in reference.samples], trial.tolerance)
+    samples = [each.tensors for each in reference.samples]
+    comparer = Comparer(known, samples, trial.tolerance, reference.recording.sketched)
     comparisons: list[Comparison] = []
     faults: list[Fault] = []
     unplaced: list[TensorName] = []
-    parts = [each.parts for each in candidate]
-    for name, tensor in known.items():
+    for name in known:
         if name.kind not in trial.kinds:
             continue
         tied = [replace(name, name=other) for other in tied_to(trial.layout, name.name)]
@@ -143,7 +160,7 @@ def compare(trial: Trial, reference: Reference, candidate: Sequence[Recording]) 
         if name.kind in factors:
             factor = factors[name.kind]
             held = [None if each is None else each.double() * factor for each in held]
-        merged = merge_by_layout(trial, name, tuple(tensor.shape), held, parts)
+        merged = merge_by_layout(trial, name, reference.recording.shape(name), held, candidate)
         if merged is None:
             unplaced.append(name)
             continue
@@ -151,3 +168,30 @@ def compare(trial: Trial, reference: Reference, candidate: Sequence[Recording]) 
         if merged.tensor is not None:
             comparisons.append(comparer.compared(name, merged.tensor))
     return Outcome(tuple(comparisons), tuple(faults), tuple(unplaced))
+
+
+def drill(trial: Trial, reference: Recording, found: Outcome, folder: Path) -> Outcome:
+    """Run both sides again with the first wrong tensors in full, and compare them exactly. Raises launch.Failed.
+
+    All others are sketched again: the size of their kind says what is a zero.
+    """
+    wrong: list[Comparison | Fault] = [*found.wrong, *found.faults]
+    wrong.sort(key=lambda each: each.order)
+    names = tuple(dict.fromkeys(each.name for each in wrong))[:DRILLED]
+    full = frozenset(each for name in names for each in _judged_by(name, reference))
+    again = replace(trial, full=full)
+    place = folder / "drill"
+    place.mkdir()
+    sides = run_reference(again, place)
+    outcome = compare(again, sides, run_candidate(again, sides.recording, place))
+    return replace(outcome, drilled=names)
+
+
+def _judged_by(name: TensorName, reference: Recording) -> Iterator[TensorName]:
+    """The tensors that it takes to judge one: itself, earlier ones of its name, the gradient of a parameter."""
+    for each in reference.tensors:
+        kind = "params" if each.kind == "initial" else each.kind
+        if (kind, each.name) == (name.kind, name.name) and each.step <= name.step:
+            yield each
+        if (each.kind, each.name, each.step) == ("param_grads", name.name, name.step):
+            yield each

@@ -7,12 +7,13 @@ import os
 import random
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from tspec.equivalence.cut import Cut
-from tspec.equivalence.observer import WATCH, Observer, Orders, Perturbation
+from tspec.equivalence.observer import WATCH, Observer, Orders, Perturbation, Sketching
+from tspec.equivalence.recording import TensorName
 from tspec.equivalence.recording import read as recorded
 
 
@@ -22,6 +23,7 @@ class Given:
 
     `cuts` are the pieces of each rank, `rewrites` is a folder with what each rank is to rewrite,
     `inputs` are the ranks that perturb what they are given: others are given what those made of it.
+    `places` has which elements each rank's tensors are of which sketches are recorded.
     """
 
     command: tuple[str, ...]
@@ -29,17 +31,20 @@ class Given:
     cuts: tuple[Mapping[str, tuple[Cut, float]], ...] | None = None
     rewrites: Path | None = None
     inputs: tuple[int, ...] = (0,)
+    places: tuple[Mapping[TensorName, Cut], ...] | None = None
 
     def write(self, file: Path) -> None:
         """Write it as JSON."""
-        orders = asdict(self.orders) | {"cuts": None, "rewrites": {}}
         cuts = self.cuts and [
             {name: [cut.as_json(), mean] for name, (cut, mean) in each.items()}
             for each in self.cuts
         ]
         rewrites = None if self.rewrites is None else str(self.rewrites)
-        said: dict[str, object] = {"command": self.command, "orders": orders, "cuts": cuts}
-        said |= {"rewrites": rewrites, "inputs": self.inputs}
+        places = self.places and [
+            [[astuple(name), cut.as_json()] for name, cut in each.items()] for each in self.places
+        ]
+        said: dict[str, object] = {"command": self.command, "orders": self._orders(), "cuts": cuts}
+        said |= {"rewrites": rewrites, "inputs": self.inputs, "places": places}
         file.write_text(json.dumps(said))
 
     def has_orders_of(self, file: Path, begins_alike: bool = True) -> bool:
@@ -47,11 +52,16 @@ class Given:
 
         The seed may be another one too unless they are to have begun alike.
         """
-        orders = asdict(self.orders) | {"cuts": None, "rewrites": {}}
-        mine, other = json.loads(json.dumps(orders)), json.loads(file.read_text())["orders"]
+        mine, other = json.loads(json.dumps(self._orders())), json.loads(file.read_text())["orders"]
         if not begins_alike:
             mine["seed"] = other["seed"] = None
         return bool(mine == other)
+
+    def _orders(self) -> dict[str, object]:
+        """The orders without what each rank has of its own, as JSON has them."""
+        sketching = self.orders.sketching
+        full = None if sketching is None else sorted(map(astuple, sketching.full))
+        return asdict(self.orders) | {"cuts": None, "rewrites": {}, "sketching": full}
 
     @staticmethod
     def read(file: Path, rank: int) -> tuple[tuple[str, ...], Orders]:
@@ -64,6 +74,11 @@ class Given:
         if orders["perturbation"] is not None:
             changes = rank in said["inputs"]
             orders["perturbation"] = Perturbation(**orders["perturbation"]) if changes else None
+        if orders["sketching"] is not None:
+            full = frozenset(TensorName(*name) for name in orders["sketching"])
+            places = None if said["places"] is None else said["places"][rank]
+            of = places and {TensorName(*name): Cut.of_json(cut) for name, cut in places}
+            orders["sketching"] = Sketching(full, of)
         if said["rewrites"] is not None:
             orders["rewrites"] = recorded(Path(said["rewrites"]), rank).tensors
         return tuple(said["command"]), Orders(**orders | {"kinds": tuple(orders["kinds"])})

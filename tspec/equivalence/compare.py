@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf, sqrt
+from math import inf, prod, sqrt
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
 
 from tspec.equivalence.evidence import NONE, Evidence, evidence
 from tspec.equivalence.merge import Merged, MergeFault, Spread
-from tspec.equivalence.recording import TensorName
+from tspec.equivalence.recording import EXACT, Sketched, TensorName
+from tspec.equivalence.sketch import margin, rounding, standard_error
 from tspec.equivalence.tolerances import Allowed, allowed, number
+from tspec.equivalence.updates import undetermined
 from tspec.layout.text import ranks_text
 from tspec.resolve.program.trials import Noise, Tolerance
 
 Tensors = Mapping[TensorName, Tensor]
-EXACT = ("params", "buffers")
-"""Kinds whose replicas have the same bits: they are kept from step to step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,8 @@ class Comparison:
     """One tensor of both sides.
 
     `order` is its place in the reference's run. `error` and `tolerated` are Frobenius norms of the
-    difference, relative to that of the reference. `epsilon` is that of the tensor's dtype.
+    difference, relative to that of the reference; if they are estimated from sketches, with the relative
+    `standard_error`. `epsilon` is that of the tensor's dtype.
     """
 
     name: TensorName
@@ -35,6 +37,7 @@ class Comparison:
     tolerated: float
     epsilon: float
     evidence: Evidence = NONE
+    standard_error: float = 0.0
 
     @property
     def times(self) -> float:
@@ -64,30 +67,39 @@ class Fault:
 
 
 class Comparer:
-    """Compares with one reference and its perturbed runs. Raises ValueError for a tolerance without a meaning."""
+    """Compares with one reference and its perturbed runs, of which `sketched` are sketches. Raises ValueError for a tolerance without a meaning."""
 
     def __init__(
-        self, reference: Tensors, samples: Sequence[Tensors], tolerance: Tolerance
+        self,
+        reference: Tensors,
+        samples: Sequence[Tensors],
+        tolerance: Tolerance,
+        sketched: Mapping[TensorName, Sketched] = MappingProxyType({}),
     ) -> None:
         self._reference = reference
         self._samples = samples
         self._tolerance = tolerance
+        self._sketched = sketched
         self._order = {name: number for number, name in enumerate(reference)}
-        self._sizes = dict(_sizes(reference))
+        self._sizes = dict(self._rms())
 
     def compared(self, name: TensorName, candidate: Tensor) -> Comparison:
         """A merged tensor against the reference's of that name, both of one shape."""
         reference = self._reference[name].double()
         difference = float((candidate - reference).norm())
         scale, limit = self._scale(name), self._limit(name)
-        order, epsilon = self._order[name], _epsilon(self._reference[name])
+        order, epsilon, sketched = self._order[name], self._epsilon(name), name in self._sketched
         if limit != limit or difference != difference:
             why = evidence(reference, candidate, inf, {})
             return Comparison(name, order, inf, limit, epsilon, why)
-        found = Comparison(name, order, _ratio(difference, scale), _ratio(limit, scale), epsilon)
+        found = Comparison(
+            *(name, order, _ratio(difference, scale), _ratio(limit, scale), epsilon),
+            standard_error=standard_error(self._shape(name)) if sketched else 0.0,
+        )
         if not found.differs:
             return found
-        why = evidence(reference, candidate, limit, self._earlier(name))
+        is_estimate = found.standard_error > 0
+        why = evidence(reference, candidate, limit, self._earlier(name), is_estimate)
         return replace(found, evidence=why)
 
     def faults(self, name: TensorName, merged: Merged) -> Iterator[Fault]:
@@ -120,7 +132,8 @@ class Comparer:
             if (kind, each.name, each.call) == (name.kind, name.name, name.call):
                 if each == name:
                     break
-                if tensor.shape == self._reference[name].shape:
+                alike = (each in self._sketched) == (name in self._sketched)
+                if alike and self._shape(each) == self._shape(name):
                     when = f"micro-batch {each.microbatch}" * (each.microbatch > 0)
                     step = f"step {each.step}" if each.step else "the beginning"
                     found[", ".join(filter(None, (step, when)))] = tensor.double()
@@ -129,11 +142,15 @@ class Comparer:
     # --- what round-off amounts to ----------------------------------------------------------------
 
     def _limit(self, name: TensorName) -> float:
-        """The tolerated Frobenius norm of the difference."""
-        reference = self._reference[name]
+        """The tolerated Frobenius norm of the difference; of an estimated one with the errors of estimates."""
+        shape = self._shape(name)
         may: Allowed = allowed(self._tolerance, lambda noise: self._noise(name, noise))
-        limit = may.relative * self._scale(name) + may.absolute * sqrt(reference.numel())
-        return limit + self._undetermined(name) if name.kind == "params" else limit
+        limit = may.relative * self._scale(name) + may.absolute * sqrt(prod(shape))
+        if name.kind == "params":
+            limit += self._undetermined(name)
+        if name not in self._sketched:
+            return limit
+        return limit * (1 + margin(shape)) + rounding(shape) * _norm(self._reference[name])
 
     def _scale(self, name: TensorName) -> float:
         """To what an error is relative: the norm of the reference, or what round-off makes of a zero."""
@@ -141,14 +158,14 @@ class Comparer:
 
     def _zero(self, name: TensorName) -> float:
         """The norm up to which a tensor is nothing but round-off, by the size of all of its kind."""
-        tensor = self._reference[name]
-        return _epsilon(tensor) * self._sizes[name.kind, name.step] * sqrt(tensor.numel())
+        size = self._sizes[name.kind, name.step]
+        return self._epsilon(name) * size * sqrt(prod(self._shape(name)))
 
     def _noise(self, name: TensorName, noise: Noise) -> float:
         """How far the reference moves under perturbed inputs, relatively (TTrace, section 4.5)."""
         reference = self._reference[name].double()
         scale = self._scale(name)
-        floor = _epsilon(self._reference[name]) if noise.floor is None else number(noise.floor)
+        floor = self._epsilon(name) if noise.floor is None else number(noise.floor)
         moved = [float((each[name].double() - reference).norm()) for each in self._samples]
         moved.append(floor * scale)
         if _norm(reference) <= self._zero(name):
@@ -183,6 +200,9 @@ class Comparer:
         before = before if before in self._reference else TensorName("initial", name.name, 0)
         if gradient not in self._reference or before not in self._reference:
             return 0.0
+        if not self._sketched.keys().isdisjoint((name, gradient, before)):
+            made = self._reference.get(replace(name, kind="updates"))
+            return 0.0 if made is None else undetermined(made, self._limit(gradient))
         held = self._reference[gradient].double()
         may = torch.full_like(held, self._limit(gradient) / sqrt(max(held.numel(), 1)))
         for each in self._samples:
@@ -191,29 +211,36 @@ class Comparer:
         update = self._reference[name].double() - self._reference[before].double()
         return float((update * part).norm())
 
+    # --- what is known of the reference's tensors -------------------------------------------------
+
+    def _shape(self, name: TensorName) -> tuple[int, ...]:
+        held = self._sketched.get(name)
+        return tuple(self._reference[name].shape) if held is None else held.shape
+
+    def _epsilon(self, name: TensorName) -> float:
+        """The epsilon of the tensor's dtype, 0 of whole numbers."""
+        held = self._sketched.get(name)
+        dtype = self._reference[name].dtype if held is None else getattr(torch, held.dtype)
+        return float(torch.finfo(dtype).eps) if dtype.is_floating_point else 0.0
+
+    def _rms(self) -> Iterator[tuple[tuple[str, int], float]]:
+        """The root mean square of all elements of a kind in a step."""
+        squares: dict[tuple[str, int], float] = {}
+        numbers: dict[tuple[str, int], int] = {}
+        for name, tensor in self._reference.items():
+            of = (name.kind, name.step)
+            squares[of] = squares.get(of, 0.0) + _norm(tensor) ** 2
+            numbers[of] = numbers.get(of, 0) + prod(self._shape(name))
+        return ((of, sqrt(squares[of] / max(numbers[of], 1))) for of in squares)
+
 
 def _disagree(spread: Spread) -> str:
     relative = _ratio(spread.difference, spread.norm)
     return f"replicas on {ranks_text(spread.ranks)} differ by {relative:.1e} of the tensor"
 
 
-def _sizes(reference: Tensors) -> Iterator[tuple[tuple[str, int], float]]:
-    """The root mean square of all elements of a kind in a step."""
-    squares: dict[tuple[str, int], float] = {}
-    numbers: dict[tuple[str, int], int] = {}
-    for name, tensor in reference.items():
-        of = (name.kind, name.step)
-        squares[of] = squares.get(of, 0.0) + _norm(tensor) ** 2
-        numbers[of] = numbers.get(of, 0) + tensor.numel()
-    return ((of, sqrt(squares[of] / max(numbers[of], 1))) for of in squares)
-
-
 def _norm(tensor: Tensor) -> float:
     return float(tensor.double().norm())
-
-
-def _epsilon(tensor: Tensor) -> float:
-    return float(torch.finfo(tensor.dtype).eps) if tensor.is_floating_point() else 0.0
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -33,12 +33,12 @@ class Cut:
             return (self.flat[1] - self.flat[0],)
         return tuple(sum(length * count for _, length, _, count in runs) for runs in self.runs)
 
-    def positions(self) -> Tensor:
+    def positions(self, device: torch.device | None = None) -> Tensor:
         """For each element its place in the flattened full tensor, -1 for padding: int64 of `shape`."""
-        found = torch.zeros((), dtype=torch.int64)
-        padding = torch.zeros((), dtype=torch.bool)
+        found = torch.zeros((), dtype=torch.int64, device=device)
+        padding = torch.zeros((), dtype=torch.bool, device=device)
         for size, runs in zip(self.full, self.runs, strict=True):
-            indices = _indices(runs)
+            indices = _indices(runs, device)
             found = found[..., None] * size + indices
             padding = padding[..., None] | (indices >= size)
         found = found.masked_fill(padding, -1)
@@ -67,10 +67,14 @@ def whole(shape: tuple[int, ...]) -> Cut:
     return Cut(shape, tuple(((0, size, 0, 1),) for size in shape))
 
 
-def _indices(runs: tuple[Run, ...]) -> Tensor:
+def _indices(runs: tuple[Run, ...], device: torch.device | None) -> Tensor:
     """The indices of runs, in order."""
     found = [
-        (start + stride * torch.arange(count)[:, None] + torch.arange(length)).flatten()
+        (
+            start
+            + stride * torch.arange(count, device=device)[:, None]
+            + torch.arange(length, device=device)
+        ).flatten()
         for start, length, stride, count in runs
     ]
-    return torch.cat(found) if found else torch.zeros(0, dtype=torch.int64)
+    return torch.cat(found) if found else torch.zeros(0, dtype=torch.int64, device=device)

@@ -27,9 +27,13 @@ CLEARLY = 30
 
 
 def evidence(
-    reference: Tensor, candidate: Tensor, limit: float, earlier: Mapping[str, Tensor]
+    reference: Tensor,
+    candidate: Tensor,
+    limit: float,
+    earlier: Mapping[str, Tensor],
+    sketched: bool = False,
 ) -> Evidence:
-    """What is known of a difference: float64 tensors of one shape.
+    """What is known of a difference: float64 tensors of one shape, or sketches, which do not tell of an order.
 
     `earlier` has the reference's tensors of that name from other steps and micro-batches. A relation holds if
     what is left of the difference has a Frobenius norm of at most `limit`.
@@ -47,6 +51,8 @@ def evidence(
             return Evidence("stale", f"the candidate is the reference of {when}")
     if factor and float((candidate - factor * reference).norm()) <= limit * max(abs(factor), 1):
         return Evidence("wrong scale", f"the candidate is {factor:.4g} times the reference")
+    if sketched:
+        return NONE
     apart = float((candidate.flatten().sort()[0] - reference.flatten().sort()[0]).norm())
     if apart <= limit and apart * CLEARLY <= float((candidate - reference).norm()):
         return Evidence("wrong layout", "the candidate has the same numbers in another order")

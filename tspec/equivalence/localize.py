@@ -18,12 +18,9 @@ from tspec.equivalence.compare import Comparison, Fault
 from tspec.equivalence.evidence import NONE, Evidence
 from tspec.equivalence.launch import launch
 from tspec.equivalence.losses import gradient_factor
-from tspec.equivalence.merge import Piece
-from tspec.equivalence.pieces import data_axes, parameter_pieces, pieces_of
+from tspec.equivalence.pieces import data_axes, parameter_pieces, placed
 from tspec.equivalence.recording import ModuleCall, Recording, TensorName, write
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, LOCALIZED, Trial
-from tspec.layout.shards import UnevenShards
-from tspec.layout.sizes import UnknownSize
 
 REWRITTEN = ("inputs", "outputs", *GRADIENTS_OF_ACTIVATIONS)
 EVERYWHERE = "all parameters"
@@ -99,22 +96,13 @@ def _rewrites(
             continue
         if name.kind in GRADIENTS_OF_ACTIVATIONS:
             tensor = tensor / factor
-        for piece in _placed(trial, name, tuple(tensor.shape)):
+        for piece in placed(trial, name, tuple(tensor.shape)):
             positions = piece.cut.positions()
             if bool((positions < 0).any()):
                 continue
             held = tensor.flatten()[positions]
             found[piece.rank][name] = torch.zeros_like(held) if any(piece.summand) else held
     return found
-
-
-def _placed(trial: Trial, name: TensorName, full: tuple[int, ...]) -> list[Piece]:
-    """What each rank is to hold of a tensor; nothing where the layout does not fit it."""
-    try:
-        pieces = pieces_of(trial, name, full)
-    except (UnevenShards, UnknownSize):
-        return []
-    return [each for each in pieces if each.cut.full == full]
 
 
 # --- whom to blame --------------------------------------------------------------------------------

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, prod, ulp
 from typing import Literal, TypeVar
 
 import torch
 from torch import Tensor
 
 from tspec.equivalence.cut import Cut
+from tspec.equivalence.recording import Sketched
+from tspec.equivalence.sketch import length
 from tspec.layout.text import ranks_text
 
 FaultKind = Literal["missing", "shape", "omission", "overlap", "replicas", "layout"]
@@ -21,7 +23,7 @@ K = TypeVar("K", bound=Hashable)
 class Piece:
     """What one rank is to hold of a tensor, and what it holds; None if it recorded no such tensor.
 
-    Ranks with one `cut` whose `summand` differs hold summands of it; those with one `summand` hold
+    If `sketched` says of what, `tensor` is a sketch. Ranks with one `cut` whose `summand` differs hold summands of it; those with one `summand` hold
     replicas.
     """
 
@@ -29,6 +31,13 @@ class Piece:
     cut: Cut
     tensor: Tensor | None
     summand: tuple[int, ...] = ()
+    sketched: Sketched | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of what the rank holds, also where `tensor` is a sketch of it."""
+        assert self.tensor is not None
+        return tuple(self.tensor.shape) if self.sketched is None else self.sketched.shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,33 +71,38 @@ class Merged:
 
 
 def merge(full: tuple[int, ...], pieces: Sequence[Piece]) -> Merged:
-    """The tensor of shape `full` in float64 that pieces make.
+    """The tensor of shape `full` in float64 that pieces make, or its sketch if they are sketches.
 
     Summands are added in the order of their ranks; of replicas the first counts.
     """
     broken = tuple(_unfit(pieces))
     if broken:
         return Merged(None, broken)
-    found = torch.zeros(full, dtype=torch.float64).flatten()
-    held = torch.zeros(len(found), dtype=torch.int64)
+    sketched = any(each.sketched for each in pieces)
+    shape = (length(full),) if sketched else full
+    found = torch.zeros(shape, dtype=torch.float64).flatten()
+    held = torch.zeros(prod(full), dtype=torch.int64)
     beside = torch.zeros_like(found)
     spreads: list[Spread] = []
     for cut, of_cut in _grouped(pieces, lambda each: each.cut):
         positions = cut.positions()
         real = positions >= 0
+        at = torch.arange(len(found)) if sketched else positions[real]
         for _, replicas in _grouped(of_cut, lambda each: each.summand):
             first, *others = (
-                each.tensor.double()[real] for each in replicas if each.tensor is not None
+                each.tensor.double() if sketched else each.tensor.double()[real]
+                for each in replicas
+                if each.tensor is not None
             )
-            found.index_add_(0, positions[real], first)
+            found.index_add_(0, at, first)
             for other in others:
-                beside.index_add_(0, positions[real], other)
-            if any(not torch.equal(other, first) for other in others):
+                beside.index_add_(0, at, other)
+            if _differ(replicas) or any(not torch.equal(other, first) for other in others):
                 spreads.append(_spread(replicas, first, others))
         held.index_add_(0, positions[real], torch.ones_like(positions[real]))
     faults = tuple(_holes(full, held))
-    summed = (found + beside).view(full) if spreads else None
-    return Merged(found.view(full), faults, tuple(spreads), summed)
+    summed = (found + beside).view(shape) if spreads else None
+    return Merged(found.view(shape), faults, tuple(spreads), summed)
 
 
 def _unfit(pieces: Iterable[Piece]) -> Iterator[MergeFault]:
@@ -97,17 +111,23 @@ def _unfit(pieces: Iterable[Piece]) -> Iterator[MergeFault]:
     if missing:
         yield MergeFault("missing", f"{ranks_text(missing)} recorded no such tensor")
     for each in pieces:
-        if each.tensor is not None and tuple(each.tensor.shape) != each.cut.shape:
-            has, wanted = list(each.tensor.shape), list(each.cut.shape)
+        if each.tensor is not None and each.shape != each.cut.shape:
+            has, wanted = list(each.shape), list(each.cut.shape)
             message = f"rank {each.rank} has {has}, and the layout says {wanted}"
             yield MergeFault("shape", message)
+
+
+def _differ(replicas: Sequence[Piece]) -> bool:
+    """Whether replicas of which there are sketches have other bits."""
+    return len({each.sketched.digest for each in replicas if each.sketched}) > 1
 
 
 def _spread(replicas: Sequence[Piece], first: Tensor, others: Sequence[Tensor]) -> Spread:
     """Replicas, some of which differ from the first."""
     ranks = tuple(each.rank for each in replicas)
     furthest = max(float((other - first).norm().nan_to_num(inf, inf)) for other in others)
-    return Spread(ranks, furthest, float(first.norm()))
+    norm = float(first.norm())
+    return Spread(ranks, max(furthest, ulp(norm)), norm)
 
 
 def _holes(full: tuple[int, ...], held: Tensor) -> Iterator[MergeFault]:

@@ -14,7 +14,16 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from tspec.equivalence.cut import Cut, whole
 from tspec.equivalence.generator import key, signs, weights
-from tspec.equivalence.recording import ModuleCall, Recording, TensorName, write
+from tspec.equivalence.recording import (
+    EXACT,
+    ModuleCall,
+    Recording,
+    Sketched,
+    TensorName,
+    write,
+)
+from tspec.equivalence.sketch import digest, sketch
+from tspec.equivalence.updates import spread
 from tspec.runtime.edges import Missing, Ref, StateSource, WatchedCall
 from tspec.runtime.live.features import local_part
 from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, WatchSpec
@@ -77,6 +86,17 @@ class Perturbation:
 
 
 @dataclass(frozen=True, slots=True)
+class Sketching:
+    """Sketches are recorded instead of tensors, but of losses and of those in `full`.
+
+    `cuts` has which elements this rank's tensors are; None on the reference, which has all of each.
+    """
+
+    full: frozenset[TensorName] = frozenset()
+    cuts: Mapping[TensorName, Cut] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Orders:
     """What a process of a run is to do.
 
@@ -92,6 +112,7 @@ class Orders:
     cuts: Mapping[str, tuple[Cut, float]] | None = None
     perturbation: Perturbation | None = None
     rewrites: Mapping[TensorName, Tensor] = field(default_factory=dict)
+    sketching: Sketching | None = None
 
 
 class Observer:
@@ -119,6 +140,10 @@ class Observer:
         """Losses are those of a schedule, which may free them before the backward pass."""
         self._updated = 0
         """The latest step in which an optimizer of Megatron's began its update."""
+        self._sketched: dict[TensorName, Sketched] = {}
+        self._gradients: dict[str, Tensor] = {}
+        self._before: dict[str, Tensor] = {}
+        """Of the reference's parameters the gradients and the values before the update, where sketches are recorded."""
         self._over = False
 
     # --- the sink -------------------------------------------------------------------------------
@@ -136,8 +161,8 @@ class Observer:
                 self._record_loss(call, call.fields.get("loss"))
             case "update" if self._updated < call.context.step:
                 self._updated = call.context.step
-                self._record_gradients(source, "main_grad")
                 self._record_parts(source)
+                self._record_gradients(source, "main_grad")
             case "optimizer.step" if self._updated < call.context.step:
                 self._record_gradients(source, "grad")
 
@@ -262,8 +287,40 @@ class Observer:
         if name.kind not in (*self._kinds, "initial") or not isinstance(value, Tensor):
             return
         held = held_here(value)
-        if held is not None:
+        if held is None:
+            return
+        sketching = self._orders.sketching
+        if sketching is None or name.kind == "losses" or name in sketching.full:
             self._tensors[name] = held.clone()
+        else:
+            self._sketch(name, held, sketching)
+
+    def _sketch(self, name: TensorName, held: Tensor, sketching: Sketching) -> None:
+        shape = tuple(held.shape)
+        cut = whole(shape) if sketching.cuts is None else sketching.cuts.get(name)
+        if cut is None:  # it has no place
+            return
+        part = self._parts.get(name.name) if name.kind == "param_grads" else None
+        cut = cut if part is None else replace(cut, flat=part)
+        bits = digest(held) if name.kind in EXACT else 0
+        self._sketched[name] = Sketched(shape, str(held.dtype).removeprefix("torch."), bits)
+        fits = cut.shape == shape  # else the comparison tells of the shape
+        self._tensors[name] = sketch(name.name, cut, held) if fits else held.new_empty(0)
+
+    @property
+    def _follows_updates(self) -> bool:
+        """Of the reference it is recorded how far its parameters may be off, which sketches do not tell."""
+        orders = self._orders
+        is_reference = orders.sketching is not None and orders.sketching.cuts is None
+        return is_reference and orders.perturbation is None and "params" in orders.kinds
+
+    def _record_update(self, name: str, step: int, tensor: Tensor) -> None:
+        """How large the update of a parameter was where its gradient was how large."""
+        before, gradient = self._before.get(name), self._gradients.get(name)
+        if before is not None and gradient is not None and len(before.view(-1)) == gradient.numel():
+            made = spread(tensor.double() - before.double(), gradient)
+            self._tensors[TensorName("updates", name, step)] = made
+        self._before[name] = tensor.clone()
 
     def _record_loss(self, call: WatchedCall, loss: Any) -> None:
         if isinstance(loss, Tensor) and loss.numel() == 1:  # else the output of a stage
@@ -278,6 +335,9 @@ class Observer:
                 is_flat = gradient.shape != full.shape and gradient.numel() == full.numel()
                 held = gradient.view_as(full) if is_flat else gradient
                 self._record(TensorName("param_grads", name, source.context.step), held)
+                local = held_here(held) if self._follows_updates else None
+                if local is not None:
+                    self._gradients[name] = local.clone()
 
     def _record_parts(self, source: StateSource) -> None:
         """Which elements of each gradient this rank updates from, where those are not all."""
@@ -294,10 +354,15 @@ class Observer:
         for kind, entity in (("params", "parameter"), ("buffers", "buffer")):
             for name, value in source.fields(entity, "data").items():
                 self._record(TensorName(kind, name, step), value)
+                local = held_here(value) if isinstance(value, Tensor) else None
+                if kind == "params" and self._follows_updates and local is not None:
+                    self._record_update(name, step, local)
 
     def _finish(self, source: StateSource) -> None:
         self._over = True
-        recording = Recording(self._tensors, self._filled, self._modules, self._parts)
+        recording = Recording(
+            self._tensors, self._filled, self._modules, self._parts, self._sketched
+        )
         write(self._folder, source.rank, recording)
 
     # --- the same numbers -----------------------------------------------------------------------
@@ -314,6 +379,8 @@ class Observer:
                 self._generate(name, held)
                 self._rewrite(TensorName("initial", name, 0), tensor.data)
                 self._record(TensorName("initial", name, 0), tensor)
+                if self._follows_updates:
+                    self._before[name] = held.clone()
 
     def _generate(self, name: str, tensor: Tensor) -> None:
         orders = self._orders

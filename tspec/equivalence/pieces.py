@@ -38,9 +38,9 @@ def merge_by_layout(
     name: TensorName,
     full: tuple[int, ...],
     held: Sequence[Tensor | None],
-    parts: Sequence[Mapping[str, tuple[int, int]]],
+    ranks: Sequence[Recording],
 ) -> Merged | None:
-    """A tensor that each rank holds so; None if the layout does not say how it is cut."""
+    """A tensor of which `ranks` recorded `held`; None if the layout does not say how it is cut."""
     if name.kind == "losses":
         losses = [each.double() for each in held if each is not None]
         if not losses:
@@ -58,10 +58,12 @@ def merge_by_layout(
         return Merged(None, (MergeFault("layout", says),))
     found = []
     for each in pieces:
-        part = parts[each.rank].get(name.name) if name.kind == "param_grads" else None
+        recorded = ranks[each.rank]
+        part = recorded.parts.get(name.name) if name.kind == "param_grads" else None
         cut = each.cut if part is None else replace(each.cut, flat=part)
         if part is None or part[0] < part[1]:
-            found.append(replace(each, cut=cut, tensor=held[each.rank]))
+            of = recorded.sketched.get(name)
+            found.append(replace(each, cut=cut, tensor=held[each.rank], sketched=of))
     return merge(full, found)
 
 
@@ -91,6 +93,15 @@ def pieces_of(trial: Trial, name: TensorName, full: tuple[int, ...]) -> list[Pie
         summand = tuple(at[axis] for axis in each.partial)
         found.append(Piece(rank, cut_of(each), None, summand))
     return found
+
+
+def placed(trial: Trial, name: TensorName, full: tuple[int, ...]) -> list[Piece]:
+    """What each rank is to hold of a tensor; nothing where the layout does not fit it."""
+    try:
+        pieces = pieces_of(trial, name, full)
+    except (UnevenShards, UnknownSize):
+        return []
+    return [each for each in pieces if each.cut.full == full]
 
 
 def shards_of(trial: Trial, name: TensorName, full: tuple[int, ...]) -> Iterator[tuple[int, Shard]]:
@@ -123,6 +134,16 @@ def _shards_of_expert(
             yield rank, replace(found, name=expert.name, dimensions=found.dimensions[1:])
 
 
+def tensor_cuts(trial: Trial, reference: Recording) -> tuple[Mapping[TensorName, Cut], ...]:
+    """Which elements each rank's tensors are, of those that are compared."""
+    found: list[dict[TensorName, Cut]] = [{} for _ in range(trial.world)]
+    for name in reference.tensors:
+        if name.kind in trial.kinds and name.kind in LAYOUT_KINDS:
+            for piece in placed(trial, name, reference.shape(name)):
+                found[piece.rank][name] = piece.cut
+    return tuple(found)
+
+
 def parameter_cuts(
     trial: Trial, reference: Recording
 ) -> tuple[Mapping[str, tuple[Cut, float]], ...]:
@@ -149,10 +170,10 @@ def parameter_pieces(trial: Trial, reference: Recording) -> Iterator[dict[Tensor
 def _initial(trial: Trial, reference: Recording) -> list[dict[str, Cut]]:
     """Each rank's pieces of the parameters: all of a parameter that has no place in the layout."""
     found: list[dict[str, Cut]] = [{} for _ in range(trial.world)]
-    for name, tensor in reference.tensors.items():
+    for name in reference.tensors:
         if name.kind != "initial":
             continue
-        full = tuple(tensor.shape)
+        full = reference.shape(name)
         try:
             shards = dict(shards_of(trial, name, full))
         except (UnevenShards, UnknownSize):  # the comparison tells of it

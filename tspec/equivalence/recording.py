@@ -35,6 +35,10 @@ class TensorName:
         return ", ".join(said)
 
 
+EXACT = ("params", "buffers")
+"""Kinds whose replicas have the same bits: they are kept from step to step."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModuleCall:
     """The first call of a module in a run.
@@ -54,19 +58,35 @@ class ModuleCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Sketched:
+    """The tensor of which a sketch was recorded. `digest` is of all its bits, 0 where replicas may differ."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    digest: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Recording:
     """What one rank recorded.
 
     `tensors` are in the order in which they came into being. `filled` has, for each generated
     parameter, the number with which the model had filled it, 0 if with several. `parts` has, for a
     gradient of which the rank holds only some elements of its piece, the first and the last (not
-    included), flattened.
+    included), flattened. `sketched` has the tensors of which `tensors` has a sketch; it is empty where the
+    tensor has another shape than the layout gives the rank.
     """
 
     tensors: Mapping[TensorName, Tensor]
     filled: Mapping[str, float]
     modules: Mapping[str, ModuleCall] = field(default_factory=dict)
     parts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    sketched: Mapping[TensorName, Sketched] = field(default_factory=dict)
+
+    def shape(self, name: TensorName) -> tuple[int, ...]:
+        """The shape of a tensor, whatever was recorded of it."""
+        held = self.sketched.get(name)
+        return tuple(self.tensors[name].shape) if held is None else held.shape
 
 
 def write(folder: Path, rank: int, recording: Recording) -> None:
@@ -86,6 +106,9 @@ def write(folder: Path, rank: int, recording: Recording) -> None:
     said = {"tensors": rows, "bytes": end, "filled": dict(recording.filled)}
     said["parts"] = dict(recording.parts)
     said["modules"] = {name: asdict(each) for name, each in recording.modules.items()}
+    said["sketched"] = [
+        [astuple(name), *astuple(each)] for name, each in recording.sketched.items()
+    ]
     part.write_text(json.dumps(said), encoding="utf-8")
     os.replace(part, file)
 
@@ -104,7 +127,11 @@ def read(folder: Path, rank: int) -> Recording:
         for name, each in said["modules"].items()
     }
     parts = {name: (first, last) for name, (first, last) in said["parts"].items()}
-    return Recording(tensors, said["filled"], modules, parts)
+    sketched = {
+        TensorName(*name): Sketched(tuple(shape), dtype, bits)
+        for name, shape, dtype, bits in said["sketched"]
+    }
+    return Recording(tensors, said["filled"], modules, parts, sketched)
 
 
 def is_recorded(folder: Path, rank: int) -> bool:

@@ -9,6 +9,8 @@ from math import prod
 from pathlib import Path
 
 from tspec.equivalence.configurations import Configuration, Settings, configurations_of
+from tspec.equivalence.observer import Sketching
+from tspec.equivalence.recording import TensorName
 from tspec.equivalence.tolerances import DEFAULT, SAMPLES, noises, number
 from tspec.layout.conditions import Value
 from tspec.layout.sizes import Sizes, sizes_of
@@ -42,7 +44,7 @@ class Trial:
 
     `layout` and `sizes` are the candidate's. `name` has the values of sweeps with it, `unlike` those of the reference that are others.
     `localize`: where the sides differ, modules are judged alone. `seed` is None where weights are not generated; `origin` is a folder with recordings of the reference, whose weights the candidate is given; `perturb` None where the noise is that of
-    each tensor's dtype.
+    each tensor's dtype. `sketched`: runs record sketches, but of the tensors in `full`.
     """
 
     name: str
@@ -62,6 +64,8 @@ class Trial:
     samples: int
     perturb: float | None
     localize: bool
+    sketched: bool = False
+    full: frozenset[TensorName] = frozenset()
 
     @property
     def recorded(self) -> tuple[str, ...]:
@@ -69,6 +73,11 @@ class Trial:
         also = LOCALIZED if self.localize else ()
         gradients = ("param_grads",) if "params" in self.kinds else ()
         return tuple(dict.fromkeys((*self.kinds, "losses", *gradients, *also)))
+
+    @property
+    def sketching(self) -> Sketching | None:
+        """What runs record instead of tensors."""
+        return Sketching(self.full) if self.sketched else None
 
     @property
     def world(self) -> int:
@@ -139,6 +148,7 @@ def _trial(
         samples=0 if noise is None else noise.samples or SAMPLES,
         perturb=None if noise is None or noise.perturb is None else number(noise.perturb),
         localize=declaration.localize,
+        sketched=declaration.sketched,
     )
 
 
@@ -146,13 +156,19 @@ def _refuse(declaration: EquivalenceDeclaration) -> None:
     """Refuse what is in the language and is not run."""
     unknown = [kind for kind in declaration.compare if kind not in COMPARED]
     for said, what in (
-        (declaration.sketched, "`store: sketch`"),
         (isinstance(declaration.origin, Generated) and declaration.origin.models, "`models:`"),
         (unknown, f"`compare {', '.join(unknown)}`"),
         (declaration.length and declaration.length.unit == "epoch", "a run of epochs"),
     ):
         if said:
             raise NotExecuted(f"{what} cannot be run yet")
+    for said, what in (
+        (declaration.localize, "`localize by rewriting inputs`"),
+        (isinstance(declaration.origin, Recorded), "`from recorded`"),
+    ):
+        if said and declaration.sketched:
+            keeps = "which `store: sketch` does not keep"
+            raise NotExecuted(f"{what} takes the reference's tensors, {keeps}")
     if declaration.layout is None:
         raise NotExecuted("it has no `layout NAME`")
 

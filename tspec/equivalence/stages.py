@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tspec.equivalence.compare import EXACT
 from tspec.equivalence.launch import Failed
-from tspec.equivalence.pieces import merge_by_layout, shards_of
-from tspec.equivalence.recording import ModuleCall, Recording, TensorName
+from tspec.equivalence.pieces import LAYOUT_KINDS, merge_by_layout, shards_of
+from tspec.equivalence.recording import EXACT, ModuleCall, Recording, TensorName
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
 from tspec.layout.places import stages_of
 from tspec.layout.ranks import coordinates_of
 
-_AFTERWARDS = {"initial": 0, "param_grads": 2, "params": 3, "buffers": 3}
+_AFTERWARDS = {"initial": 0, "param_grads": 2, "params": 3, "buffers": 3, "updates": 3}
 """When in a step the others come into being; activations and their gradients do at 1."""
 
 
@@ -37,8 +36,12 @@ def joined(trial: Trial, stages: Sequence[Recording]) -> Recording:
     for each in stages:
         modules = {**each.modules, **modules}
         filled = {**each.filled, **filled}
-    tensors = {name: stages[rank].tensors[name] for _, (name, rank) in sorted(found.items())}
-    return Recording(tensors, filled, modules)
+    order = [found[when] for when in sorted(found)]
+    tensors = {name: stages[rank].tensors[name] for name, rank in order}
+    sketched = {
+        name: stages[rank].sketched[name] for name, rank in order if name in stages[rank].sketched
+    }
+    return Recording(tensors, filled, modules, sketched=sketched)
 
 
 def first_stage(trial: Trial) -> tuple[int, ...]:
@@ -52,16 +55,18 @@ def _holder(trial: Trial, name: TensorName, stages: Sequence[Recording]) -> int 
     has = [rank for rank, each in enumerate(stages) if name in each.tensors]
     if name.kind == "input_grads":  # what another stage sent is no input of the run
         return next((rank for rank in has if rank in first_stage(trial)), None)
-    full = tuple(stages[has[0]].tensors[name].shape)
-    given = [] if name.kind == "losses" else [rank for rank, _ in shards_of(trial, name, full)]
+    full = stages[has[0]].shape(name)
+    given = (
+        [] if name.kind not in LAYOUT_KINDS else [rank for rank, _ in shards_of(trial, name, full)]
+    )
     if not given:
         return has[0] if len(has) == 1 or name.kind in _AFTERWARDS else None
     if name.kind in _AFTERWARDS and not set(has) <= set(given):
         [other, *_] = sorted(set(has) - set(given))
         raise Failed(f"the reference does not fit its layout: rank {other} has {name}", "")
-    right = tuple(stages[given[0]].tensors[name].shape) if given[0] in has else full
+    right = stages[given[0]].shape(name) if given[0] in has else full
     held = [each.tensors.get(name) for each in stages]
-    merged = merge_by_layout(trial, name, right, held, [each.parts for each in stages])
+    merged = merge_by_layout(trial, name, right, held, stages)
     said = [each.message for each in merged.faults if each.kind != "layout"] if merged else []
     if merged and name.kind in EXACT and merged.spreads:
         said.append("its replicas differ")

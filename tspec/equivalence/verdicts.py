@@ -12,6 +12,7 @@ from tspec.equivalence.check import (
     Reference,
     candidate_run,
     compare,
+    drill,
     read_reference,
     reference_runs,
     run_candidate,
@@ -66,23 +67,28 @@ def places(trials: Sequence[Trial], folder: Path) -> Iterator[Place]:
         yield Place(trial, known.setdefault(trial.reference, place), place)
 
 
-def verdicts(found: Iterable[Place]) -> Iterator[Verdict]:
-    """Run each trial, and say what it came to before the next one is run."""
+def verdicts(found: Iterable[Place], drills: bool = False) -> Iterator[Verdict]:
+    """Run each trial, and say what it came to before the next one is run.
+
+    With `drills` tensors whose sketches are wrong are judged in full.
+    """
     known: dict[Path, Reference] = {}
     for each in found:
         each.candidate.mkdir(exist_ok=True)
         try:
             if each.reference not in known:
                 known[each.reference] = run_reference(each.trial, each.reference)
-            verdict = _judged(each.trial, known[each.reference], each.candidate)
+            verdict = _judged(each.trial, known[each.reference], each.candidate, drills)
         except Failed as why:
             verdict = Verdict(each.trial, None, failed=why)
         yield verdict
 
 
-def _judged(trial: Trial, reference: Reference, place: Path) -> Verdict:
+def _judged(trial: Trial, reference: Reference, place: Path, drills: bool) -> Verdict:
     candidate = run_candidate(trial, reference.recording, place)
     found = Verdict(trial, compare(trial, reference, candidate))
+    if drills and found.outcome is not None and found.differs:
+        return Verdict(trial, drill(trial, reference.recording, found.outcome, place))
     if not (trial.localize and found.differs):
         return found
     return replace(found, localized=localize(trial, reference, candidate, place))

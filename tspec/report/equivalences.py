@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import sqrt
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +12,7 @@ from tspec.equivalence.compare import Comparison, Fault
 from tspec.equivalence.localize import Localization, Suspect
 from tspec.equivalence.recording import ModuleCall
 from tspec.equivalence.sides import setting_text, settings_text
+from tspec.equivalence.sketch import CERTAINTY
 from tspec.equivalence.verdicts import Verdict
 from tspec.report.figures import Curve, Figure
 from tspec.report.results import Case, Result, Results, fingerprint, portable, region
@@ -52,6 +54,8 @@ def _results(verdict: Verdict, declaration: EquivalenceDeclaration) -> Results:
     def of_comparison(each: Comparison, others: tuple[Result, ...] = ()) -> Result:
         numbers = {"error": each.error, "tolerated": each.tolerated, "times": each.times}
         said = {"what": "difference", **_named(each), **numbers, "evidence": each.evidence.says}
+        if each.standard_error:
+            said["standard_error"] = each.standard_error
         mark = fingerprint(name, file, "difference", each.name.kind, each.name.name)
         message = _sentence(each)
         return Result(name, message, place, properties=said, fingerprint=mark, consequences=others)
@@ -173,6 +177,7 @@ def _lines(name: str, outcome: Outcome) -> Iterator[str]:
     wrong, faults = outcome.wrong, outcome.faults
     verdict = f"{len(wrong)} differ" if wrong else "none differs"
     yield f"{name}: {_count(len(outcome.comparisons), 'tensor')} compared, {verdict}"
+    yield from _estimated(outcome)
     if faults:
         yield ""
         yield f"{_count(len(faults), 'tensor')} whose pieces do not fit:"
@@ -194,6 +199,17 @@ def _lines(name: str, outcome: Outcome) -> Iterator[str]:
         yield "not compared, since the layout has no place for them:"
         yield from (f"  {each}" for each in names[:SHOWN])
         yield from _more(len(names))
+
+
+def _estimated(outcome: Outcome) -> Iterator[str]:
+    """How sure errors are that are estimated from sketches, and which tensors were fetched in full."""
+    error = max((each.standard_error for each in outcome.comparisons), default=0.0)
+    if error:
+        estimated = sum(each.standard_error > 0 for each in outcome.comparisons)
+        raised = CERTAINTY * sqrt(2) * error
+        yield f"{_count(estimated, 'error')} estimated from sketches: standard error {error:.1%}, tolerances raised by {raised:.0%}"
+    if outcome.drilled:
+        yield f"in full, of a second run: {_count(len(outcome.drilled), 'tensor')}, the first that were wrong"
 
 
 def _localized(found: Localization) -> Iterator[str]:
@@ -236,7 +252,8 @@ def _blame(each: Suspect) -> str:
 
 
 def _sentence(each: Comparison) -> str:
-    said = f"{each.name}: error {each.error:.2g}, tolerated {each.tolerated:.2g}"
+    sure = f" (standard error {each.standard_error:.1%})" if each.standard_error else ""
+    said = f"{each.name}: error {each.error:.2g}{sure}, tolerated {each.tolerated:.2g}"
     return f"{said}; {each.evidence.says}" if each.evidence.says else said
 
 

@@ -1,0 +1,329 @@
+"""Sketches add up over shards and summands, their errors are as stated, and jobs are judged from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf, prod, sqrt
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from tests.equivalence.megatron_table import Case
+from tests.equivalence.megatron_table import trial as megatron
+from tests.layout.cut import AXES, layout_of, placements
+from tspec.equivalence.check import (
+    Outcome,
+    Reference,
+    compare,
+    drill,
+    run_candidate,
+    run_reference,
+)
+from tspec.equivalence.compare import Comparer
+from tspec.equivalence.cut import Cut, whole
+from tspec.equivalence.cuts import cut_of
+from tspec.equivalence.merge import Piece, merge
+from tspec.equivalence.recording import Sketched, TensorName
+from tspec.equivalence.sides import NotExecuted, Trial, trial_of
+from tspec.equivalence.sketch import (
+    NUMBERS,
+    digest,
+    length,
+    margin,
+    sketch,
+    standard_error,
+)
+from tspec.equivalence.updates import spread, undetermined
+from tspec.layout.ranks import coordinates
+from tspec.layout.shards import shard
+from tspec.layout.sizes import sizes_of
+from tspec.resolve import load_text
+from tspec.resolve.program.sharding import Placement
+from tspec.resolve.program.trials import Combined, Noise, Number
+
+HERE = Path(__file__).resolve().parent
+WORLD = prod(size for _, size in AXES)
+SHAPE = (40, 50)
+WEIGHT = TensorName("param_grads", "fc.weight", 1)
+LATER = TensorName("param_grads", "fc.weight", 2)
+FLOATS = Sketched(SHAPE, "float32")
+THREE = Combined("*", Number(3.0), Noise())
+
+
+def of(tensor: Tensor, name: str = "fc.weight") -> Tensor:
+    return sketch(name, whole(tuple(tensor.shape)), tensor)
+
+
+# --- properties -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(placements(), st.sampled_from([1, 64]))
+def test_sketches_of_shards_and_summands_are_the_sketch_of_the_tensor(
+    place: Placement, width: int
+) -> None:
+    """Also of padded ones, of replicas of which one counts, and of tensors that are their own sketch."""
+    layout = layout_of(place)
+    shards = [shard(layout, "param", "w", rank, sizes_of(layout)) for rank in range(WORLD)]
+    full = torch.randn((*shards[0].full, width))
+    spare = [name for name, _ in AXES if name not in place.cut_over]
+    summed = spare[:1]
+    count = prod(dict(AXES)[name] for name in summed)
+    pieces = []
+    for rank, each in enumerate(shards):
+        one = cut_of(each)
+        cut = Cut((*one.full, width), (*one.runs, ((0, width, 0, 1),)))
+        positions = cut.positions()
+        held = full.flatten()[positions.clamp(min=0)].masked_fill(positions < 0, inf)
+        summand = tuple(coordinates(AXES, rank)[name] for name in summed)
+        numbers = sketch("w", cut, held.double() / count)
+        pieces.append(Piece(rank, cut, numbers, summand, Sketched(cut.shape, "float32")))
+    merged = merge(tuple(full.shape), pieces)
+    assert (merged.faults, merged.spreads) == ((), ())
+    assert merged.tensor is not None and merged.tensor.shape == (length(tuple(full.shape)),)
+    assert torch.allclose(merged.tensor, of(full, "w"), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["normal", "heavy tails", "one large element"])
+def test_the_error_of_a_norm_is_as_stated(kind: str) -> None:
+    """Over names, which are seeds: no bias, the stated error at most, and few beyond the margin."""
+    tensor = torch.randn(SHAPE, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    if kind == "heavy tails":
+        tensor = tensor**5
+    if kind == "one large element":
+        tensor[3, 4] = 1e4
+    number, norm = 600, float(tensor.norm())
+    found = torch.stack([of(tensor, f"layer.{each}").norm() / norm for each in range(number)])
+    stated = standard_error(SHAPE)
+    assert stated == sqrt(1 / (2 * NUMBERS))
+    assert abs(float(found.square().mean()) - 1) <= 4 * 2 * stated / sqrt(number)
+    assert float((found - 1).square().mean().sqrt()) <= 1.15 * stated
+    assert int(((found - 1).abs() > margin(SHAPE)).sum()) == 0
+
+
+def test_a_tensor_of_few_elements_is_its_own_sketch() -> None:
+    tensor = torch.randn(16, 32)
+    assert torch.equal(of(tensor), tensor.double().flatten())
+    assert (standard_error((16, 32)), margin((16, 32))) == (0.0, 0.0)
+
+
+def test_a_digest_tells_of_one_bit_and_of_an_order() -> None:
+    tensor = torch.randn(SHAPE)
+    other = tensor.clone()
+    other[39, 49] = torch.nextafter(other[39, 49], torch.tensor(inf))
+    swapped = tensor.clone()
+    swapped[0, 0], swapped[0, 1] = tensor[0, 1], tensor[0, 0]
+    assert digest(tensor) == digest(tensor.clone())
+    assert len({digest(each) for each in (tensor, other, swapped)}) == 3
+    assert digest(torch.tensor([0.0])) == digest(torch.tensor([-0.0]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 1000), st.floats(1e-12, 1e3), st.integers(-30, 30))
+def test_what_a_gradient_does_not_determine_is_between_once_and_twice(
+    seed: int, off: float, power: int
+) -> None:
+    numbers = torch.Generator().manual_seed(seed)
+    gradient, update = torch.randn(2, 300, generator=numbers, dtype=torch.float64)
+    gradient = gradient**3 * 2.0**power
+    gradient[:50] = 0.0
+    may = off / sqrt(250)
+    part = torch.where(may < 2 * gradient.abs(), may / gradient.abs(), 2.0)
+    exact = float((update * part).norm())
+    found = undetermined(spread(update, gradient), off)
+    assert exact * (1 - 1e-9) <= found <= 2 * exact * (1 + 1e-9)
+
+
+# --- verdicts and evidence ------------------------------------------------------------------------
+
+
+def comparer(noise: float = 1e-6) -> tuple[Comparer, Tensor]:
+    numbers = torch.Generator().manual_seed(3)
+    reference, before, moved = torch.randn(3, *SHAPE, generator=numbers, dtype=torch.float64)
+    sample = reference + noise * moved
+    tensors = {WEIGHT: of(before), LATER: of(reference)}
+    found = Comparer(
+        *(tensors, [{WEIGHT: of(before), LATER: of(sample)}], THREE),
+        {WEIGHT: FLOATS, LATER: FLOATS},
+    )
+    return found, reference
+
+
+def test_the_error_of_estimates_is_added_to_what_is_tolerated() -> None:
+    compares, reference = comparer()
+    moved = torch.randn(SHAPE, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    near = compares.compared(LATER, of(reference + 3e-6 * moved))
+    far = compares.compared(LATER, of(reference + 5e-6 * moved))
+    assert (near.differs, far.differs) == (False, True)
+    assert near.standard_error == standard_error(SHAPE)
+    assert near.tolerated == pytest.approx(3e-6 * (1 + margin(SHAPE)), rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("change", "suggests"),
+    [
+        (lambda of, before: 0.5 * of, "wrong scale"),
+        (lambda of, before: 0 * of, "zero"),
+        (lambda of, before: before, "stale"),
+        (lambda of, before: of / 0, "not finite"),
+        (lambda of, before: of.flatten().flip(0).view(SHAPE), "unknown"),
+    ],
+)
+def test_evidence_is_what_sketches_tell(
+    change: Callable[[Tensor, Tensor], Tensor], suggests: str
+) -> None:
+    """The same numbers in another order have another sketch, and nothing is said of them."""
+    compares, reference = comparer()
+    numbers = torch.Generator().manual_seed(3)
+    before = torch.randn(3, *SHAPE, generator=numbers, dtype=torch.float64)[1]
+    found = compares.compared(LATER, of(change(reference, before)))
+    assert found.differs and found.evidence.suggests == suggests
+
+
+def test_replicas_that_are_summands_lack_a_reduction() -> None:
+    compares, reference = comparer()
+    part = torch.randn(SHAPE, dtype=torch.float64)
+    held = (part, reference - part)
+    pieces = [Piece(rank, whole(SHAPE), of(each), (), FLOATS) for rank, each in enumerate(held)]
+    [fault] = compares.faults(LATER, merge(SHAPE, pieces))
+    assert fault.fault.kind == "replicas"
+    assert fault.evidence.suggests == "missing reduction"
+
+
+def test_shapes_holes_and_doubled_elements_are_told_of_sketches() -> None:
+    top = Cut(SHAPE, (((0, 20, 0, 1),), ((0, 50, 0, 1),)))
+    half = Piece(0, top, sketch("w", top, torch.ones(20, 50)), (), Sketched((20, 50), "float32"))
+    small = replace(half, rank=1, tensor=torch.empty(0), sketched=Sketched((20, 49), "float32"))
+    kinds = [
+        [fault.kind for fault in merge(SHAPE, pieces).faults]
+        for pieces in ([half], [half, small], [half, replace(half, rank=1, tensor=None)])
+    ]
+    assert kinds == [["omission"], ["shape"], ["missing"]]
+
+
+# --- jobs -----------------------------------------------------------------------------------------
+
+SIZES = {"heads": 4, "head": 16, "hidden": 64, "ffn": 256}
+
+
+def trial(dtype: str, fault: str = "", stored: str = "store: sketch") -> Trial:
+    """The transformer of `test_transformer.py`, large enough for tensors that are not their own sketches."""
+    text = (HERE / "transformer.tspec").read_text()
+    text = text.replace("localize by rewriting inputs", stored)
+    for name, size in SIZES.items():
+        text = re.sub(rf"^  {name}: \d+$", f"  {name}: {size}", text, flags=re.M)
+    program = load_text(text).program
+    assert program is not None
+    [declaration] = program.equivalences
+    sizes = ("--hidden", "64", "--heads", "4")
+    script = str(HERE / "transformer.py")
+    return trial_of(declaration, (script, "--dtype", dtype, "--fault", fault, *sizes))
+
+
+@pytest.fixture(scope="module")
+def references(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Reference]:
+    """The reference of a dtype and its samples, run once."""
+    found: dict[str, Reference] = {}
+
+    def made(dtype: str) -> Reference:
+        if dtype not in found:
+            found[dtype] = run_reference(trial(dtype), tmp_path_factory.mktemp(dtype))
+        return found[dtype]
+
+    return made
+
+
+def judged(reference: Reference, asked: Trial, folder: Path) -> Outcome:
+    return compare(asked, reference, run_candidate(asked, reference.recording, folder))
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_clean_job_is_silent(
+    dtype: str, references: Callable[[str], Reference], tmp_path: Path
+) -> None:
+    found = judged(references(dtype), trial(dtype), tmp_path)
+    assert (found.wrong, found.faults, found.unplaced) == ((), (), ())
+    assert len(found.comparisons) == 99
+    assert sum(each.standard_error > 0 for each in found.comparisons) > 50
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize(
+    ("dtype", "fault", "name"),
+    [
+        ("float32", "scale", "blocks.1.fc2"),
+        ("float32", "shard", "blocks.1.attention.proj"),
+        ("bfloat16", "all_reduce", "blocks.1.fc2"),
+        ("bfloat16", "shard", "blocks.1.attention.proj"),
+    ],
+)
+def test_the_first_wrong_tensor_is_that_of_the_fault(
+    dtype: str, fault: str, name: str, references: Callable[[str], Reference], tmp_path: Path
+) -> None:
+    found = judged(references(dtype), trial(dtype, fault), tmp_path)
+    assert found.first is not None and found.first.standard_error > 0
+    assert (found.first.name.kind, found.first.name.name) == ("outputs", name)
+    disagree = {each.name.name for each in found.faults if each.fault.kind == "replicas"}
+    assert (name in disagree) == (fault == "all_reduce")
+    files = sorted((tmp_path / "candidate").glob("*.elements"))
+    assert len(files) == 2 and all(each.stat().st_size < 99 * 8 * NUMBERS for each in files)
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_the_first_wrong_tensors_are_judged_in_full(
+    references: Callable[[str], Reference], tmp_path: Path
+) -> None:
+    asked = trial("float32", "scale")
+    reference = references("float32")
+    estimated = judged(reference, asked, tmp_path)
+    found = drill(asked, reference.recording, estimated, tmp_path)
+    assert estimated.first is not None and found.first is not None
+    assert found.first.name == estimated.first.name == found.drilled[0]
+    assert len(found.drilled) == 8 and found.first.standard_error == 0
+    exact, error = found.first.error, estimated.first.error
+    assert abs(error - exact) <= 4 * standard_error((4, 4, 64)) * exact
+    ones = {each.name: each for each in found.comparisons}
+    assert all(ones[each].standard_error == 0 for each in found.drilled if each in ones)
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("sequence_parallel"),
+        Case(
+            "tensor_parallel",
+            "",
+            "embedding_mask_not_applied",
+            "outputs embedding.word_embeddings",
+        ),
+    ],
+    ids=lambda case: case.fault or "clean",
+)
+def test_jobs_of_megatron_are_judged_from_sketches(case: Case, tmp_path: Path) -> None:
+    clean = replace(megatron(replace(case, fault="")), localize=False, sketched=True)
+    reference = run_reference(clean, tmp_path)
+    asked = replace(megatron(case), localize=False, sketched=True)
+    found = judged(reference, asked, tmp_path)
+    if not case.fault:
+        assert (found.wrong, found.faults) == ((), ())
+        assert sum(each.standard_error > 0 for each in found.comparisons) > 100
+        return
+    first = min((*found.wrong, *found.faults), key=lambda each: each.order).name
+    assert f"{first.kind} {first.name}" == case.first
+
+
+def test_modules_are_not_judged_alone_from_sketches() -> None:
+    with pytest.raises(NotExecuted, match="which `store: sketch` does not keep"):
+        trial("float32", stored="store: sketch\n  localize by rewriting inputs")

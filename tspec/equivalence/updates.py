@@ -1,0 +1,43 @@
+"""How far a parameter may be off because its gradient is, from a few numbers about its update.
+
+An update changes by no larger part than the gradient, up to its reversal. Elementwise that takes the update and the
+gradient; here the squares of the update are summed by the size of the gradient, in powers of 2.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+BINS = 64
+_LOWEST = -40
+"""The power of 2 at which the second bin begins; the first has all gradients below."""
+
+
+def spread(update: Tensor, gradient: Tensor) -> Tensor:
+    """The size of gradients (root mean square of those that are not zero), their number, and the squares of the update by the size of its gradient.
+
+    float64 of 2 + BINS; both tensors have as many elements.
+    """
+    held, squares = gradient.double().flatten().abs(), update.double().flatten().square()
+    number = held.count_nonzero()
+    size = held.norm() / number.clamp(min=1).sqrt()
+    power = torch.frexp(held / size)[1].long() - 1 - _LOWEST
+    at = power.clamp(0, BINS - 1).masked_fill(held == 0, 0)
+    sums = torch.zeros(BINS, dtype=torch.float64, device=held.device).index_add_(0, at, squares)
+    return torch.cat([torch.stack([size, number.double()]), sums])
+
+
+def undetermined(spread: Tensor, off: float) -> float:
+    """The Frobenius norm by which a parameter may be off whose gradient may be off by the norm `off`.
+
+    The gradient is taken to be off by as much in each element that is not zero. In the sum over
+    elements that is no less than if larger elements were off by more. At most twice too large,
+    since all elements of a bin count as its smallest.
+    """
+    size, number, sums = spread[0], spread[1], spread[2:]
+    may = off / number.clamp(min=1).sqrt()
+    least = size * 2.0 ** (torch.arange(BINS, dtype=torch.float64) + _LOWEST)
+    least[0] = 0.0
+    part = torch.where(may < 2 * least, may / least, 2.0)
+    return float((sums * part.square()).sum().sqrt())
