@@ -302,6 +302,7 @@ def test_the_first_wrong_tensors_are_judged_in_full(
     "case",
     [
         Case("sequence_parallel"),
+        Case("pipeline_parallel"),
         Case(
             "tensor_parallel",
             "",
@@ -309,7 +310,7 @@ def test_the_first_wrong_tensors_are_judged_in_full(
             "outputs embedding.word_embeddings",
         ),
     ],
-    ids=lambda case: case.fault or "clean",
+    ids=lambda case: case.fault or case.job,
 )
 def test_jobs_of_megatron_are_judged_from_sketches(case: Case, tmp_path: Path) -> None:
     clean = replace(megatron(replace(case, fault="")), localize=False, sketched=True)

@@ -14,6 +14,7 @@ from tspec.equivalence.observer import Orders, Perturbation
 from tspec.equivalence.pieces import (
     data_axes,
     merge_by_layout,
+    names_of,
     parameter_cuts,
     parameter_pieces,
     tensor_cuts,
@@ -21,7 +22,6 @@ from tspec.equivalence.pieces import (
 from tspec.equivalence.recording import Recording, TensorName, write
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
 from tspec.equivalence.stages import first_stage, joined
-from tspec.layout.places import tied_to
 
 Launch = Callable[[Run, Path], Path]
 """Makes a run, as `launch` does."""
@@ -152,9 +152,9 @@ def compare(trial: Trial, reference: Reference, candidate: Sequence[Recording]) 
     for name in known:
         if name.kind not in trial.kinds:
             continue
-        tied = [replace(name, name=other) for other in tied_to(trial.layout, name.name)]
+        names = names_of(trial, name)
         held = [
-            next((each.tensors[of] for of in (name, *tied) if of in each.tensors), None)
+            next((each.tensors[of] for of in names if of in each.tensors), None)
             for each in candidate
         ]
         if name.kind in factors:

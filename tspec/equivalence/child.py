@@ -23,7 +23,8 @@ class Given:
 
     `cuts` are the pieces of each rank, `rewrites` is a folder with what each rank is to rewrite,
     `inputs` are the ranks that perturb what they are given: others are given what those made of it.
-    `places` has which elements each rank's tensors are of which sketches are recorded.
+    `places` has, for each rank's tensors of which sketches are recorded, the reference's name and which of its
+    elements they are.
     """
 
     command: tuple[str, ...]
@@ -31,7 +32,7 @@ class Given:
     cuts: tuple[Mapping[str, tuple[Cut, float]], ...] | None = None
     rewrites: Path | None = None
     inputs: tuple[int, ...] = (0,)
-    places: tuple[Mapping[TensorName, Cut], ...] | None = None
+    places: tuple[Mapping[TensorName, tuple[str, Cut]], ...] | None = None
 
     def write(self, file: Path) -> None:
         """Write it as JSON."""
@@ -41,7 +42,8 @@ class Given:
         ]
         rewrites = None if self.rewrites is None else str(self.rewrites)
         places = self.places and [
-            [[astuple(name), cut.as_json()] for name, cut in each.items()] for each in self.places
+            [[astuple(name), known, cut.as_json()] for name, (known, cut) in each.items()]
+            for each in self.places
         ]
         said: dict[str, object] = {"command": self.command, "orders": self._orders(), "cuts": cuts}
         said |= {"rewrites": rewrites, "inputs": self.inputs, "places": places}
@@ -77,7 +79,9 @@ class Given:
         if orders["sketching"] is not None:
             full = frozenset(TensorName(*name) for name in orders["sketching"])
             places = None if said["places"] is None else said["places"][rank]
-            of = places and {TensorName(*name): Cut.of_json(cut) for name, cut in places}
+            of = places and {
+                TensorName(*name): (known, Cut.of_json(cut)) for name, known, cut in places
+            }
             orders["sketching"] = Sketching(full, of)
         if said["rewrites"] is not None:
             orders["rewrites"] = recorded(Path(said["rewrites"]), rank).tensors

@@ -89,11 +89,12 @@ class Perturbation:
 class Sketching:
     """Sketches are recorded instead of tensors, but of losses and of those in `full`.
 
-    `cuts` has which elements this rank's tensors are; None on the reference, which has all of each.
+    `cuts` has the reference's name of this rank's tensors, and which of its elements they are; None on the
+    reference, which has all of each.
     """
 
     full: frozenset[TensorName] = frozenset()
-    cuts: Mapping[TensorName, Cut] | None = None
+    cuts: Mapping[TensorName, tuple[str, Cut]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,15 +298,17 @@ class Observer:
 
     def _sketch(self, name: TensorName, held: Tensor, sketching: Sketching) -> None:
         shape = tuple(held.shape)
-        cut = whole(shape) if sketching.cuts is None else sketching.cuts.get(name)
-        if cut is None:  # it has no place
-            return
+        of, cut = name.name, whole(shape)
+        if sketching.cuts is not None:
+            if name not in sketching.cuts:  # it has no place
+                return
+            of, cut = sketching.cuts[name]
         part = self._parts.get(name.name) if name.kind == "param_grads" else None
         cut = cut if part is None else replace(cut, flat=part)
         bits = digest(held) if name.kind in EXACT else 0
         self._sketched[name] = Sketched(shape, str(held.dtype).removeprefix("torch."), bits)
         fits = cut.shape == shape  # else the comparison tells of the shape
-        self._tensors[name] = sketch(name.name, cut, held) if fits else held.new_empty(0)
+        self._tensors[name] = sketch(of, cut, held) if fits else held.new_empty(0)
 
     @property
     def _follows_updates(self) -> bool:

@@ -62,7 +62,10 @@ def merge_by_layout(
         part = recorded.parts.get(name.name) if name.kind == "param_grads" else None
         cut = each.cut if part is None else replace(each.cut, flat=part)
         if part is None or part[0] < part[1]:
-            of = recorded.sketched.get(name)
+            of = next(
+                (recorded.sketched[of] for of in names_of(trial, name) if of in recorded.sketched),
+                None,
+            )
             found.append(replace(each, cut=cut, tensor=held[each.rank], sketched=of))
     return merge(full, found)
 
@@ -134,13 +137,22 @@ def _shards_of_expert(
             yield rank, replace(found, name=expert.name, dimensions=found.dimensions[1:])
 
 
-def tensor_cuts(trial: Trial, reference: Recording) -> tuple[Mapping[TensorName, Cut], ...]:
-    """Which elements each rank's tensors are, of those that are compared."""
-    found: list[dict[TensorName, Cut]] = [{} for _ in range(trial.world)]
+def names_of(trial: Trial, name: TensorName) -> tuple[TensorName, ...]:
+    """The tensor's name and, of a tied one, those under which other stages have its copies."""
+    tied = tied_to(trial.layout, name.name)
+    return (name, *(replace(name, name=other) for other in tied))
+
+
+def tensor_cuts(
+    trial: Trial, reference: Recording
+) -> tuple[Mapping[TensorName, tuple[str, Cut]], ...]:
+    """The reference's name of each rank's tensors that are compared, and which of its elements they are."""
+    found: list[dict[TensorName, tuple[str, Cut]]] = [{} for _ in range(trial.world)]
     for name in reference.tensors:
         if name.kind in trial.kinds and name.kind in LAYOUT_KINDS:
             for piece in placed(trial, name, reference.shape(name)):
-                found[piece.rank][name] = piece.cut
+                for each in names_of(trial, name):
+                    found[piece.rank][each] = (name.name, piece.cut)
     return tuple(found)
 
 
