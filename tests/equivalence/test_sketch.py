@@ -302,7 +302,7 @@ def test_the_first_wrong_tensors_are_judged_in_full(
     "case",
     [
         Case("sequence_parallel"),
-        Case("pipeline_parallel"),
+        Case("pipeline"),
         Case(
             "tensor_parallel",
             "",
