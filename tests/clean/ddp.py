@@ -1,6 +1,7 @@
 """Clean: DDP on two gloo ranks, started by spawn, by fork, or by a launcher's environment.
 
-With `--late`, the process group is built only after the model has taken some steps alone.
+With `--late`, the process group is built only after the model has taken some steps alone. `--wrapper` takes another
+way to reduce gradients: a hook on the module itself, DDP that is compiled, or FSDP with flat parameters.
 """
 
 import argparse
@@ -15,7 +16,18 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from sklearn.datasets import load_digits
 from torch import nn
+from torch.distributed._composable.replicate import replicate
+from torch.distributed.fsdp import FullyShardedDataParallel
 from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def wrap(model, wrapper):
+    if wrapper == "replicate":
+        return replicate(model)
+    if wrapper == "flat":
+        return FullyShardedDataParallel(model, device_id=torch.device("cpu"))
+    wrapped = DDP(model)
+    return torch.compile(wrapped, backend="eager") if wrapper == "compiled" else wrapped
 
 
 def step(model, optimizer, images, labels):
@@ -51,7 +63,9 @@ def train(rank, world, meeting, args):
         for rows in torch.randperm(len(images), generator=shuffle)[:320].split(32):
             step(model, optimizer, images[rows], labels[rows])
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=world)
-    wrapped = DDP(model)
+    wrapped = wrap(model, args.wrapper)
+    if args.wrapper == "flat":
+        optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1, momentum=0.9)
     for epoch in range(args.epochs):
         order = torch.randperm(len(images), generator=shuffle)
         mine = order[rank::world][:640]
@@ -67,6 +81,9 @@ def main():
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--start", choices=["spawn", "fork", "environment"], default="spawn")
     parser.add_argument("--late", action="store_true")
+    parser.add_argument(
+        "--wrapper", choices=["ddp", "replicate", "compiled", "flat"], default="ddp"
+    )
     args = parser.parse_args()
     if "RANK" in os.environ:
         work(

@@ -122,3 +122,7 @@ class WrapperSubjects:
             if any(each is held for _, each in walk(wrapper)):
                 return self._ranks.of_group(asked(wrapper, "process_group"))
         return None
+
+    def holder_of_flat(self, tensor: torch.Tensor) -> tuple[int, ...] | None:
+        """This rank alone, of what `FullyShardedDataParallel` has flattened: also where a hybrid strategy has copies."""
+        return (self._ranks.rank,) if getattr(tensor, "_fsdp_flattened", False) else None
