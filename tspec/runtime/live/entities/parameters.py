@@ -64,8 +64,8 @@ class ParameterSubjects:
             found = placements(tensor.grad)
             return ABSENT if found is None else tuple(found)
         if name == "replicas":
-            found = self._wrappers.replicas(thing.module) or placed(tensor)
-            return found or self._wrappers.holder_of_flat(tensor) or UNKNOWN
+            holders = self._wrappers.replicas(thing.module) or placed(tensor)
+            return holders or self._wrappers.holder_of_flat(tensor) or UNKNOWN
         return UNKNOWN
 
 
