@@ -23,8 +23,8 @@ class Given:
 
     `cuts` are the pieces of each rank, `rewrites` is a folder with what each rank is to rewrite,
     `inputs` are the ranks that perturb what they are given: others are given what those made of it.
-    `places` has, for each rank's tensors of which sketches are recorded, the reference's name and which of its
-    elements they are.
+    `places` says how each rank makes its sketches: for each of its tensors, the name that the reference has for
+    it, and which elements of the reference's tensor it holds.
     """
 
     command: tuple[str, ...]

@@ -67,7 +67,10 @@ class Fault:
 
 
 class Comparer:
-    """Compares with one reference and its perturbed runs, of which `sketched` are sketches. Raises ValueError for a tolerance without a meaning."""
+    """Compares tensors with those of one reference and of its perturbed runs.
+
+    Those named in `sketched` are sketches. Raises ValueError for a tolerance without a meaning.
+    """
 
     def __init__(
         self,

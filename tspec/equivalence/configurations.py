@@ -34,7 +34,7 @@ class Configuration:
 
 
 def configurations_of(declaration: EquivalenceDeclaration) -> tuple[Configuration, ...]:
-    """What is compared with what, in the order of the sweeps, the last of which changes fastest.
+    """The pairs of settings that are compared. They are in the order of the sweeps; the last sweep changes fastest.
 
     A swept setting that a side sets keeps that value there. Without `reference` each
     configuration is compared with the first one before it with which `equal when` says that it

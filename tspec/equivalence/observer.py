@@ -87,7 +87,7 @@ class Perturbation:
 
 @dataclass(frozen=True, slots=True)
 class Sketching:
-    """Sketches are recorded instead of tensors, but of losses and of those in `full`.
+    """Sketches are recorded instead of tensors. Losses and the tensors in `full` are recorded whole.
 
     `cuts` has the reference's name of this rank's tensors, and which of its elements they are; None on the
     reference, which has all of each.

@@ -128,7 +128,7 @@ def shards_of(trial: Trial, name: TensorName, full: tuple[int, ...]) -> Iterator
 def _shards_of_expert(
     trial: Trial, kind: TensorKind, expert: Expert
 ) -> Iterator[tuple[int, Shard]]:
-    """What each rank holds of one expert, of which the layout has all as one tensor, the expert first."""
+    """What each rank holds of one expert. The layout has one tensor for all experts; its first dimension is the expert."""
     if placement_of(trial.layout, kind, expert.all, trial.sizes.known) is None:
         return
     for rank in range(trial.world):

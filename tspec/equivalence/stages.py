@@ -19,8 +19,8 @@ _AFTERWARDS = {"initial": 0, "param_grads": 2, "params": 3, "buffers": 3, "updat
 def joined(trial: Trial, stages: Sequence[Recording]) -> Recording:
     """What the ranks of a reference recorded, as one recording. Raises launch.Failed if they do not fit the layout.
 
-    Each rank has all of the tensors of its stage. Tensors of which the layout does not say on which
-    stage they are count if one rank alone has them.
+    Each rank has all of the tensors of its stage. A tensor for which the layout names no stage counts
+    if one rank alone has it.
     """
     if len(stages) == 1:
         return stages[0]

@@ -15,9 +15,10 @@ _LOWEST = -40
 
 
 def spread(update: Tensor, gradient: Tensor) -> Tensor:
-    """The size of gradients (root mean square of those that are not zero), their number, and the squares of the update by the size of its gradient.
+    """How large the update was where the gradient was how large: float64 of 2 + BINS.
 
-    float64 of 2 + BINS; both tensors have as many elements.
+    First the root mean square of the gradients that are not zero, then their number, then the sums of the
+    update's squares, one for each power of 2 of the gradient. Both tensors have as many elements.
     """
     held, squares = gradient.double().flatten().abs(), update.double().flatten().square()
     number = held.count_nonzero()

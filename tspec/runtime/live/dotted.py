@@ -40,8 +40,8 @@ def script_name() -> str | None:
 def find(path: str, importable: tuple[str, ...] = ("torch",)) -> Binding | None:
     """The place of `a.b.C.method`, or None as long as its module is not loaded.
 
-    A path may begin with `__main__` or the script's own name. Submodules of the packages that
-    are `importable` are imported if need be.
+    A path may begin with `__main__` or the script's own name. Public submodules of the packages that
+    are `importable` are imported if need be. Private ones are waited for: `torch._dynamo` takes seconds to import.
     """
     parts = path.split(".")
     for cut in range(len(parts) - 1, 0, -1):
@@ -70,7 +70,9 @@ def _module(name: str, importable: tuple[str, ...]) -> ModuleType | None:
     loaded = sys.modules.get(name)
     if loaded is None and name == script_name():
         loaded = sys.modules.get("__main__")
-    if loaded is None and name.split(".")[0] in importable and name.split(".")[0] in sys.modules:
+    package, *inner = name.split(".")
+    is_private = any(part.startswith("_") for part in inner)
+    if loaded is None and package in importable and package in sys.modules and not is_private:
         try:
             loaded = importlib.import_module(name)
         except ImportError:

@@ -35,7 +35,7 @@ class Place:
     """What the chunk itself is called; empty: its class, as the whole model is."""
 
     def name(self, path: str) -> str:
-        """The path in the whole model of what lies at a path in the chunk, of which the path is empty."""
+        """The path in the whole model of what lies at a path in the chunk. The chunk's own path is empty."""
         if not path:
             return self.title
         if self.tied and path == OUTPUT:

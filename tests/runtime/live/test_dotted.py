@@ -1,0 +1,25 @@
+"""Paths of callables: what is imported to find one, and what is waited for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+SCRIPT = """
+import sys
+import torch
+from tspec.runtime.live.dotted import find
+
+path = "torch._dynamo.eval_frame.OptimizedModule.__call__"
+print(find(path), "torch._dynamo" in sys.modules, find("torch.nn.functional.linear").name)
+import torch._dynamo
+print(find(path).name)
+"""
+
+
+def test_private_modules_are_waited_for() -> None:
+    """`torch._dynamo` takes seconds to import, which each job would pay."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300, check=True
+    )
+    assert done.stdout.splitlines() == ["None False linear", "__call__"]
