@@ -13,13 +13,14 @@ FUZZ_SEED ?= 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-megatron test test-all fuzz bench lint format wheel clean
+.PHONY: help setup demo demo-megatron test test-sampled test-all fuzz bench lint format wheel clean
 
 help:
 	@echo "make demo      train, record, draft rules, catch silent bugs (under three minutes)"
 	@echo "make demo-megatron  a silent bug in a tensor-parallel GPT of megatron-core: verdict, module, picture"
 	@echo "make test      the tests"
-	@echo "make test-all  the tests and the slow ones: zoo, clean jobs, two-rank jobs, packaging"
+	@echo "make test-sampled  the tests and the slow ones, of large families a sample: what .ci/run runs"
+	@echo "make test-all  the tests and all slow ones: zoo, clean jobs, two-rank jobs, packaging"
 	@echo "make fuzz      damaged specs, traces, configurations, baselines, kills, full disks (half an hour)"
 	@echo "make lint      ruff, strict types, import arrows"
 	@echo "make bench     print the numbers: start, compile, check, record, run, TrainCheck"
@@ -44,6 +45,9 @@ demo-megatron: $(READY)
 
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(TEST_FLAGS)
+
+test-sampled: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(TEST_FLAGS) -m 'not exhaustive'
 
 test-all: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(TEST_FLAGS) -m ''

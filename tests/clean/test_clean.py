@@ -8,10 +8,32 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import family
 from tests.jobs import run
 
 HERE = Path(__file__).resolve().parent
 FAST = {"joined", "gan", "fused_scaler", "own_optimizer", "accumulate", "layer_drop", "teacher"}
+SAMPLE = {
+    "averaged",
+    "bfloat16_rounding",
+    "checkpointed_and_compiled",
+    "clears_at_the_end",
+    "closure",
+    "ddp",
+    "ddp --wrapper compiled",
+    "dropout_without_gradients --kind accuracy",
+    "ema",
+    "experts",
+    "fsdp",
+    "joined --kind loader",
+    "language_model",
+    "pipeline",
+    "resumed",
+    "sharpness_aware",
+    "trainer_style",
+    "zero_redundancy",
+}
+"""One of each kind, and of each that was once accused."""
 JOBS = (
     "accumulate",
     "averaged",
@@ -70,10 +92,7 @@ JOBS = (
 )
 
 
-@pytest.mark.parametrize(
-    "job",
-    [pytest.param(job, marks=() if job in FAST else pytest.mark.slow) for job in JOBS],
-)
+@pytest.mark.parametrize("job", family(JOBS, SAMPLE, FAST))
 def test_nothing_is_said_of_a_sound_job(job: str, tmp_path: Path) -> None:
     script, *options = job.split()
     report = tmp_path / "report.json"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import family
 from tests.jobs import run
 
 HERE = Path(__file__).resolve().parent
@@ -49,6 +50,15 @@ MISTAKES = (
     Case("lit", "head-left-out", "optimizers_hold_all_trainable_parameters"),
     Case("lit --manual", "no-zero-grad", "gradients_are_cleared"),
 )
+SAMPLE = {
+    "trainer-no-eval",
+    "trainer-stale-optimizer",
+    "accelerated-no-zero-grad",
+    "accelerated-clears-each-micro-batch",
+    "lit-clips-late",
+    "lit --manual-no-zero-grad",
+}
+"""Two of each framework."""
 
 
 def script_of(job: str) -> Path:
@@ -66,7 +76,7 @@ def test_nothing_is_said_of_a_sound_job(job: str, tmp_path: Path) -> None:
     assert found.decided > 1000
 
 
-@pytest.mark.parametrize("case", [pytest.param(c, id=f"{c.job}-{c.bug}") for c in MISTAKES])
+@pytest.mark.parametrize("case", family(MISTAKES, SAMPLE, name=lambda c: f"{c.job}-{c.bug}"))
 def test_the_mistake_is_found(case: Case, tmp_path: Path) -> None:
     options = (*case.job.split()[1:], "--bug", case.bug)
     found = run(case.packs, script_of(case.job), tmp_path / "report.json", *options)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import family
 from tests.megatron.sweep import CLEAN, LLAMA, swept
 
-SAMPLE = (
+CHECKED = (
     "fp16",
     "tp=2,sp,recompute,dropout",
     f"pp=2,virtual=2,bf16,untied,{LLAMA}",
@@ -18,11 +19,17 @@ SAMPLE = (
     "tp=2,sp,experts=4,etp=2",
 )
 """Each kind of parallelism, precision and schedule of the learning rate."""
+SAMPLE = {
+    "fp16",
+    "tp=2,sp,recompute,dropout",
+    f"pp=2,virtual=2,bf16,untied,{LLAMA}",
+    "dp=2,zero,fp16",
+    "tp=2,sp,experts=4,etp=2",
+}
 
 
-@pytest.mark.slow
 @pytest.mark.gloo
-@pytest.mark.parametrize("layout", SAMPLE)
+@pytest.mark.parametrize("layout", family(CHECKED, SAMPLE))
 def test_packs_are_silent(layout: str, tmp_path: Path) -> None:
     assert layout in CLEAN
     found = swept(layout, tmp_path)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import family
 from tests.megatron.jobs import TRAIN, done
 from tests.megatron.layouts import Layout
 
@@ -17,6 +18,33 @@ BFLOAT16 = 3e-2
 """Relative differences to one device in float32 after ten steps of Adam: ten times what was seen."""
 
 Losses = list[dict[str, float]]
+
+FAST = {"tp=2,sp", "pp=2"}
+SAMPLE = {
+    "tp=2,sp,swiglu,rms,rope,kv=2,untied",
+    "pp=2,virtual=2",
+    "dp=2,zero,bf16",
+    "dp=2,experts=4,ep=2",
+    "tp=2,pp=2,sp,bf16",
+}
+LAYOUTS = (
+    "tp=2,sp",
+    "pp=2",
+    "bf16,recompute",
+    "tp=2,sp,swiglu,rms,rope,kv=2,untied",
+    "tp=2,sp,experts=4,etp=2",
+    "pp=2,first=1",
+    "pp=2,virtual=2",
+    "pp=2,bf16,recompute,warmup=2",
+    "dp=2,overlap",
+    "dp=2,zero",
+    "dp=2,zero,bf16",
+    "dp=2,experts=4,ep=2",
+    "tp=2,pp=2,sp,bf16",
+    "tp=2,dp=2,sp,zero,overlap,tokens",
+    "pp=2,dp=2,virtual=2,zero",
+    "tp=2,pp=2,dp=2,sp,zero,experts=4,ep=2",
+)
 
 
 def trained(report: Path, layout: str, *options: str, launcher: tuple[str, ...] = ()) -> Losses:
@@ -39,32 +67,7 @@ def on_one_device(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Layout]
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize(
-    "layout",
-    [
-        "tp=2,sp",
-        "pp=2",
-        *(
-            pytest.param(layout, marks=pytest.mark.slow)
-            for layout in (
-                "bf16,recompute",
-                "tp=2,sp,swiglu,rms,rope,kv=2,untied",
-                "tp=2,sp,experts=4,etp=2",
-                "pp=2,first=1",
-                "pp=2,virtual=2",
-                "pp=2,bf16,recompute,warmup=2",
-                "dp=2,overlap",
-                "dp=2,zero",
-                "dp=2,zero,bf16",
-                "dp=2,experts=4,ep=2",
-                "tp=2,pp=2,sp,bf16",
-                "tp=2,dp=2,sp,zero,overlap,tokens",
-                "pp=2,dp=2,virtual=2,zero",
-                "tp=2,pp=2,dp=2,sp,zero,experts=4,ep=2",
-            )
-        ),
-    ],
-)
+@pytest.mark.parametrize("layout", family(LAYOUTS, SAMPLE, FAST))
 def test_a_layout_trains_what_one_device_does(
     layout: str, on_one_device: Callable[[Layout], Losses], tmp_path: Path
 ) -> None:

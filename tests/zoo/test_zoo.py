@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import family
 from tests.jobs import Outcome, run
 
 HERE = Path(__file__).resolve().parent
 ESSENTIALS = "specs/essentials"
 FAST = {"b01", "b04", "b07", "b20", "n2", "h2"}
+SAMPLE = {"b02", "b03", "b06", "b08", "b10", "b14", "b16", "b19", "n3", "n6", "h1", "h3", "s1"}
+"""Errors of one process and of several, in training, messages, checkpoints, wrappers, losses and at initialisation."""
+CLEAN_SAMPLE = {"b02", "b03", "b08", "b14", "b19", "n6", "h3", "s1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +141,20 @@ def found_in(case: Case, report: Path, *options: str) -> Outcome:
     return run([*case.specs, *case.own_spec], case.path, report, *options)
 
 
-def params(cases: tuple[Case, ...]) -> list:
-    return [
-        pytest.param(
-            case,
-            id=f"{case.number}-{case.bug}",
-            marks=() if case.number in FAST else pytest.mark.slow,
-        )
-        for case in cases
-    ]
+FIRST = tuple({case.number: case for case in reversed(CASES)}.values())
+"""One error of each script."""
 
 
-@pytest.mark.parametrize("case", params(CASES))
+def params(cases: tuple[Case, ...], sample: set[str]) -> list:
+    def name(case: Case) -> str:
+        return f"{case.number}-{case.bug}"
+
+    chosen = {name(case) for case in FIRST if case.number in sample}
+    fast = {name(case) for case in cases if case.number in FAST}
+    return family(cases, chosen, fast, name)
+
+
+@pytest.mark.parametrize("case", params(CASES, SAMPLE))
 def test_the_error_is_caught(case: Case, tmp_path: Path) -> None:
     found = found_in(case, tmp_path / "report.json", "--bug", case.bug)
     steps = found.steps(case.rule)
@@ -157,7 +163,7 @@ def test_the_error_is_caught(case: Case, tmp_path: Path) -> None:
         assert min(steps) == case.step
 
 
-@pytest.mark.parametrize("case", params(tuple({case.script: case for case in CASES}.values())))
+@pytest.mark.parametrize("case", params(FIRST, CLEAN_SAMPLE))
 def test_its_clean_sibling_is_not_accused(case: Case, tmp_path: Path) -> None:
     assert found_in(case, tmp_path / "report.json").messages == []
 

@@ -1,0 +1,34 @@
+"""Families of slow tests, of which `.ci/run` runs a sample of each kind and `make test-all` runs all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import TypeVar
+
+import pytest
+
+Member = TypeVar("Member")
+
+
+def family(
+    members: Iterable[Member],
+    sample: Collection[str],
+    fast: Collection[str] = (),
+    name: Callable[[Member], str] = str,
+) -> list[pytest.ParameterSet]:
+    """Parameters of a test: those that are not `fast` are slow, and those in neither are left out of `.ci/run`."""
+    members = list(members)
+    names = [name(member) for member in members]
+    assert {*sample, *fast} <= {*names}, {*sample, *fast} - {*names}
+    assert not {*sample} & {*fast}
+
+    def marks(named: str) -> tuple[pytest.MarkDecorator, ...]:
+        if named in fast:
+            return ()
+        slow = (pytest.mark.slow,)
+        return slow if named in sample else (*slow, pytest.mark.exhaustive)
+
+    return [
+        pytest.param(member, id=named, marks=marks(named))
+        for member, named in zip(members, names, strict=True)
+    ]
