@@ -165,12 +165,14 @@ class WatchedFunctions:
 
     def created(self, cls: type) -> None:
         """A class was just made."""
+        own = vars(cls)
         for method in self._methods:
-            if method.name in vars(cls) and issubclass(cls, method.base):
+            if method.name in own and issubclass(cls, method.base):
                 self._own_method(cls, method.name, method.role)
         for told in self._on_class:
             told(cls)
-        for role in list(self._waiting):
+        short = f".{cls.__qualname__}."
+        for role in [role for role in self._waiting if short in role.path]:
             holder, _, name = role.path.rpartition(".")
             if _is_named(cls, holder) and hasattr(cls, name):
                 self._waiting.remove(role)
