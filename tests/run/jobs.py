@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -81,10 +81,12 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k not in left_out} | own | more
 
 
-def tspec_run(*how: str, options: tuple[str, ...] = ()) -> list[str]:
-    """`-m tspec run` with the job's rules and script."""
+def tspec_run(
+    *how: str, options: tuple[str, ...] = (), script: Sequence[str] = ("train.py",)
+) -> list[str]:
+    """`-m tspec run` with the job's rules and script, or with `-m module ARGS` as the script."""
     report = ("--report", "report.json")
-    return ["-m", "tspec", "run", "checks.tspec", *report, *options, "--", "train.py", *how]
+    return ["-m", "tspec", "run", "checks.tspec", *report, *options, "--", *script, *how]
 
 
 def start(folder: Path, *arguments: str, **more: str) -> subprocess.Popen[str]:

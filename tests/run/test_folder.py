@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.run.jobs import CLEARED, PATIENCE, done, environment, job, tspec_run
-from tspec.folders import argument_file, own_folder
-from tspec.run.folder import REPORTED, joined
+from tspec.folders import argument_file, own_folder, write_json
+from tspec.run.folder import REPORTED, joined, joins, stopped_before
 from tspec.run.launch import Launch
 
 
@@ -146,3 +146,17 @@ def test_a_rank_does_not_wait_for_a_report_on_another_machine(cache: Path) -> No
     with joined(Launch("job", rank=1, world=2, first_is_here=False)) as folder:
         folder.wait_for_report(PATIENCE)
         assert not folder.path.joinpath(REPORTED).exists()
+
+
+def test_an_attempt_after_a_stop_is_of_the_same_launcher_and_later(tmp_path: Path) -> None:
+    joins(tmp_path, Launch("job", attempt=0, more=True))
+    counts = tmp_path / f"{os.getpid()}.counts.json"
+    again = Launch("job", attempt=1)
+    assert stopped_before(tmp_path, again) == ""
+    write_json(counts, {"stopped": ""})
+    assert stopped_before(tmp_path, again) == ""
+    write_json(counts, {"stopped": "stopped in step 4"})
+    found = stopped_before(tmp_path, again)
+    assert found == "the job was stopped in step 4 in attempt 0; it is not run again"
+    for other in (Launch("job"), Launch("other", attempt=1), Launch()):
+        assert stopped_before(tmp_path, other) == ""

@@ -54,6 +54,21 @@ def test_a_job_that_a_rule_stopped_is_not_started_again(tmp_path: Path) -> None:
     assert left(folder, "attempt-*") == []
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_a_job_of_a_launcher_within_the_run_is_not_started_again(tmp_path: Path) -> None:
+    folder = job(tmp_path, gradients_are_small=SMALL + "else stop\n")
+    script = torchrun("--max-restarts=1", "train.py", "poison")
+    result = done(folder, *tspec_run(script=script))
+    assert result.returncode == 1
+    assert result.stdout.count("begun 0") == 1, result.stderr
+    again = "tspec: the job was stopped in step 4 by checks.gradients_are_small"
+    assert len(re.findall(rf"{again} .* in attempt 0; it is not run again", result.stderr)) == 1
+    [finding] = reported(folder)
+    assert finding["step"] == 4
+    assert left(folder, "attempt-*") == []
+
+
 def test_a_stop_ends_ranks_that_no_longer_open_their_steps_together(tmp_path: Path) -> None:
     # The first rank comes late once, so that afterwards the other hears of the stop only in the next step:
     # it is in the job's own collective then, and waits for a rank that has to end.

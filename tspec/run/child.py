@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tspec.record.destination import Destination
+from tspec.run.folder import joins, stopped_before
+from tspec.run.launch import launched
 from tspec.run.supervise import follow_parent
+from tspec.runtime.actions import JobStopped
 from tspec.runtime.live.watch import WatchSpec, as_json, from_json
 from tspec.runtime.named import loaded
 from tspec.runtime.notes import SharedNotes
@@ -124,10 +127,18 @@ def _closed(checker: Checker) -> None:
 
 
 def join(argument: str) -> None:
-    """Check rules in a child of a checked process. `argument` is the path of what the parent left."""
+    """Check rules in a child of a checked process. `argument` is the path of what the parent left.
+
+    Raises JobStopped in a rank that a launcher within the run starts again after a rule stopped its job.
+    """
     from tspec.runtime.live.follow import ProcessEnd
 
-    job, close = followed(ChildSettings.read(Path(argument)))
+    given, launch = ChildSettings.read(Path(argument)), launched()
+    if before := stopped_before(given.folder, launch):
+        SharedNotes(given.folder).warn(before)
+        raise JobStopped
+    joins(given.folder, launch)
+    job, close = followed(given)
     job.__enter__()
     ProcessEnd(job, close).arm()
 

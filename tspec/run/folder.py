@@ -145,6 +145,32 @@ def was_stopped(attempt: Path) -> bool:
     )
 
 
+def joins(folder: Path, launch: Launch) -> None:
+    """This process is a rank of a launcher that was started within the run: its findings are of that one's attempt."""
+    if launch.job:
+        own = folder / f"{os.getpid()}.launch.json"
+        write_json(own, {"job": launch.job, "attempt": launch.attempt})
+
+
+def stopped_before(folder: Path, launch: Launch) -> str:
+    """How a rule stopped an earlier attempt of the launcher of a process within the run; else empty."""
+    if not launch.attempt:
+        return ""
+    for path in folder.glob("*.launch.json"):
+        rank = json.loads(path.read_text(encoding="utf-8"))
+        counted = path.with_name(path.name.replace(".launch.", ".counts."))
+        if rank["job"] == launch.job and rank["attempt"] < launch.attempt and counted.exists():
+            stopped = json.loads(counted.read_text(encoding="utf-8"))["stopped"]
+            if stopped:
+                return not_run_again(stopped, rank["attempt"])
+    return ""
+
+
+def not_run_again(stopped: str, attempt: int) -> str:
+    """Why an attempt does not run the script."""
+    return f"the job was {stopped} in attempt {attempt}; it is not run again"
+
+
 def _attempt(folder: Path) -> int:
     number = folder.name.rpartition("-")[2]
     return int(number) if number.isdecimal() else -1

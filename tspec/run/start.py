@@ -15,7 +15,7 @@ from tspec.check.verdicts import Verdicts
 from tspec.record.destination import Destination
 from tspec.resolve.program.rules import Program
 from tspec.run.child import ChildSettings, RecordingSettings
-from tspec.run.folder import JobFolder, joined, was_stopped
+from tspec.run.folder import JobFolder, joined, not_run_again, was_stopped
 from tspec.run.gathered import Gathered, gathered
 from tspec.run.launch import launched
 from tspec.run.supervise import supervised
@@ -97,8 +97,7 @@ def running(
 def _result(status: int, found: Gathered, folder: JobFolder, stopped: Path | None) -> RunResult:
     again, left = "", None
     if stopped is not None:
-        number = int(stopped.name.rpartition("-")[2])
-        again = f"the job was {found.stopped} in attempt {number}; it is not run again"
+        again = not_run_again(found.stopped, int(stopped.name.rpartition("-")[2]))
     if not folder.reporter_is_here and folder.has_findings():
         left = folder.path
     tells = folder.launch.reports
