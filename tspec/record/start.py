@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tspec.folders import argument_file
 from tspec.record import RecordingError
 from tspec.record.destination import Destination
 from tspec.record.folder import obstacle
 from tspec.record.recorder import Recorder
 from tspec.record.stream import STARTED, Stream
+from tspec.runtime.folders import argument_file
 from tspec.runtime.live import LiveJob, WatchSpec
 from tspec.runtime.live.follow import ProcessEnd, children_start
 from tspec.runtime.live.script import run_script

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tspec.record.destination import Destination
 from tspec.run.folder import joins, stopped_before
-from tspec.run.launch import launched
 from tspec.run.supervise import follow_parent
 from tspec.runtime.actions import JobStopped
+from tspec.runtime.launch import launched
 from tspec.runtime.live.watch import WatchSpec, as_json, from_json
 from tspec.runtime.named import loaded
 from tspec.runtime.notes import SharedNotes

@@ -18,8 +18,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tspec.folders import alone, is_held, locked, own_folder, private, write_json
-from tspec.run.launch import Launch, began, host
+from tspec.runtime.folders import alone, is_held, locked, own_folder, private, write_json
+from tspec.runtime.launch import Launch, began, host
 
 PAUSE = 0.05
 REPORTED = "reported"
