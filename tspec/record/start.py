@@ -21,6 +21,7 @@ from tspec.runtime.live import LiveJob, WatchSpec
 from tspec.runtime.live.follow import ProcessEnd, children_start
 from tspec.runtime.live.script import run_script
 from tspec.runtime.live.watch import as_json, from_json
+from tspec.runtime.notes import rank_notes
 from tspec.runtime.sources import Sources
 from tspec.targets.adapters import ADAPTERS
 
@@ -34,7 +35,7 @@ def record_script(
     """
     said = "" if sources.redacted else " ".join(command)
     recorder = recorder_of(to, spec, said)
-    job = LiveJob(spec, [recorder], sources, ADAPTERS)
+    job = LiveJob(spec, [recorder], sources, ADAPTERS, rank_notes())
     with _followed(to, spec, said, sources):
         ending = ProcessEnd(job, recorder.close)
         ending.arm()
@@ -55,7 +56,7 @@ def recording(to: Destination, spec: WatchSpec, sources: Sources) -> Iterator[Li
     recorder = recorder_of(to, spec, said)
     with _followed(to, spec, said, sources):
         try:
-            with LiveJob(spec, [recorder], sources, ADAPTERS) as job:
+            with LiveJob(spec, [recorder], sources, ADAPTERS, rank_notes()) as job:
                 yield job
         finally:
             recorder.close()
@@ -66,7 +67,7 @@ def join(argument: str) -> None:
     given = json.loads(Path(argument).read_text(encoding="utf-8"))
     spec = from_json(given["watch"])
     recorder = recorder_of(Destination.of_json(given["to"]), spec, given["command"])
-    job = LiveJob(spec, [recorder], Sources.of_json(given["sources"]), ADAPTERS)
+    job = LiveJob(spec, [recorder], Sources.of_json(given["sources"]), ADAPTERS, rank_notes())
     job.__enter__()
     ProcessEnd(job, recorder.close).arm()
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tspec.runtime.folders import alone, is_held, locked, own_folder, private, write_json
-from tspec.runtime.launch import Launch, began, host
+from tspec.runtime.launch import Launch, host, launcher_lives
 
 PAUSE = 0.05
 REPORTED = "reported"
@@ -184,7 +184,7 @@ def _remove_stale(runs: Path) -> None:
     """Remove the folders of jobs without a live process, unless they hold findings that were not reported."""
     for job in runs.glob(f"{host()}+*"):
         attempts = list(job.glob("attempt-*"))
-        if _launcher_lives(job.name) or any(
+        if launcher_lives(job.name) or any(
             is_held(lock)
             for one in attempts
             for lock in (*one.glob("*.lock"), *one.glob("*.jsonl"))
@@ -195,16 +195,6 @@ def _remove_stale(runs: Path) -> None:
                 shutil.rmtree(attempt, ignore_errors=True)
         with suppress(OSError):
             job.rmdir()
-
-
-def _launcher_lives(name: str) -> bool:
-    parts = name.split("+")
-    return (
-        len(parts) == 4
-        and bool(parts[3])
-        and parts[2].isdecimal()
-        and began(int(parts[2])) == parts[3]
-    )
 
 
 def _until(patience: float, over: Callable[[], bool]) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +24,7 @@ from tspec.runtime.results import InstanceResult
 from tspec.runtime.samples import SampleStore
 from tspec.runtime.say import say, warn
 from tspec.runtime.state import RuleState
-from tspec.runtime.summary import summary
+from tspec.runtime.summary import added, summary
 from tspec.runtime.sync import SyncPolicy
 from tspec.runtime.tracker import Evaluation, WindowTracker
 from tspec.runtime.windows import RuleWindow
@@ -45,6 +47,8 @@ class CheckerOptions:
 
     Then the first rank takes what was found on those that do not share it.
     """
+    one_summary: bool = False
+    """The first rank takes the counts of all, and says for all what the job came to."""
     callback: Callable[[dict[str, Any]], None] | None = None
     """Called with each finding."""
     observer: Callable[[InstanceResult], None] | None = None
@@ -86,7 +90,11 @@ class Checker:
             sync=sync,
             warn=options.warn,
         )
-        self._delivery = Delivery(options.nodes)
+        self._delivery = Delivery(secrets.token_hex(8) if options.one_summary else options.nodes)
+        self._of_others: list[dict[str, dict[str, int]]] = []
+        """What the other ranks counted, on the first."""
+        self._is_said = False
+        """The first rank says what was counted here."""
         self.rank = 0
         self.faults: list[str] = []
         self.silent = False
@@ -218,22 +226,32 @@ class Checker:
         """The process ends: what was found and counted is on disk then."""
         allgather = self.coordinator.allgather
         patience = allgather.timeout if self._over and not allgather.broken else BRIEF
-        if not self.silent and not self._over:
+        fails = not self._over
+        if not self.silent and fails:
             self._guarded("close", self._fails)
         self._over = True
         allgather.close()
         if not self.silent:
             self._save()
-            self._guarded("close", lambda: self._deliver(patience))
+            if self._options.one_summary:
+                self._guarded("close", lambda: self._share_counts(patience, fails))
+            else:
+                self._guarded("close", lambda: self._deliver(patience))
         self.findings.close()
 
     def summarize(self) -> None:
-        """Say what this process found. Of several ranks, those that found nothing leave it to the first to say so."""
-        if self.silent or (self.rank and not self.findings.counts):
+        """Say what the job came to: on the first rank of all; on another, if that one cannot, what was found there."""
+        if self.silent or self._is_said or (self.rank and not self.findings.counts):
             return
-        told = [(rule.declared, rule.counts) for rule in self.rules]
-        rank = f"rank {self.rank}: " if self._is_connected else ""
-        for line in summary(told, self.findings.counts):
+        told = [
+            (
+                rule.declared,
+                added(each[rule.declared.name] for each in (self._totals(), *self._of_others)),
+            )
+            for rule in self.rules
+        ]
+        rank = f"rank {self.rank}: " if self.rank else ""
+        for line in summary(told):
             self.findings.tell(f"{rank}{line}")
 
     def hurry(self) -> None:
@@ -241,12 +259,15 @@ class Checker:
         self._delivery.close()
 
     def _deliver(self, patience: float) -> None:
-        """Give what was found here to the first rank, or take what was found on other machines."""
+        """Give the files of this machine to the first rank, or take those of other machines."""
         path, counted = self.findings.path, self.findings.counted
         if path is None or counted is None:
             return
         if not self._delivery.is_receiver:
-            why = self._delivery.give([path, counted])
+            files = (path, counted)
+            why = self._delivery.give(
+                [one.read_text(encoding="utf-8") if one.exists() else "" for one in files]
+            )
             if why:
                 self.coordinator.note(
                     f"rank {self.rank}: what it found could not be given to rank 0 ({why}): it is in {path}"
@@ -255,17 +276,49 @@ class Checker:
         lacking = []
         for rank, texts in self._delivery.take(patience):
             if texts is None:
-                lacking.append(str(rank))
+                lacking.append(rank)
                 continue
             other = path.with_name(f"{path.stem}-rank-{rank}.jsonl")
             other.with_suffix(".counts.json").write_text(texts[1] or "{}", encoding="utf-8")
             other.write_text(texts[0], encoding="utf-8")
         if lacking:
-            self._say(
-                f"what was found on rank{'s' * (len(lacking) > 1)} {', '.join(lacking)} did not come from"
-                " another machine; it is in the cache folder there"
+            self._lacks(
+                lacking, "did not come from another machine; it is in the cache folder there"
             )
             self._save()
+
+    def _share_counts(self, patience: float, fails: bool) -> None:
+        """Give what was counted here to the first rank, or take what the others counted.
+
+        A rank that fails says it too: a launcher may end the first before it does.
+        """
+        delivery = self._delivery
+        if not delivery.has_others:
+            return
+        if not delivery.is_receiver:
+            why = delivery.give([json.dumps(self._totals())])
+            self._is_said = not (why or fails)
+            return
+        lacking = []
+        for rank, texts in delivery.take(patience):
+            if texts is not None:
+                self._of_others.append(json.loads(texts[0]))
+            elif delivery.takes_part(rank):
+                lacking.append(rank)
+        if lacking:
+            self._lacks(lacking, "did not come; it is not counted here")
+
+    def _lacks(self, ranks: Sequence[int], why: str) -> None:
+        others = ", ".join(map(str, ranks))
+        self._say(f"what was found on rank{'s' * (len(ranks) > 1)} {others} {why}")
+
+    def _totals(self) -> dict[str, dict[str, int]]:
+        """Rule -> its instances by verdict, and its findings."""
+        found = self.findings.counts
+        return {
+            rule.declared.name: {**rule.counts, "found": found.get(rule.declared.number, 0)}
+            for rule in self.rules
+        }
 
     def _save(self) -> None:
         counted = {

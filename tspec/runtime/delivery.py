@@ -1,7 +1,7 @@
-"""What ranks on other machines found, given to the first rank when they end.
+"""What other ranks found, given to the first rank when they end.
 
-Ranks on one machine leave their files in one folder. Others put what is in theirs into a store of tspec's own, which
-the first rank keeps, and which does not end with the job's process group.
+Ranks on one machine leave their files in one folder. Those on others, and ranks without files, put what they found into
+a store of tspec's own, which the first rank keeps, and which does not end with the job's process group.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from tspec.runtime.transport import PAUSE, Transport
@@ -21,10 +20,12 @@ from tspec.runtime.transport import PAUSE, Transport
 PIECE = 1 << 20
 """Bytes of one value in the store, which takes 8 MiB at most."""
 BRIEF = timedelta(seconds=10)
+BEGUN = 5.0
+"""Seconds for which the first rank, at its end, waits for ranks that have not begun to give: they have no hooks, or are gone."""
 
 
 class Delivery:
-    """One rank's part. `place` names the folder of its machine, which is different on each machine."""
+    """One rank's part. `place` names the folder of its machine, which is different on each machine, or the rank."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -54,12 +55,17 @@ class Delivery:
         self._connected.set()
 
     @property
+    def has_others(self) -> bool:
+        """The job has had other ranks."""
+        return self._link is not None
+
+    @property
     def is_receiver(self) -> bool:
         """This rank takes what others found."""
         return self._link is not None and self._link.rank == 0
 
-    def give(self, files: Sequence[Path]) -> str:
-        """Give files to the first rank, if it is on another machine. Why that could not be done, else nothing."""
+    def give(self, texts: Sequence[str]) -> str:
+        """Give texts to the first rank, if it is at another place. Why that could not be done, else nothing."""
         if self._link is None:
             return ""
         self._connected.wait(BRIEF.total_seconds())
@@ -69,8 +75,7 @@ class Delivery:
         try:
             if store.get("place/0").decode() == self.place:
                 return ""
-            texts = [path.read_text(encoding="utf-8") if path.exists() else "" for path in files]
-            packed = zlib.compress(json.dumps(texts).encode())
+            packed = zlib.compress(json.dumps(list(texts)).encode())
             pieces = [packed[at : at + PIECE] for at in range(0, len(packed), PIECE)]
             for number, piece in enumerate(pieces):
                 store.set(f"piece/{rank}/{number}", piece)
@@ -80,18 +85,26 @@ class Delivery:
         return ""
 
     def take(self, patience: float) -> Iterator[tuple[int, list[str] | None]]:
-        """On the first rank: each rank on another machine with its files' texts, None if they do not come in time."""
+        """On the first rank: each rank at another place with its texts, None if they do not come in time."""
         assert self._link is not None
         until = time.monotonic() + patience
         self._connected.wait(patience)
+        begun = min(until, time.monotonic() + BEGUN)
         for rank in range(1, self._link.world):
             try:
-                if self._store is None or not self._is_there(f"place/{rank}", until):
+                if self._store is None or not self._is_there(f"place/{rank}", begun):
                     yield rank, None
                 elif self._store.get(f"place/{rank}").decode() != self.place:
                     yield rank, self._taken(rank, until)
             except RuntimeError:
                 yield rank, None
+
+    def takes_part(self, rank: int) -> bool:
+        """Whether a rank has begun to give: one without hooks never does."""
+        try:
+            return bool(self._store is not None and self._store.check([f"place/{rank}"]))
+        except RuntimeError:
+            return False
 
     def _taken(self, rank: int, until: float) -> list[str] | None:
         if not self._is_there(f"pieces/{rank}", until):

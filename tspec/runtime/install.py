@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tspec.runtime.checker import Checker, CheckerOptions
+from tspec.runtime.notes import rank_notes
 
 if TYPE_CHECKING:
     from tspec.runtime.generated import GeneratedModule
@@ -20,7 +21,8 @@ class Installed:
     `adapters` are those of the target's framework.
     `options` are those of `CheckerOptions`: `folder` for findings in files, `callback` for each as a dict.
     Installations nest and end in any order; after the last, torch is as it was before the first.
-    When it ends, it says on standard error which rules were violated and how many instances were decided.
+    When it ends, it says on standard error which rules were violated and how many instances were decided:
+    of several ranks the first says it for all, for which it waits until they end.
     Raises RuntimeError if it is entered twice.
     """
 
@@ -31,7 +33,9 @@ class Installed:
         adapters: Sequence[Adapter] = (),
         **options: Any,
     ) -> None:
-        self.checker = Checker(program, CheckerOptions(**options))
+        self.checker = Checker(
+            program, CheckerOptions(**{"one_summary": "folder" not in options} | options)
+        )
         self.job: LiveJob | None = None
         """The job that is followed, from `__enter__` on."""
         self._watch = watch
@@ -42,7 +46,8 @@ class Installed:
 
         if self.job is not None:
             raise RuntimeError("these hooks are installed already: call install() again")
-        self.job = LiveJob(self._watch, [self.checker], adapters=self._adapters)
+        notes = rank_notes()
+        self.job = LiveJob(self._watch, [self.checker], adapters=self._adapters, warn=notes)
         try:
             self.job.__enter__()
         except BaseException:

@@ -74,3 +74,14 @@ def began(process: int) -> str:
     except OSError:
         return ""
     return text.rpartition(")")[2].split()[19]
+
+
+def launcher_lives(job: str) -> bool:
+    """Whether the launcher of a job on this machine still runs."""
+    parts = job.split("+")
+    return (
+        len(parts) == 4
+        and bool(parts[3])
+        and parts[2].isdecimal()
+        and began(int(parts[2])) == parts[3]
+    )

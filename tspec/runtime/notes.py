@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
+from tspec.runtime.folders import alone, own_folder, private
+from tspec.runtime.launch import host, launched, launcher_lives
 from tspec.runtime.say import warn
 
 
@@ -24,3 +28,22 @@ class SharedNotes:
         except OSError:
             pass
         warn(message)
+
+
+def rank_notes() -> Callable[[str], None]:
+    """How a process says notes: under a launcher, each that several of its ranks have is said by the first to have it.
+
+    The ranks on a machine share a folder of the user's own; a later job removes it when the launcher is gone.
+    """
+    try:
+        launch = launched()
+        if not launch.job:
+            return warn
+        notes = own_folder("notes")
+        with alone(notes):
+            for left in notes.glob(f"{host()}+*"):
+                if not launcher_lives(left.name):
+                    shutil.rmtree(left, ignore_errors=True)
+            return SharedNotes(private(notes / launch.job)).warn
+    except (OSError, ValueError):  # without a folder each rank says its own
+        return warn

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
-from tspec.runtime.results import RuleRecord
+from tspec.runtime.results import VERDICTS, RuleRecord
 
 
-def summary(
-    rules: Sequence[tuple[RuleRecord, Mapping[str, int]]], found: Mapping[int, int]
-) -> list[str]:
-    """The lines about rules with their counts by verdict. `found` is rule number -> its findings."""
+def added(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    """The counts of several ranks, added up."""
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return total
+
+
+def summary(rules: Sequence[tuple[RuleRecord, Mapping[str, int]]]) -> list[str]:
+    """The lines about rules with their counts: instances by verdict, and `found`, the findings."""
     lines = []
     held = violated = decided = total = 0
     for declared, counts in rules:
         known = counts["holds"] + counts["violated"]
-        if found.get(declared.number):
+        if counts["found"]:
             lines.append(
                 f"{declared.name} ({declared.file}:{declared.line}): violated in"
                 f" {counts['violated']:,} of {_count(known, 'decided instance')}"
@@ -23,7 +30,7 @@ def summary(
         violated += bool(counts["violated"])
         held += bool(known and not counts["violated"])
         decided += known
-        total += sum(counts.values())
+        total += sum(counts[verdict] for verdict in VERDICTS)
     said = "" if lines else "nothing found; " if total else "nothing was checked; "
     return [
         *lines,
