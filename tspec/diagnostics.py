@@ -54,6 +54,12 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
     return f"did you mean `{lowered[near[0]]}`?" if near else None
 
 
+def no_text(source: Source, byte: int) -> Diagnostic:
+    """The one error of a file with a byte (counted from 0) that is no UTF-8. It has no place to show."""
+    message = f"cannot read `{source.path}`: it is no UTF-8 text (byte {byte})"
+    return Diagnostic("TS0103", message, Span(0, 0), Source(source.path, ""))
+
+
 def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Findings by file, place and code, without repetitions."""
     seen: dict[tuple[str, Span, str, str], Diagnostic] = {}
@@ -66,14 +72,16 @@ def render(diagnostic: Diagnostic) -> str:
     """A finding as text of at most 80 columns, without a newline at the end.
 
     First the code and the message, then the guilty line with a caret under the word, then the
-    related places, then the hint.
+    related places, then the hint. A file that cannot be read has no place: its message names it.
     """
     places = [_SourcePlace(diagnostic.source, diagnostic.span, "")]
+    if not diagnostic.source.text and f"`{diagnostic.source.path}`" in diagnostic.message:
+        places = []
     places += [
         _SourcePlace(other.source or diagnostic.source, other.span, other.message)
         for other in diagnostic.related
     ]
-    gutter = max(len(str(place.line_number)) for place in places)
+    gutter = max((len(str(place.line_number)) for place in places), default=1)
     lines = _wrap(f"{diagnostic.severity}[{diagnostic.code}]: ", diagnostic.message)
     for index, place in enumerate(places):
         arrow = "-->" if index == 0 else ":::"

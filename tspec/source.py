@@ -41,11 +41,17 @@ class Source:
 
     path: str
     text: str
+    no_text_at: int | None = None
+    """The first byte of the file that is no UTF-8; None for a text."""
 
     @classmethod
     def read(cls, path: Path | str) -> Source:
-        """Read a file. Bytes that are no UTF-8 become U+FFFD, which the parser then points at."""
-        return cls(str(path), Path(path).read_bytes().decode("utf-8", errors="replace"))
+        """Read a file. Bytes that are no UTF-8 become U+FFFD; `no_text_at` tells them from such signs in a text."""
+        read = Path(path).read_bytes()
+        try:
+            return cls(str(path), read.decode("utf-8"))
+        except UnicodeDecodeError as fault:
+            return cls(str(path), read.decode("utf-8", errors="replace"), fault.start)
 
     @cached_property
     def line_starts(self) -> tuple[int, ...]:

@@ -192,5 +192,6 @@ def test_bytes_that_are_no_text_are_said_as_fmt_says_it(folder: Path) -> None:
     (folder / "latin.tspec").write_bytes("// Größe\n".encode("latin-1"))
     result = tspec("lint", "latin.tspec")
     assert result.exit_code == 2
-    assert result.stderr == "tspec: latin.tspec is no UTF-8 text (byte 5)\n"
-    assert tspec("fmt", "latin.tspec").stderr.startswith(result.stderr)
+    said = "error[TS0103]: cannot read `latin.tspec`: it is no UTF-8 text (byte 5)\n\n"
+    assert result.stderr == f"{said}1 error; `tspec explain TS0103` says more\n"
+    assert tspec("fmt", "latin.tspec").stderr.startswith(said)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tspec.diagnostics import render
 from tspec.resolve import load, load_text
 from tspec.resources import shipped
 
@@ -99,12 +100,23 @@ def test_a_text_needs_no_file():
     assert names(load_text("edition 2026\n\nuse std.torch\n\n" + RULE.format("it"))) == ["it"]
 
 
-def test_bytes_that_are_no_text_are_an_error_and_no_crash(tmp_path):
+def test_bytes_that_are_no_text_are_one_error(tmp_path):
     path = tmp_path / "broken.tspec"
-    path.write_bytes(b"edition 2026\n\n\xff\xfe\x00invariant")
+    path.write_bytes(b"edition 2026\n\n\xff\xfe\x00invariant\n" + bytes(range(256)))
     loaded = load([path])
     assert loaded.program is None
-    assert loaded.diagnostics
+    [found] = loaded.diagnostics
+    assert found.message == f"cannot read `{path}`: it is no UTF-8 text (byte 14)"
+    assert "-->" not in render(found)
+
+
+@pytest.mark.parametrize(
+    "text", ["}}}\nfoo bar\n!!\n", "\x7fELF\x00\x01\n\x02\n", '{"a": 1,\n"b": []}\n']
+)
+def test_a_text_of_another_kind_is_one_error(text):
+    loaded = load_text(text)
+    assert loaded.program is None
+    assert len(loaded.diagnostics) == 1
 
 
 def test_other_declarations_are_kept(tmp_path):

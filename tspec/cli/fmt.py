@@ -156,15 +156,6 @@ def spec_files(paths: Iterable[Path]) -> Iterable[Path]:
                 yield file
 
 
-def no_text(path: Path) -> str | None:
-    """Why a file is no text, as commands that could write it back say it; else None."""
-    try:
-        path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as fault:
-        return f"tspec: {path} is no UTF-8 text (byte {fault.start})"
-    return None
-
-
 def format_one(path: Path, upgrading: bool = False) -> FormattedFile:
     """A file's text before and after formatting, and after upgrading if that is asked for."""
     from tspec.diagnostics import render
@@ -173,12 +164,8 @@ def format_one(path: Path, upgrading: bool = False) -> FormattedFile:
     from tspec.syntax.format import format_file
     from tspec.syntax.parse import parse
 
-    # Source.read would put U+FFFD for what is no UTF-8, and writing that back would lose it.
-    why = no_text(path)
-    if why is not None:
-        return FormattedFile(path, "", None, (why,))
-    text = path.read_bytes().decode("utf-8")
-    parsed = parse(Source(str(path), text))
+    source = Source.read(path)
+    text, parsed = source.text, parse(source)
     found = [d for d in parsed.diagnostics if d.severity == "error"]
     if upgrading:
         # A file that names no edition is upgraded to one that does.

@@ -10,7 +10,6 @@ import typer
 
 from tspec.cli.options import spread
 from tspec.cli.output import (
-    FAULT,
     FOUND,
     FOUND_NOTHING,
     Format,
@@ -138,15 +137,9 @@ def _settings(select: tuple[str, ...], ignore: tuple[str, ...], project: Lint) -
 
 def _loaded(paths: list[Path], output: Output) -> Loaded:
     """The files without errors; with errors the command ends."""
-    from tspec.cli.fmt import no_text, spec_files
     from tspec.layout.faults import checked
     from tspec.resolve import load
 
-    no_texts = [why for why in map(no_text, spec_files(paths)) if why is not None]
-    for why in no_texts:
-        say(why, err=True)
-    if no_texts:
-        raise typer.Exit(FAULT)
     loaded = checked(load(paths))
     if loaded.program is None:
         errors = tuple(each for each in loaded.diagnostics if each.severity == "error")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from lark import Token, Tree
 from lark.exceptions import UnexpectedToken
 
-from tspec.diagnostics import Diagnostic, in_order
+from tspec.diagnostics import Diagnostic, in_order, no_text
 from tspec.source import Source, Span
 from tspec.syntax import nodes, order, tables
 from tspec.syntax.build import DEEPEST, Builder, TooDeep
@@ -33,13 +33,17 @@ class Parsed:
 def parse(source: Source) -> Parsed:
     """Read a file. Never raises: whatever is wrong is among the diagnostics, each with its place.
 
-    After an error, reading goes on at the next item.
+    After an error, reading goes on at the next item. Of a file in which nothing can be read, from its first word on,
+    the first error is the only one.
     """
+    if source.no_text_at is not None:
+        return Parsed(order.arrange([]), (no_text(source, source.no_text_at),))
     tokens = tokenize(source)
     builder = Builder(source)
     items: list[nodes.Node] = []
     misfits: list[Diagnostic] = []
     broken: list[str] = []
+    nothing_fits = False
     start = 0
     while start < len(tokens.words):
         read = _read(tokens.words, start)
@@ -53,7 +57,10 @@ def parse(source: Source) -> Parsed:
         read = _closed_before(tokens.words, start, read, source)
         misfits.append(explain(_misfit(source, tokens.words, start, read)))
         broken += _name(tokens.words[start : read.end])
+        nothing_fits = nothing_fits or read.end == 0
         start = _next_item(tokens.words, start, read.end, source)
+    if nothing_fits and not items:
+        return Parsed(order.arrange([]), tuple(misfits[:1]))
     file = replace(order.arrange(items), span=Span(0, len(source.text)))
     misfits += builder.found
     misfits += order.check(items, source, whole=not misfits)
