@@ -103,7 +103,7 @@ def test_junit_of_a_run_says_what_is_off(project: Path) -> None:
         ("a.xml", (), "<?xml"),
         ("a.txt", (), "pack.tspec:8:11: warning[pack.gradients_are_cleared]: no call"),
         ("a.json", (), "[\n  {"),
-        ("a.out", (), "[\n  {"),
+        ("a", (), "[\n  {"),
         ("a.out", ("--report-format", "github"), "::warning file=pack.tspec,line=8,"),
         ("a.json", ("--report-format", "junit"), "<?xml"),
     ],
@@ -113,6 +113,16 @@ def test_a_file_is_written_as_it_is_called(
 ) -> None:
     tspec("check", "--trace", "faulty", "--report", name, *option)
     assert (project / name).read_text().startswith(start)
+
+
+def test_an_ending_of_no_format_is_refused_before_the_command_begins(project: Path) -> None:
+    result = tspec("check", "--trace", "faulty", "--report", "a.foo")
+    assert result.exit_code == 2
+    assert (
+        "Invalid value for --report: no format has the ending .foo: name the file" in result.stderr
+    )
+    assert "with one of .json, .sarif, .xml, .txt, .html, or say --report-format" in result.stderr
+    assert not (project / "a.foo").exists()
 
 
 def test_the_configuration_sets_rules_format_and_baseline(project: Path) -> None:

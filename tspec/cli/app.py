@@ -2,9 +2,10 @@
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from tspec import __version__
 from tspec.cli import (
@@ -28,8 +29,25 @@ from tspec.cli import (
 from tspec.cli.say import say
 from tspec.cli.script import ScriptCommand
 
+PYDANTIC = "Value error, "
+"""What pydantic, with which typer reads options, puts before a message that is complete without it."""
+
+
+class Commands(TyperGroup):
+    """All commands: wrong calls of any come through here."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that is named. Raises BadParameter for a wrong call."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as wrong:
+            wrong.message = wrong.message.removeprefix(PYDANTIC)
+            raise
+
+
 app = typer.Typer(
     name="tspec",
+    cls=Commands,
     help="Rules for training jobs: record a good run, draft rules from it, catch silent bugs.",
     no_args_is_help=True,
     add_completion=False,

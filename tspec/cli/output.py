@@ -103,6 +103,8 @@ def _refuse_unusable(output: Output) -> None:
     """End the command if a file that it is to write cannot be written."""
     if output.update_baseline and output.baseline is None:
         raise BadParameter("name the file: --baseline FILE --update-baseline")
+    if output.report is not None and output.report_format is None:
+        _refuse_unknown_ending(output.report)
     written = [("report", output.report)]
     if output.update_baseline:
         written.append(("baseline", output.baseline))
@@ -112,6 +114,19 @@ def _refuse_unusable(output: Output) -> None:
     places = [os.path.realpath(file) for file in (output.report, output.baseline) if file]
     if len(places) > len(set(places)):
         _refuse(f"the report and the baseline are one file, {output.report}: name another")
+
+
+def _refuse_unknown_ending(report: Path) -> None:
+    """End the command if a report's name has an ending that is of no format; one without an ending is JSON."""
+    from tspec.report.formats import SUFFIXES
+
+    ending = report.suffix
+    if ending and ending.lower() not in SUFFIXES:
+        raise BadParameter(
+            f"no format has the ending {ending}: name the file with one of {', '.join(SUFFIXES)}, or say"
+            " --report-format",
+            param_hint="--report",
+        )
 
 
 def refuse_no_folder(output: Path) -> None:
@@ -257,7 +272,7 @@ def _format(output: Output) -> Format:
 
 
 def write_file(results: Results, output: Output) -> None:
-    """Write results to the file that was named, if one was: as it is called, else as JSON.
+    """Write results to the file that was named, if one was: as it is called, without an ending as JSON.
 
     What cannot be written after all goes to standard error.
     """
