@@ -41,3 +41,13 @@ def test_own_packs_say_their_version(tmp_path: Path) -> None:
     assert result.stdout == "ours  2.1    1 rule   Ours\n"
     listed = CliRunner().invoke(app, ["packs", str(tmp_path), "--output-format", "json"])
     assert json.loads(listed.stdout)[0]["version"] == "2.1"
+
+
+def test_no_purpose_is_cut_off_in_a_terminal_of_80_columns() -> None:
+    lines = CliRunner(env={"COLUMNS": "80"}).invoke(app, ["packs"]).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "…" not in "".join(lines)
+    shown = " ".join(" ".join(lines).split())
+    for pack in packs():
+        number = f"{pack.rules} rule{'s' if pack.rules != 1 else ''}"
+        assert f"{pack.name} {pack.version} {number} {pack.about}" in shown

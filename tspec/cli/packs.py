@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import textwrap
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +12,10 @@ from typing import Annotated
 import typer
 
 from tspec.cli.say import say, say_json
+from tspec.printable import visible
+
+NARROWEST = 30
+"""Columns that a purpose has on any terminal."""
 
 
 class PacksFormat(StrEnum):
@@ -47,5 +52,8 @@ def packs(
     version = max((len(pack.version) for pack in found), default=0)
     for pack in found:
         head = f"{pack.name:<{name}}  {pack.version:<{version}}  {pack.rules:>3} "
-        line = f"{head}{'rules' if pack.rules != 1 else 'rule '}  {pack.about}".rstrip()
-        say(line if len(line) <= width else f"{line[: width - 1].rstrip()}…")
+        head += f"{'rules' if pack.rules != 1 else 'rule '}  "
+        about = textwrap.wrap(visible(pack.about), max(width - len(head), NARROWEST)) or [""]
+        say(f"{head}{about[0]}".rstrip())
+        for line in about[1:]:
+            say(f"{' ' * len(head)}{line}")
