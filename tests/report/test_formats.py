@@ -393,6 +393,17 @@ def test_a_rule_with_backticks_stays_within_its_fence() -> None:
     assert "# forged" in blocks[0].content
 
 
+def test_a_page_shows_the_step_and_ranks_of_findings_and_of_what_follows() -> None:
+    page = written(a_run(), "html")
+    assert '<p class="place">step 2, rank 0<br>checks.tspec:' in page
+    own = {"step": 3, "rank": 1, "ranks": [1, 2], "subject": "w"}
+    after = Result("r", "later", Region("f.tspec"), properties=own)
+    cause = Result("r", "first", Region("f.tspec", 3), properties={"step": 1, "subject": "v"})
+    page = written(Results((replace(cause, consequences=(after,)),)), "html")
+    assert '<p class="place">step 1: v<br>f.tspec:3</p>' in page
+    assert 'later <span class="place">(step 3, ranks 1, 2: w)</span>' in page
+
+
 def test_a_page_needs_no_other_file_and_draws_each_value() -> None:
     curves = (
         Curve("the candidate", (1.0, 1e6, None), frozenset((1,))),

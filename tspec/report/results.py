@@ -84,6 +84,18 @@ class Result:
         return at if at is not None and at.is_in_a_file else None
 
     @property
+    def in_run(self) -> str:
+        """Step, ranks and subject where it was found in a run, as far as they are known; nothing for a spec."""
+        step, subject = self.properties.get("step"), self.properties.get("subject")
+        if step is None:
+            return ""
+        ranks = self.properties.get("ranks") or [self.properties.get("rank")]
+        where = f"step {step}"
+        if ranks != [None]:
+            where += f", rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
+        return f"{where}: {subject}" if subject else where
+
+    @property
     def file(self) -> str:
         """The path of its file."""
         return self.region.file

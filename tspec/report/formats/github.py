@@ -23,7 +23,7 @@ def command(result: Result) -> str:
     properties["title"] = result.rule
     said = ",".join(f"{key}={escaped_property(str(value))}" for key, value in properties.items())
     rule = "" if at is None else f"the rule: {shown(result.file)}:{result.line}"
-    parts = (result.message, place(result), line_of_script(result), rule, result.help)
+    parts = (result.message, result.in_run, line_of_script(result), rule, result.help)
     message = "\n".join(part for part in parts if part)
     return f"::{LEVELS[result.severity]} {said}::{escaped(message)}"
 
@@ -41,15 +41,6 @@ def _of_result(result: Result) -> dict[str, str | int]:
 
 def _in_script(at: Location) -> dict[str, str | int]:
     return {"file": shown(at.file), "line": at.line, "endLine": at.line}
-
-
-def place(result: Result) -> str:
-    """Where in a run it was found, or nothing for a finding about a spec."""
-    if result.properties.get("step") is None:
-        return ""
-    subject = result.properties.get("subject")
-    where = f"step {result.properties['step']}, rank {result.properties.get('rank', 0)}"
-    return f"{where}: {subject}" if subject else where
 
 
 def line_of_script(result: Result) -> str:

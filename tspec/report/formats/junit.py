@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from xml.etree import ElementTree
 
 from tspec.printable import lines
-from tspec.report.formats.github import line_of_script, place
+from tspec.report.formats.github import line_of_script
 from tspec.report.results import Case, Result, Results, State, case_of, shown
 from tspec.trace.model import ranks_in_words
 
@@ -103,7 +103,7 @@ def _body(result: Result) -> str:
     where = f"{shown(result.file)}:{result.line}"
     parts = (
         where,
-        place(result),
+        result.in_run,
         line_of_script(result),
         result.message,
         result.explanation,
