@@ -24,6 +24,7 @@ from tests.runtime.training import module
 from tspec.runtime.edges import SkipCall, StateSource, WatchedCall
 from tspec.runtime.live import EventSpec, FieldSpec, LiveJob, WatchSpec
 from tspec.runtime.live.mechanisms import MECHANISMS
+from tspec.runtime.live.mechanisms.construction import _instances
 from tspec.runtime.live.process import PROCESS
 from tspec.trace.model import Begin
 from tspec.trace.read import read_trace
@@ -300,6 +301,20 @@ def test_installations_from_threads() -> None:
             thread.join()
         sys.setswitchinterval(interval)
     assert not faults
+
+
+def test_objects_that_exist_are_found_and_no_other_is_held() -> None:
+    """CPython refuses to resize a tuple that somebody holds, such as one that another thread still fills."""
+    kept, model = (object(),), nn.Linear(1, 1)
+    gc.disable()
+    try:
+        before = sys.getrefcount(kept)
+        found = _instances(frozenset({nn.Linear}))
+        assert sys.getrefcount(kept) == before
+    finally:
+        gc.enable()
+    assert any(each is model for each in found)
+    assert {type(each) for each in found} == {nn.Linear}
 
 
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside another"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import chain, compress, repeat, tee
+from itertools import chain, compress, repeat
 from typing import Any
 
 import torch
@@ -56,13 +56,17 @@ def _instances(kinds: frozenset[type]) -> list[Any]:
 
     While the list of all objects is there, no other thread may run: it holds tuples that one of them
     has not yet filled, and CPython refuses to resize a tuple that somebody else holds. So the list is made,
-    filtered and dropped within one call of `list`, in C; what `tee` keeps at the end is None.
+    read twice, filtered and dropped within one call of `list`, in C. What reads it is in the list as well: all of it
+    is at its end then and lets go of the list, which a cycle would keep until the next collection.
     """
     wanted = frozenset(map(id, kinds))
-    everything = chain.from_iterable(map(gc.get_objects, (None,)))
-    things, again = tee(chain(everything, repeat(None, 1000)))
+    twice = chain.from_iterable(map(repeat, map(gc.get_objects, (None,)), (2,)))
+    things = chain(
+        chain.from_iterable(twice), (None,)
+    )  # one more than types, which so come to their end
+    types = map(type, chain.from_iterable(twice))
     with PROCESS.without_collection():  # finalizers are Python code
-        return list(compress(things, map(wanted.__contains__, map(id, map(type, again)))))
+        return list(compress(things, map(wanted.__contains__, map(id, types))))
 
 
 def _complete(thing: Any) -> bool:
