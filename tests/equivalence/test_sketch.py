@@ -33,7 +33,7 @@ from tspec.equivalence.recording import Sketched, TensorName
 from tspec.equivalence.sides import Trial, trial_of
 from tspec.equivalence.sketch import (
     NUMBERS,
-    digest,
+    Draws,
     length,
     margin,
     sketch,
@@ -57,7 +57,7 @@ THREE = Combined("*", Number(3.0), Noise())
 
 
 def of(tensor: Tensor, name: str = "fc.weight") -> Tensor:
-    return sketch(name, whole(tuple(tensor.shape)), tensor)
+    return sketch(name, whole(tuple(tensor.shape)), tensor, Draws())
 
 
 # --- properties -----------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def test_sketches_of_shards_and_summands_are_the_sketch_of_the_tensor(
         positions = cut.positions()
         held = full.flatten()[positions.clamp(min=0)].masked_fill(positions < 0, inf)
         summand = tuple(coordinates(AXES, rank)[name] for name in summed)
-        numbers = sketch("w", cut, held.double() / count)
+        numbers = sketch("w", cut, held.double() / count, Draws())
         pieces.append(Piece(rank, cut, numbers, summand, Sketched(cut.shape, "float32")))
     merged = merge(tuple(full.shape), pieces)
     assert (merged.faults, merged.spreads) == ((), ())
@@ -101,7 +101,7 @@ def test_the_error_of_a_norm_is_as_stated(kind: str) -> None:
     number, norm = 600, float(tensor.norm())
     found = torch.stack([of(tensor, f"layer.{each}").norm() / norm for each in range(number)])
     stated = standard_error(SHAPE)
-    assert stated == sqrt(1 / (2 * NUMBERS))
+    assert stated == pytest.approx(sqrt(1 / (2 * NUMBERS)), rel=0.012)
     assert abs(float(found.square().mean()) - 1) <= 4 * 2 * stated / sqrt(number)
     assert float((found - 1).square().mean().sqrt()) <= 1.15 * stated
     assert int(((found - 1).abs() > margin(SHAPE)).sum()) == 0
@@ -111,17 +111,6 @@ def test_a_tensor_of_few_elements_is_its_own_sketch() -> None:
     tensor = torch.randn(16, 32)
     assert torch.equal(of(tensor), tensor.double().flatten())
     assert (standard_error((16, 32)), margin((16, 32))) == (0.0, 0.0)
-
-
-def test_a_digest_tells_of_one_bit_and_of_an_order() -> None:
-    tensor = torch.randn(SHAPE)
-    other = tensor.clone()
-    other[39, 49] = torch.nextafter(other[39, 49], torch.tensor(inf))
-    swapped = tensor.clone()
-    swapped[0, 0], swapped[0, 1] = tensor[0, 1], tensor[0, 0]
-    assert digest(tensor) == digest(tensor.clone())
-    assert len({digest(each) for each in (tensor, other, swapped)}) == 3
-    assert digest(torch.tensor([0.0])) == digest(torch.tensor([-0.0]))
 
 
 @settings(max_examples=60, deadline=None)
@@ -198,7 +187,9 @@ def test_replicas_that_are_summands_lack_a_reduction() -> None:
 
 def test_shapes_holes_and_doubled_elements_are_told_of_sketches() -> None:
     top = Cut(SHAPE, (((0, 20, 0, 1),), ((0, 50, 0, 1),)))
-    half = Piece(0, top, sketch("w", top, torch.ones(20, 50)), (), Sketched((20, 50), "float32"))
+    half = Piece(
+        0, top, sketch("w", top, torch.ones(20, 50), Draws()), (), Sketched((20, 50), "float32")
+    )
     small = replace(half, rank=1, tensor=torch.empty(0), sketched=Sketched((20, 49), "float32"))
     kinds = [
         [fault.kind for fault in merge(SHAPE, pieces).faults]

@@ -22,9 +22,10 @@ from tspec.equivalence.recording import (
     TensorName,
     write,
 )
-from tspec.equivalence.sketch import digest, sketch
+from tspec.equivalence.sketch import Draws, sketch
 from tspec.equivalence.updates import spread
 from tspec.runtime.edges import Missing, Ref, StateSource, WatchedCall
+from tspec.runtime.live.digest import digests
 from tspec.runtime.live.features import local_part
 from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, WatchSpec
 
@@ -142,6 +143,7 @@ class Observer:
         self._updated = 0
         """The latest step in which an optimizer of Megatron's began its update."""
         self._sketched: dict[TensorName, Sketched] = {}
+        self._draws = Draws()
         self._gradients: dict[str, Tensor] = {}
         self._before: dict[str, Tensor] = {}
         """Of the reference's parameters the gradients and the values before the update, where sketches are recorded."""
@@ -305,10 +307,10 @@ class Observer:
             of, cut = sketching.cuts[name]
         part = self._parts.get(name.name) if name.kind == "param_grads" else None
         cut = cut if part is None else replace(cut, flat=part)
-        bits = digest(held) if name.kind in EXACT else 0
+        bits = int(digests([held + 0])) if name.kind in EXACT else 0  # -0.0 is 0.0
         self._sketched[name] = Sketched(shape, str(held.dtype).removeprefix("torch."), bits)
         fits = cut.shape == shape  # else the comparison tells of the shape
-        self._tensors[name] = sketch(of, cut, held) if fits else held.new_empty(0)
+        self._tensors[name] = sketch(of, cut, held, self._draws) if fits else held.new_empty(0)
 
     @property
     def _follows_updates(self) -> bool:

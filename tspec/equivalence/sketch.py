@@ -3,17 +3,23 @@
 A sparse Johnson-Lindenstrauss transform, in the block form of count sketches: each element is added, with a random
 sign, to a random number of each of `BLOCKS` blocks. Signs and places are functions of the tensor's name and of the
 place in the full tensor, so sketches of shards and of summands add up to the sketch of the full tensor. The squared
-norm of a sketch is, on average over names, that of the tensor, with a standard error of at most sqrt(2 / NUMBERS) of
-it. With several blocks two large elements that meet in one spoil a part of the estimate only (Charikar, Chen,
+norm of a sketch is, on average over names, that of the tensor, with a standard error of about sqrt(2 / NUMBERS) of
+it at most. With several blocks two large elements that meet in one spoil a part of the estimate only (Charikar, Chen,
 Farach-Colton: Finding frequent items in data streams, 2002; Kane, Nelson: Sparser Johnson-Lindenstrauss transforms,
 2014; the variance is that of Alon, Matias, Szegedy: The space complexity of approximating the frequency moments,
 1996). A tensor of no more elements is its own sketch, without an error.
+
+Places are drawn for rows of `ROW` elements that follow each other in the full tensor: a row goes to one of the parts
+of a block, rotated. So two elements of a row never meet, and two others do with the probability that they have if each
+draws its own, which is all that the variance takes. Rows are added as vectors, without an index for each element.
+An element has one sign in all blocks: two that meet in two blocks add to the variance once more, the part
+(BLOCKS - 1) / (NUMBERS / BLOCKS) of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import prod, sqrt
+from dataclasses import dataclass, field
+from math import gcd, prod, sqrt
 
 import torch
 from torch import Tensor
@@ -24,7 +30,9 @@ from tspec.equivalence.generator import bits, key
 NUMBERS = 512
 """Numbers of a sketch: a power of 2."""
 BLOCKS = 4
-"""So many times each element is in a sketch: 4, as it takes 16 of 64 random bits, and the root is exact."""
+"""So many times each element is in a sketch: the root is exact."""
+ROW = 16
+"""Elements with one draw: 16 signs and, for 4 blocks, 4 * 7 bits of places are in 64 random bits."""
 CERTAINTY = 4.0
 """By so many standard errors an estimate has to exceed what is tolerated, which is an estimate too."""
 _BLOCK = NUMBERS // BLOCKS
@@ -39,7 +47,9 @@ def length(full: tuple[int, ...]) -> int:
 
 def standard_error(full: tuple[int, ...]) -> float:
     """The relative standard error of a norm that is estimated from a sketch, at most: half that of its square."""
-    return sqrt(2 / NUMBERS) / 2 if prod(full) > NUMBERS else 0.0
+    if prod(full) <= NUMBERS:
+        return 0.0
+    return sqrt(2 / NUMBERS * (1 + (BLOCKS - 1) / _BLOCK)) / 2
 
 
 def margin(full: tuple[int, ...]) -> float:
@@ -52,41 +62,105 @@ def rounding(full: tuple[int, ...]) -> float:
     return torch.finfo(torch.float64).eps * max(1.0, sqrt(BLOCKS * prod(full) / NUMBERS))
 
 
-def sketch(name: str, cut: Cut, tensor: Tensor) -> Tensor:
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Signs and places of a rank's piece of a tensor, in as long pieces of rows as are always held together.
+
+    `signs` are 1 or -1: int8 of (pieces, width). `places` has for each block to which row of its sums a piece is
+    added, the last one if it is padding: int64 of (BLOCKS, pieces).
+    """
+
+    signs: Tensor
+    places: Tensor
+
+
+@dataclass(slots=True)
+class Draws:
+    """Draws that are kept from step to step, by name and cut, up to `room` bytes: a tensor beyond is drawn each time."""
+
+    room: int = 1 << 28
+    _kept: dict[tuple[str, Cut], Draw] = field(default_factory=dict)
+
+    def draw(self, name: str, cut: Cut, device: torch.device) -> Draw:
+        """The draw of a tensor, on the device on which the tensor is."""
+        kept = self._kept.get((name, cut))
+        if kept is not None and kept.signs.device == device:
+            return kept
+        made = _drawn(name, cut, device)
+        size = made.signs.nbytes + made.places.nbytes
+        if kept is None and size <= self.room:
+            self.room -= size
+            self._kept[name, cut] = made
+        return made
+
+
+def sketch(name: str, cut: Cut, tensor: Tensor, draws: Draws) -> Tensor:
     """What a piece of the tensor `name` adds to its sketch: float64 of `length(cut.full)`, on the tensor's device.
 
     `tensor` has the shape of `cut`; its padding counts for nothing.
     """
-    positions, elements = cut.positions(tensor.device).flatten(), tensor.detach().flatten()
-    found = torch.zeros(length(cut.full), dtype=torch.float64, device=tensor.device)
-    is_itself = prod(cut.full) <= NUMBERS
-    of = key(_FOR, "sketch", name)
-    blocks = torch.arange(0, NUMBERS, _BLOCK, dtype=torch.int32, device=tensor.device)[:, None]
-    for part in _parts(elements):
-        at = positions[part]
-        held = elements[part].double().masked_fill(at < 0, 0.0)
-        if is_itself:
-            found.index_add_(0, at.clamp(min=0), held)
-            continue
-        random = bits(of, at).view(torch.int16).view(-1, BLOCKS).t().contiguous()
-        signed = held / sqrt(BLOCKS) * (1 - 2 * (random & 1)).double()
-        places = (random >> 1 & (_BLOCK - 1)).int() + blocks
-        found.index_add_(0, places.flatten(), signed.flatten())
-    return found
-
-
-def digest(tensor: Tensor) -> int:
-    """64 bits of all elements, whatever the order in which they are added: replicas that have others differ."""
-    total = torch.zeros((), dtype=torch.int64, device=tensor.device)
     elements = tensor.detach().flatten()
-    for part in _parts(elements):
-        held = elements[part].double() + 0.0  # -0.0 is 0.0
-        places = torch.arange(part.start, part.start + len(held), device=tensor.device)
-        total += bits(0, held.view(torch.int64) ^ bits(1, places)).sum()
-    return int(total)
+    if prod(cut.full) <= NUMBERS:
+        positions = cut.positions(tensor.device).flatten()
+        found = torch.zeros(prod(cut.full), dtype=torch.float64, device=tensor.device)
+        held = elements.double().masked_fill(positions < 0, 0.0)
+        return found.index_add_(0, positions.clamp(min=0), held)
+    of = draws.draw(name, cut, tensor.device)
+    number, width = of.signs.shape
+    pieces = elements.view(number, width)
+    sums = torch.zeros(
+        *(BLOCKS, _BLOCK * ROW // width + 1, width), dtype=torch.float64, device=tensor.device
+    )
+    at_once = (1 << (15 if tensor.device.type == "cpu" else 22)) // width  # fits a CPU's cache
+    for first in range(0, number, at_once):
+        part = slice(first, first + at_once)
+        signed = (pieces[part] * of.signs[part]).double()
+        for block in range(BLOCKS):
+            sums[block].index_add_(0, of.places[block, part], signed)
+    return _turned(sums[:, :-1].reshape(BLOCKS, _BLOCK // ROW, ROW, ROW))
 
 
-def _parts(elements: Tensor) -> Iterator[slice]:
-    """Parts that bound the memory; those of a CPU fit its cache."""
-    size = 1 << (15 if elements.device.type == "cpu" else 22)
-    return (slice(first, first + size) for first in range(0, len(elements), size))
+def _drawn(name: str, cut: Cut, device: torch.device) -> Draw:
+    """The signs and places of a tensor that is not its own sketch."""
+    width, pieces = _pieces_of_rows(cut)
+    at = pieces.positions(device).flatten()
+    in_row = ROW // width
+    random = bits(key(_FOR, "sketch", name), at // in_row)[:, None]
+    column = (at % in_row)[:, None]
+    which = torch.arange(width, dtype=torch.int16, device=device)
+    word = random.view(torch.int16)[:, :1]  # its lowest bits
+    signs = 1 - 2 * (word >> (which + column.short() * width) & 1)
+    draws = torch.arange(16, 16 + 7 * BLOCKS, 7, device=device)
+    places = (random >> draws & (_BLOCK - 1)) * in_row + column
+    places = places.masked_fill(at[:, None] < 0, _BLOCK * in_row)
+    return Draw(signs.to(torch.int8), places.t().contiguous())
+
+
+def _pieces_of_rows(cut: Cut) -> tuple[int, Cut]:
+    """How many elements of a row are always held together, and the places of such pieces, counted in them.
+
+    Padding is not in a piece with other elements.
+    """
+    *outer, (size, runs) = zip(cut.full, cut.runs, strict=True)
+    while outer and runs == (
+        (0, size, 0, 1),
+    ):  # all of a dimension: the one before counts its elements
+        *outer, (before, its) = outer
+        runs = tuple((s * size, length * size, by * size, n) for s, length, by, n in its)
+        size *= before
+    ends = (each for start, length, by, n in runs for each in (start, length, by * (n > 1)))
+    width = gcd(ROW, size, *ends, *(cut.flat or ()))
+    shorter = tuple((s // width, length // width, by // width, n) for s, length, by, n in runs)
+    flat = None if cut.flat is None else (cut.flat[0] // width, cut.flat[1] // width)
+    full = (*(size for size, _ in outer), size // width)
+    return width, Cut(full, (*(runs for _, runs in outer), shorter), flat)
+
+
+def _turned(sums: Tensor) -> Tensor:
+    """The sketch that sums of rows make: `sums` has blocks, their parts, rotations, and the columns of a row."""
+    blocks, parts, _, _ = sums.shape
+    twice = torch.cat([sums, sums], -1)
+    size = 2 * ROW * ROW
+    strides = (parts * size, size, 2 * ROW - 1, 1)  # each next rotation begins one column earlier
+    turned = twice.as_strided((blocks, parts, ROW, ROW), strides, ROW)
+    return turned.sum(2).flatten() / sqrt(BLOCKS)
