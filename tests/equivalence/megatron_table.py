@@ -160,6 +160,13 @@ CASES = (
         "params embedding.word_embeddings.weight",
         "embedding.word_embeddings",
     ),
+    Case(
+        "data_parallel",
+        "zero,bf16",
+        "parameters_not_gathered",
+        "params embedding.word_embeddings.weight",
+        "embedding.word_embeddings",
+    ),
 )
 
 

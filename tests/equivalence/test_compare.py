@@ -183,3 +183,25 @@ def test_replicas_that_add_up_to_the_reference_lack_a_reduction(second: Tensor, 
     merged = merge((4,), [Piece(0, cut, first), Piece(1, cut, second)])
     [fault] = Comparer({WEIGHT: torch.ones(4)}, [], Number(1e-6)).faults(WEIGHT, merged)
     assert fault.fault.message.partition("of the tensor")[2] == says
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "suggests"),
+    [
+        (torch.tensor([2.0, 3, 4, 5]), torch.tensor([1.0, 2, 3, 4]), "stale"),
+        (torch.tensor([2.0, 3, 3, 4]), torch.tensor([1.0, 2, 4, 5]), "stale"),
+        (torch.tensor([0.0, 3, 2, 5]), torch.tensor([4.0, 3, 6, 5]), "missing reduction"),
+        (torch.tensor([2.0, 3, 4, 5]), torch.tensor([2.0, 3, 4, 5.5]), "unknown"),
+    ],
+)
+def test_replicas_with_earlier_numbers_are_stale_and_lack_no_reduction(
+    first: Tensor, second: Tensor, suggests: str
+) -> None:
+    """One kept them, or each its half. The mean is within a wide tolerance, and so is a replica."""
+    begin, now = TensorName("initial", "b", 0), TensorName("params", "b", 1)
+    cut = Cut((4,), (((0, 4, 0, 1),),))
+    reference = {begin: torch.arange(1.0, 5), now: torch.arange(2.0, 6)}
+    merged = merge((4,), [Piece(0, cut, first), Piece(1, cut, second)])
+    wide = 0.15  # of a norm of 7.3: 1.1
+    [fault] = Comparer(reference, [], Number(wide)).faults(now, merged)
+    assert fault.evidence.suggests == suggests

@@ -93,3 +93,15 @@ def test_a_missing_reduction_is_said_before_what_it_does() -> None:
     found = outcome(("outputs", "norm", 9))
     [suspect] = suspects(Outcome(found.comparisons, (fault,), ()), MODULES)
     assert (suspect.times, suspect.evidence) == (9, missing)
+
+
+def test_earlier_numbers_are_said_before_a_missing_reduction() -> None:
+    name = TensorName("params", "norm.weight", 1)
+    missing = Evidence("missing reduction", "their mean is the reference")
+    stale = Evidence("stale", "one has the reference of the beginning")
+    faults = tuple(
+        Fault(name, 0, MergeFault("replicas", "they differ"), times, each)
+        for times, each in ((9.0, missing), (5.0, stale))
+    )
+    [suspect] = suspects(Outcome((), faults, ()), MODULES)
+    assert suspect.evidence == stale

@@ -20,6 +20,8 @@ from tspec.layout.text import ranks_text
 from tspec.resolve.program.trials import Noise, Tolerance
 
 Tensors = Mapping[TensorName, Tensor]
+_MEANS = {"missing reduction": "so a reduction is missing", "stale": "so it was not updated"}
+"""What the evidence about replicas says of the code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,19 +115,43 @@ class Comparer:
         for each in merged.spreads:
             limit = 0.0 if name.kind in EXACT else self._limit(name)
             if not each.difference <= limit:
-                why = self._lacks_reduction(name, merged.summed, len(each.ranks))
-                missing = f"; {why.says}, so a reduction is missing" if why.says else ""
-                said = _disagree(each) + missing
+                why = self._of_replicas(name, merged, len(each.ranks))
+                said = (
+                    f"{_disagree(each)}; {why.says}, {_MEANS[why.suggests]}"
+                    if why.says
+                    else _disagree(each)
+                )
                 times = _ratio(each.difference, limit)
                 yield Fault(name, order, MergeFault("replicas", said), times, why)
 
-    def _lacks_reduction(self, name: TensorName, summed: Tensor | None, ranks: int) -> Evidence:
-        """What is known of replicas that differ: added up, or on average, they may be the reference."""
+    def _of_replicas(self, name: TensorName, merged: Merged, ranks: int) -> Evidence:
+        """What is known of replicas that differ: some have earlier numbers, or all lack a reduction.
+
+        That numbers are earlier ones is exact. Added up, or on average, replicas that lack a reduction are the
+        reference, and none of them is.
+        """
+        first, last, summed = merged.tensor, merged.last, merged.summed
+        if first is None or last is None or summed is None:
+            return NONE
+        for when, tensor in self._earlier(name).items():
+            if self._is_of(name, tensor, first, last):
+                return Evidence("stale", f"where they differ one has the reference of {when}")
         reference, limit = self._reference[name].double(), self._limit(name)
-        for whole, made in ((summed, "sum"), (None if summed is None else summed / ranks, "mean")):
-            if whole is not None and float((whole - reference).norm()) <= limit:
+        if any(float((each - reference).norm()) <= limit for each in (first, last)):
+            return NONE
+        for whole, made in ((summed, "sum"), (summed / ranks, "mean")):
+            if float((whole - reference).norm()) <= limit:
                 return Evidence("missing reduction", f"the {made} of the replicas is the reference")
         return NONE
+
+    def _is_of(self, name: TensorName, earlier: Tensor, first: Tensor, last: Tensor) -> bool:
+        """Wherever two replicas differ, one has an earlier number, exactly; of sketches one of both is the earlier one."""
+        if name in self._sketched and standard_error(self._shape(name)):
+            may = rounding(self._shape(name)) * float(earlier.norm())
+            return any(float((each - earlier).norm()) <= may for each in (first, last))
+        apart = first != last
+        found = bool(apart.any()) and bool(((first == earlier) | (last == earlier))[apart].all())
+        return found and bool(earlier[apart].any())  # else both are zero
 
     def _earlier(self, name: TensorName) -> Mapping[str, Tensor]:
         """The reference's tensors of that name from before, and what it was at first."""

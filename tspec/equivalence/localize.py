@@ -15,7 +15,7 @@ from torch import Tensor
 
 from tspec.equivalence.check import Launch, Outcome, Reference, compare, run_candidate
 from tspec.equivalence.compare import Comparison, Fault
-from tspec.equivalence.evidence import NONE, Evidence
+from tspec.equivalence.evidence import NONE, Evidence, FaultClass
 from tspec.equivalence.launch import launch
 from tspec.equivalence.losses import gradient_factor
 from tspec.equivalence.pieces import data_axes, parameter_pieces, placed
@@ -133,15 +133,20 @@ def _suspect(
     wrong = [each for part in parts.values() for each in part]
     worst = sorted(wrong, key=lambda each: -each.times)
     known = [each.evidence for each in worst if each.evidence.says]
-    missing = [each for each in known if each.suggests == "missing reduction"]
     names = tuple(dict.fromkeys(each.name for each in worst))
-    evidence = next(iter((*missing, *known)), NONE)
+    evidence = min(known, key=_strength, default=NONE)
     if module == EVERYWHERE and 2 * sum(each.suggests == evidence.suggests for each in known) < len(
         wrong
     ):
         evidence = NONE  # it is that of a few
     said = ", ".join(parts)
     return Suspect(module, said, worst[0].times, names, evidence, modules.get(module))
+
+
+def _strength(evidence: Evidence) -> int:
+    """Earlier numbers are exact; a missing reduction makes what else is seen."""
+    order: tuple[FaultClass, ...] = ("stale", "missing reduction")
+    return order.index(evidence.suggests) if evidence.suggests in order else len(order)
 
 
 def _blamed(

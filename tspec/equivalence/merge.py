@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, prod, ulp
 from typing import Literal, TypeVar
 
@@ -61,12 +61,14 @@ class Spread:
 class Merged:
     """A full tensor (None if pieces are missing), what is wrong with it, and replicas with other bits.
 
-    Where replicas differ, `summed` is the tensor that they make as summands.
+    Of replicas the first counts. Where they differ, `last` is the tensor that the last ones make, and `summed` the
+    one that all make as summands.
     """
 
     tensor: Tensor | None
     faults: tuple[MergeFault, ...] = ()
     spreads: tuple[Spread, ...] = ()
+    last: Tensor | None = None
     summed: Tensor | None = None
 
 
@@ -82,7 +84,7 @@ def merge(full: tuple[int, ...], pieces: Sequence[Piece]) -> Merged:
     shape = (length(full),) if sketched else full
     found = torch.zeros(shape, dtype=torch.float64).flatten()
     held = torch.zeros(prod(full), dtype=torch.int64)
-    beside = torch.zeros_like(found)
+    last, summed = torch.zeros_like(found), torch.zeros_like(found)
     spreads: list[Spread] = []
     for cut, of_cut in _grouped(pieces, lambda each: each.cut):
         positions = cut.positions()
@@ -95,14 +97,15 @@ def merge(full: tuple[int, ...], pieces: Sequence[Piece]) -> Merged:
                 if each.tensor is not None
             )
             found.index_add_(0, at, first)
-            for other in others:
-                beside.index_add_(0, at, other)
+            last.index_add_(0, at, others[-1] if others else first)
+            for each in (first, *others):
+                summed.index_add_(0, at, each)
             if _differ(replicas) or any(not torch.equal(other, first) for other in others):
                 spreads.append(_spread(replicas, first, others))
         held.index_add_(0, positions[real], torch.ones_like(positions[real]))
     faults = tuple(_holes(full, held))
-    summed = (found + beside).view(shape) if spreads else None
-    return Merged(found.view(shape), faults, tuple(spreads), summed)
+    merged = Merged(found.view(shape), faults, tuple(spreads))
+    return replace(merged, last=last.view(shape), summed=summed.view(shape)) if spreads else merged
 
 
 def _unfit(pieces: Iterable[Piece]) -> Iterator[MergeFault]:
