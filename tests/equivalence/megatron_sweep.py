@@ -30,7 +30,9 @@ KINDS = (
     *("inputs", "outputs", "input_grads", "output_grads"),
     *("param_grads", "params", "losses"),
 )
-TOLERANCE = Combined("*", Number(3), Noise(samples=1))
+NEAR_TIES = 4
+"""Perturbed runs of experts in bfloat16. A token whose experts are nearly tied goes to another one in some of them: with
+one run two of these jobs were at three times their tolerance, by one token of 64."""
 
 HEAD = """# Clean Megatron jobs against one device
 
@@ -89,6 +91,7 @@ ONCE = (
     f"pp=2,virtual=2,{MOE},bf16",
     f"dp=2,ep=2,{MOE},noaux",
     f"dp=2,ep=2,zero,{MOE},noaux,bf16",
+    f"tp=2,sp,ep=2,{MOE},bf16",
     # Several at once
     "tp=2,dp=2",
     "tp=2,dp=2,sp,zero,bf16",
@@ -98,6 +101,7 @@ ONCE = (
     "pp=2,dp=2,virtual=2,overlap,untied,bf16",
     # On eight processes
     "tp=2,pp=2,dp=2",
+    f"tp=2,pp=2,dp=2,sp,ep=2,{MOE},noaux,bf16",
 )
 JOBS = (*(f"{each}{dtype}" for each in TWICE for dtype in ("", ",bf16")), *ONCE)
 """Jobs without a fault."""
@@ -108,6 +112,7 @@ def trial(text: str) -> Trial:
     job = Layout.parse(f"{text},passes={PASSES},steps=1")
     layout = of_the_job(family(job), job)
     flags = frozenset({"sequence_parallel"} if job.sp else ())
+    samples = NEAR_TIES if job.experts and job.bf16 else 1
     alone = replace(job, tp=1, pp=1, dp=1, ep=1, etp=1, virtual=1, first=0)
     whole = of_the_job(family(job), alone)
     return Trial(
@@ -124,8 +129,8 @@ def trial(text: str) -> Trial:
         seed=None,
         origin=None,
         kinds=KINDS,
-        tolerance=TOLERANCE,
-        samples=1,
+        tolerance=Combined("*", Number(3), Noise(samples=samples)),
+        samples=samples,
         perturb=None,
         localize=False,
     )
