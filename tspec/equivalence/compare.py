@@ -128,7 +128,7 @@ class Comparer:
         """What is known of replicas that differ: some have earlier numbers, or all lack a reduction.
 
         That numbers are earlier ones is exact. Added up, or on average, replicas that lack a reduction are the
-        reference, and none of them is.
+        reference. Of an average none of them is: else the others are within twice the tolerance, and it says nothing.
         """
         first, last, summed = merged.tensor, merged.last, merged.summed
         if first is None or last is None or summed is None:
@@ -137,11 +137,12 @@ class Comparer:
             if self._is_of(name, tensor, first, last):
                 return Evidence("stale", f"where they differ one has the reference of {when}")
         reference, limit = self._reference[name].double(), self._limit(name)
-        if any(float((each - reference).norm()) <= limit for each in (first, last)):
-            return NONE
-        for whole, made in ((summed, "sum"), (summed / ranks, "mean")):
+        made = {"sum": summed}
+        if all(float((each - reference).norm()) > limit for each in (first, last)):
+            made["mean"] = summed / ranks
+        for how, whole in made.items():
             if float((whole - reference).norm()) <= limit:
-                return Evidence("missing reduction", f"the {made} of the replicas is the reference")
+                return Evidence("missing reduction", f"the {how} of the replicas is the reference")
         return NONE
 
     def _is_of(self, name: TensorName, earlier: Tensor, first: Tensor, last: Tensor) -> bool:
