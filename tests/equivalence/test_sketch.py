@@ -113,6 +113,21 @@ def test_a_tensor_of_few_elements_is_its_own_sketch() -> None:
     assert (standard_error((16, 32)), margin((16, 32))) == (0.0, 0.0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.bfloat16, torch.int64, torch.bool])
+def test_a_tensor_of_any_dtype_has_a_sketch(dtype: torch.dtype) -> None:
+    tensor = torch.randn(SHAPE).to(dtype)
+    assert torch.equal(of(tensor), of(tensor.double()))
+
+
+def test_what_was_drawn_is_kept_while_there_is_room() -> None:
+    tensor = torch.randn(SHAPE)
+    draws, none = Draws(), Draws(room=0)
+    cut, device = whole(SHAPE), tensor.device
+    assert draws.draw("a", cut, device) is draws.draw("a", cut, device)
+    assert none.draw("a", cut, device) is not none.draw("a", cut, device)
+    assert torch.equal(sketch("a", cut, tensor, draws), sketch("a", cut, tensor, none))
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 1000), st.floats(1e-12, 1e3), st.integers(-30, 30))
 def test_what_a_gradient_does_not_determine_is_between_once_and_twice(

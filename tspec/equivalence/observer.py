@@ -307,7 +307,7 @@ class Observer:
             of, cut = sketching.cuts[name]
         part = self._parts.get(name.name) if name.kind == "param_grads" else None
         cut = cut if part is None else replace(cut, flat=part)
-        bits = int(digests([held + 0])) if name.kind in EXACT else 0  # -0.0 is 0.0
+        bits = _bits(held) if name.kind in EXACT else 0
         self._sketched[name] = Sketched(shape, str(held.dtype).removeprefix("torch."), bits)
         fits = cut.shape == shape  # else the comparison tells of the shape
         self._tensors[name] = sketch(of, cut, held, self._draws) if fits else held.new_empty(0)
@@ -431,6 +431,11 @@ def held_here(tensor: Tensor) -> Tensor | None:
     local = getattr(tensor, "_local_tensor", tensor)
     wait = getattr(local, "trigger_wait", None)
     return local_part(local if wait is None else wait())
+
+
+def _bits(tensor: Tensor) -> int:
+    """64 bits of all elements and their order; -0.0 is 0.0, but of dtypes of one byte, which have no addition."""
+    return int(digests([tensor if tensor.itemsize == 1 else tensor + 0]))
 
 
 def filled_with(tensor: Tensor) -> float:

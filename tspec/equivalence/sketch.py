@@ -114,7 +114,7 @@ def sketch(name: str, cut: Cut, tensor: Tensor, draws: Draws) -> Tensor:
     at_once = (1 << (15 if tensor.device.type == "cpu" else 22)) // width  # fits a CPU's cache
     for first in range(0, number, at_once):
         part = slice(first, first + at_once)
-        signed = (pieces[part] * of.signs[part]).double()
+        signed = pieces[part].double() * of.signs[part]
         for block in range(BLOCKS):
             sums[block].index_add_(0, of.places[block, part], signed)
     return _turned(sums[:, :-1].reshape(BLOCKS, _BLOCK // ROW, ROW, ROW))
