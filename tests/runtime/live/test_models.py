@@ -17,6 +17,10 @@ class Net(nn.Module):
         super().__init__()
         self.fc = nn.Linear(2, 2)
 
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.fc(x)
+        return found
+
 
 def test_fully_shard_leaves_no_trace_in_a_models_name() -> None:
     net = Net()
@@ -56,3 +60,66 @@ def test_a_model_of_which_a_loop_calls_the_parts_counts_as_called() -> None:
     models.called_from_outside(model["decoder"])
     assert model in models.called
     assert copy not in models.called
+
+
+def _titles(models: ModelRegistry) -> list[tuple[str, str]]:
+    return [(root.title, root.prefix) for root in models.roots]
+
+
+def test_an_average_that_is_loaded_first_leaves_the_name_to_the_model_that_is_trained() -> None:
+    average, net, models = Net(), Net(), ModelRegistry()
+    models.add_root(average)
+    models.add_root(net)
+    models.training_begins(list(net.parameters()))
+    assert _titles(models) == [("Net", ""), ("Net#2", "Net#2.")]
+    assert models.name_of_parameter(net.fc.weight) == "fc.weight"
+    assert models.name_of_parameter(average.fc.weight) == "Net#2.fc.weight"
+
+
+def test_models_that_are_gone_before_training_count_in_no_number() -> None:
+    models = ModelRegistry()
+    for _ in range(2):
+        models.add_root(Net())
+    net = Net()
+    models.add_root(net)
+    models.training_begins(list(net.parameters()))
+    assert _titles(models) == [("Net", "")]
+
+
+def test_names_stay_once_training_has_begun() -> None:
+    first, second, models = Net(), Net(), ModelRegistry()
+    models.add_root(first)
+    models.training_begins(list(first.parameters()))
+    models.add_root(second)
+    models.training_begins(list(second.parameters()))
+    assert _titles(models) == [("Net", ""), ("Net#2", "Net#2.")]
+
+
+def test_a_first_root_that_is_trained_keeps_its_name() -> None:
+    generator, critic, models = Net(), nn.Linear(2, 1), ModelRegistry()
+    models.add_root(generator)
+    models.add_root(critic)
+    models.training_begins([*critic.parameters(), *generator.parameters()])
+    assert _titles(models) == [("Net", ""), ("Linear", "Linear.")]
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_resumed_job_has_the_names_of_the_first_run(resumed: bool) -> None:
+    """As scripts resume: a model to look at, then the average, then the model that is trained."""
+    with LiveJob(WatchSpec(()), ()) as job:
+        if resumed:
+            with torch.no_grad():
+                Net()(torch.ones(1, 2))
+        net, average = Net(), Net()
+        if resumed:
+            with torch.no_grad():
+                average(torch.ones(1, 2))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+        average(torch.ones(1, 2))
+        names = job.state.models.parameters()
+        assert list(names) == ["fc.weight", "fc.bias", "Net#2.fc.weight", "Net#2.fc.bias"]
+        assert names["fc.weight"].tensor is net.fc.weight

@@ -2,6 +2,7 @@
 
 A *root* is what the training loop calls from outside (or the largest built module around it).
 Its parameters have the names that its `state_dict` has; further roots get their class as a prefix.
+Until the first step opens the names are provisional: then the model that is trained has no prefix.
 DDP, FSDP and `torch.compile` are wrappers, not modules of their own: their prefixes are left out.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
@@ -163,7 +164,7 @@ class NameTables:
 
 
 class ModelRegistry:
-    """The roots in the order in which they were first called, and tables of what they hold."""
+    """The roots, the one that is trained first and the others as they were first called, and tables of what they hold."""
 
     def __init__(self) -> None:
         self.naming_of: Callable[[nn.Module], Naming | None] = lambda module: None
@@ -178,6 +179,8 @@ class ModelRegistry:
         self.called: IdentitySet[nn.Module] = IdentitySet()
         """Modules in which a forward pass was begun, and roots of which a part was called from outside."""
         self._free: dict[int, tuple[str, weakref.ref[torch.Tensor]]] = {}
+        self._settled = False
+        """The first step has opened: roots keep their names, also when their modules are gone."""
         self._shape: tuple[tuple[str, int], ...] = ()
 
     def called_from_outside(self, module: nn.Module) -> None:
@@ -197,26 +200,62 @@ class ModelRegistry:
         module = unwrapped(module)
         if id(module) in self.tables.module_by_id:
             return
-        naming = self.naming_of(module)
-        kind = (naming("") if naming is not None else "") or _own_class(module).__name__
-        titles = {root.title for root in self.roots}
-        title, count = kind, 1
-        while title in titles:
-            count += 1
-            title = f"{kind}#{count}"
-        first = has_parameters(module) and not any(root.prefix == "" for root in self.roots)
-        prefix = "" if first or naming is not None else f"{title}."
-        self.roots.append(RootModule(weakref.ref(module), prefix, title, naming or str))
+        if not self._settled:
+            self.roots = self._named_anew(self._alive())
+        self.roots.append(self._root(module, self.roots))
         self.stale = True
         self.refresh()
         if any(held in self.called for _, held in walk(module)):
             self.called.add(module)
 
+    def training_begins(self, trained: Iterable[torch.Tensor]) -> None:
+        """The first step opens: the model that is trained has no prefix, and names stay from here on.
+
+        `trained` is what optimizers hold, in their order. Models that were loaded or called earlier,
+        such as an average of the weights, come after it. Later calls do nothing.
+        """
+        if self._settled:
+            return
+        self._settled = True
+        ids = [id(tensor) for tensor in trained]
+        modules = self._alive()
+        held = {id(m): {id(p) for p in parameters_of(m)} for m in modules}
+        with_parameters = [m for m in modules if held[id(m)]]
+        if with_parameters and held[id(with_parameters[0])].isdisjoint(ids):
+            first = next((m for each in ids for m in modules if each in held[id(m)]), None)
+            if first is not None:
+                modules = [first, *(m for m in modules if m is not first)]
+        self.roots = self._named_anew(modules)
+        self.refresh()
+
+    def _alive(self) -> list[nn.Module]:
+        """The modules of the roots that the script still holds."""
+        modules = (root.module() for root in self.roots)
+        return [module for module in modules if module is not None]
+
+    def _named_anew(self, modules: Iterable[nn.Module]) -> list[RootModule]:
+        roots: list[RootModule] = []
+        for module in modules:
+            roots.append(self._root(module, roots))
+        return roots
+
+    def _root(self, module: nn.Module, before: Sequence[RootModule]) -> RootModule:
+        """The module under the name that it has after these roots."""
+        naming = self.naming_of(module)
+        kind = (naming("") if naming is not None else "") or _own_class(module).__name__
+        titles = {root.title for root in before}
+        title, count = kind, 1
+        while title in titles:
+            count += 1
+            title = f"{kind}#{count}"
+        first = has_parameters(module) and not any(root.prefix == "" for root in before)
+        prefix = "" if first or naming is not None else f"{title}."
+        return RootModule(weakref.ref(module), prefix, title, naming or str)
+
     def _call_roots_around(self, module: nn.Module) -> None:
         """A loop may call the parts of a model and never the model, as Lightning's `training_step` does."""
-        for root in self.roots:
-            around = root.module()
-            if around is not None and any(held is module for _, held in walk(around)):
+        for around in self._alive():
+            if any(held is module for _, held in walk(around)):
                 self.called.add(around)
 
     def handed_over(self, module: nn.Module) -> None:

@@ -194,6 +194,7 @@ class SubjectRegistry:
         self.messages.step_opens()
         self.models.refresh()
         self.find_models()
+        self.models.training_begins(self._trained())
 
     def living_optimizers(self) -> frozenset[int]:
         """Numbers of the optimizers that exist. Where one is gone, its model may be: it is let go too."""
@@ -205,10 +206,13 @@ class SubjectRegistry:
 
     def find_models(self) -> None:
         """Find the models whose parameters optimizers hold, also before they are called."""
-        for optimizer in self.optimizers.things().values():
-            for group in groups_of(optimizer):
-                for tensor in params_of(group):
-                    self.models.holding(tensor)
+        for tensor in self._trained():
+            self.models.holding(tensor)
+
+    def _trained(self) -> list[torch.Tensor]:
+        """What optimizers hold, in their order."""
+        groups = (g for each in self.optimizers.things().values() for g in groups_of(each))
+        return [tensor for group in groups for tensor in params_of(group)]
 
     def _saved(self, saved: Any) -> list[SavedModel]:
         """What a saved object holds of the models that are roots."""
