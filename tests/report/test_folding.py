@@ -1,11 +1,15 @@
 """One cause is one finding, with its consequences under it; two causes stay two."""
 
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from tests.report import scenes
 from tests.report.scenes import AFTER_UPDATE, BEFORE_UPDATE, decided, program, rule, verdicts
 from tspec.report.build import report
 from tspec.report.findings import Finding
+from tspec.resolve.load import load
 from tspec.resolve.program import rules
 
 
@@ -292,3 +296,45 @@ def test_a_consequence_goes_to_the_cause_that_it_is_closest_to() -> None:
         "checks.gradients_are_cleared",
     ]
     assert names(found.findings[0]) == ["optimizer_updates_parameters"]
+
+
+def headlines(*of: tuple[str, int, str]) -> list[str]:
+    """The headlines of shipped rules that are violated from a step on by a subject."""
+    shipped = load([Path("specs/advice"), Path("specs/architecture"), Path("specs/health")]).program
+    assert shipped is not None
+    by_name = {each.name: each for each in shipped.rules}
+    found = report(
+        rules.Program(tuple(by_name[name] for name, _, _ in of), shipped.vocabulary),
+        verdicts(
+            *(decided(by_name[name], range(step, 40), subject=at) for name, step, at in of),
+        ),
+    )
+    return sorted(finding.rule.rpartition(".")[2] for finding in found.findings)
+
+
+@pytest.mark.parametrize(
+    "later", ["accumulated_gradients_are_kept", "microbatches_differ", "loss_does_not_spike"]
+)
+def test_what_the_weight_decay_is_makes_nothing_else_go_wrong(later: str) -> None:
+    decay = "weight_decay_spares_norms_and_biases"
+    assert headlines((decay, 1, "fc.bias"), (later, 2, "")) == sorted([decay, later])
+
+
+def test_settings_of_a_tensor_are_no_cause_of_what_else_befalls_it() -> None:
+    decay, dead = "weight_decay_spares_norms_and_biases", "gradients_do_not_explode"
+    assert headlines((decay, 1, "fc.bias"), (dead, 2, "fc.bias")) == sorted([decay, dead])
+
+
+def test_settings_are_folded_under_settings() -> None:
+    odd, aligned = "kernels_are_odd", "linear_sizes_are_aligned"
+    assert headlines((odd, 1, "net"), (aligned, 1, "net.fc")) == [odd]
+
+
+def test_the_size_of_a_kernel_does_not_leave_an_update_out() -> None:
+    odd, kept = "kernels_are_odd", "accumulated_gradients_are_kept"
+    assert headlines((odd, 1, "conv"), (kept, 2, "")) == sorted([odd, kept])
+
+
+def test_numbers_that_grow_do_not_make_losses_alike() -> None:
+    big, alike = "gradients_do_not_explode", "microbatches_differ"
+    assert headlines((big, 1, "fc.weight"), (alike, 2, "")) == sorted([big, alike])

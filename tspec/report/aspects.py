@@ -18,7 +18,7 @@ from tspec.resolve.program.walk import Part, children, parts_of_claim, roots_of_
 INFLUENCES = {
     "architecture": {"forward", "ownership", "values"},
     "checkpoint": {"ownership", "agreement", "values"},
-    "settings": {"update", "values"},
+    "settings": {"values"},
     "ownership": {"update", "gradients", "values"},
     "mode": {"randomness", "forward", "values"},
     "randomness": {"data", "values"},
@@ -39,6 +39,13 @@ INFLUENCES = {
 
 NUMERIC = frozenset({"values", "finiteness"})
 """Aspects that are sizes of numbers: symptoms, which nearly everything disturbs."""
+
+SETTINGS = frozenset({"settings"})
+"""The aspect of claims about how a job is set up, such as the weight decay of a group or the size of a kernel.
+
+Sound jobs are set up in such ways too, and from their first step on, so nothing that is seen later is evidence
+of a connection: what is about settings alone neither heads what is about anything else nor follows from it.
+"""
 
 PLACES = frozenset({"agreement", "communication", "checkpoint", "data"})
 """Aspects that say where numbers are, and stay beside `NUMERIC` ones; `norm(p.grad)` is just a number."""
@@ -70,13 +77,16 @@ FIELDS = {
     ("parameter", "names"): "ownership",
     ("param_group", "lr"): "schedule",
     ("optimizer", "parameters"): "ownership",
+    ("param_group", "params"): "ownership",
     ("module", "training"): "mode",
+    ("module", "called"): "forward",
     ("module", "attributes"): "architecture",
     ("module", "parameters"): "ownership",
 }
 """What a field of an entity belongs to; other fields belong to what their entity does."""
 
 ENTITIES = {
+    "module": "settings",
     "scheduler": "schedule",
     "param_group": "settings",
     "scaler": "precision",
@@ -114,6 +124,8 @@ def aspects(rule: rules.Rule, vocabulary: rules.Vocabulary) -> frozenset[str]:
     if (inside | found) & NUMERIC:
         inside &= NUMERIC | PLACES
     found |= inside
+    if _tells_apart(rule):
+        found = (found - NUMERIC) or found
     if not found and rule.window.event is not None:
         found = set(_of_events(rule.window.event.events, vocabulary))
     return frozenset(found or {"values"})
@@ -199,6 +211,14 @@ def _folds_over_ranks(rule: rules.Rule) -> bool:
     return any(
         isinstance(part, rules.Transpose)
         or (isinstance(part, rules.Fold) and part.scope == "group")
+        for part in parts_of_claim(rule.expect)
+    )
+
+
+def _tells_apart(rule: rules.Rule) -> bool:
+    """Whether the claim is that values are distinct: how large they are does not matter."""
+    return any(
+        isinstance(part, rules.Fold) and part.name == "distinct"
         for part in parts_of_claim(rule.expect)
     )
 

@@ -3,7 +3,8 @@
 One symptom can have brought about another if it began no later, if there is evidence of it (they have a
 subject in common, or data flows from what its rule is about to what the other's is about,
 `aspects.INFLUENCES`), and if it is not the same on all ranks while the other is a difference between ranks.
-Two faults of a program that have nothing in common stay two. A rule is folded under no rule that is less
+What is about how the job is set up (`aspects.SETTINGS`) has to do only with its like: sound jobs have
+settings too. Two faults of a program that have nothing in common stay two. A rule is folded under no rule that is less
 severe: what stops a job is not hidden under a warning.
 
 A rule may see a fault later than a less severe one, since it is not decided before (`when step > 1`,
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from tspec.builtin.events import AFTER_STEP, roles_of
-from tspec.report.aspects import NUMERIC, aspects, causal_place, disturbs
+from tspec.report.aspects import NUMERIC, SETTINGS, aspects, causal_place, disturbs
 from tspec.report.collect import TOGETHER, Symptom
 from tspec.report.findings import Severity
 from tspec.report.results import severity
@@ -60,6 +61,11 @@ class ComparableSymptom:
     def numeric(self) -> bool:
         """Whether it is about sizes of numbers only, so that nearly anything can be its cause."""
         return self.aspects <= NUMERIC
+
+    @property
+    def of_settings(self) -> bool:
+        """Whether it is about how the job is set up, and nothing that the job did."""
+        return self.aspects <= SETTINGS
 
     @property
     def step(self) -> int:
@@ -141,8 +147,10 @@ def _link(cause: ComparableSymptom, effect: ComparableSymptom) -> CauseLink:
 
 
 def _can_have_caused(cause: ComparableSymptom, effect: ComparableSymptom) -> bool:
-    """Whether severity, the order in time, and the ranks allow it."""
+    """Whether severity, the order in time, settings and the ranks allow it."""
     if cause.severity > effect.severity or cause.symptom.since > effect.step:
+        return False
+    if cause.of_settings is not effect.of_settings:
         return False
     if "agreement" in effect.aspects and cause.symptom.everywhere and not cause.aspects & BETWEEN:
         return False
