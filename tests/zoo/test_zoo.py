@@ -133,7 +133,8 @@ LOSSES = (
     Case("s1_divergences", "swapped", "divergences_train_their_input", 1),
     Case("s1_divergences", "over-the-batch", "divergences_compare_distributions_over_classes", 2),
 )
-CASES = (*TRAINCHECK, *NEW, *HEALTH, *LOSSES)
+AVERAGES = (Case("s2_average_that_stays", "counts-steps", "averages_follow_their_weights", 80),)
+CASES = (*TRAINCHECK, *NEW, *HEALTH, *LOSSES, *AVERAGES)
 
 
 def found_in(case: Case, report: Path, *options: str) -> Outcome:
