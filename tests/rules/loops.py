@@ -371,6 +371,17 @@ class SpectralNormIsTrainedBeforeEvaluated(Loop):
             self.evaluate()
 
 
+class AveragesFollowTheirWeights(Loop):
+    def prepared(self):
+        self.average = torch.optim.swa_utils.AveragedModel(self.model)
+
+    def after_update(self):
+        if not self.faulty:
+            self.average.update_parameters(self.model)
+        with torch.no_grad():
+            self.average(DIGITS.images[:8])
+
+
 class SchedulesStepOnceAStep(Loop):
     def prepared(self):
         self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 3)
