@@ -16,6 +16,7 @@ from torch import Tensor
 
 from tests.equivalence.megatron_table import Case
 from tests.equivalence.megatron_table import trial as megatron
+from tests.equivalence.references import references_of
 from tests.layout.cut import AXES, layout_of, placements
 from tspec.equivalence.check import (
     Outcome,
@@ -234,15 +235,7 @@ def trial(dtype: str, fault: str = "") -> Trial:
 
 @pytest.fixture(scope="module")
 def references(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Reference]:
-    """The reference of a dtype and its samples, run once."""
-    found: dict[str, Reference] = {}
-
-    def made(dtype: str) -> Reference:
-        if dtype not in found:
-            found[dtype] = run_reference(trial(dtype), tmp_path_factory.mktemp(dtype))
-        return found[dtype]
-
-    return made
+    return references_of(trial, tmp_path_factory)
 
 
 def judged(reference: Reference, asked: Trial, folder: Path) -> Outcome:

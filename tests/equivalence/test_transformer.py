@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tspec.equivalence.check import Outcome, Reference, compare, run_candidate, run_reference
+from tests.equivalence.references import references_of
+from tspec.equivalence.check import Outcome, Reference, compare, run_candidate
 from tspec.equivalence.localize import localize
 from tspec.equivalence.sides import Trial, trial_of
 from tspec.resolve import load
@@ -25,15 +26,7 @@ def trial(dtype: str, fault: str = "") -> Trial:
 
 @pytest.fixture(scope="module")
 def references(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Reference]:
-    """The reference of a dtype and its samples, run once."""
-    found: dict[str, Reference] = {}
-
-    def of(dtype: str) -> Reference:
-        if dtype not in found:
-            found[dtype] = run_reference(trial(dtype), tmp_path_factory.mktemp(dtype))
-        return found[dtype]
-
-    return of
+    return references_of(trial, tmp_path_factory)
 
 
 def judged(reference: Reference, dtype: str, fault: str, folder: Path) -> Outcome:

@@ -96,28 +96,26 @@ def run_reference(trial: Trial, folder: Path, start: Launch = launch) -> Referen
     return read_reference(trial, folder)
 
 
-def candidate_run(trial: Trial, reference: Recording, rewrites: Path | None = None) -> Run:
+def candidate_run(
+    trial: Trial, reference: Recording, rewrites: Path | None = None, name: str = "candidate"
+) -> Run:
     """The run of the candidate, each rank with its piece of the reference's generated weights.
 
-    `rewrites` is a folder with the tensors that each rank rewrites.
+    `rewrites` is a folder with the tensors that each rank rewrites: recorded weights, or what a module takes in.
+    `name` is that of the run.
     """
     orders = Orders(trial.steps, trial.recorded, trial.seed, sketching=trial.sketching)
     places = tensor_cuts(trial, reference) if trial.sketched else None
     cuts = parameter_cuts(trial, reference)
     given = Given(trial.candidate, orders, cuts, rewrites, places=places)
-    name = "candidate" if rewrites is None or rewrites.name == WEIGHTS else "rewritten"
     return Run(name, given, trial.world)
-
-
-WEIGHTS = "weights"
-"""The folder with each rank's piece of weights that were recorded."""
 
 
 def write_weights(trial: Trial, reference: Recording, folder: Path) -> Path | None:
     """Write each rank's piece of the reference's weights, for the candidate to begin with, if they were recorded."""
     if trial.origin is None:
         return None
-    place = folder / WEIGHTS
+    place = folder / "weights"
     place.mkdir()
     for rank, pieces in enumerate(parameter_pieces(trial, reference)):
         write(place, rank, Recording(pieces, {}))
@@ -131,9 +129,11 @@ def run_candidate(
     rewrites: Path | None = None,
     start: Launch = launch,
 ) -> tuple[Recording, ...]:
-    """Run the candidate. Raises launch.Failed."""
-    begins = rewrites or write_weights(trial, reference, folder)
-    run = candidate_run(trial, reference, begins)
+    """Run the candidate, with `rewrites` once more with its tensors rewritten. Raises launch.Failed."""
+    if rewrites is None:
+        run = candidate_run(trial, reference, write_weights(trial, reference, folder))
+    else:
+        run = candidate_run(trial, reference, rewrites, "rewritten")
     start(run, folder)
     return tuple(recorded(run, folder))
 

@@ -31,6 +31,7 @@ def sized(
     if not isinstance(shape, Shape):
         below = flattened(layout, CUT_AS.get(kind, kind), name, sizes)
         shape = below if below is not None else Shape(())
+    # A shape that is not known has no dimensions; one with others than the tensor is a fault where it is cut.
     shown = {
         each.size: size
         for each, size in zip(shape.dimensions, full, strict=False)

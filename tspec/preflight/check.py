@@ -72,7 +72,9 @@ def _parameter(
     if sorted(partial) != sorted(piece.partial):
         return f"it is a summand over {_axes_text(partial)}, and over {_axes_text(piece.partial)} in the layout"
     held = _held(parameter, facts, layout)
-    for number, (mine, wanted) in enumerate(zip(held or (), piece.dimensions, strict=False)):
+    if held is None:
+        return ""
+    for number, (mine, wanted) in enumerate(zip(held, piece.dimensions, strict=True)):
         if mine != tuple(wanted):
             return (
                 f"it has other indices of dimension {number} than {indices_text(wanted)}: "

@@ -152,7 +152,7 @@ def table(verdicts: Sequence[Verdict], declaration: EquivalenceDeclaration) -> s
     said += f", {failed} failed" if failed else ""
     lines = [f"{qualified(declaration)}: {_count(len(rows), 'configuration')} compared, {said}", ""]
     for row in (head, *rows):
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        cells = (cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=True))
         lines.append("  ".join((*cells, row[-1])).rstrip())
     return "\n".join(lines)
 

@@ -183,7 +183,7 @@ def _places(symptom: Symptom) -> frozenset[Place]:
     return frozenset(
         ("place" if kind in LOCAL else kind, name)
         for names in symptom.subjects
-        for kind, name in zip(kinds, names, strict=False)
+        for kind, name in zip(kinds, names, strict=True)
         if kind and name and not name.startswith("#")
     )
 

@@ -46,7 +46,7 @@ def subject(symptom: Symptom) -> str:
     return ", ".join(
         _named(rule_for, name)
         for rule_for, name in zip(
-            symptom.rule.subjects, symptom.first.instance.subjects, strict=False
+            symptom.rule.subjects, symptom.first.instance.subjects, strict=True
         )
     )
 

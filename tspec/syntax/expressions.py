@@ -241,7 +241,7 @@ class Comparison(Expr):
     @property
     def links(self) -> tuple[tuple[Expr, Comparator, Expr], ...]:
         """The single comparisons. The chain is true if all of them are."""
-        return tuple(zip(self.operands, self.operators, self.operands[1:], strict=False))
+        return tuple(zip(self.operands[:-1], self.operators, self.operands[1:], strict=True))
 
 
 @dataclass(frozen=True, slots=True)

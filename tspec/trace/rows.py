@@ -133,6 +133,7 @@ def _up_to_fault(
     read: list[pa.RecordBatch], found: FileLayout
 ) -> tuple[list[pa.RecordBatch], Damage | None]:
     """The batches up to the first with rows that no trace holds, and what is wrong with that one."""
+    # Those that could be read are fewer than the file has.
     for place, (rows, batch) in enumerate(zip(read, _with_rows(found), strict=False)):
         if (fault := fault_of(rows)) is not None:
             return read[:place], _damage(batch, fault)

@@ -41,7 +41,7 @@ def expression(text: str) -> Expression:
     words = [whole[start:end].strip() for start, end in pairwise([*starts, len(whole)])]
     names = (
         word.decode()
-        for (_, kind), before, word in zip(tokens, [b"", *words], words, strict=False)
+        for (_, kind), before, word in zip(tokens, [b"", *words][: len(words)], words, strict=True)
         if kind == duckdb.token_type.identifier and before != b"::"
     )
     return Expression(text, frozenset(names))

@@ -276,7 +276,7 @@ class Construction:
                 self.job.state.setdefault(at, {}).setdefault((ref.kind, ref.name), {})
                 for ref in there
             ]
-            for holder, item in zip(holders, items, strict=False):
+            for holder, item in zip(holders, items, strict=False):  # others hold nothing yet
                 holder.setdefault(source.name, item)
             return
         if isinstance(base, rules.Calls):

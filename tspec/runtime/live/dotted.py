@@ -37,15 +37,15 @@ def script_name() -> str | None:
     return str(path).replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".py")
 
 
-def find(path: str, importable: tuple[str, ...] = ("torch",)) -> Binding | None:
+def find(path: str) -> Binding | None:
     """The place of `a.b.C.method`, or None as long as its module is not loaded.
 
-    A path may begin with `__main__` or the script's own name. Public submodules of the packages that
-    are `importable` are imported if need be. Private ones are waited for: `torch._dynamo` takes seconds to import.
+    A path may begin with `__main__` or the script's own name. Public submodules of torch are
+    imported if need be. Private ones are waited for: `torch._dynamo` takes seconds to import.
     """
     parts = path.split(".")
     for cut in range(len(parts) - 1, 0, -1):
-        module = _module(".".join(parts[:cut]), importable)
+        module = _module(".".join(parts[:cut]))
         if module is None:
             continue
         holder: Any = module
@@ -66,13 +66,13 @@ def _member(holder: Any, name: str) -> Any:
     return inspect.getattr_static(holder, name, None)
 
 
-def _module(name: str, importable: tuple[str, ...]) -> ModuleType | None:
+def _module(name: str) -> ModuleType | None:
     loaded = sys.modules.get(name)
     if loaded is None and name == script_name():
         loaded = sys.modules.get("__main__")
     package, *inner = name.split(".")
     is_private = any(part.startswith("_") for part in inner)
-    if loaded is None and package in importable and package in sys.modules and not is_private:
+    if loaded is None and package == "torch" and package in sys.modules and not is_private:
         try:
             loaded = importlib.import_module(name)
         except ImportError:
@@ -82,7 +82,7 @@ def _module(name: str, importable: tuple[str, ...]) -> ModuleType | None:
 
 def members(path: str) -> Iterator[Binding]:
     """The public functions of an open family `a.b.*`, in order of their names."""
-    module = _module(path.removesuffix(".*"), ("torch",))
+    module = _module(path.removesuffix(".*"))
     if module is None:
         return
     for name in sorted(vars(module)):

@@ -261,6 +261,7 @@ class LiveJob(LiveSource):
                         is_issued = not (reader.reads_result and is_coalesced(call.callable))
                         call.fields.update(read() if is_issued else without_tensors(read()))
                     self._end(call, error)
+                # Listeners after one that failed before the call have no token.
                 for (role, listener), token in zip(listeners, tokens, strict=False):
                     where = role.path or role.key
                     listener.after(token, args, kwargs, result, error)
