@@ -10,7 +10,7 @@ import pytest
 from torch import nn
 
 from tests.megatron.jobs import recorded
-from tspec.targets.megatron.names import OUTPUT, Place, first_layer, layer_counts, misnumbered
+from tspec.targets.megatron.names import OUTPUT, ChunkPlace, first_layer, layer_counts, misnumbered
 from tspec.trace.model import Sample
 from tspec.trace.read import read_trace
 
@@ -144,7 +144,7 @@ def test_a_custom_layout_says_what_lies_where() -> None:
 
 
 def test_names_by_place() -> None:
-    place = Place(layer=2, expert=4, tied=True)
+    place = ChunkPlace(layer=2, expert=4, tied=True)
     assert place.name("decoder.layers.1") == "decoder.layers.3"
     within = "decoder.layers.{}.mlp.experts.local_experts.{}.linear_fc1.weight"
     assert place.name(within.format(0, 1)) == within.format(2, 5)
@@ -152,7 +152,10 @@ def test_names_by_place() -> None:
     for same in ("decoder.final_layernorm.weight", "decoder.layers", "decoder"):
         assert place.name(same) == same
     # A chunk is called as the whole model is, or by its place.
-    assert (place.name(""), Place(title="GPTModel.chunks.0").name("")) == ("", "GPTModel.chunks.0")
+    assert (place.name(""), ChunkPlace(title="GPTModel.chunks.0").name("")) == (
+        "",
+        "GPTModel.chunks.0",
+    )
 
 
 def test_a_layer_that_has_another_number_is_told_of() -> None:
@@ -161,6 +164,6 @@ def test_a_layer_that_has_another_number_is_told_of() -> None:
         layer = nn.Identity()
         layer.layer_number = number
         chunk["decoder"]["layers"].append(layer)
-    assert list(misnumbered(chunk, Place(layer=2))) == [
+    assert list(misnumbered(chunk, ChunkPlace(layer=2))) == [
         "decoder.layers.3 has layer_number 5: by its place in the pipeline it is layer 4"
     ]

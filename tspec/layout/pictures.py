@@ -31,7 +31,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class DrawnShard:
     """A shard of a tensor and the ranks that hold it. `hue` is in degrees; `mine`: the chosen rank is among them.
 
     `indices` has a text for each dimension, and one for the elements of a flat shard.
@@ -61,7 +61,7 @@ class Picture:
     drawn: tuple[int, ...]
     lost: tuple[int, ...]
     partial: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[DrawnShard, ...]
 
 
 def pictures(layout: LayoutDeclaration, rank: int, sizes: Sizes) -> tuple[Picture, ...]:
@@ -113,12 +113,14 @@ def _axes(shards: list[Shard]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(sorted([*cut, *others][:2])), tuple(cut[2:])
 
 
-def _piece(ranks: list[int], shard: Shard, axes: tuple[int, ...], hue: int, chosen: int) -> Piece:
+def _piece(
+    ranks: list[int], shard: Shard, axes: tuple[int, ...], hue: int, chosen: int
+) -> DrawnShard:
     indices = [*map(indices_text, shard.dimensions)]
     if shard.flat is not None:
         indices.append(f"{shard.flat[0]}..{shard.flat[1] - 1}")
     boxes = tuple(islice(_boxes(shard, axes, numbers_text(ranks)), MOST))
-    return Piece(ranks_text(ranks), tuple(indices), hue, chosen in ranks, boxes)
+    return DrawnShard(ranks_text(ranks), tuple(indices), hue, chosen in ranks, boxes)
 
 
 def _boxes(shard: Shard, axes: tuple[int, ...], label: str) -> Iterator[Box]:

@@ -80,7 +80,7 @@ def feature_key(node: r.Feature) -> str:
 
 def reads_of(rule: r.Rule) -> Reads:
     """The reads of a rule, by frame."""
-    return _Reader(rule).reads()
+    return _ReadCollector(rule).reads()
 
 
 def _inputs(node: r.Feature) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ def _is_first(base: r.Expr) -> bool:
     )
 
 
-class _Reader:
+class _ReadCollector:
     def __init__(self, rule: r.Rule) -> None:
         self.rule = rule
         self.scope = {one.variable: one.collection for one in rule.subjects}

@@ -12,7 +12,7 @@ from typing import Any
 
 from tspec.builtin.folds import FOLDS
 from tspec.builtin.functions import FUNCTIONS
-from tspec.diff.witness.job import CannotConstruct, PartialTensor, Position, SyntheticJob, Value
+from tspec.diff.witness.job import CannotConstruct, PartialTensor, SyntheticJob, Value, WindowEdge
 from tspec.diff.witness.placeholders import placeholder
 from tspec.logic.situations import Known, Side, Situation, SituationRead
 from tspec.logic.sorts import known_number
@@ -34,7 +34,7 @@ class Construction:
         self.counts = counts
         self._side: Side | None = None
         self.situation = situation
-        self._done: dict[tuple[Expr, Position], Any] = {}
+        self._done: dict[tuple[Expr, WindowEdge], Any] = {}
 
     def put_all(self) -> list[SituationRead]:
         """Put every read and claim. Returns the reads that cannot be put."""
@@ -65,7 +65,7 @@ class Construction:
         # What has nothing before it comes first.
         for claim, met in sorted(self.situation.claims.items(), key=lambda each: each[1] is True):
             for rank in range(self.job.members):
-                self._claim(claim, met, Position(rank))
+                self._claim(claim, met, WindowEdge(rank))
         return left
 
     def put_placeholder(self, read: SituationRead) -> None:
@@ -73,11 +73,11 @@ class Construction:
         value = self.situation.reads[read]
         if isinstance(value, SubjectIdentity):
             return
-        at = Position(read.member, 0, read.start)
+        at = WindowEdge(read.member, 0, read.start)
         self.job.context.setdefault(at, {})[placeholder(read.expr)] = value
 
     def _try(self, read: SituationRead, value: Known) -> bool:
-        at = Position(read.member, 0, read.start)
+        at = WindowEdge(read.member, 0, read.start)
         self._side = read.side
         try:
             self._put(read.expr, value, at)
@@ -106,7 +106,7 @@ class Construction:
             if key not in refs:
                 refs[key] = self.job.new_subject(kind.kind, f"{kind.kind}{thing.number}")
             try:
-                self._put(read.expr, refs[key], Position(read.member, 0, read.start))
+                self._put(read.expr, refs[key], WindowEdge(read.member, 0, read.start))
             except CannotConstruct:
                 continue
 
@@ -114,7 +114,7 @@ class Construction:
         """Create a tensor whose features are put later. Elements of lists are created where they are read."""
         self._side = read.side
         inner, where = _moved(
-            read.expr, Position(read.member, 0, read.start), self.job.earlier, self._step
+            read.expr, WindowEdge(read.member, 0, read.start), self.job.earlier, self._step
         )
         if not isinstance(inner, rules.Field) or isinstance(plain(inner.base.type), types.ListOf):
             return
@@ -126,7 +126,7 @@ class Construction:
         except CannotConstruct:
             return
 
-    def _put(self, expr: Expr, value: Any, at: Position) -> None:
+    def _put(self, expr: Expr, value: Any, at: WindowEdge) -> None:
         inner, where = _moved(expr, at, self.job.earlier, self._step)
         if isinstance(inner, Fold):
             if isinstance(value, Missing):
@@ -137,7 +137,7 @@ class Construction:
         self.job.put(inner, value, where)
         self._done[inner, where] = value
 
-    def _offer(self, expr: Expr, value: Value, at: Position) -> None:
+    def _offer(self, expr: Expr, value: Value, at: WindowEdge) -> None:
         """Put a value unless one is there; of a condition, put its operands."""
         if (expr, at) in self._done:
             return
@@ -148,7 +148,7 @@ class Construction:
 
     # --- folds ----------------------------------------------------------------------------------
 
-    def _miss(self, fold: Fold, why: Missing, at: Position) -> None:
+    def _miss(self, fold: Fold, why: Missing, at: WindowEdge) -> None:
         if why is Missing.ABSENT:
             raise CannotConstruct
         # What a fold lacks is one of its values: not recorded.
@@ -157,7 +157,7 @@ class Construction:
         if fold.scope != "list":
             self._put(fold.value, Missing.NOT_RECORDED, at)
 
-    def _fold(self, fold: Fold, value: Any, at: Position) -> None:
+    def _fold(self, fold: Fold, value: Any, at: WindowEdge) -> None:
         if fold.scope == "group":
             places = [replace(at, rank=rank) for rank in range(self.job.members)]
             if fold.name in ("max", "min", "spread"):
@@ -178,7 +178,7 @@ class Construction:
         for place, item in zip(places, self._items(fold, value, len(places)), strict=True):
             self._offer(fold.value, item, place)
 
-    def _extremes(self, fold: Fold, at: Position, places: Sequence[Position]) -> None:
+    def _extremes(self, fold: Fold, at: WindowEdge, places: Sequence[WindowEdge]) -> None:
         """Put operands on the ranks for which max, min and spread have the values of the situation."""
         asked = {
             name: value
@@ -233,7 +233,7 @@ class Construction:
             return "abc"[place % 3]
         raise CannotConstruct
 
-    def _list(self, fold: Fold, value: Any, at: Position) -> None:
+    def _list(self, fold: Fold, value: Any, at: WindowEdge) -> None:
         """Put as many subjects, calls or elements as a fold of a list needs."""
         source = fold.value
         if isinstance(source, rules.Subjects) and fold.name == "count" and not source.filters:
@@ -266,7 +266,7 @@ class Construction:
             items = self._items(replace(fold, value=replace(source, type=kind)), value, 2)
         self._elements(source, items, at)
 
-    def _elements(self, source: rules.Field, items: Sequence[Any], at: Position) -> None:
+    def _elements(self, source: rules.Field, items: Sequence[Any], at: WindowEdge) -> None:
         base = source.base
         if isinstance(base, rules.Subjects) and not base.filters:
             there = [Ref(*each) for each in self.job.subjects if each[0] == base.kind]
@@ -291,7 +291,7 @@ class Construction:
 
     # --- conditions and claims ------------------------------------------------------------------
 
-    def _condition(self, expr: Expr, truth: bool, at: Position) -> None:
+    def _condition(self, expr: Expr, truth: bool, at: WindowEdge) -> None:
         """Make a condition true or false at a position, by its first operands that do."""
         match expr:
             case rules.Not(value=inner):
@@ -311,7 +311,7 @@ class Construction:
             case _:
                 raise CannotConstruct
 
-    def _compare(self, op: str, left: Expr, right: Expr, truth: bool, at: Position) -> None:
+    def _compare(self, op: str, left: Expr, right: Expr, truth: bool, at: WindowEdge) -> None:
         bound = known_number(right)
         numbers = (types.INT, types.FLOAT)
         if bound is None and plain(left.type) in numbers and plain(right.type) in numbers:
@@ -331,7 +331,7 @@ class Construction:
         number = float(chosen) if plain(left.type) == types.FLOAT else int(chosen)
         self._offer(left, number, at)
 
-    def _claim(self, claim: Claim, met: bool | None, at: Position) -> None:
+    def _claim(self, claim: Claim, met: bool | None, at: WindowEdge) -> None:
         match claim:
             case rules.Contains(event=event) if met:
                 self.job.add_call(event, at)
@@ -362,10 +362,10 @@ def _for_the_rest(name: str, value: Any, there: Sequence[Any], count: int) -> An
 
 
 def _bare(expr: Expr) -> Expr:
-    return _moved(expr, Position(), 1, 1)[0]
+    return _moved(expr, WindowEdge(), 1, 1)[0]
 
 
-def _moved(expr: Expr, at: Position, earlier: int, step: int) -> tuple[Expr, Position]:
+def _moved(expr: Expr, at: WindowEdge, earlier: int, step: int) -> tuple[Expr, WindowEdge]:
     """The expression under `old`, `previous` and `first`, and the position at which it is read."""
     while True:
         match expr:

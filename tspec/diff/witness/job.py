@@ -21,7 +21,7 @@ class CannotConstruct(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class WindowEdge:
     """A rank, a window (0 is the one that is decided, -1 the one before), and an edge of it."""
 
     rank: int = 0
@@ -66,8 +66,8 @@ class SyntheticJob:
         self.vocabulary = vocabulary
         self.members = members
         self.earlier = earlier
-        self.state: dict[Position, dict[Subject, dict[str, Value]]] = {}
-        self.context: dict[Position, dict[str, Any]] = {}
+        self.state: dict[WindowEdge, dict[Subject, dict[str, Value]]] = {}
+        self.context: dict[WindowEdge, dict[str, Any]] = {}
         self.call: dict[tuple[int, int], dict[str, Value]] = {}
         self.inner: dict[tuple[int, int], list[InnerCall]] = {}
         self.subjects: dict[Subject, None] = {}
@@ -79,11 +79,11 @@ class SyntheticJob:
             self._bind(clause)
 
     @property
-    def places(self) -> Iterator[Position]:
+    def places(self) -> Iterator[WindowEdge]:
         """Every member and window, at its end."""
         for rank in range(self.members):
             for window in range(-self.earlier, 1):
-                yield Position(rank, window)
+                yield WindowEdge(rank, window)
 
     # --- subjects -------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class SyntheticJob:
         self.subjects[kind, unused] = None
         return Ref(kind, unused)
 
-    def _subject(self, expr: Expr, at: Position) -> Ref:
+    def _subject(self, expr: Expr, at: WindowEdge) -> Ref:
         """The subject that an expression reads; the one in a field is created on demand."""
         if isinstance(expr, rules.Variable):
             found = self.bound.get(expr.name)
@@ -143,11 +143,11 @@ class SyntheticJob:
             raise CannotConstruct
         return found
 
-    def _read(self, expr: rules.Field, at: Position) -> Value | None:
+    def _read(self, expr: rules.Field, at: WindowEdge) -> Value | None:
         holder = self._holder(expr.base, at)
         return holder.get(expr.name)
 
-    def _holder(self, base: Expr, at: Position) -> dict[str, Value]:
+    def _holder(self, base: Expr, at: WindowEdge) -> dict[str, Value]:
         """The fields of a subject or call at a position."""
         if isinstance(base, rules.Old):
             return self._holder(base.value, replace(at, start=True))
@@ -164,7 +164,7 @@ class SyntheticJob:
         ref = self._subject(base, at)
         return self.state.setdefault(at, {}).setdefault((ref.kind, ref.name), {})
 
-    def _inner(self, event: EventPattern, at: Position) -> InnerCall:
+    def _inner(self, event: EventPattern, at: WindowEdge) -> InnerCall:
         """The call in the window that matches a pattern; created on demand."""
         calls = self.inner.setdefault((at.rank, at.window), [])
         for call in calls:
@@ -174,7 +174,7 @@ class SyntheticJob:
         calls.append(InnerCall(event.events[0], fields))
         return calls[-1]
 
-    def add_call(self, event: EventPattern, at: Position) -> None:
+    def add_call(self, event: EventPattern, at: WindowEdge) -> None:
         """Append a call to the window."""
         fields = {each.field: self.constant(each.value) for each in event.filters}
         self.inner.setdefault((at.rank, at.window), []).append(InnerCall(event.events[0], fields))
@@ -189,7 +189,7 @@ class SyntheticJob:
 
     # --- values ---------------------------------------------------------------------------------
 
-    def put(self, expr: Expr, value: Value, at: Position) -> None:
+    def put(self, expr: Expr, value: Value, at: WindowEdge) -> None:
         """Make an expression read this value at a position. Raises CannotConstruct."""
         match expr:
             case rules.Ambient(name=name):
@@ -224,7 +224,7 @@ class SyntheticJob:
             case _:
                 raise CannotConstruct
 
-    def _put_field(self, base: Expr, name: str, value: Value, at: Position) -> None:
+    def _put_field(self, base: Expr, name: str, value: Value, at: WindowEdge) -> None:
         of = plain(base.type)
         if isinstance(of, types.ListOf | types.SetOf):
             raise CannotConstruct
@@ -232,12 +232,12 @@ class SyntheticJob:
             raise CannotConstruct
         self._holder(base, at)[name] = value
 
-    def _class_holder(self, of: Expr, at: Position) -> dict[str, Value]:
+    def _class_holder(self, of: Expr, at: WindowEdge) -> dict[str, Value]:
         if isinstance(of, rules.Field) and plain(of.type) == types.CLASS:
             return self._holder(of.base, at)
         return self._holder(of, at)
 
-    def tensor(self, expr: Expr, at: Position) -> PartialTensor:
+    def tensor(self, expr: Expr, at: WindowEdge) -> PartialTensor:
         """The tensor that an expression reads; its features are put into it."""
         if isinstance(expr, rules.Variable):
             found: Value = self.elements.get((expr.name, at.rank, at.window))
@@ -258,7 +258,7 @@ class SyntheticJob:
             raise CannotConstruct
         return found
 
-    def _only_one(self, subjects: rules.Subjects, at: Position) -> dict[str, Value]:
+    def _only_one(self, subjects: rules.Subjects, at: WindowEdge) -> dict[str, Value]:
         """The fields of the only subject of a kind; created on demand."""
         there = [Ref(*each) for each in self.subjects if each[0] == subjects.kind]
         if len(there) > 1:
@@ -281,7 +281,7 @@ class SyntheticJob:
         sizes[place] = value
         partial.features["shape"] = tuple(sizes)
 
-    def put_rank(self, tensor: Expr, count: int, at: Position) -> None:
+    def put_rank(self, tensor: Expr, count: int, at: WindowEdge) -> None:
         """Put the number of dimensions of a tensor."""
         partial = self.tensor(tensor, at)
         sizes = list(partial.features.get("shape", ()))
@@ -289,7 +289,7 @@ class SyntheticJob:
             raise CannotConstruct
         partial.features["shape"] = tuple(sizes + [1] * (count - len(sizes)))
 
-    def _element(self, base: Expr, key: object, at: Position) -> Value:
+    def _element(self, base: Expr, key: object, at: WindowEdge) -> Value:
         """A tensor in a list of a subject or call."""
         if not isinstance(base, rules.Field) or key not in (0, -1):
             raise CannotConstruct
@@ -306,7 +306,7 @@ class SyntheticJob:
             return
         partial.features[name] = value
 
-    def _put_element(self, base: Expr, key: object, value: Value, at: Position) -> None:
+    def _put_element(self, base: Expr, key: object, value: Value, at: WindowEdge) -> None:
         if not isinstance(base, rules.Field):
             raise CannotConstruct
         holder = self._holder(base.base, at)

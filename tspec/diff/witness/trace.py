@@ -9,10 +9,10 @@ from typing import Any
 from tspec.diff.witness.job import (
     InnerCall,
     PartialTensor,
-    Position,
     Subject,
     SyntheticJob,
     Value,
+    WindowEdge,
     settled,
 )
 from tspec.resolve.program import rules
@@ -43,7 +43,7 @@ def trace_of(job: SyntheticJob, returns: Sequence[bool], instant: bool) -> Trace
     streams = tuple(
         _RankWriter(job, rank, instant).stream(ends) for rank, ends in enumerate(returns)
     )
-    only = job.context.get(Position(0, 0, False), {}).get("rank")
+    only = job.context.get(WindowEdge(0, 0, False), {}).get("rank")
     if job.members == 1 and isinstance(only, int) and 0 < only < 64:
         return Trace((replace(streams[0], rank=only),), only + 1)
     return Trace(streams, job.members)
@@ -65,7 +65,7 @@ class _RankWriter:
         """All subjects, then one window after the other."""
         job = self.job
         self.seq = 1
-        first = Position(self.rank, -job.earlier)
+        first = WindowEdge(self.rank, -job.earlier)
         self.context = self._context(replace(first, start=True))
         self._groups()
         self._sample("context", "", {})
@@ -76,7 +76,7 @@ class _RankWriter:
             self._state(replace(first, start=True))
         epoch = None
         for window in range(-job.earlier, 1):
-            at = Position(self.rank, window)
+            at = WindowEdge(self.rank, window)
             self.context = self._context(replace(at, start=True))
             turned, epoch = epoch != self.context.epoch, self.context.epoch
             self._open(at, turned)
@@ -92,7 +92,7 @@ class _RankWriter:
             if isinstance(clause, rules.Axis):
                 self._sample("group", clause.name, {"ranks": everyone})
 
-    def _open(self, at: Position, new_epoch: bool) -> None:
+    def _open(self, at: WindowEdge, new_epoch: bool) -> None:
         """Boundaries of the spans that open, and the state at the start of the rule's own."""
         step, epoch = self.context.step, self.context.epoch
         spans = [("step", step), ("epoch", epoch), ("microbatch", self.context.microbatch)]
@@ -106,7 +106,7 @@ class _RankWriter:
             if span == own:
                 self._state(replace(at, start=True))
 
-    def _window(self, at: Position, returns: bool) -> None:
+    def _window(self, at: WindowEdge, returns: bool) -> None:
         """One window: its calls, and the state at its end; of a call also the state at its start."""
         kind = self.job.rule.window.kind
         start, end = replace(at, start=True), at
@@ -129,7 +129,7 @@ class _RankWriter:
         if returns:
             self._end(number, at)
 
-    def _turn(self, at: Position) -> None:
+    def _turn(self, at: WindowEdge) -> None:
         """The state and the context at the end of the window."""
         self.seq += 1
         self.context = self._context(at)
@@ -140,13 +140,13 @@ class _RankWriter:
 
     # --- state ----------------------------------------------------------------------------------
 
-    def _state(self, at: Position) -> None:
+    def _state(self, at: WindowEdge) -> None:
         context = {k: v for k, v in self._of_context(at).items() if k not in OF_CONTEXT}
         self._sample("context", "", context)
         for subject in self.job.subjects:
             self._subject(subject, at)
 
-    def _subject(self, subject: Subject, at: Position) -> None:
+    def _subject(self, subject: Subject, at: WindowEdge) -> None:
         kind, name = subject
         fields = settled(self._fields(subject, at))
         if kind not in PASSING:
@@ -155,7 +155,7 @@ class _RankWriter:
             own = name if at.window == 0 else f"{name}{at.window}"
             self._sample(kind, own, fields)
 
-    def _fields(self, subject: Subject, at: Position) -> Mapping[str, Value]:
+    def _fields(self, subject: Subject, at: WindowEdge) -> Mapping[str, Value]:
         """The fields at a position. An earlier window has those of the last where it has none of its own."""
         own = self.job.state.get(at, {}).get(subject, {})
         if at.window == 0:
@@ -163,11 +163,11 @@ class _RankWriter:
         last = self.job.state.get(replace(at, window=0), {}).get(subject, {})
         return _over(last, own)
 
-    def _of_context(self, at: Position) -> Mapping[str, Any]:
+    def _of_context(self, at: WindowEdge) -> Mapping[str, Any]:
         last = self.job.context.get(replace(at, window=0), {})
         return {**last, **self.job.context.get(at, {})}
 
-    def _context(self, at: Position) -> Context:
+    def _context(self, at: WindowEdge) -> Context:
         """Step, epoch, microbatch and phase at a position; each earlier window is one stride before."""
         put = self.job.context.get(at, {})
         last = {
@@ -194,12 +194,12 @@ class _RankWriter:
 
     # --- calls ----------------------------------------------------------------------------------
 
-    def _begin(self, at: Position) -> int:
+    def _begin(self, at: WindowEdge) -> int:
         event = self.job.rule.window.event
         assert event is not None
         return self._call(event.events[0], self._call_fields(at), None)
 
-    def _call_fields(self, at: Position) -> dict[str, Value]:
+    def _call_fields(self, at: WindowEdge) -> dict[str, Value]:
         last = self.job.call.get((at.rank, 0), {})
         fields = _over(last, self.job.call.get((at.rank, at.window), {}))
         for clause in self.job.rule.across:
@@ -217,7 +217,7 @@ class _RankWriter:
         )
         return self.calls
 
-    def _end(self, number: int, at: Position) -> None:
+    def _end(self, number: int, at: WindowEdge) -> None:
         event = self.job.rule.window.event
         assert event is not None
         self._return(number, event.events[0], self._call_fields(at))
@@ -228,7 +228,7 @@ class _RankWriter:
         found = {name: value for name, value in settled(fields).items() if name in late}
         self.records.append(End(self.seq, self.context, number, found))
 
-    def _inner(self, at: Position, parent: int | None = None) -> None:
+    def _inner(self, at: WindowEdge, parent: int | None = None) -> None:
         last = self.job.inner.get((at.rank, 0), [])
         calls: list[InnerCall] = self.job.inner.get((at.rank, at.window), last)
         for call in calls:

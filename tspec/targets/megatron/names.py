@@ -24,7 +24,7 @@ EMBEDDING = "embedding.word_embeddings.weight"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChunkPlace:
     """Where a chunk stands in the whole model: the indices of its first layer and of its first expert, from 0."""
 
     layer: int = 0
@@ -51,7 +51,7 @@ def is_chunk(module: nn.Module) -> bool:
     return asked(module, "config") is not None and _layers(module) is not None
 
 
-def place_of(chunk: Any) -> Place:
+def place_of(chunk: Any) -> ChunkPlace:
     """Where a chunk stands."""
     config = chunk.config
     stage, expert = _rank(chunk, "pp"), _rank(chunk, "ep")
@@ -64,10 +64,10 @@ def place_of(chunk: Any) -> Place:
     number = getattr(chunk, "vp_stage", None)
     inner = number is not None and number < virtual - 1
     title = f"{type(chunk).__name__}.chunks.{number}" if inner else ""
-    return Place(layer, expert * experts, copied, title)
+    return ChunkPlace(layer, expert * experts, copied, title)
 
 
-def misnumbered(chunk: Any, place: Place) -> Iterator[str]:
+def misnumbered(chunk: Any, place: ChunkPlace) -> Iterator[str]:
     """What a person is to know of layers whose `layer_number`, from 1, is not that of their place."""
     layers = _layers(chunk)
     for index, layer in enumerate(() if layers is None else layers.values()):

@@ -24,7 +24,7 @@ class _WorkListener(Listener):
         self._job = job
 
 
-class WaitListener(_WorkListener):
+class WaitedWorkListener(_WorkListener):
     """Ends the calls whose output was waited for."""
 
     def after(
@@ -73,7 +73,7 @@ def install(job: FollowedJob) -> None:
         return bool(job.state.pending.of(handle))
 
     for path in WAITS:
-        job.functions.watch_path(Role("wait", WaitListener(job), path=path, guard=awaits))
+        job.functions.watch_path(Role("wait", WaitedWorkListener(job), path=path, guard=awaits))
     for path in OTHERS:
         job.functions.watch_path(Role("other wait", OtherListener(job), path=path, guard=awaits))
     device = Role("device wait", DeviceListener(job), path="torch.cuda.synchronize")
