@@ -23,7 +23,8 @@ ELSEWHERE = {
     "ranks_see_equally_many_batches", "loss_scale_agrees", "replicas_agree",
     "parameters_that_agreed_keep_agreeing", "replicas_start_alike", "gradients_agree_after_all_reduce",
     "learning_rates_agree", "gradient_norms_agree", "wrappers_reduce_all_trainable_parameters",
-    "training_goes_through_the_wrapper", "updates_of_replicas_agree",
+    "training_goes_through_the_wrapper", "updates_of_replicas_agree", "optimizer_state_starts_alike",
+    "options_of_replicas_agree",
     # what needs an engine that sets up: the zoo
     "set_up_leaves_attributes_alone",
 }  # fmt: skip

@@ -1,7 +1,7 @@
 """Rules about several ranks fire on a job of two that does much wrong, and are silent on a sound one.
 
 What the zoo has a script for (`ranks_agree_on_finiteness`, `wrappers_reduce_all_trainable_parameters`,
-`training_goes_through_the_wrapper`, `updates_of_replicas_agree`) is not repeated here.
+`training_goes_through_the_wrapper`, `updates_of_replicas_agree`, `optimizer_state_starts_alike`) is not repeated here.
 """
 
 import json
@@ -18,7 +18,7 @@ ROOT = JOB.parents[2]
 DATA_PARALLEL = {
     "ranks_draw_different_batches", "ranks_see_equally_many_batches", "loss_scale_agrees", "replicas_agree",
     "parameters_that_agreed_keep_agreeing", "replicas_start_alike", "gradients_agree_after_all_reduce",
-    "learning_rates_agree", "gradient_norms_agree",
+    "learning_rates_agree", "gradient_norms_agree", "options_of_replicas_agree",
 }  # fmt: skip
 EXPECTED = {
     (): set(),

@@ -14,7 +14,22 @@ from tests.jobs import Outcome, run
 HERE = Path(__file__).resolve().parent
 ESSENTIALS = "specs/essentials"
 FAST = {"b01", "b04", "b07", "b20", "n2", "h2"}
-SAMPLE = {"b02", "b03", "b06", "b08", "b10", "b14", "b16", "b19", "n3", "n6", "h1", "h3", "s1"}
+SAMPLE = {
+    "b02",
+    "b03",
+    "b06",
+    "b08",
+    "b10",
+    "b14",
+    "b16",
+    "b19",
+    "n3",
+    "n6",
+    "h1",
+    "h3",
+    "r1",
+    "s1",
+}
 """Errors of one process and of several, in training, messages, checkpoints, wrappers, losses and at initialisation."""
 CLEAN_SAMPLE = {"b02", "b03", "b08", "b14", "b19", "n6", "h3", "s1"}
 
@@ -134,7 +149,11 @@ LOSSES = (
     Case("s1_divergences", "over-the-batch", "divergences_compare_distributions_over_classes", 2),
 )
 AVERAGES = (Case("s2_average_that_stays", "counts-steps", "averages_follow_their_weights", 80),)
-CASES = (*TRAINCHECK, *NEW, *HEALTH, *LOSSES, *AVERAGES)
+REPLICAS = (
+    Case("r1_dry_run_before_wrapping", "own-state", "optimizer_state_starts_alike", 4),
+    Case("r1_dry_run_before_wrapping", "own-rate", "options_of_replicas_agree", 4),
+)
+CASES = (*TRAINCHECK, *NEW, *HEALTH, *LOSSES, *AVERAGES, *REPLICAS)
 
 
 def found_in(case: Case, report: Path, *options: str) -> Outcome:
@@ -170,7 +189,7 @@ def test_its_clean_sibling_is_not_accused(case: Case, tmp_path: Path) -> None:
 
 
 def test_every_script_is_a_case_and_is_listed() -> None:
-    scripts = {path.stem for path in HERE.glob("[bnhs]*.py")}
+    scripts = {path.stem for path in HERE.glob("[bnhrs]*.py")}
     listed = (HERE / "README.md").read_text()
     assert scripts == {case.script for case in CASES}
     assert [case for case in CASES if f"| {case.script} | {case.bug} |" not in listed] == []
