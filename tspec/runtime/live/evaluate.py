@@ -100,6 +100,11 @@ def _smallest(value: Any, *others: Any) -> Any:
     return value.min() if hasattr(value, "min") else min(value)
 
 
+def _exponential(value: Any) -> Any:
+    """e to the power of a number, or of each element of a tensor."""
+    return value.detach().exp() if hasattr(value, "detach") else math.exp(value)
+
+
 def names(value: Any, depth: int = 6) -> frozenset[str]:
     """Keys under which tensors lie in a saved object, without the prefix that they share.
 
@@ -150,5 +155,5 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "ceil": math.ceil,
     "floor": math.floor,
     "log": math.log,
-    "exp": math.exp,
+    "exp": _exponential,
 }
