@@ -671,6 +671,17 @@ class LikelihoodsGetLogProbabilities(Loop):
         return F.nll_loss(output.softmax(1) if self.faulty else output.log_softmax(1), labels)
 
 
+class LikelihoodsCompareClasses(Loop):
+    def loss(self, output, labels):
+        return F.nll_loss(output.log_softmax(0 if self.faulty else 1), labels)
+
+
+class TargetsAreDistributionsOverClasses(Loop):
+    def loss(self, output, labels):
+        wanted = 5 * F.one_hot(labels, 10).float()
+        return F.cross_entropy(output, wanted.softmax(0 if self.faulty else 1))
+
+
 class Divergence(Loop):
     """Learns the labels, smoothed: of the batch `[n, 10]` each class has at least a hundredth."""
 
@@ -811,6 +822,48 @@ class DropoutIsOffWithoutGradients(Loop):
         if not self.faulty:
             self.model.eval()
         self.forward(DIGITS.images[:50])
+
+
+class Denoiser(nn.Module):
+    """Reconstructs images, told the level of the noise: a number, or one of fifty."""
+
+    def __init__(self, level):
+        super().__init__()
+        self.level = level
+        self.first, self.last = nn.Linear(64, 32), nn.Linear(32, 64)
+
+    def forward(self, images, level):
+        return self.last((self.first(images) + self.level(level)).relu())
+
+
+class InputsOfLayersVaryBetweenSamples(Loop):
+    pack = "advice"
+    steps = 12
+
+    def build(self):
+        return Denoiser(nn.Linear(1, 32))
+
+    def levels(self, number):
+        return torch.rand(number, 1)
+
+    def forward(self, images):
+        if self.faulty:
+            levels = self.levels(1).expand(len(images), *self.levels(1).shape[1:])
+        else:
+            levels = self.levels(len(images))
+        noisy = images + 0.1 * torch.randn_like(images)
+        return F.mse_loss(self.model(noisy, levels), images)
+
+    def loss(self, output, labels):
+        return output
+
+
+class RowsOfTablesVaryBetweenSamples(InputsOfLayersVaryBetweenSamples):
+    def build(self):
+        return Denoiser(nn.Embedding(50, 32))
+
+    def levels(self, number):
+        return torch.randint(50, (number,))
 
 
 class ResumedOptimizersHaveTheirState(Loop):
