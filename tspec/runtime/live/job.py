@@ -34,7 +34,7 @@ from tspec.runtime.live.models import Naming, has_parameters
 from tspec.runtime.live.pending import PendingCall, awaited, is_coalesced, without_tensors
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.source import LiveSource
-from tspec.runtime.live.threads import IsolatedWork, ThreadState
+from tspec.runtime.live.threads import IsolatedWork, ThreadState, UnseenCalls
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.live.watched import Arguments, Listener, Role, WatchedFunction
 from tspec.runtime.say import warn
@@ -159,6 +159,9 @@ class LiveJob(LiveSource):
         kwargs: dict[str, Any],
     ) -> Any:
         """Make one call of a watched function, and tell of it."""
+        if watched.hides:
+            with UnseenCalls(PROCESS.quiet):
+                return original(*args, **kwargs)
         threads = self.threads
         stack = threads.stack
         subject = args[0] if args else None

@@ -35,6 +35,21 @@ class ReentrancyGuard(threading.local):
         self.on = threading.current_thread().name == OURS
 
 
+class UnseenCalls:
+    """Calls of torch on this thread are seen by no job within the block, though they are not tspec's own."""
+
+    __slots__ = ("_before", "_quiet")
+
+    def __init__(self, quiet: ReentrancyGuard) -> None:
+        self._quiet = quiet
+
+    def __enter__(self) -> None:
+        self._before, self._quiet.on = self._quiet.on, True
+
+    def __exit__(self, *error: Any) -> None:
+        self._quiet.on = self._before
+
+
 class IsolatedWork:
     """tspec computes something on this thread, apart from what the job is in the middle of.
 

@@ -73,6 +73,8 @@ class Role:
     path: str = ""
     guard: Guard | None = None
     reader: FieldReader | None = None
+    hides: bool = False
+    """Nothing that is called inside is seen."""
     once: bool = False
     """A call right inside of a call of the same event (`F.linear` in `Linear.forward`) is no second one."""
 
@@ -99,7 +101,7 @@ class Role:
 class WatchedFunction:
     """A function and its roles."""
 
-    __slots__ = ("events", "keys", "listeners", "parameters", "roles")
+    __slots__ = ("events", "hides", "keys", "listeners", "parameters", "roles")
 
     def __init__(self, function: Callable[..., Any], method: bool = False) -> None:
         self.parameters = CallSignature(function, method)
@@ -107,6 +109,7 @@ class WatchedFunction:
         self.listeners: list[tuple[Role, Listener]] = []
         self.events: list[tuple[Role, FieldReader]] = []
         self.keys: frozenset[tuple[bool, str]] = frozenset()
+        self.hides = False
 
     def add(self, role: Role) -> None:
         """Look at the function for one more reason."""
@@ -121,6 +124,7 @@ class WatchedFunction:
         if role.reader is not None:
             self.events.append((role, role.reader))
         self.keys |= {key}
+        self.hides |= role.hides
 
 
 class CallTaker(Protocol):

@@ -13,6 +13,7 @@ from tspec.runtime.live.mechanisms import (
     forward,
     joins,
     messages,
+    trials,
     updates,
     works,
 )
@@ -29,6 +30,7 @@ MECHANISMS = (
     works.install,
     forks.install,
     joins.install,
+    trials.install,
 )
 
 
