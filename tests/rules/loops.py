@@ -161,6 +161,30 @@ class OptimizersHoldAllTrainableParameters(OptimizersHoldParametersOfAModel):
     pass
 
 
+class Stages(nn.Module):
+    """Calls a layer in a list, and one that is kept from training in a plain list on purpose."""
+
+    def __init__(self, plain):
+        super().__init__()
+        layers = [nn.Linear(64, 32), nn.Linear(32, 10)]
+        self.layers = layers if plain else nn.ModuleList(layers)
+        self.scale = nn.Parameter(torch.ones(10))
+        self.reference = [nn.Linear(64, 10).requires_grad_(False)]
+
+    def forward(self, images):
+        first, last = self.layers
+        return last(first(images).relu()) * self.scale + 0.1 * self.reference[0](images)
+
+
+class InAPlainList(Loop):
+    """No parameter of the layers is in `parameters()`."""
+
+    rule = "optimizers_hold_all_trainable_parameters"
+
+    def build(self):
+        return Stages(self.faulty)
+
+
 class WithClosure(OptimizersHoldParametersOfAModel):
     """Passes lie within the update; gradients are cleared before them, or after it."""
 

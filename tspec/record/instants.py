@@ -216,7 +216,7 @@ class Instants:
         self, source: StateSource, kind: str, only: tuple[str, ...] | None = None
     ) -> Iterator[Sample]:
         names = self._plain.get(kind, ())
-        if only is not None:
+        if only is not None and not self._samples.has_new(source, kind):
             names = tuple(name for name in names if name in only)
         if kind in self._plain:
             yield from self._samples.plain(source, kind, names)

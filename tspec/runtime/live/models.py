@@ -1,6 +1,7 @@
 """Which modules and parameters a job has, under names that are the same on every rank and in every run.
 
-A *root* is what the training loop calls from outside (or the largest built module around it).
+A *root* is what the training loop calls from outside (or the largest built module around it), and what a model
+calls and does not hold.
 Its parameters have the names that its `state_dict` has; further roots get their class as a prefix.
 Until the first step opens the names are provisional: then the model that is trained has no prefix.
 DDP, FSDP and `torch.compile` are wrappers, not modules of their own: their prefixes are left out.
@@ -194,6 +195,19 @@ class ModelRegistry:
             self.add_root(self._largest_around(module))
         elif not known:
             self._call_roots_around(module)
+
+    def called_from_within(self, module: nn.Module) -> None:
+        """A module was called for the first time while another was running: a root if no model holds it.
+
+        Layers in a plain list are such, as `parameters()`, `train()` and `state_dict()` do not see them.
+        """
+        module = unwrapped(module)
+        if id(module) in self.tables.module_by_id or not has_parameters(module):
+            return
+        self.refresh()
+        if id(module) not in self.tables.module_by_id:
+            self.called.add(module)
+            self.add_root(module)
 
     def add_root(self, module: nn.Module) -> None:
         """Make a module a root, if it is not yet part of one."""

@@ -28,7 +28,7 @@ class ModuleCallListener:
         return not self._job.threads.modules or module not in self._job.state.models.called
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-        """A module is called; the outermost one is a root."""
+        """A module is called; the outermost one is a root, and one that no model holds."""
         threads = self._job.threads
         module = args[0]
         models = self._job.state.models
@@ -43,6 +43,8 @@ class ModuleCallListener:
                 self._job.do(Forward(torch.is_grad_enabled(), trains(unwrapped(module))))
             if self._job.staggered:
                 self._job.taken_up(tensors_in((args[1:], kwargs)))
+        else:
+            models.called_from_within(module)
         models.called.add(unwrapped(module))
         if _is_compiled(module):
             name = type(unwrapped(module)).__name__
