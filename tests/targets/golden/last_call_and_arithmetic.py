@@ -48,6 +48,36 @@ def r0_t_clipped(rule, w):
         )
 
 
+# last_call_and_arithmetic.tspec:13: t.fraction
+def r1_t_fraction(rule, w):
+    """expect zeros(p.grad) / numel(p.grad) < 90%"""
+    now, end, was = w.now, w.end, w.was
+    if not now.subjects('parameter'):
+        return
+    c0_parameter_grad = end.column('parameter', 'grad')
+    for n0_p in w.subjects('parameter'):
+        when = both(
+            present(c0_parameter_grad.get(n0_p, NOT_RECORDED)),
+            lambda: greater(feature(c0_parameter_grad.get(n0_p, NOT_RECORDED), 'numel'), 0),
+        )
+        expect = False
+        if when is True:
+            v0_zeros_p_grad = feature(c0_parameter_grad.get(n0_p, NOT_RECORDED), 'zeros')
+            v1_numel_p_grad = feature(c0_parameter_grad.get(n0_p, NOT_RECORDED), 'numel')
+            v2_zeros_p_grad_numel_p_grad = quotient(v0_zeros_p_grad, v1_numel_p_grad)
+            expect = less(v2_zeros_p_grad_numel_p_grad, 0.9)
+        if rule.decide(w, (n0_p,), when, expect):
+            rule.violated(
+                w,
+                (n0_p,),
+                (
+                    ('zeros(p.grad)', v0_zeros_p_grad),
+                    ('numel(p.grad)', v1_numel_p_grad),
+                    ('zeros(p.grad) / numel(p.grad)', v2_zeros_p_grad_numel_p_grad),
+                ),
+            )
+
+
 
 def begin_0_clip(tracker, call, source):
     """clip begins."""
@@ -63,8 +93,16 @@ def begin_1_optimizer_step(tracker, call, source):
     if tracker.is_due(e, 0, P0):
         w0 = tracker.before(e, 0, P0)
         e.now.want((('parameter', 'grad', ('norm',)),))
+    # last_call_and_arithmetic.tspec:13: t.fraction
+    w1 = None
+    if tracker.is_due(e, 1, P0):
+        w1 = tracker.before(e, 1, P0)
+        if e.now.subjects('parameter'):
+            e.now.want((('parameter', 'grad', ('numel', 'zeros')),))
     if w0 is not None:
         tracker.run(r0_t_clipped, 0, w0)
+    if w1 is not None:
+        tracker.run(r1_t_fraction, 1, w1)
 
 
 def end_0_clip(tracker, call, source):
@@ -103,9 +141,21 @@ RULES = (
         when=True,
         counts=('clip',),
     ),
+    RuleRecord(
+        number=1,
+        name='t.fraction',
+        file='last_call_and_arithmetic.tspec',
+        line=13,
+        text='expect zeros(p.grad) / numel(p.grad) < 90%',
+        draft=False,
+        kind='before',
+        responses=(ActionRecord(action='warn'),),
+        when=True,
+    ),
 )
 FUNCTIONS = (
     r0_t_clipped,
+    r1_t_fraction,
 )
 JOINTS = {
 }
