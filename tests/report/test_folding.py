@@ -321,8 +321,8 @@ def test_what_the_weight_decay_is_makes_nothing_else_go_wrong(later: str) -> Non
 
 
 def test_settings_of_a_tensor_are_no_cause_of_what_else_befalls_it() -> None:
-    decay, dead = "weight_decay_spares_norms_and_biases", "gradients_do_not_explode"
-    assert headlines((decay, 1, "fc.bias"), (dead, 2, "fc.bias")) == sorted([decay, dead])
+    decay, grown = "weight_decay_spares_norms_and_biases", "clipping_never_grows_a_gradient"
+    assert headlines((decay, 1, "fc.bias"), (grown, 2, "fc.bias")) == sorted([decay, grown])
 
 
 def test_settings_are_folded_under_settings() -> None:
@@ -336,5 +336,5 @@ def test_the_size_of_a_kernel_does_not_leave_an_update_out() -> None:
 
 
 def test_numbers_that_grow_do_not_make_losses_alike() -> None:
-    big, alike = "gradients_do_not_explode", "microbatches_differ"
+    big, alike = "clipping_never_grows_a_gradient", "microbatches_differ"
     assert headlines((big, 1, "fc.weight"), (alike, 2, "")) == sorted([big, alike])
