@@ -164,6 +164,7 @@ def test_the_columnar_checker_agrees_with_the_interpreter() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_checker_of_jobs_agrees_on_many_more() -> None:
     """Why an instance is unknown, and its step, differs in 2 of 6,000 cases: ranks that died, windows that are cut off."""
     agree(
@@ -175,6 +176,7 @@ def test_the_checker_of_jobs_agrees_on_many_more() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_columnar_checker_agrees_on_many_more() -> None:
     agree(
         without_reasons(columnar.check),
