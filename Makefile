@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: help setup demo demo-megatron test test-sampled test-all fuzz bench lint format wheel clean
 
 help:
-	@echo "make demo      train, record, draft rules, catch silent bugs (under three minutes)"
+	@echo "make demo      train, record, draft rules, catch silent bugs (some minutes)"
 	@echo "make demo-megatron  a silent bug in a tensor-parallel GPT of megatron-core: verdict, module, picture"
 	@echo "make test      the tests"
 	@echo "make test-sampled  the tests and the slow ones, of large families a sample: what .ci/run runs"

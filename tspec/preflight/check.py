@@ -189,7 +189,7 @@ def _gradients(
 def _by_torch(parameter: ParameterFacts, axis: str, layout: LayoutDeclaration, sums: _Sums) -> bool:
     """Whether torch or a sum that was not followed to a parameter may add a gradient up over an axis.
 
-    DTensors of which the axis is one are added up by torch where they are used. The elements of
+    Torch adds up the gradient of a DTensor over an axis of its mesh where the DTensor is used. The elements of
     sums that belong to no parameter are counted: a script may copy gradients into tensors of its own.
     """
     names = _as_in(layout, sums.facts)
@@ -208,7 +208,7 @@ def _by_torch(parameter: ParameterFacts, axis: str, layout: LayoutDeclaration, s
 def _doubled(by: Sequence[Reduction]) -> bool:
     """Whether a library and the script add up, or the script twice.
 
-    A library does so in each backward pass, of which a step may have several.
+    A library adds up once in each backward pass, and a step may have several passes.
     """
     libraries = {each.by for each in by if not adds_up(each.by)}
     own = [each for each in by if adds_up(each.by)]
@@ -218,7 +218,7 @@ def _doubled(by: Sequence[Reduction]) -> bool:
 def _products(
     layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts, sums: _Sums
 ) -> Iterator[Problem]:
-    """Products of matrices of which ranks have a part of the sum, and that are not added up.
+    """Matrix products that are partial sums on each rank, and that nothing reduces.
 
     A weight `[out, in / axis]` has outputs that are summands, where the layout does not say so.
     """

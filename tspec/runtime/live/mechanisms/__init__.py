@@ -13,7 +13,7 @@ from tspec.runtime.live.mechanisms import (
     forward,
     joins,
     messages,
-    trials,
+    shape_inference,
     updates,
     works,
 )
@@ -30,7 +30,7 @@ MECHANISMS = (
     works.install,
     forks.install,
     joins.install,
-    trials.install,
+    shape_inference.install,
 )
 
 

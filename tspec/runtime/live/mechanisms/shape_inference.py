@@ -1,7 +1,7 @@
-"""Passes that are none of the training: torch's pipeline schedules try stages and loss on uninitialised memory.
+"""Shape inference of torch's pipeline schedules: its passes are no training, and are not seen.
 
-A schedule does so once before its first step, to learn the shapes of what stages send to each other
-(`torch.distributed.pipelining`, `_PipelineSchedule._initialize_pp_stages`).
+Before its first step a schedule runs stages and loss once on uninitialised memory, to learn the shapes
+of what stages send to each other (`torch.distributed.pipelining`, `_PipelineSchedule._initialize_pp_stages`).
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from tspec.runtime.live.watched import Role
 MODULE = "torch.distributed.pipelining.schedules"
 """It takes long to import: it is looked at when the script loads it."""
 SCHEDULE = "_PipelineSchedule"
-TRIAL = "_initialize_pp_stages"
+INFERENCE = "_initialize_pp_stages"
 
 
 def install(job: FollowedJob) -> None:
-    """See nothing of what a schedule tries."""
-    role = Role("trial", path=f"{MODULE}.{SCHEDULE}.{TRIAL}", hides=True)
+    """See nothing of what a schedule runs to infer shapes."""
+    role = Role("shape inference", path=f"{MODULE}.{SCHEDULE}.{INFERENCE}", hides=True)
 
     def look_at(cls: type) -> None:
         if cls.__module__ == MODULE and cls.__name__ == SCHEDULE:
-            job.functions.watch_method(cls, TRIAL, role)
+            job.functions.watch_method(cls, INFERENCE, role)
 
     job.functions.watch_classes(look_at)
     schedule = getattr(sys.modules.get(MODULE), SCHEDULE, None)
