@@ -23,6 +23,9 @@ TENSORS: Mapping[str, tuple[str, ...]] = {
 }
 """Fields that hold a tensor."""
 
+LIVE_ONLY: Mapping[str, tuple[str, ...]] = {"message": ("buffer",)}
+"""Fields whose tensor is another field's: which object it is counts while the job runs only."""
+
 HOLDERS = ("parameter", "buffer", "optimizer", "param_group", "scheduler", "loader", "wrapper")
 """Kinds whose plain fields say which subject holds which."""
 
@@ -39,8 +42,8 @@ class Instants:
         self._plain: dict[str, tuple[str, ...]] = {}
         self._tensors: dict[str, tuple[str, ...]] = {}
         for entity in spec.entities:
-            held = TENSORS.get(entity.kind, ())
-            names = [field.name for field in entity.fields]
+            held, live = TENSORS.get(entity.kind, ()), LIVE_ONLY.get(entity.kind, ())
+            names = [field.name for field in entity.fields if field.name not in live]
             self._tensors[entity.kind] = tuple(name for name in names if name in held)
             self._plain[entity.kind] = tuple(name for name in names if name not in held)
         self._calls: Counter[str] = Counter()
@@ -93,7 +96,7 @@ class Instants:
     def _messages(self, source: StateSource) -> Iterator[Sample]:
         """Messages that were sent to this rank."""
         if source.subjects("message"):
-            yield from self._plain_of(source, "message", ("source", "target"))
+            yield from self._plain_of(source, "message")
             yield from self._tensors_of(source, "message")
 
     def _after_forward(self, source: StateSource) -> Iterator[Sample]:
