@@ -102,6 +102,13 @@ def test_epochs_leave_nothing_behind() -> None:
 
 
 @pytest.mark.slow
+def test_two_thousand_steps_leave_nothing_behind() -> None:
+    early, late = bytes_at((500, 2_500), checked(6, 500))
+    assert (late - early) / 2_000 < STEP / 5
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_ten_thousand_steps_leave_nothing_behind() -> None:
     early, late = bytes_at((2_000, 12_000), checked(25, 500))
     assert (late - early) / 10_000 < STEP / 10
