@@ -95,7 +95,11 @@ def test_each_configuration_of_a_sweep_has_its_arguments() -> None:
     [
         ("reference { tp: 1 }", "reference {}", "on one rank, or is a pipeline, and has tp: 2"),
         ("{ sequence: true }", "{ tp: 4 }", "`experts` regroups another number of ranks than 4"),
-        ("compare params", "compare params, states", "`compare states` cannot be run yet"),
+        (
+            "compare params",
+            "compare params, predictions",
+            "`compare predictions` cannot be run yet",
+        ),
         ("4)\n", "4)\n  store: sketch\n  localize by rewriting inputs\n", "does not keep"),
         ("2 steps", "2 epochs", "a run of epochs cannot be run yet"),
         (

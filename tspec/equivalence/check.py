@@ -193,5 +193,5 @@ def _judged_by(name: TensorName, reference: Recording) -> Iterator[TensorName]:
         kind = "params" if each.kind == "initial" else each.kind
         if (kind, each.name) == (name.kind, name.name) and each.step <= name.step:
             yield each
-        if (each.kind, each.name, each.step) == ("param_grads", name.name, name.step):
+        if (each.kind, each.name, each.step) == ("param_grads", name.subject, name.step):
             yield each

@@ -188,7 +188,7 @@ class Comparer:
 
     def _zero(self, name: TensorName) -> float:
         """The norm up to which a tensor is nothing but round-off, by the size of all of its kind."""
-        size = self._sizes[name.kind, name.step]
+        size = self._sizes[name.kind, name.key, name.step]
         return self._epsilon(name) * size * sqrt(prod(self._shape(name)))
 
     def _noise(self, name: TensorName, noise: Noise) -> float:
@@ -203,6 +203,10 @@ class Comparer:
         made_of = self._averaged(name)
         if made_of is not None:
             moved.append(self._noise(made_of, noise) * scale)
+        gradient = TensorName("param_grads", name.subject, name.step)
+        if name.kind == "states" and gradient in self._reference:
+            part = self._noise(gradient, noise)
+            moved.append(((1 + part) ** 2 - 1) * scale)  # of its squares; less of a mean of it
         return _ratio(max(moved), scale)
 
     def _averaged(self, name: TensorName) -> TensorName | None:
@@ -253,12 +257,12 @@ class Comparer:
         dtype = self._reference[name].dtype if held is None else getattr(torch, held.dtype)
         return float(torch.finfo(dtype).eps) if dtype.is_floating_point else 0.0
 
-    def _rms(self) -> Iterator[tuple[tuple[str, int], float]]:
-        """The root mean square of all elements of a kind in a step."""
-        squares: dict[tuple[str, int], float] = {}
-        numbers: dict[tuple[str, int], int] = {}
+    def _rms(self) -> Iterator[tuple[tuple[str, str, int], float]]:
+        """The root mean square of all elements of a kind in a step; of states, of those with one key."""
+        squares: dict[tuple[str, str, int], float] = {}
+        numbers: dict[tuple[str, str, int], int] = {}
         for name, tensor in self._reference.items():
-            of = (name.kind, name.step)
+            of = (name.kind, name.key, name.step)
             squares[of] = squares.get(of, 0.0) + _norm(tensor) ** 2
             numbers[of] = numbers.get(of, 0) + prod(self._shape(name))
         return ((of, sqrt(squares[of] / max(numbers[of], 1))) for of in squares)

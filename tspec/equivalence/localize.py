@@ -116,7 +116,7 @@ def suspects(outcome: Outcome, modules: Mapping[str, ModuleCall]) -> Iterator[Su
     wrong: tuple[Comparison | Fault, ...] = (*outcome.wrong, *outcome.faults)
     off = {each.name.name for each in wrong if each.name.kind == "param_grads"}
     for each in sorted(wrong, key=lambda each: each.order):
-        if each.name.kind == "params" and each.name.name in off:
+        if each.name.kind in ("params", "states") and each.name.subject in off:
             continue  # what a wrong gradient does
         if each.name.kind == "param_grads" and gradients <= off and len(off) > 1:
             module, part = EVERYWHERE, "gradients"
@@ -170,7 +170,11 @@ def _blamed(
         case "losses":
             return "", "loss"
     owner = max((each for each in modules if name.name.startswith(f"{each}.")), key=len, default="")
-    parts = {"param_grads": "gradients of its parameters", "params": "update of its parameters"}
+    parts = {
+        "param_grads": "gradients of its parameters",
+        "params": "update of its parameters",
+        "states": "optimizer's state of its parameters",
+    }
     return owner, parts.get(name.kind, name.kind)
 
 

@@ -16,6 +16,7 @@ from tspec.equivalence.cut import Cut, whole
 from tspec.equivalence.generator import key, signs, weights
 from tspec.equivalence.recording import (
     EXACT,
+    UPDATED,
     ModuleCall,
     Recording,
     Sketched,
@@ -57,7 +58,11 @@ WATCH = WatchSpec(
             (FieldSpec("made", ("list", _TENSOR), ("name", "result"), True),),
         ),
         EventSpec("update", ("megatron.core.optimizer.optimizer.MegatronOptimizer.step",)),
-        EventSpec("optimizer.step", ("torch.optim.Optimizer.step",)),
+        EventSpec(
+            "optimizer.step",
+            ("torch.optim.Optimizer.step",),
+            (FieldSpec("optimizer", ("entity", "optimizer"), ("name", "self")),),
+        ),
     ),
     entities=(
         EntitySpec(
@@ -66,7 +71,17 @@ WATCH = WatchSpec(
                 FieldSpec("data", _TENSOR),
                 FieldSpec("grad", _OPTIONAL),
                 FieldSpec("main_grad", _OPTIONAL),
+                FieldSpec("main", _OPTIONAL),
                 FieldSpec("shard", _OPTIONAL),
+            ),
+        ),
+        EntitySpec("optimizer", (FieldSpec("parameters", ("set", ("entity", "parameter"))),)),
+        EntitySpec(
+            "state",
+            (
+                FieldSpec("data", _TENSOR),
+                FieldSpec("parameter", ("entity", "parameter")),
+                FieldSpec("name", ("string",)),
             ),
         ),
         EntitySpec("buffer", (FieldSpec("data", _TENSOR),)),
@@ -142,6 +157,8 @@ class Observer:
         """Losses are those of a schedule, which may free them before the backward pass."""
         self._updated = 0
         """The latest step in which an optimizer of Megatron's began its update."""
+        self._copies: dict[Ref, dict[str, str]] = {}
+        """Optimizers that began an update -> the model's parameters of which they have copies, by the names of these."""
         self._sketched: dict[TensorName, Sketched] = {}
         self._draws = Draws()
         self._gradients: dict[str, Tensor] = {}
@@ -166,8 +183,10 @@ class Observer:
                 self._updated = call.context.step
                 self._record_parts(source)
                 self._record_gradients(source, "main_grad")
-            case "optimizer.step" if self._updated < call.context.step:
-                self._record_gradients(source, "grad")
+            case "optimizer.step":
+                if self._updated < call.context.step:
+                    self._record_gradients(source, "grad")
+                self._record_first_states(call, source)
 
     def end(self, call: WatchedCall, source: StateSource) -> None:
         """A module returned, or a schedule's forward pass."""
@@ -305,7 +324,7 @@ class Observer:
             if name not in sketching.cuts:  # it has no place
                 return
             of, cut = sketching.cuts[name]
-        part = self._parts.get(name.name) if name.kind == "param_grads" else None
+        part = self._parts.get(name.subject) if name.kind in UPDATED else None
         cut = cut if part is None else replace(cut, flat=part)
         bits = _bits(held) if name.kind in EXACT else 0
         self._sketched[name] = Sketched(shape, str(held.dtype).removeprefix("torch."), bits)
@@ -336,13 +355,34 @@ class Observer:
         whole = source.fields("parameter", "data")
         for name, gradient in source.fields("parameter", field).items():
             if isinstance(gradient, Tensor):
-                full = whole[name]
-                is_flat = gradient.shape != full.shape and gradient.numel() == full.numel()
-                held = gradient.view_as(full) if is_flat else gradient
+                held = _in_shape_of(whole[name], gradient)
                 self._record(TensorName("param_grads", name, source.context.step), held)
                 local = held_here(held) if self._follows_updates else None
                 if local is not None:
                     self._gradients[name] = local.clone()
+
+    def _record_first_states(self, call: WatchedCall, source: StateSource) -> None:
+        """What an optimizer keeps before its first update, as a checkpoint gave it."""
+        optimizer = call.fields.get("optimizer")
+        if "states" not in self._kinds or not isinstance(optimizer, Ref):
+            return
+        if optimizer not in self._copies:
+            self._copies[optimizer] = _copies(source)  # later Megatron's groups may be gone
+            held = source.fields("optimizer", "parameters")[optimizer.name]
+            self._record_states(source, 0, held)
+
+    def _record_states(
+        self, source: StateSource, step: int, of: frozenset[Ref] | None = None
+    ) -> None:
+        """What optimizers keep for parameters, in the parameter's shape where it is of all elements; `of` names some."""
+        whole = source.fields("parameter", "data")
+        models = {copy: name for each in self._copies.values() for copy, name in each.items()}
+        keys, held = source.fields("state", "name"), source.fields("state", "data")
+        for state, parameter in source.fields("state", "parameter").items():
+            if of is None or parameter in of:
+                name = models.get(parameter.name, parameter.name)
+                tensor = _in_shape_of(whole[name], held[state])
+                self._record(TensorName("states", f"{name}.{keys[state]}", step), tensor)
 
     def _record_parts(self, source: StateSource) -> None:
         """Which elements of each gradient this rank updates from, where those are not all."""
@@ -356,6 +396,8 @@ class Observer:
                 self._parts[name] = (first, first + part.numel())
 
     def _close_step(self, step: int, source: StateSource) -> None:
+        if "states" in self._kinds:  # parameters are updated from them
+            self._record_states(source, step)
         for kind, entity in (("params", "parameter"), ("buffers", "buffer")):
             for name, value in source.fields(entity, "data").items():
                 self._record(TensorName(kind, name, step), value)
@@ -431,6 +473,28 @@ def held_here(tensor: Tensor) -> Tensor | None:
     local = getattr(tensor, "_local_tensor", tensor)
     wait = getattr(local, "trigger_wait", None)
     return local_part(local if wait is None else wait())
+
+
+def _in_shape_of(whole: Tensor, tensor: Tensor) -> Tensor:
+    """A flat tensor in the shape of a parameter, if it has as many elements."""
+    is_flat = tensor.shape != whole.shape and tensor.numel() == whole.numel()
+    return tensor.view_as(whole) if is_flat else tensor
+
+
+def _copies(source: StateSource) -> dict[str, str]:
+    """The parameters of the model that optimizers have copies or parts of: the optimizer's name -> the model's.
+
+    Megatron's update a copy in float32, or a view of what the rank updates.
+    """
+    places = {
+        (held.data_ptr(), held.numel()): name
+        for field in ("shard", "main")
+        for name, held in source.fields("parameter", field).items()
+        if isinstance(held, Tensor) and held.numel()
+    }
+    parameters = source.fields("parameter", "data").items() if places else ()
+    found = ((name, (tensor.data_ptr(), tensor.numel())) for name, tensor in parameters)
+    return {name: places[place] for name, place in found if place in places}
 
 
 def _bits(tensor: Tensor) -> int:

@@ -11,7 +11,7 @@ from torch import Tensor
 from tspec.equivalence.cut import Cut, whole
 from tspec.equivalence.cuts import cut_of, sized
 from tspec.equivalence.merge import Merged, MergeFault, Piece, merge
-from tspec.equivalence.recording import Recording, TensorName
+from tspec.equivalence.recording import UPDATED, Recording, TensorName
 from tspec.equivalence.sides import Trial
 from tspec.layout.experts import Expert, expert_of
 from tspec.layout.places import placement_of, tied_to
@@ -29,6 +29,7 @@ LAYOUT_KINDS: Mapping[str, TensorKind] = {
     "params": "param",
     "initial": "param",
     "buffers": "buffer",
+    "states": "state",
 }
 """What layouts call the tensors that are compared."""
 
@@ -54,12 +55,14 @@ def merge_by_layout(
         return None
     shape = pieces[0].cut.full
     if shape != full:
+        if name.kind == "states":  # it has no number for each element, as Adafactor's
+            return None
         says = f"the layout says {list(shape)}, and the reference has {list(full)}"
         return Merged(None, (MergeFault("layout", says),))
     found = []
     for each in pieces:
         recorded = ranks[each.rank]
-        part = recorded.parts.get(name.name) if name.kind == "param_grads" else None
+        part = recorded.parts.get(name.subject) if name.kind in UPDATED else None
         cut = each.cut if part is None else replace(each.cut, flat=part)
         if part is None or part[0] < part[1]:
             of = next(
@@ -110,15 +113,16 @@ def placed(trial: Trial, name: TensorName, full: tuple[int, ...]) -> list[Piece]
 def shards_of(trial: Trial, name: TensorName, full: tuple[int, ...]) -> Iterator[tuple[int, Shard]]:
     """What the layout gives each rank of a tensor. Raises UnevenShards, UnknownSize."""
     kind, layout, known = LAYOUT_KINDS[name.kind], trial.layout, trial.sizes.known
-    expert = expert_of(name.name)
-    if expert is not None and placement_of(layout, kind, name.name, known) is None:
+    subject = name.subject
+    expert = expert_of(subject)
+    if expert is not None and placement_of(layout, kind, subject, known) is None:
         yield from _shards_of_expert(trial, kind, expert)
         return
-    if placement_of(layout, kind, name.name, known) is None:
+    if placement_of(layout, kind, subject, known) is None:
         return
-    sizes = sized(layout, kind, name.name, full, trial.sizes)
+    sizes = sized(layout, kind, subject, full, trial.sizes)
     for rank in range(trial.world):
-        for each in (name.name, *tied_to(layout, name.name)):  # the other one's stage has a copy
+        for each in (subject, *tied_to(layout, subject)):  # the other one's stage has a copy
             found = shard(layout, kind, each, rank, sizes)
             if found is not None:
                 yield rank, found
@@ -139,8 +143,7 @@ def _shards_of_expert(
 
 def names_of(trial: Trial, name: TensorName) -> tuple[TensorName, ...]:
     """The tensor's name and, of a tied one, those under which other stages have its copies."""
-    tied = tied_to(trial.layout, name.name)
-    return (name, *(replace(name, name=other) for other in tied))
+    return (name, *map(name.of, tied_to(trial.layout, name.subject)))
 
 
 def tensor_cuts(

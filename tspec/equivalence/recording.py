@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, replace
 from math import prod
 from pathlib import Path
 
@@ -18,7 +18,7 @@ class TensorName:
     """The canonical name of a tensor of a run.
 
     `kind` is a word of `compare` or `initial` (parameters before the first step), `name` the path of
-    the module or parameter in the reference. `microbatch` is 0 for what belongs to the step as a
+    the module or parameter in the reference, of a state with its key, as `fc.weight.exp_avg`. `microbatch` is 0 for what belongs to the step as a
     whole. `call` counts calls of one module within the micro-batch, from 0 on.
     """
 
@@ -28,14 +28,30 @@ class TensorName:
     microbatch: int = 0
     call: int = 0
 
+    @property
+    def subject(self) -> str:
+        """What layouts have a place for: the module or parameter, of a state its parameter."""
+        return self.name.rpartition(".")[0] if self.kind == "states" else self.name
+
+    @property
+    def key(self) -> str:
+        """Of a state, its key in the optimizer, as `exp_avg`; empty for other tensors."""
+        return self.name.rpartition(".")[2] if self.kind == "states" else ""
+
+    def of(self, subject: str) -> TensorName:
+        """The tensor of that kind, step and key of another subject."""
+        return replace(self, name=f"{subject}.{self.key}" if self.key else subject)
+
     def __str__(self) -> str:
-        said = [f"{self.kind} {self.name}", f"step {self.step}"]
+        said = [f"{self.kind} {self.name}", f"step {self.step}" if self.step else "before step 1"]
         said += [f"micro-batch {self.microbatch}"] * (self.microbatch > 0)
         said += [f"call {self.call + 1}"] * (self.call > 0)
         return ", ".join(said)
 
 
-EXACT = ("params", "buffers")
+UPDATED = ("param_grads", "states")
+"""Kinds of which a rank has only what it updates from, where a distributed optimizer cuts its pieces once more."""
+EXACT = ("params", "buffers", "states")
 """Kinds whose replicas have the same bits: they are kept from step to step."""
 
 
@@ -72,7 +88,7 @@ class Recording:
 
     `tensors` are in the order in which they came into being. `filled` has, for each generated
     parameter, the number with which the model had filled it, 0 if with several. `parts` has, for a
-    gradient of which the rank holds only some elements of its piece, the first and the last (not
+    parameter of whose piece the rank updates only some elements, the first and the last (not
     included), flattened. `sketched` has the tensors of which `tensors` has a sketch; it is empty where the
     tensor has another shape than the layout gives the rank.
     """

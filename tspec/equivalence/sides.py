@@ -25,7 +25,7 @@ from tspec.resolve.program.trials import (
 
 COMPARED = (
     *("inputs", "input_grads", "outputs", "output_grads"),
-    *("param_grads", "params", "buffers", "losses"),
+    *("param_grads", "params", "buffers", "states", "losses"),
 )
 """Kinds of tensors that are recorded."""
 GRADIENTS_OF_ACTIVATIONS = ("input_grads", "output_grads")
@@ -71,7 +71,7 @@ class Trial:
     def recorded(self) -> tuple[str, ...]:
         """The kinds of tensors that runs record."""
         also = LOCALIZED if self.localize else ()
-        gradients = ("param_grads",) if "params" in self.kinds else ()
+        gradients = () if {"params", "states"}.isdisjoint(self.kinds) else ("param_grads",)
         return tuple(dict.fromkeys((*self.kinds, "losses", *gradients, *also)))
 
     @property

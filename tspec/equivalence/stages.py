@@ -12,7 +12,7 @@ from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
 from tspec.layout.places import stages_of
 from tspec.layout.ranks import coordinates_of
 
-_AFTERWARDS = {"initial": 0, "param_grads": 2, "params": 3, "buffers": 3, "updates": 3}
+_AFTERWARDS = {"initial": 0, "param_grads": 2, "params": 3, "buffers": 3, "states": 3, "updates": 3}
 """When in a step the others come into being; activations and their gradients do at 1."""
 
 
@@ -77,7 +77,7 @@ def _holder(trial: Trial, name: TensorName, stages: Sequence[Recording]) -> int 
 
 def _when(trial: Trial, name: TensorName, rank: int) -> tuple[int, ...]:
     """The place of a tensor in a run on one rank: forward through the stages, then back."""
-    named = stages_of(trial.layout, name.name)
+    named = stages_of(trial.layout, name.subject)
     at = coordinates_of(trial.layout.mesh, rank).get("pp", 0)
     chunk, stage = (named[0].chunk, named[0].number) if named else (0, at)
     back = -1 if name.kind in GRADIENTS_OF_ACTIVATIONS else 1

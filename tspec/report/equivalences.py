@@ -91,6 +91,7 @@ FIGURES = (
     ("Activations: inputs and outputs of modules", ("inputs", "outputs", "losses")),
     ("Gradients", ("input_grads", "output_grads", "param_grads")),
     ("Parameters after the step", ("params", "buffers")),
+    ("States of the optimizer", ("states",)),
 )
 
 
@@ -111,7 +112,7 @@ def figures(verdict: Verdict) -> Iterator[Figure]:
                 "tolerated", tuple(each.tolerated / each.epsilon for each in found), role="limit"
             ),
         ]
-        if alone and kinds[0] != "params":
+        if alone and kinds[0] not in ("params", "states"):
             again = [alone.get(each.name) for each in found]
             curves.append(_curve("with the reference's inputs and gradients", again, "others"))
         places = tuple(str(each.name) for each in found)
