@@ -91,7 +91,7 @@ def test_stages_are_joined_forward_and_then_back() -> None:
 
 
 def test_a_parameter_on_another_stage_than_the_layout_says_is_an_error() -> None:
-    with pytest.raises(Failed, match=r"rank 1 has initial a\.weight, step 0"):
+    with pytest.raises(Failed, match=r"rank 1 has initial a\.weight, before step 1"):
         joined(trial(), [stage("a", 1.0), stage("a", 2.0)])
 
 
