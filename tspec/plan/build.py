@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tspec.builtin.actions import ACTIONS
 from tspec.builtin.events import FETCHES, UPDATES
-from tspec.plan.calls import late, outermost
+from tspec.plan.calls import late, operators, outermost
 from tspec.plan.events import (
     any_late,
     counted,
@@ -44,6 +44,7 @@ def build(program: r.Program, given: Mapping[str, object]) -> Plan:
         outermost(rules, patterns_, told),
         late(rules, told, logged, program.vocabulary),
         lasting(rules),
+        operators(told, program.vocabulary),
     )
 
 

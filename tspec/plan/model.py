@@ -70,6 +70,8 @@ class Plan:
     """Events whose calls are read when they return only, so that their begin is not reported."""
     lasting: Mapping[str, LastingPlan] = field(default_factory=dict)
     """Event -> what windows that may outlast a step look up of its calls."""
+    operators: tuple[str, ...] = ()
+    """Events whose calls are torch's operators and layers, within which step, epoch, micro-batch and phase stay."""
 
     def pattern(self, events: tuple[str, ...], fields: tuple[str, ...]) -> PatternPlan:
         """The pattern of some events and fields."""

@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,6 +138,18 @@ class Checker:
             self._guarded("update", lambda: coordinator.before_update(source))
         elif coordinator.found:
             coordinator.act_at_once(source)
+
+    @property
+    def passable(self) -> Container[str]:
+        """Events some of whose calls no rule reads anything of."""
+        return self.program.passes
+
+    def passes_over(self, call: WatchedCall, source: StateSource) -> bool:
+        """Count a call of which no rule reads anything; false where some rule may, or is still to act."""
+        if self.silent or call.context.step != self._looked or self.coordinator.found:
+            return False
+        self.tracker.last = call.context
+        return self.program.passes[call.event](self.tracker, call, source)
 
     def end(self, call: WatchedCall, source: StateSource) -> None:
         """A watched call returned."""

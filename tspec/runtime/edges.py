@@ -7,7 +7,7 @@ live and over a trace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -168,6 +168,18 @@ class WaitListener(Protocol):
 
     def waits(self, source: StateSource) -> None:
         """The step is done, and the process is about to wait."""
+
+
+@runtime_checkable
+class CallCounter(Protocol):
+    """A sink that only counts calls of which it would read nothing."""
+
+    @property
+    def passable(self) -> Container[str]:
+        """Events some of whose calls it may pass over."""
+
+    def passes_over(self, call: WatchedCall, source: StateSource) -> bool:
+        """Whether a call has been counted, without fields: the sink is not notified of its edges."""
 
 
 class SkipCall(Exception):

@@ -68,6 +68,8 @@ class GeneratedModule:
     begins: Mapping[str, Callable[..., None]]
     ends: Mapping[str, Callable[..., None]]
     spans: Mapping[str, Callable[..., None]]
+    passes: Mapping[str, Callable[..., bool]]
+    """Event -> counts a call of which no rule reads anything; false where some rule does."""
     kept: Mapping[str, Kept]
     logged: frozenset[str]
     calls: Mapping[str, Sequence[tuple[int, Pattern]]] = field(default_factory=dict)

@@ -198,7 +198,7 @@ class WindowTracker:
         watched = CallRecord(call, self.program.kept[call.event], source)
         edge = Edge(self.instant(source, call.context), watched)
         edge.microbatches = self._microbatches
-        self._in_forward(call, edge)
+        self.in_forward(call, edge.now)
         self._edges[call.id] = edge
         self.log.open(self._looked_up.get(call.event, ()), source.seq)
         if call.event in self.program.logged:
@@ -214,7 +214,7 @@ class WindowTracker:
             return None
         begun.call.close(source)
         edge = Edge(self.instant(source, source.context), begun.call)
-        self._in_forward(call, edge)
+        self.in_forward(call, edge.now)
         edge.places = begun.places
         edge.begun = begun
         return edge
@@ -229,7 +229,7 @@ class WindowTracker:
             self.count(edge, pattern)
         return edge
 
-    def _in_forward(self, call: WatchedCall, edge: Edge) -> None:
+    def in_forward(self, call: WatchedCall, now: StateInstant) -> None:
         """Let the instants within one forward pass share what has no tensors."""
         outer = call if call.event == "forward" else None
         inside = False
@@ -239,9 +239,9 @@ class WindowTracker:
         if outer is None:
             return
         if inside and self._pass is not None and self._pass[0] == outer.id:
-            edge.now.within(self._pass[1])
+            now.within(self._pass[1])
         elif inside or call.end is None:
-            self._pass = (outer.id, edge.now)
+            self._pass = (outer.id, now)
 
     def count(self, e: Edge, pattern: Pattern) -> None:
         """Number a call among the calls of its step that match the pattern with the same values."""
@@ -304,6 +304,27 @@ class WindowTracker:
         rule.counts["idle"] += 1
         if rule.observer is not None:
             rule.observe_idle(self._window(e, number, pattern), choices, reason)
+
+    def passed(self, call: WatchedCall, now: StateInstant, pattern: Pattern) -> RuleWindow:
+        """The window of a call that is passed over: it is numbered as one that is looked at."""
+        before = self._places.setdefault((call.context.step, pattern.number, ()), [])
+        window = RuleWindow(now, self.log)
+        window.at = (call.context.step, len(before))
+        window.idle = True
+        before.append(call.id)
+        return window
+
+    def idle_passed(self, window: RuleWindow, number: int, choices: Choices) -> None:
+        """Count the one instance of a window of a call that is passed over as idle."""
+        rule = self.rules[number]
+        if rule.on and _due(rule.declared, window.now.context, None):
+            rule.idle(window, choices)
+
+    def run_passed(self, window: RuleWindow, number: int, function: Evaluation) -> None:
+        """Have a rule count its idle instances in a window of a call that is passed over."""
+        rule = self.rules[number]
+        if rule.on and _due(rule.declared, window.now.context, None):
+            self.run(function, number, window)
 
     def before(self, e: Edge, number: int, pattern: Pattern) -> RuleWindow:
         """The window of a rule with `before`: the instant before the call."""

@@ -96,10 +96,15 @@ def _render(target: str, program: r.Program, plan: Plan, bodies: Mapping[int, Bo
         ],
         logged=literal(plan.logged),
         rules=[_rule(one, bodies[one.number]) for one in plan.rules],
-        hooks=[hook for group in (points.begins, points.ends, points.spans) for _, hook in group],
+        hooks=[
+            hook
+            for group in (points.begins, points.ends, points.spans, points.passes)
+            for _, hook in group
+        ],
         begins=[(literal(event), hook.name) for event, hook in points.begins],
         ends=[(literal(event), hook.name) for event, hook in points.ends],
         spans=[(literal(span), hook.name) for span, hook in points.spans],
+        passes=[(literal(event), hook.name) for event, hook in points.passes],
         calls=[(literal(event), found) for event, found in _calls(plan).items()],
         late=[(literal(event), windows_of(plan, event)) for event in plan.late],
         passing=literal(plan.passing),

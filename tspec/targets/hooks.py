@@ -13,7 +13,14 @@ from tspec.plan.reads import SubjectField
 from tspec.resolve.program import rules as r
 from tspec.resolve.program.types import PASSING
 from tspec.targets.bodies import INDENT, comment_of, first_kind, wants
-from tspec.targets.idle import choices, counted_at_hook, no_group
+from tspec.targets.idle import (
+    choices,
+    conditions_of,
+    counted_at_hook,
+    may_pass,
+    no_group,
+    windows_on,
+)
 from tspec.targets.literals import comment, identifier, literal
 from tspec.targets.scalars import Scalars
 
@@ -37,6 +44,8 @@ class HookFunctions:
     begins: tuple[tuple[str, HookFunction], ...]
     ends: tuple[tuple[str, HookFunction], ...]
     spans: tuple[tuple[str, HookFunction], ...]
+    passes: tuple[tuple[str, HookFunction], ...]
+    """Of events whose calls are counted only, where no rule reads anything of them."""
 
 
 def hooks(plan: Plan, names: dict[int, str]) -> HookFunctions:
@@ -48,17 +57,16 @@ def hooks(plan: Plan, names: dict[int, str]) -> HookFunctions:
     spans = tuple(
         (span, _span(plan, names, span)) for span in SPANS if _spans(plan, span) or span == "step"
     )
-    return HookFunctions(begins, ends, spans)
+    passes = tuple(
+        (event, _pass(plan, names, event, unique[event]))
+        for event in events
+        if may_pass(plan, event)
+    )
+    return HookFunctions(begins, ends, spans, passes)
 
 
 def _of_event(plan: Plan, event: str, *kinds: str) -> list[RulePlan]:
-    return [
-        one
-        for one in plan.rules
-        if one.rule.window.kind in kinds
-        and one.rule.window.event is not None
-        and event in one.rule.window.event.events
-    ]
+    return [one for one in windows_on(plan, event) if one.rule.window.kind in kinds]
 
 
 def _pattern(plan: Plan, rule: RulePlan) -> str:
@@ -69,8 +77,7 @@ def _pattern(plan: Plan, rule: RulePlan) -> str:
 
 def windows_of(plan: Plan, event: str) -> list[int]:
     """The numbers of the patterns for which calls of the event are windows."""
-    rules = _of_event(plan, event, "before", "after", "during", "calls")
-    return sorted({int(_pattern(plan, one)[1:]) for one in rules})
+    return sorted({int(_pattern(plan, one)[1:]) for one in windows_on(plan, event)})
 
 
 # --- calls --------------------------------------------------------------------------------------
@@ -110,6 +117,31 @@ def _end(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFunc
     return HookFunction(
         f"end_{suffix}", "tracker, call, source", comment(f"{event} returns."), tuple(lines)
     )
+
+
+def _pass(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFunction:
+    conditions = dict.fromkeys(
+        Scalars(plan, one, window="").code(guard, "now")
+        for one, guard in conditions_of(plan, event)
+    )
+    lines = ["now = tracker.instant(source, call.context)"]
+    for condition in conditions:
+        lines += [f"if {condition} is not False:", f"{INDENT}return False"]
+    if not all(map(counted_at_hook, windows_on(plan, event))):
+        lines.append("tracker.in_forward(call, now)")
+    for number in windows_of(plan, event):
+        lines.append(f"w = tracker.passed(call, now, P{number})")
+        for one in windows_on(plan, event):
+            if _pattern(plan, one) != f"P{number}":
+                continue
+            lines.append(f"# {comment_of(one.rule)}")
+            if counted_at_hook(one):
+                lines.append(f"tracker.idle_passed(w, {one.number}, {choices(one)})")
+            else:
+                lines.append(f"tracker.run_passed(w, {one.number}, {names[one.number]})")
+    lines.append("return True")
+    doc = comment(f"Pass over a call of {event}, if no rule reads anything of it: true if so.")
+    return HookFunction(f"pass_{suffix}", "tracker, call, source", doc, tuple(lines))
 
 
 def _looked_at(plan: Plan, one: RulePlan, method: str, now: str) -> Iterator[str]:

@@ -1,12 +1,14 @@
-"""Idle windows: all instances are counted at once where their subjects depend on nothing that would be read."""
+"""Idle windows, all instances of which are counted at once, and calls of which no rule reads anything."""
 
 from __future__ import annotations
 
 from tspec.plan.calls import needs_begin
-from tspec.plan.events import is_windows_call
-from tspec.plan.model import RulePlan
+from tspec.plan.events import counted, is_windows_call
+from tspec.plan.model import Plan, RulePlan
 from tspec.resolve.program import rules as r
-from tspec.resolve.program.types import PASSING
+from tspec.resolve.program import types as t
+from tspec.resolve.program.types import PASSING, innermost
+from tspec.resolve.program.walk import expressions
 from tspec.targets.literals import literal
 
 
@@ -55,6 +57,100 @@ def counted_at_hook(one: RulePlan) -> str:
     if one.rule.across:
         return "ungrouped"
     return "idle" if one.guard is not None and kind != "during" else ""
+
+
+STEADY = frozenset(("step", "epoch", "microbatch", "phase", "autocast.enabled", "autocast.dtype"))
+"""Context values that are the same when an operator is called and when it has returned."""
+
+
+def windows_on(plan: Plan, event: str) -> list[RulePlan]:
+    """The rules whose windows are calls of an event, or lie before or after one."""
+    return [
+        one
+        for one in plan.rules
+        if one.rule.window.event is not None and event in one.rule.window.event.events
+    ]
+
+
+def may_pass(plan: Plan, event: str) -> bool:
+    """Calls of an event may be passed over: conditions on context alone say that no rule reads anything of them."""
+    return (
+        event in plan.operators
+        and event in plan.outermost
+        and not any(event in one.watched for one in plan.rules)
+        and all(_is_idle_by_context(one) for one in windows_on(plan, event))
+        and all(_step_guard(one) is not None for one in _lookers(plan, event))
+    )
+
+
+def conditions_of(plan: Plan, event: str) -> list[tuple[RulePlan, r.Expr]]:
+    """The conditions that are all false where calls of an event are passed over, each with its rule."""
+    windows = [(one, _guard(one, STEADY)) for one in windows_on(plan, event)]
+    found = windows + [(one, _step_guard(one)) for one in _lookers(plan, event)]
+    return [(one, guard) for one, guard in found if guard is not None]
+
+
+def _lookers(plan: Plan, event: str) -> list[RulePlan]:
+    """The rules that look up calls of an event."""
+    return [
+        one for one in plan.rules if any(event in pattern.events for pattern in counted(one.rule))
+    ]
+
+
+def _is_idle_by_context(one: RulePlan) -> bool:
+    """Where a condition on context is false, all instances of a call's window are idle, and no call tells which they are."""
+    rule, window = one.rule, one.rule.window
+    alone = not (rule.across or window.once or one.history or needs_begin(one))
+    return (
+        alone
+        and window.kind != "during"
+        and all(_stays(clause, rule) for clause in rule.subjects)
+        and _guard(one, STEADY) is not None
+    )
+
+
+def _stays(clause: r.For, rule: r.Rule) -> bool:
+    """The subjects of a clause are the window's call, or lasting ones that no call tells apart."""
+    if is_windows_call(clause, rule):
+        return True
+    kind = innermost(clause.collection.type)
+    lasting = isinstance(kind, t.Entity) and kind.kind not in PASSING
+    return lasting and not any(isinstance(node, _CALLS) for node in expressions(clause.collection))
+
+
+_CALLS = (r.WindowCall, r.Variable, r.Calls, r.LastCall)
+
+
+def _step_guard(one: RulePlan) -> r.Expr | None:
+    """A condition on the step alone, without which a rule looks up no call of its step; None if it has none."""
+    if one.history or one.rule.window.kind not in ("before", "after"):
+        return None
+    return _guard(one, frozenset(("step",)))
+
+
+def _guard(one: RulePlan, names: frozenset[str]) -> r.Expr | None:
+    """The part of a rule's condition that reads context values of these names alone; None if there is none."""
+    if one.guard is None:
+        return None
+    parts = one.guard.items if isinstance(one.guard, r.And) else (one.guard,)
+    found = tuple(part for part in parts if _reads_only(part, names))
+    if len(found) < 2:
+        return next(iter(found), None)
+    return r.And(one.guard.type, one.guard.span, found)
+
+
+def _reads_only(expr: r.Expr, names: frozenset[str]) -> bool:
+    """An expression reads context values of these names, and nothing else."""
+    return all(
+        node.name in names if isinstance(node, r.Ambient) else isinstance(node, _OF_CONTEXT)
+        for node in expressions(expr)
+    )
+
+
+_OF_CONTEXT = (
+    r.Constant, r.ListDisplay, r.Compare, r.Arithmetic, r.Negate, r.Not, r.And, r.Or, r.Implies,
+    r.Present, r.Member, r.Function,
+)  # fmt: skip
 
 
 def told_as_one(one: RulePlan) -> tuple[str, ...]:

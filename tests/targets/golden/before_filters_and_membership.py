@@ -109,6 +109,8 @@ ENDS = {
 SPANS = {
     'step': at_step,
 }
+PASSES = {
+}
 CALLS = {
 }
 DEFERRED = {
@@ -122,6 +124,7 @@ PROGRAM = GeneratedModule(
     begins=BEGINS,
     ends=ENDS,
     spans=SPANS,
+    passes=PASSES,
     kept=KEPT,
     logged=LOGGED,
     calls=CALLS,

@@ -111,6 +111,8 @@ ENDS = {
 SPANS = {
     'step': at_step,
 }
+PASSES = {
+}
 CALLS = {
     'backward': ((0, P0), ),
 }
@@ -125,6 +127,7 @@ PROGRAM = GeneratedModule(
     begins=BEGINS,
     ends=ENDS,
     spans=SPANS,
+    passes=PASSES,
     kept=KEPT,
     logged=LOGGED,
     calls=CALLS,

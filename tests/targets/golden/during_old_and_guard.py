@@ -187,6 +187,8 @@ ENDS = {
 SPANS = {
     'step': at_step,
 }
+PASSES = {
+}
 CALLS = {
     'optimizer.step': ((0, P0), (1, P0), ),
 }
@@ -201,6 +203,7 @@ PROGRAM = GeneratedModule(
     begins=BEGINS,
     ends=ENDS,
     spans=SPANS,
+    passes=PASSES,
     kept=KEPT,
     logged=LOGGED,
     calls=CALLS,

@@ -188,6 +188,8 @@ SPANS = {
     'step': at_step,
     'microbatch': at_microbatch,
 }
+PASSES = {
+}
 CALLS = {
 }
 DEFERRED = {
@@ -202,6 +204,7 @@ PROGRAM = GeneratedModule(
     begins=BEGINS,
     ends=ENDS,
     spans=SPANS,
+    passes=PASSES,
     kept=KEPT,
     logged=LOGGED,
     calls=CALLS,

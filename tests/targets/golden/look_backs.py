@@ -190,6 +190,8 @@ ENDS = {
 SPANS = {
     'step': at_step,
 }
+PASSES = {
+}
 CALLS = {
     'fetch': ((2, P0), ),
 }
@@ -204,6 +206,7 @@ PROGRAM = GeneratedModule(
     begins=BEGINS,
     ends=ENDS,
     spans=SPANS,
+    passes=PASSES,
     kept=KEPT,
     logged=LOGGED,
     calls=CALLS,

@@ -244,6 +244,8 @@ SPANS = {
     'epoch': at_epoch,
     'run': at_run,
 }
+PASSES = {
+}
 CALLS = {
 }
 DEFERRED = {
@@ -259,6 +261,7 @@ PROGRAM = GeneratedModule(
     begins=BEGINS,
     ends=ENDS,
     spans=SPANS,
+    passes=PASSES,
     kept=KEPT,
     logged=LOGGED,
     calls=CALLS,

@@ -203,6 +203,8 @@ ENDS = {
 SPANS = {
     'step': at_step,
 }
+PASSES = {
+}
 CALLS = {
     'optimizer.step': ((0, P0), ),
 }
@@ -217,6 +219,7 @@ PROGRAM = GeneratedModule(
     begins=BEGINS,
     ends=ENDS,
     spans=SPANS,
+    passes=PASSES,
     kept=KEPT,
     logged=LOGGED,
     calls=CALLS,
