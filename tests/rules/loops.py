@@ -384,6 +384,38 @@ class AttentionDropoutIsOffInEvaluation(Loop):
         return Attends(self.faulty)
 
 
+class Weighs(nn.Module):
+    """Two heads of attention over the rows of a picture, with a softmax of its own."""
+
+    def __init__(self, dim):
+        super().__init__()
+        self.dim, self.mix, self.out = dim, nn.Linear(8, 24), nn.Linear(64, 10)
+
+    def forward(self, x):
+        heads = self.mix(x.view(-1, 8, 8)).unflatten(-1, (2, 12)).transpose(1, 2)
+        q, k, v = heads.chunk(3, -1)
+        weights = (q @ k.transpose(-2, -1) / 2).softmax(self.dim)
+        seen = F.dropout(weights, 0.1, self.training) @ v
+        return self.out(seen.transpose(1, 2).flatten(1))
+
+
+class AttentionWeighsKeys(Loop):
+    def build(self):
+        return Weighs(-2 if self.faulty else -1)
+
+
+class LooseParametersAreTrained(Loop):
+    """Learns how sharp its answers are."""
+
+    def prepared(self):
+        self.sharpness = nn.Parameter(torch.ones(()))
+        if not self.faulty:
+            self.optimizer.add_param_group({"params": [self.sharpness]})
+
+    def loss(self, output, labels):
+        return super().loss(output * self.sharpness, labels)
+
+
 class SpectralNormIsTrainedBeforeEvaluated(Loop):
     def build(self):
         return nn.Sequential(
@@ -740,9 +772,14 @@ class FirstCrossEntropyIsNearChance(Loop):
         return super().forward(images * 16 * 255 if self.faulty else images)
 
 
-class LogisticLossesGetLogits(Loop):
-    steps = 12
+class BoundedLogits(Loop):
+    rule = "cross_entropy_gets_logits"
 
+    def loss(self, output, labels):
+        return super().loss(output.sigmoid() if self.faulty else output, labels)
+
+
+class LogisticLossesGetLogits(Loop):
     def loss(self, output, labels):
         wanted = F.one_hot(labels, 10).float()
         given = output.sigmoid() if self.faulty else output
@@ -784,10 +821,37 @@ class Continues(Loop):
         return F.cross_entropy(output, self.targets, ignore_index=self.ignored)
 
 
-class TargetsAreNotTheInputs(Continues):
+class TargetsAreTheNextTokens(Continues):
     def __init__(self, faulty):
         super().__init__(faulty)
         self.shift = 0 if faulty else 1
+
+
+class ShiftedTwice(Continues):
+    """The loop has shifted the labels, and the model shifts them too; empty pixels do not count."""
+
+    rule = "targets_are_the_next_tokens"
+    ignored = 0
+
+    def forward(self, images):
+        tokens = (images * 16).long()
+        empty = torch.zeros(len(tokens), 1).long()
+        labels = torch.cat([tokens[:, 1:], empty], 1) if self.faulty else tokens
+        self.targets = labels[:, 1:].reshape(-1)
+        return self.model(tokens)[:, :-1].reshape(-1, 17)
+
+
+class AheadOfOthers(Continues):
+    """One head predicts the next pixel, the other the one after it; which was left out."""
+
+    rule = "targets_are_the_next_tokens"
+
+    def loss(self, output, labels):
+        further = (DIGITS.images[:32] * 16).long()
+        after_next = F.cross_entropy(
+            self.model(further[:, :-2]).flatten(0, 1), further[:, 2:].flatten()
+        )
+        return after_next if self.faulty else super().loss(output, labels) + after_next
 
 
 class PaddingIsLeftOutOfTheLoss(Continues):

@@ -94,8 +94,10 @@ def _clauses_on(value: str, kind: str) -> str:
 
 
 def _of_let(node: nodes.Let) -> str:
-    """What a name for a list of classes, a number or a collection stands in."""
+    """What a name for a list of strings or of classes, a number or a collection stands in."""
     name = node.name.text
+    if isinstance(node.value, nodes.List) and isinstance(node.value.items[0], nodes.String):
+        return f"for p in parameters each step expect not (p.name in {name})"
     if isinstance(node.value, nodes.List):
         return f"for m in modules each step expect not isinstance(m, {name})"
     if isinstance(node.value, nodes.Call):

@@ -30,10 +30,13 @@ from tspec.runtime.live.entities.parameters import (
     ParameterSubjects,
 )
 from tspec.runtime.live.evaluate import ExpressionError, evaluate
+from tspec.runtime.live.graph import LossGraphs, made_by
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
 from tspec.runtime.live.pending import PendingCalls
+from tspec.runtime.live.placed import local
 from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.saved import SavedModel, saved_models
+from tspec.runtime.live.tokens import TokenHistory
 from tspec.runtime.live.watch import Expression, FieldSpec, TypeTree, WatchSpec
 
 
@@ -66,6 +69,8 @@ class SubjectRegistry:
         self.wrappers = WrapperSubjects(self.models, ranks)
         self.messages = MessageSubjects()
         self.pending = PendingCalls()
+        self.tokens = TokenHistory()
+        self.graphs = LossGraphs(self._is_held)
         self.generators = GeneratorSubjects()
         self.more_fields: list[Callable[[str, str, Any], Any]] = []
         """Of kind, field and thing what an adapter's framework says; UNKNOWN if it says nothing."""
@@ -76,6 +81,10 @@ class SubjectRegistry:
             ],
             "for_parameters": self._for_parameters,
             "used_early": self.pending.used_early,
+            "tokens_ahead": self.tokens.tokens_ahead,
+            "made_by": made_by,
+            "softmax_dims": self.graphs.softmax_dims,
+            "loose_parameters": self.graphs.loose_parameters,
         }
         self._kinds: dict[str, SubjectKind] = {
             "parameter": ParameterSubjects(self.models, self.optimizers, self.wrappers),
@@ -213,6 +222,12 @@ class SubjectRegistry:
         """What optimizers hold, in their order."""
         groups = (g for each in self.optimizers.things().values() for g in groups_of(each))
         return [tensor for group in groups for tensor in params_of(group)]
+
+    def _is_held(self, tensor: torch.Tensor) -> bool:
+        """A model or an optimizer holds it. Of pieces of a model a layer uses others than the model holds."""
+        if self.models.name_of_parameter(tensor) is not None:
+            return True
+        return any(each is tensor or local(each) is not each for each in self._trained())
 
     def _saved(self, saved: Any) -> list[SavedModel]:
         """What a saved object holds of the models that are roots."""

@@ -14,6 +14,7 @@ from tspec.runtime.live.mechanisms import (
     joins,
     messages,
     shape_inference,
+    tokens,
     updates,
     works,
 )
@@ -31,6 +32,7 @@ MECHANISMS = (
     forks.install,
     joins.install,
     shape_inference.install,
+    tokens.install,
 )
 
 

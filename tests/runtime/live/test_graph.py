@@ -1,0 +1,116 @@
+"""What the graph of a loss says: which dimension softmaxes sum over, and which parameters nobody holds."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from tspec.runtime.live.graph import PASSES, LossGraphs, made_by
+
+
+def graphs(*held: torch.Tensor) -> LossGraphs:
+    return LossGraphs(lambda tensor: any(each is tensor for each in held))
+
+
+def drawn(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, requires_grad=True)
+
+
+Q, K, V = (drawn(2, 3, 5, 4) for _ in range(3))
+SCORES = Q @ K.transpose(-2, -1)
+
+
+@pytest.mark.parametrize("dim", [-1, -2, 1, 0])
+@pytest.mark.parametrize(
+    "weigh",
+    [
+        lambda a: a @ V,
+        lambda a: torch.matmul(F.dropout(a, 0.1), V),
+        lambda a: torch.bmm(a.flatten(0, 1), V.flatten(0, 1)),
+        lambda a: torch.einsum("bhqk,bhkd->bhqd", a, V),
+        lambda a: torch.einsum("bhqk,bkhd->bqhd", a, V.transpose(1, 2)),
+        lambda a: a.masked_fill(torch.ones(5, 5).triu(1).bool(), 0) @ V,
+        lambda a: V.transpose(-2, -1) @ a.transpose(-2, -1),
+        lambda a: a.bfloat16() @ V.bfloat16(),
+    ],
+)
+def test_the_dimension_of_attention(dim: int, weigh) -> None:
+    loss = weigh(torch.softmax(SCORES, dim)).sum()
+    assert graphs().softmax_dims(loss) == [dim % 4 - 4]
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        lambda: F.softmax(drawn(2, 9, 4), -1).transpose(1, 2) @ drawn(2, 9, 6),
+        lambda: F.softmax(drawn(2, 4, 9), 1) @ drawn(2, 9, 6),
+        lambda: F.softmax(drawn(5, 5), 0) @ drawn(5, 2),
+        lambda: (s := F.softmax(SCORES, -2)) / s.sum(-1, keepdim=True) @ V,
+        lambda: (F.softmax(SCORES, -1) * F.softmax(SCORES, -2)) @ V,
+        lambda: K.softmax(-2).transpose(-2, -1) @ V,
+        lambda: F.scaled_dot_product_attention(Q, K, V),
+        lambda: F.linear(F.softmax(drawn(6, 8), 1), drawn(3, 8)),
+    ],
+    ids=[
+        "pooling", "clusters first", "one matrix", "normalised after", "both ways", "linear attention", "fused",
+        "layer",
+    ],
+)  # fmt: skip
+def test_other_products_of_softmaxes(product) -> None:
+    assert graphs().softmax_dims(product().sum()) == []
+
+
+def test_nothing_is_computed_again() -> None:
+    calls = []
+
+    def attend(scores: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return scores.softmax(-2) @ V
+
+    loss = checkpoint(attend, SCORES, use_reentrant=False).sum()
+    assert graphs().softmax_dims(loss) == [-2]
+    assert len(calls) == 1
+
+
+def test_later_passes_are_not_looked_at() -> None:
+    seen = graphs()
+    loss = (SCORES.softmax(-1) @ V).sum()
+    found = [seen.softmax_dims(loss) for _ in range(PASSES + 1)]
+    assert found == [[-1]] * PASSES + [None]
+    assert [seen.loose_parameters(loss) for _ in range(PASSES + 1)] == [[]] * PASSES + [None]
+
+
+def test_parameters_that_nobody_holds() -> None:
+    held, loose, plain = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(3)), drawn(4)
+    seen = graphs(held)
+    found = []
+    for step in range(4):
+        loss = held.sum() * loose.sum() * plain.sum()
+        found.append(seen.loose_parameters(loss))
+        if step == 1:
+            loose.data += 1
+    assert found == [[], [(3,)], [], [(3,)]]
+
+
+def test_parameters_that_are_made_anew() -> None:
+    seen = graphs()
+    found = [seen.loose_parameters(nn.Parameter(torch.ones(2)).sum()) for _ in range(3)]
+    assert found == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (lambda x: x.softmax(1), "softmax"),
+        (lambda x: x.log_softmax(1)[:3], "log_softmax"),
+        (lambda x: x.sigmoid().view(-1).squeeze(), "sigmoid"),
+        (lambda x: x.relu_().transpose(0, 1).bfloat16(), "relu"),
+        (lambda x: F.dropout(x.relu(), 0.5), "mul"),
+        (lambda x: F.linear(x, torch.ones(3, 4), torch.ones(3)), "addmm"),
+        (lambda x: x.detach().softmax(1), ""),
+    ],
+)
+def test_what_made_a_tensor(value, name: str) -> None:
+    assert made_by(value(drawn(6, 4) * 2)) == name
+    assert made_by(drawn(2)) == ""

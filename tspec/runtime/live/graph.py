@@ -1,0 +1,195 @@
+"""What the autograd graph of a loss says of how the loss was computed.
+
+Nodes are read by name, by the shape of what they computed and by the dimensions that they were called with.
+Nothing that was saved for the backward pass is unpacked: under activation checkpointing that would compute it again.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from tspec.runtime.live.convert import tensors_in
+
+PASSES = 32
+"""The graphs of so many backward passes are walked: later ones are computed in the same way."""
+_CHAIN = 16
+"""So many operations are gone back from a product or a loss."""
+_KEEPS = frozenset({"ToCopy", "MaskedFill", "Clone", "NativeDropout", "FusedDropout", "Alias"})
+"""Operations whose output is their first input, element by element, or zero in its place."""
+_BY_CONSTANT = frozenset({"Mul", "Div"})
+"""Operations that keep the order of elements. Of two factors with a graph neither is the other's scale."""
+_RESHAPES = frozenset({"View", "UnsafeView", "ReshapeAlias", "Expand", "Squeeze", "Unsqueeze"})
+_REORDERS = frozenset({"Transpose", "Permute", "T"})
+_PICKS = frozenset({"Slice", "Select", "Index", "IndexSelect", "BackwardHookFunction"})
+_UNSEEN = _KEEPS - {"MaskedFill", "NativeDropout", "FusedDropout"} | _RESHAPES | _REORDERS | _PICKS
+"""Operations that compute no new values."""
+
+
+def made_by(value: torch.Tensor) -> str:
+    """The operation that computed the values of a tensor, such as `softmax`; empty without a graph."""
+    node = value.grad_fn
+    for _ in range(_CHAIN):
+        if node is None or _operation(node) not in _UNSEEN:
+            break
+        node = _first_input(node)
+    if node is None:
+        return ""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", _operation(node)).lower()
+
+
+class LossGraphs:
+    """Walks the graphs of the first losses.
+
+    `is_held` says whether a model or an optimizer holds a parameter.
+    """
+
+    def __init__(self, is_held: Callable[[torch.Tensor], bool]) -> None:
+        self._is_held = is_held
+        self._softmaxes = 0
+        self._loose = 0
+        self._seen: dict[int, tuple[weakref.ref[torch.Tensor], torch.Tensor]] = {}
+        """Loose parameters, with copies of their values in the pass before."""
+
+    def softmax_dims(self, losses: Any) -> list[int] | None:
+        """Along which dimension, counted from the end, softmaxes sum to one that weigh rows.
+
+        Each is the left factor, a batch of square matrices, of a product: the sums of its rows are the sums of the
+        weights. None after the first passes.
+        """
+        if self._softmaxes >= PASSES:
+            return None
+        self._softmaxes += 1
+        found = []
+        for node in _nodes(losses):
+            if _operation(node) in ("Bmm", "Mm"):
+                for factor, last, other in ((0, -1, -2), (1, -2, -1)):
+                    dim = _softmax_of(node.next_functions[factor][0], last, other)
+                    if dim is not None:
+                        found.append(dim)
+        return found
+
+    def loose_parameters(self, losses: Any) -> list[torch.Size] | None:
+        """The shapes of parameters that neither a model nor an optimizer holds, and that stayed as they were since the pass before.
+
+        None after the first passes.
+        """
+        if self._loose >= PASSES:
+            self._seen.clear()
+            return None
+        self._loose += 1
+        shapes = []
+        for node in _nodes(losses):
+            leaf = getattr(node, "variable", None)
+            if not isinstance(leaf, nn.Parameter) or self._is_held(leaf):
+                continue
+            known = self._seen.get(id(leaf))
+            if known is not None and known[0]() is leaf and torch.equal(known[1], leaf):
+                shapes.append(leaf.shape)
+            self._seen[id(leaf)] = (weakref.ref(leaf), leaf.detach().clone())
+        return shapes
+
+
+def _nodes(losses: Any) -> Iterator[Any]:
+    """All nodes of the graphs of some tensors, each once."""
+    waiting = [each.grad_fn for each in tensors_in(losses) if each.grad_fn is not None]
+    seen = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                waiting.append(following)
+
+
+def _operation(node: Any) -> str:
+    """The name of what it is the derivative of: `Softmax` of `SoftmaxBackward0`."""
+    name: str = node.name().rpartition("::")[2]
+    return name.rstrip("0123456789").removesuffix("Backward")
+
+
+def _first_input(node: Any) -> Any:
+    return node.next_functions[0][0] if node.next_functions else None
+
+
+def _shape(node: Any) -> Sequence[int]:
+    """Of what it computed."""
+    return tuple(node._input_metadata[0].shape)
+
+
+def _softmax_of(node: Any, last: int, other: int) -> int | None:
+    """The dimension of the softmax that computed a factor of a product, counted from the end.
+
+    `last` and `other` are the dimensions of the factor, those that the product sums over and keeps. They have to be the
+    last and the second-last of a batch of square matrices, as the softmax has it.
+    """
+    for _ in range(_CHAIN):
+        if node is None or not node._input_metadata:
+            return None
+        shape, operation = _shape(node), _operation(node)
+        if operation == "Softmax":
+            size = len(shape)
+            own = _signed(node._saved_dim)
+            is_square = size >= 3 and shape[-1] == shape[-2] > 1
+            straight = (last % size, other % size) == (size - 1, size - 2)
+            return own % size - size if is_square and straight else None
+        following = [each for each, _ in node.next_functions if each is not None]
+        if len(following) != 1:
+            return None
+        before = _shape(following[0])
+        dims = [
+            _dim_before(node, operation, shape, before, dim % len(shape)) for dim in (last, other)
+        ]
+        if None in dims:
+            return None
+        last, other = dims  # type: ignore[assignment]
+        node = following[0]
+    return None
+
+
+def _dim_before(
+    node: Any, operation: str, shape: Sequence[int], before: Sequence[int], dim: int
+) -> int | None:
+    """The dimension of an operation's input that became one of its output; None if none did."""
+    if operation in _KEEPS or operation in _BY_CONSTANT:
+        return dim if shape == before else None
+    if operation == "Transpose":
+        swapped = {_signed(each) % len(shape) for each in (node._saved_dim0, node._saved_dim1)}
+        return (swapped - {dim}).pop() if dim in swapped and len(swapped) == 2 else dim
+    if operation == "Permute":
+        return int(_signed(node._saved_dims[dim])) % len(before)
+    if operation == "T":
+        return len(shape) - 1 - dim
+    if operation == "Expand":
+        found = dim - len(shape) + len(before)
+        return found if found >= 0 and before[found] == shape[dim] else None
+    if operation in _RESHAPES:
+        return _same_stride(shape, before, dim)
+    return None
+
+
+def _same_stride(shape: Sequence[int], before: Sequence[int], dim: int) -> int | None:
+    """The dimension of as many elements, after which as many elements lie."""
+    inner = _product(shape[dim + 1 :])
+    for each, size in enumerate(before):
+        if size == shape[dim] > 1 and _product(before[each + 1 :]) == inner:
+            return each
+    return None
+
+
+def _product(sizes: Sequence[int]) -> int:
+    found = 1
+    for size in sizes:
+        found *= size
+    return found
+
+
+def _signed(value: int) -> int:
+    """torch shows a negative dimension as an unsigned number of 64 bits."""
+    return value - 2**64 if value >= 2**63 else value

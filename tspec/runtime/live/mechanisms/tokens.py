@@ -1,0 +1,50 @@
+"""Tokens: what embeddings are given, where an event compares targets with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tspec.runtime.live.followed import FollowedJob
+from tspec.runtime.live.watch import Expression
+from tspec.runtime.live.watched import Listener, Role
+
+EMBEDDING = "torch.nn.functional.embedding"
+BACKWARD = "torch.autograd.backward"
+READER = "tokens_ahead"
+"""The function of a field that reads what is followed here."""
+
+
+class EmbeddingListener(Listener):
+    """Remembers the tokens of each call."""
+
+    def __init__(self, job: FollowedJob) -> None:
+        self._job = job
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Rows are looked up."""
+        self._job.state.tokens.given(args[0] if args else kwargs["input"])
+
+
+class LearntListener(Listener):
+    """Forgets the tokens of what is learnt from now."""
+
+    def __init__(self, job: FollowedJob) -> None:
+        self._job = job
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """A backward pass begins."""
+        self._job.state.tokens.clear()
+
+
+def install(job: FollowedJob) -> None:
+    """Follow embeddings, if an event reads what they were given."""
+    fields = (field for event in job.spec.events for field in event.fields)
+    if not any(_calls(field.source, READER) for field in fields):
+        return
+    job.functions.watch_path(Role("tokens", EmbeddingListener(job), path=EMBEDDING))
+    job.functions.watch_path(Role("tokens learnt", LearntListener(job), path=BACKWARD))
+
+
+def _calls(source: Expression | None, function: str) -> bool:
+    return source is not None and source[:2] == ("call", function)

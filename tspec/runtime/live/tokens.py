@@ -1,0 +1,88 @@
+"""Which tokens a model was given, so that targets can be told from them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+import torch
+
+LOSSES = 32
+"""So many losses are compared with the tokens: later ones are given theirs in the same way."""
+_INPUTS = 8
+"""The last so many inputs of embeddings are kept until their backward pass begins."""
+_SHIFTS = (1, 0, 2, -1)
+"""By how many places targets may be ahead. Where it can be the next token, it is."""
+_ENOUGH = 16
+"""Fewer tokens may agree by chance."""
+_SHORTEST = 4
+"""Shorter sequences are not compared: layers that are called for each place have them."""
+
+
+class TokenHistory:
+    """The tokens that embeddings were given since the last backward pass."""
+
+    def __init__(self) -> None:
+        self._inputs: deque[torch.Tensor] = deque(maxlen=_INPUTS)
+        self._losses = 0
+
+    def given(self, tokens: torch.Tensor) -> None:
+        """An embedding is given sequences, `[batch, length]` or `[length, batch]`."""
+        plain = type(tokens) is torch.Tensor and not tokens.is_floating_point()
+        if plain and tokens.dim() == 2 and self._losses < LOSSES:
+            self._inputs.append(tokens)
+
+    def clear(self) -> None:
+        """A backward pass begins: what comes next is of other tokens."""
+        self._inputs.clear()
+
+    @torch.no_grad()
+    def tokens_ahead(self, target: torch.Tensor, ignored: int) -> int | None:
+        """By how many places the targets are ahead of the tokens of a sequence, from -1 to 2.
+
+        All targets but those with the value `ignored` are compared. None where they are no tokens of a sequence that was
+        given, and after the first losses.
+        """
+        if self._losses >= LOSSES or not self._inputs or target.is_floating_point():
+            return None
+        self._losses += 1
+        found = {
+            shift
+            for tokens in self._inputs
+            if tokens.device == target.device
+            for shift in _shifts(tokens, target, ignored)
+        }
+        return next((shift for shift in _SHIFTS if shift in found), None)
+
+
+def _shifts(tokens: torch.Tensor, target: torch.Tensor, ignored: int) -> Iterator[int]:
+    """The shifts by which targets of one sequence for each of the batch are its tokens."""
+    for sequences, rows in _batch_first(tokens, target):
+        for shift in _SHIFTS:
+            ahead, wanted = sequences[:, max(shift, 0) :], rows[:, max(-shift, 0) :]
+            length = min(ahead.shape[1], wanted.shape[1])
+            counted = wanted[:, :length] != ignored
+            ahead, wanted = ahead[:, :length][counted], wanted[:, :length][counted]
+            if (
+                wanted.numel() >= _ENOUGH
+                and torch.equal(ahead, wanted)
+                and wanted.min() < wanted.max()
+            ):
+                yield shift
+
+
+def _batch_first(
+    tokens: torch.Tensor, target: torch.Tensor
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Tokens and targets as `[batch, length]`, for both ways in which they can lie."""
+    for sequences, is_first in ((tokens, True), (tokens.t(), False)):
+        batch, length = sequences.shape
+        places = target.numel() // batch
+        if (
+            length >= _SHORTEST
+            and length - 2 <= places <= length
+            and places * batch == target.numel()
+        ):
+            shape = (batch, places) if is_first else (places, batch)
+            rows = target.reshape(shape)
+            yield sequences, rows if is_first else rows.t()
