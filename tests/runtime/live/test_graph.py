@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from tspec.runtime.live.graph import PASSES, LossGraphs, made_by
+from tspec.runtime.live.graph import PASSES, LossGraphs, made_by, over_classes
 
 
 def graphs(*held: torch.Tensor) -> LossGraphs:
@@ -114,3 +114,23 @@ def test_parameters_that_are_made_anew() -> None:
 def test_what_made_a_tensor(value, name: str) -> None:
     assert made_by(value(drawn(6, 4) * 2)) == name
     assert made_by(drawn(2)) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "sums"),
+    [
+        (lambda: drawn(6, 4).log_softmax(1), True),
+        (lambda: drawn(6, 4).log_softmax(0), False),
+        (lambda: drawn(6, 4).log_softmax(0)[torch.arange(3)], False),
+        (lambda: drawn(6, 4).log_softmax(-1)[1:].bfloat16(), True),
+        (lambda: drawn(2, 3, 4).log_softmax(-1).flatten(0, 1), True),
+        (lambda: drawn(2, 3, 4).log_softmax(1).flatten(0, 1), False),
+        (lambda: drawn(2, 3, 4).log_softmax(2).transpose(1, 2), True),
+        (lambda: drawn(2, 4, 3, 3).log_softmax(1), True),
+        (lambda: drawn(6, 4).softmax(0).log(), None),
+        (lambda: torch.cat([drawn(2, 4).log_softmax(1), drawn(2, 4).log_softmax(1)]), None),
+        (lambda: torch.zeros(6, 4).log_softmax(0), None),
+    ],
+)
+def test_whether_likelihoods_sum_over_classes(value, sums: bool | None) -> None:
+    assert over_classes(value()) is sums

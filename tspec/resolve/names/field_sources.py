@@ -39,6 +39,7 @@ SOURCE_FUNCTIONS = frozenset(
         "used_early",
         "tokens_ahead",
         "made_by",
+        "over_classes",
         "softmax_dims",
         "loose_parameters",
         "count",

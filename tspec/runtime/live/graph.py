@@ -27,6 +27,8 @@ _BY_CONSTANT = frozenset({"Mul", "Div"})
 _RESHAPES = frozenset({"View", "UnsafeView", "ReshapeAlias", "Expand", "Squeeze", "Unsqueeze"})
 _REORDERS = frozenset({"Transpose", "Permute", "T"})
 _PICKS = frozenset({"Slice", "Select", "Index", "IndexSelect", "BackwardHookFunction"})
+_ROWS = frozenset({"Slice", "Index", "IndexSelect"})
+"""Operations that pick rows, so that the other dimensions stay."""
 _UNSEEN = _KEEPS - {"MaskedFill", "NativeDropout", "FusedDropout"} | _RESHAPES | _REORDERS | _PICKS
 """Operations that compute no new values."""
 
@@ -41,6 +43,25 @@ def made_by(value: torch.Tensor) -> str:
     if node is None:
         return ""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", _operation(node)).lower()
+
+
+def over_classes(value: torch.Tensor) -> bool | None:
+    """Whether the log-softmax that computed `[n, classes, ...]` sums over the classes; None where it cannot be told."""
+    node, dim = value.grad_fn, 1
+    for _ in range(_CHAIN):
+        if node is None or not node._input_metadata:
+            return None
+        shape = _shape(node)
+        if _operation(node) == "LogSoftmax":
+            return _signed(node._saved_dim) % len(shape) == dim
+        following = _only_input(node)
+        if following is None:
+            return None
+        before = _dim_before(node, _operation(node), shape, _shape(following), dim)
+        if before is None:
+            return None
+        node, dim = following, before
+    return None
 
 
 class LossGraphs:
@@ -118,6 +139,12 @@ def _first_input(node: Any) -> Any:
     return node.next_functions[0][0] if node.next_functions else None
 
 
+def _only_input(node: Any) -> Any:
+    """The node of the only input that has a graph, None of several or none."""
+    following = [each for each, _ in node.next_functions if each is not None]
+    return following[0] if len(following) == 1 and following[0]._input_metadata else None
+
+
 def _shape(node: Any) -> Sequence[int]:
     """Of what it computed."""
     return tuple(node._input_metadata[0].shape)
@@ -139,17 +166,17 @@ def _softmax_of(node: Any, last: int, other: int) -> int | None:
             is_square = size >= 3 and shape[-1] == shape[-2] > 1
             straight = (last % size, other % size) == (size - 1, size - 2)
             return own % size - size if is_square and straight else None
-        following = [each for each, _ in node.next_functions if each is not None]
-        if len(following) != 1:
+        following = _only_input(node)
+        if following is None:
             return None
-        before = _shape(following[0])
+        before = _shape(following)
         dims = [
             _dim_before(node, operation, shape, before, dim % len(shape)) for dim in (last, other)
         ]
         if None in dims:
             return None
         last, other = dims  # type: ignore[assignment]
-        node = following[0]
+        node = following
     return None
 
 
@@ -169,6 +196,8 @@ def _dim_before(
     if operation == "Expand":
         found = dim - len(shape) + len(before)
         return found if found >= 0 and before[found] == shape[dim] else None
+    if operation in _ROWS:
+        return dim if len(before) == len(shape) and before[dim] == shape[dim] > 1 else None
     if operation in _RESHAPES:
         return _same_stride(shape, before, dim)
     return None

@@ -30,7 +30,7 @@ from tspec.runtime.live.entities.parameters import (
     ParameterSubjects,
 )
 from tspec.runtime.live.evaluate import ExpressionError, evaluate
-from tspec.runtime.live.graph import LossGraphs, made_by
+from tspec.runtime.live.graph import LossGraphs, made_by, over_classes
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
 from tspec.runtime.live.pending import PendingCalls
 from tspec.runtime.live.placed import local
@@ -83,6 +83,7 @@ class SubjectRegistry:
             "used_early": self.pending.used_early,
             "tokens_ahead": self.tokens.tokens_ahead,
             "made_by": made_by,
+            "over_classes": over_classes,
             "softmax_dims": self.graphs.softmax_dims,
             "loose_parameters": self.graphs.loose_parameters,
         }
