@@ -10,7 +10,9 @@ TEMPERATURE = 4.0
 
 
 def network(width):
-    return nn.Sequential(nn.Linear(64, width), nn.BatchNorm1d(width), nn.ReLU(), nn.Linear(width, 10))
+    return nn.Sequential(
+        nn.Linear(64, width), nn.BatchNorm1d(width), nn.ReLU(), nn.Linear(width, 10)
+    )
 
 
 def softened(student, teacher):

@@ -147,6 +147,10 @@ LOSSES = (
     Case("s1_divergences", "logarithms", "divergences_get_probabilities_as_targets", 1),
     Case("s1_divergences", "swapped", "divergences_train_their_input", 1),
     Case("s1_divergences", "over-the-batch", "divergences_compare_distributions_over_classes", 2),
+    Case("s3_next_word", "shifted-twice", "targets_are_the_next_tokens", 2),
+    Case("s3_next_word", "unshifted", "targets_are_the_next_tokens", 2),
+    Case("s3_next_word", "over-queries", "attention_weighs_keys", 1),
+    Case("s3_next_word", "bare-temperature", "loose_parameters_are_trained", 3),
 )
 AVERAGES = (Case("s2_average_that_stays", "counts-steps", "averages_follow_their_weights", 80),)
 REPLICAS = (
