@@ -47,7 +47,8 @@ def made_by(value: torch.Tensor) -> str:
 
 def over_classes(value: torch.Tensor) -> bool | None:
     """Whether the log-softmax that computed `[n, classes, ...]` sums over the classes; None where it cannot be told."""
-    node, dim = value.grad_fn, 1
+    node: Any = value.grad_fn
+    dim = 1
     for _ in range(_CHAIN):
         if node is None or not node._input_metadata:
             return None
