@@ -35,7 +35,10 @@ class Model(nn.Module):
         self.fc2 = Row(1024 if "--wrong-shape" not in sys.argv else 512, 2048)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.fc2(torch.relu(self.fc1(self.norm(x))))
+        x = self.norm(x)
+        if "--cut-again" in sys.argv:
+            x = x.chunk(2)[0]
+        return self.fc2(torch.relu(self.fc1(x)))
 
 
 model = inner = Model()

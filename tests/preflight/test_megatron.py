@@ -10,7 +10,7 @@ import pytest
 from tests.megatron.layouts import Layout
 from tests.megatron.shipped import of_the_job
 from tspec.layout.sizes import sizes_of
-from tspec.preflight.check import problems
+from tspec.preflight.check import judged, problems
 from tspec.preflight.launch import dry_run
 from tspec.resolve.program.sharding import Placement, Shape, Split
 
@@ -35,6 +35,7 @@ def test_gpt_is_as_the_shipped_layout_says() -> None:
     facts = dry_run([SCRIPT, job], 3, 4)
     assert len(facts.parameters) == 52
     assert problems(layout, sizes_of(layout), [facts]) == ()
+    assert len(list(judged(layout, sizes_of(layout), facts))) == 108
     other = replace(layout, placements=tuple(map(wrong, layout.placements)))
     found = problems(other, sizes_of(other), [facts])
     assert {each.name for each in found} == {

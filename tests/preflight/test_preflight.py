@@ -22,11 +22,13 @@ def preflight(layout: str, *arguments: str, file: Path = HERE / "layouts.tspec")
 @pytest.mark.gloo
 def test_a_thousand_ranks_are_as_the_layout_says() -> None:
     status, said = preflight("whole", "--mesh", "dp=512", "--rank", "1023", "--", JOB)
-    assert (status, said.splitlines()[-1]) == (0, "6 parameters are as the layout says"), said
+    last = "6 parameters and activations of 4 modules are as the layout says"
+    assert (status, said.splitlines()[-1]) == (0, last), said
     assert "layout whole: rank 1023 of 1024\n" in said
     assert "allreduce over tp, in modules: 1 call, 4,096 elements\n" in said
     assert "allreduce over dp, outside of modules: 6 calls, 4,201,472 elements\n" in said
     assert "parameters 16.8 MB, gradients 16.8 MB, states 33.6 MB" in said
+    assert "activations at most" in said
 
 
 @pytest.mark.gloo
@@ -34,7 +36,8 @@ def test_a_thousand_ranks_are_as_the_layout_says() -> None:
 @pytest.mark.parametrize(("layout", "word"), [("whole", "--ddp"), ("sharded", "--fsdp")])
 def test_what_torch_adds_up_is_known(layout: str, word: str) -> None:
     status, said = preflight(layout, "--rank", "3", "--tensors", "real", "--", JOB, word)
-    assert (status, said.splitlines()[-1]) == (0, "6 parameters are as the layout says"), said
+    modules = 4 if layout == "whole" else 1
+    assert status == 0 and f"activations of {modules} module" in said.splitlines()[-1], said
 
 
 SUM = "which cuts the dimension that `fc2.weight` sums over"
@@ -44,7 +47,9 @@ SUM = "which cuts the dimension that `fc2.weight` sums over"
 @pytest.mark.parametrize(
     ("layout", "words", "found"),
     [
-        ("whole", "--forget --no-sum", [
+        ("whole", "--forget --no-sum --cut-again", [
+            "output fc1: it has shape [1, 1024], and [2, 1024] of [8, 2048] in the layout",
+            "output fc2: it has shape [1, 2048], and [2, 2048] of [8, 2048] in the layout",
             "norm.weight: its gradient is not added up over `dp`, which cuts the data",
             f"fc2: its output is not added up over `tp`, {SUM}",
         ]),
@@ -60,6 +65,7 @@ SUM = "which cuts the dimension that `fc2.weight` sums over"
             "fc1.bias: it has shape [512], and [1024] of [2048] in the layout",
             "fc1.weight: it has shape [512, 2048], and [1024, 2048] of [2048, 2048] in the layout",
             "fc2.weight: it has shape [2048, 512], and [2048, 1024] of [2048, 2048] in the layout",
+            "output fc1: it has shape [2, 512], and [2, 1024] of [8, 2048] in the layout",
         ], marks=pytest.mark.slow),
     ],
 )  # fmt: skip

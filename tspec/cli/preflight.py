@@ -58,7 +58,7 @@ def preflight(  # noqa: PLR0913 (each is an option)
 ) -> None:
     """Compare a script's first step with a layout, without its ranks.
 
-    The script runs unedited as one rank of a job whose other ranks do not exist. Parameters are compared with the layout, and sums over ranks with those that the layout needs. Collectives and memory are shown. Exits with 1 if something is not as the layout says.
+    The script runs unedited as one rank of a job whose other ranks do not exist. Parameters, inputs and outputs of modules are compared with the layout, and sums over ranks with those that the layout needs. Collectives and memory are shown. Exits with 1 if something is not as the layout says.
     """
     command = command_of(ctx)
     declared = chosen(layouts_of([file]), layout)
@@ -68,7 +68,7 @@ def preflight(  # noqa: PLR0913 (each is an option)
     if ranks[-1] >= wanted.mesh.world:
         raise BadParameter(f"there are ranks 0 to {wanted.mesh.world - 1}", param_hint="--rank")
     facts = _facts(command, ranks, wanted, tensors)
-    from tspec.preflight.check import problems
+    from tspec.preflight.check import judged, problems
     from tspec.preflight.text import rank_text
 
     for each in facts:
@@ -79,7 +79,10 @@ def preflight(  # noqa: PLR0913 (each is an option)
         say(visible(f"rank {problem.rank}: {problem.name}: {problem.what}"))
     parameters = len({each.name for of in facts for each in of.parameters})
     if not found:
-        say(f"{parameters} parameters are as the layout says")
+        passed = {each.tensor.name for of in facts for each, _ in judged(wanted, sizes, of)}
+        modules = f"{len(passed)} module{'' if len(passed) == 1 else 's'}"
+        of_modules = f" and activations of {modules}" if passed else ""
+        say(f"{parameters} parameters{of_modules} are as the layout says")
     raise typer.Exit(FOUND if found else FOUND_NOTHING)
 
 

@@ -1,4 +1,4 @@
-"""What a rank's first step shows, against a layout: parameters, and the sums that the layout needs."""
+"""What a rank's first step shows, against a layout: parameters, activations, and the sums that the layout needs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,26 @@ from tspec.layout.places import placement_of
 from tspec.layout.ranks import coordinates_of, factorisations
 from tspec.layout.replicas import spread
 from tspec.layout.rows import groups
-from tspec.layout.shards import UnevenShards, shard
-from tspec.layout.sizes import Sizes
+from tspec.layout.shards import UnevenShards, shard, stage_on
+from tspec.layout.sizes import Sizes, UnknownSize
 from tspec.layout.text import indices_text
-from tspec.preflight.facts import Collective, ParameterFacts, RankFacts, Reduction, adds_up
+from tspec.preflight.facts import (
+    Activation,
+    Collective,
+    RankFacts,
+    Reduction,
+    TensorFacts,
+    adds_up,
+)
 from tspec.preflight.held import Numbers, indices_of_blocks, indices_of_placements
-from tspec.resolve.program.sharding import Axes, LayoutDeclaration, Placement, Shape, splits
+from tspec.resolve.program.sharding import (
+    Axes,
+    LayoutDeclaration,
+    Placement,
+    Shape,
+    TensorKind,
+    splits,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +52,7 @@ def problems(
             said = _parameter(layout, sizes, facts, parameter)
             found += [Problem(facts.rank, parameter.name, said)] if said else []
         found += _lacking(layout, sizes, facts)
+        found += _activations(layout, sizes, facts)
         if facts.updated:
             sums = _Sums(layout, facts)
             found += _gradients(layout, sizes, facts, sums)
@@ -49,29 +64,40 @@ def problems(
 
 
 def _parameter(
-    layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts, parameter: ParameterFacts
+    layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts, parameter: TensorFacts
 ) -> str:
     """What is not as the layout says of a parameter; empty if all is."""
     if placement_of(layout, "param", parameter.name, sizes.known) is None:
         return "no place of the layout fits it"
+    return cut(layout, sizes, facts, "param", parameter)
+
+
+def cut(
+    layout: LayoutDeclaration,
+    sizes: Sizes,
+    facts: RankFacts,
+    kind: TensorKind,
+    tensor: TensorFacts,
+) -> str:
+    """What is not as the place of a tensor says; empty if all is. Raises UnknownSize."""
     try:
-        piece = shard(layout, "param", parameter.name, facts.rank, sizes)
+        piece = shard(layout, kind, tensor.name, facts.rank, sizes)
     except UnevenShards as uneven:
         return f"the layout cannot cut it: {uneven}"
     if piece is None:
         return "the layout has it on another stage"
-    if parameter.shape != piece.shape:
+    if tensor.shape != piece.shape:
         full = f" of {list(piece.full)}" if piece.shape != piece.full else ""
-        return f"it has shape {list(parameter.shape)}, and {list(piece.shape)}{full} in the layout"
-    if not _tells_all(layout, facts, parameter, piece.place):
+        return f"it has shape {list(tensor.shape)}, and {list(piece.shape)}{full} in the layout"
+    if not _tells_all(layout, facts, tensor, piece.place):
         return ""
     padded = tuple(each.size for each in piece.dimensions)
-    if parameter.full not in (piece.full, padded):
-        return f"the full tensor is {list(parameter.full)}, and {list(piece.full)} in the layout"
-    partial = tuple(each.axis for each in parameter.placements if each.how == "partial")
+    if tensor.full not in (piece.full, padded):
+        return f"the full tensor is {list(tensor.full)}, and {list(piece.full)} in the layout"
+    partial = tuple(each.axis for each in tensor.placements if each.how == "partial")
     if sorted(partial) != sorted(piece.partial):
         return f"it is a summand over {_axes_text(partial)}, and over {_axes_text(piece.partial)} in the layout"
-    held = _held(parameter, facts, layout)
+    held = _held(tensor, facts, layout)
     if held is None:
         return ""
     for number, (mine, wanted) in enumerate(zip(held, piece.dimensions, strict=True)):
@@ -84,17 +110,17 @@ def _parameter(
 
 
 def _tells_all(
-    layout: LayoutDeclaration, facts: RankFacts, parameter: ParameterFacts, place: Placement
+    layout: LayoutDeclaration, facts: RankFacts, parameter: TensorFacts, place: Placement
 ) -> bool:
     """Whether the framework knows of all cuts: a script may cut by hand what torch then cuts further."""
     names = _as_in(layout, facts)
     known = {names.get(each.axis, each.axis) for each in parameter.placements}
-    cut = {axis for axis in place.cut_over if layout.mesh.all_axes[axis] > 1}
-    return bool(parameter.blocks) or bool(known and cut <= known)
+    over = {axis for axis in place.cut_over if layout.mesh.all_axes[axis] > 1}
+    return bool(parameter.blocks) or bool(known and over <= known)
 
 
 def _held(
-    parameter: ParameterFacts, facts: RankFacts, layout: LayoutDeclaration
+    parameter: TensorFacts, facts: RankFacts, layout: LayoutDeclaration
 ) -> tuple[Numbers, ...] | None:
     """The indices that a rank holds as its framework says; None if it does not."""
     if parameter.blocks:
@@ -123,6 +149,65 @@ def _lacking(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> Itera
         if group.place.kind == "param" and here and not known:
             said = "the layout has it, and the model has no parameter of that name"
             yield Problem(facts.rank, group.place.pattern, said)
+
+
+# --- activations --------------------------------------------------------------------------------
+
+
+def judged(
+    layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts
+) -> Iterator[tuple[Activation, Sizes]]:
+    """The rank's activations that the layout has a place for, each with the sizes that are known of it.
+
+    Sizes of the input that are not given are those that the first activation shows. An activation that shows another
+    one, which is not larger or smaller by numbers of ranks, has its own: a head may be given the last position alone.
+    """
+    first: dict[str, int] = {}
+    for each in facts.activations:
+        tensor = each.tensor
+        place = placement_of(layout, each.kind, tensor.name, sizes.known)
+        elsewhere = layout.stages and stage_on(layout, tensor.name, facts.rank) is None
+        if place is None or not isinstance(place.shape, Shape) or elsewhere:
+            continue
+        own = _shown(place.shape, tensor.shape, sizes)
+        for name, size in own.items():
+            first.setdefault(name, size)
+        known = {
+            name: first[name] if _by_ranks(size, first[name], layout) else size
+            for name, size in own.items()
+        }
+        yield each, Sizes({**first, **known, **sizes.sizes}, sizes.axes, sizes.flags)
+
+
+def _activations(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> Iterator[Problem]:
+    """Inputs and outputs of modules that are not cut as the layout says."""
+    for each, known in judged(layout, sizes, facts):
+        try:
+            said = cut(layout, known, facts, each.kind, each.tensor)
+        except UnknownSize:  # nothing shows it
+            continue
+        if said:
+            yield Problem(facts.rank, f"{each.kind} {each.tensor.name}", said)
+
+
+def _shown(shape: Shape, held: Sequence[int], sizes: Sizes) -> dict[str, int]:
+    """The sizes of the input that a tensor shows of which a rank holds this shape."""
+    if len(shape.dimensions) != len(held):
+        return {}
+    return {
+        each.size: size * prod(sizes.of(split.axis) for split in each.splits)
+        for each, size in zip(shape.dimensions, held, strict=True)
+        if isinstance(each.size, str) and each.size not in sizes.sizes and not each.padding
+    }
+
+
+def _by_ranks(one: int, other: int, layout: LayoutDeclaration) -> bool:
+    """Whether a size is another one, divided or multiplied by numbers of ranks: then a cut is missing or doubled."""
+    small, large = sorted((one, other))
+    factors = {1}
+    for size in layout.mesh.all_axes.values():
+        factors |= {each * size for each in factors}
+    return small > 0 and large % small == 0 and large // small in factors
 
 
 # --- sums ---------------------------------------------------------------------------------------
@@ -186,7 +271,7 @@ def _gradients(
                 yield Problem(facts.rank, parameter.name, said)
 
 
-def _by_torch(parameter: ParameterFacts, axis: str, layout: LayoutDeclaration, sums: _Sums) -> bool:
+def _by_torch(parameter: TensorFacts, axis: str, layout: LayoutDeclaration, sums: _Sums) -> bool:
     """Whether torch or a sum that was not followed to a parameter may add a gradient up over an axis.
 
     Torch adds up the gradient of a DTensor over an axis of its mesh where the DTensor is used. The elements of
@@ -283,7 +368,7 @@ def _strides(axes: Axes) -> Iterator[tuple[str, tuple[int, int]]]:
         stride *= size
 
 
-def _elements(parameter: ParameterFacts) -> int:
+def _elements(parameter: TensorFacts) -> int:
     return prod(parameter.shape)
 
 

@@ -28,10 +28,10 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class ParameterFacts:
-    """A parameter on a rank.
+class TensorFacts:
+    """A parameter on a rank, or what goes into a module or comes out of it.
 
-    `placements` are a DTensor's. `blocks` are those of megatron-core's sharded state dictionary, in
+    `shape` is what the rank holds. `placements` are a DTensor's. `blocks` are those of megatron-core's sharded state dictionary, in
     the order in which the rank has them. Without both it is a plain tensor.
     """
 
@@ -41,6 +41,14 @@ class ParameterFacts:
     bytes: int
     placements: tuple[Placed, ...] = ()
     blocks: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """The first tensor that a module is given, or returns, in its first call. The tensor has the module's name."""
+
+    kind: Literal["input", "output"]
+    tensor: TensorFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +89,18 @@ class ModuleFacts:
 class RankFacts:
     """What a rank showed in its first step.
 
-    `updated`: it had an update, so that gradients were complete. `axes` are those of its device mesh, or of megatron-core's groups. `memory` has bytes by kind.
+    `activations` are in the order of the run. `updated`: it had an update, so that gradients were complete. `axes` are those of its device mesh, or of megatron-core's groups. `memory` has bytes by kind.
     """
 
     rank: int
     world: int
     updated: bool
     axes: Axes
-    parameters: tuple[ParameterFacts, ...]
+    parameters: tuple[TensorFacts, ...]
     reductions: tuple[Reduction, ...]
     collectives: tuple[Collective, ...]
     modules: tuple[ModuleFacts, ...]
+    activations: tuple[Activation, ...]
     memory: Mapping[str, int]
 
     def write(self, file: Path) -> None:
@@ -102,21 +111,24 @@ class RankFacts:
     def read(file: Path) -> RankFacts:
         """Read what was written."""
         said: dict[str, Any] = _frozen(json.loads(file.read_text(encoding="utf-8")))
-        parameters = tuple(
-            ParameterFacts(
-                **{**each, "placements": tuple(Placed(**of) for of in each["placements"])}
-            )
-            for each in said["parameters"]
-        )
         return RankFacts(
             **{
                 **said,
-                "parameters": parameters,
+                "parameters": tuple(map(_tensor, said["parameters"])),
+                "activations": tuple(
+                    Activation(each["kind"], _tensor(each["tensor"]))
+                    for each in said["activations"]
+                ),
                 "reductions": tuple(Reduction(**each) for each in said["reductions"]),
                 "modules": tuple(ModuleFacts(**each) for each in said["modules"]),
                 "collectives": tuple(Collective(**each) for each in said["collectives"]),
             }
         )
+
+
+def _tensor(said: dict[str, Any]) -> TensorFacts:
+    placements = tuple(Placed(**each) for each in said["placements"])
+    return TensorFacts(**{**said, "placements": placements})
 
 
 def _frozen(value: Any) -> Any:

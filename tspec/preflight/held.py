@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from tspec.preflight.facts import Block, ParameterFacts
+from tspec.preflight.facts import Block, TensorFacts
 
 Numbers = tuple[int, ...]
 """The indices of one dimension, in the order in which a rank holds them."""
 
 
 def indices_of_placements(
-    facts: ParameterFacts, sizes: Mapping[str, int], where: Mapping[str, int]
+    facts: TensorFacts, sizes: Mapping[str, int], where: Mapping[str, int]
 ) -> tuple[Numbers, ...]:
     """What a rank at a place of the mesh holds: torch cuts over mesh axes in order, strided ones last."""
     numbers = [tuple(range(size)) for size in facts.full]

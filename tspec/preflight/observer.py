@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from tspec.preflight.facts import Axes, ModuleFacts, ParameterFacts, Placed, RankFacts
+from tspec.preflight.facts import (
+    Activation,
+    Axes,
+    ModuleFacts,
+    Placed,
+    RankFacts,
+    TensorFacts,
+)
 from tspec.preflight.megatron import blocks_of, groups_of
 from tspec.preflight.reductions import Collectives
 from tspec.runtime.edges import Ref, StateSource, WatchedCall
@@ -24,13 +33,19 @@ WATCH = WatchSpec(
         EventSpec(
             "forward",
             ("torch.nn.Module.__call__",),
-            (FieldSpec("module", ("entity", "module"), ("name", "self")),),
+            (
+                FieldSpec("module", ("entity", "module"), ("name", "self")),
+                FieldSpec("inputs", ("list", _TENSOR)),
+                FieldSpec("output", _TENSOR, ("name", "result"), True),
+            ),
         ),
         EventSpec("optimizer.step", ("torch.optim.Optimizer.step",)),
     ),
     entities=(EntitySpec("parameter", (FieldSpec("data", _TENSOR), FieldSpec("grad", _OPTIONAL))),),
 )
 """What is followed."""
+AT_MOST = "activations at most"
+"""The kind of memory that is not more than its bytes."""
 
 
 class Observer:
@@ -43,10 +58,11 @@ class Observer:
         self._modules: list[tuple[int, str]] = []
         """Calls that did not return yet, and their modules."""
         self._calls: Counter[str] = Counter()
+        self._activations: dict[tuple[str, str], Activation] = {}
         self._collectives = Collectives(self._where)
-        self._memory = {"parameters": 0, "gradients": 0, "states": 0, "saved for backward": 0}
-        self._saved: dict[int, int] = {}
-        """Storage -> bytes, of what the graph at hand saved."""
+        self._memory = {"parameters": 0, "gradients": 0, "states": 0, AT_MOST: 0}
+        self._saved: dict[int, tuple[StorageWeakRef, int]] = {}
+        """Storage -> what keeps its address from another one, and its bytes, of what was saved for backward passes."""
         self._found: RankFacts | None = None
         self._over = False
 
@@ -73,11 +89,17 @@ class Observer:
             self._modules.append((call.id, name))
             if name and torch._C._current_graph_task_id() == -1:
                 self._calls[name] += 1
+            inputs = call.fields.get("inputs")
+            self._passes(
+                "input", name, next(iter(inputs if isinstance(inputs, tuple) else ()), None)
+            )
         elif self._found is None:
             self._found = self._facts(source, updated=True)
 
     def end(self, call: WatchedCall, source: StateSource) -> None:
         """A module returned."""
+        name = next((name for number, name in self._modules if number == call.id), "")
+        self._passes("output", name, call.fields.get("output"))
         self._modules = [each for each in self._modules if each[0] != call.id]
 
     def boundary(
@@ -89,6 +111,8 @@ class Observer:
         if index == 1:
             self._collectives.clear()
             self._calls.clear()
+            self._activations.clear()
+            self._saved.clear()
         else:
             self._finish(source)
             raise SystemExit(0)
@@ -105,20 +129,22 @@ class Observer:
             return "backward"
         return next((name for _, name in reversed(self._modules) if name), "")
 
+    def _passes(self, kind: Literal["input", "output"], name: str, value: Any) -> None:
+        """A tensor goes into a module or comes out of it, in a pass that makes a graph."""
+        known = (kind, name) in self._activations
+        if name and not known and isinstance(value, Tensor) and torch.is_grad_enabled():
+            self._activations[kind, name] = Activation(kind, _held(name, value))
+
     def _keep(self, tensor: Tensor) -> Tensor:
-        if torch._C._current_graph_task_id() == -1:
-            storage = getattr(tensor, "_local_tensor", tensor).untyped_storage()
-            self._saved[storage._cdata] = storage.nbytes()
-            held = sum(self._saved.values())
-            self._memory["saved for backward"] = max(self._memory["saved for backward"], held)
-        else:
-            self._saved.clear()
+        storage = getattr(tensor, "_local_tensor", tensor).untyped_storage()
+        if storage._cdata not in self._saved:
+            kept = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+            self._saved[storage._cdata] = kept, storage.nbytes()
         return tensor
 
     def _updated(self, optimizer: torch.optim.Optimizer, arguments: Any, options: Any) -> None:
         of = (each for states in optimizer.state.values() for each in states.values())
         self._memory["states"] = sum(_bytes(each) for each in of if isinstance(each, Tensor))
-        self._saved.clear()
 
     def _facts(self, source: StateSource, updated: bool) -> RankFacts:
         parameters = {
@@ -134,19 +160,21 @@ class Observer:
         axes = _axes(parameters.values()) or groups_of()
         blocks = blocks_of(parameters) if not _axes(parameters.values()) else {}
         held = tuple(
-            ParameterFacts(
-                name,
-                tuple(getattr(tensor, "_local_tensor", tensor).shape),
-                blocks[name].full if name in blocks else tuple(tensor.shape),
-                _bytes(tensor),
-                _placements(tensor),
-                blocks[name].blocks if name in blocks else (),
-            )
+            replace(_held(name, tensor), full=blocks[name].full, blocks=blocks[name].blocks)
+            if name in blocks
+            else _held(name, tensor)
             for name, tensor in parameters.items()
         )
         self._memory["parameters"] = sum(each.bytes for each in held)
         self._memory["gradients"] = sum(
             _bytes(each) for each in grads.values() if isinstance(each, Tensor)
+        )
+        of_parameters = {
+            getattr(each, "_local_tensor", each).untyped_storage()._cdata
+            for each in parameters.values()
+        }
+        self._memory[AT_MOST] = sum(
+            size for storage, (_, size) in self._saved.items() if storage not in of_parameters
         )
         return RankFacts(
             *(self._rank, self._world, updated, axes, held),
@@ -156,12 +184,19 @@ class Observer:
                 ModuleFacts(name, str(classes.get(name)), calls)
                 for name, calls in self._calls.items()
             ),
+            activations=tuple(self._activations.values()),
             memory=self._memory,
         )
 
     def _finish(self, source: StateSource) -> None:
         self._over = True
         (self._found or self._facts(source, updated=False)).write(self._file)
+
+
+def _held(name: str, tensor: Tensor) -> TensorFacts:
+    """What the rank holds of a tensor, and what a DTensor says of it."""
+    local = tuple(getattr(tensor, "_local_tensor", tensor).shape)
+    return TensorFacts(name, local, tuple(tensor.shape), _bytes(tensor), _placements(tensor))
 
 
 def _bytes(tensor: Tensor) -> int:

@@ -7,7 +7,7 @@ from math import prod
 
 from tspec.infer.layouts.pieces import Found, Pieces, Unknown
 from tspec.layout.ranks import coordinates
-from tspec.preflight.facts import ParameterFacts, RankFacts
+from tspec.preflight.facts import RankFacts, TensorFacts
 from tspec.preflight.held import indices_of_blocks, indices_of_placements
 from tspec.resolve.program.sharding import Axes
 
@@ -24,14 +24,14 @@ def found(ranks: Sequence[RankFacts]) -> Found:
                 for each in first.parameters
             ),
         )
-    held: dict[str, dict[int, ParameterFacts]] = {}
+    held: dict[str, dict[int, TensorFacts]] = {}
     for rank in ranks:
         for each in rank.parameters:
             held.setdefault(each.name, {})[rank.rank] = each
     return Found(axes, tuple(_tensor(name, each, len(ranks), axes) for name, each in held.items()))
 
 
-def _tensor(name: str, held: dict[int, ParameterFacts], known: int, axes: Axes) -> Pieces | Unknown:
+def _tensor(name: str, held: dict[int, TensorFacts], known: int, axes: Axes) -> Pieces | Unknown:
     first = next(iter(held.values()))
     ranks = held if known > 1 else range(prod(size for _, size in axes))
     if first.placements:
@@ -45,7 +45,7 @@ def _tensor(name: str, held: dict[int, ParameterFacts], known: int, axes: Axes) 
     return Pieces(name, first.full, dict.fromkeys(ranks, whole), (), note)
 
 
-def _of_placements(facts: ParameterFacts, axes: Axes, ranks: tuple[int, ...]) -> Pieces | Unknown:
+def _of_placements(facts: TensorFacts, axes: Axes, ranks: tuple[int, ...]) -> Pieces | Unknown:
     """The pieces of some ranks: torch cuts over the mesh axes in order, strided ones last."""
     sizes = dict(axes)
     strange = [each.axis for each in facts.placements if each.axis not in sizes]
@@ -56,7 +56,7 @@ def _of_placements(facts: ParameterFacts, axes: Axes, ranks: tuple[int, ...]) ->
     return Pieces(facts.name, facts.full, held, partial)
 
 
-def _of_blocks(name: str, held: dict[int, ParameterFacts]) -> Pieces | Unknown:
+def _of_blocks(name: str, held: dict[int, TensorFacts]) -> Pieces | Unknown:
     """Blocks that follow on one another along one dimension, as a rank has them."""
     found = {}
     full = next(iter(held.values())).full
