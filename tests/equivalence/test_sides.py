@@ -100,7 +100,11 @@ def test_each_configuration_of_a_sweep_has_its_arguments() -> None:
             "compare params, predictions",
             "`compare predictions` cannot be run yet",
         ),
-        ("4)\n", "4)\n  store: sketch\n  localize by rewriting inputs\n", "does not keep"),
+        (
+            "4)\n",
+            "4)\n  store: sketch\n",
+            "`from recorded` begins with the reference's weights, of which `store: sketch` keeps none",
+        ),
         ("2 steps", "2 epochs", "a run of epochs cannot be run yet"),
         (
             "  run 2 steps from generated(seed: 5)",
@@ -116,6 +120,8 @@ def test_each_configuration_of_a_sweep_has_its_arguments() -> None:
 )
 def test_what_cannot_be_run_is_refused(before: str, after: str, message: str) -> None:
     text = TEXT.replace(before, after)
+    if "store: sketch" in after:
+        text = text.replace("generated(seed: 5)", 'recorded("runs/a")')
     if before == "  layout cut\n":
         text = text.replace("{ sequence: true }", "{ seed: 1 }").replace("{ tp: 1 }", "{ seed: 1 }")
     with pytest.raises(NotExecuted, match=re.escape(message)):

@@ -29,6 +29,7 @@ from tspec.equivalence.check import (
 from tspec.equivalence.compare import Comparer
 from tspec.equivalence.cut import Cut, whole
 from tspec.equivalence.cuts import cut_of
+from tspec.equivalence.localize import localize_sketched
 from tspec.equivalence.merge import Piece, merge
 from tspec.equivalence.recording import Sketched, TensorName
 from tspec.equivalence.sides import Trial, trial_of
@@ -293,6 +294,24 @@ def test_the_first_wrong_tensors_are_judged_in_full(
     assert abs(error - exact) <= 4 * standard_error((4, 4, 64)) * exact
     ones = {each.name: each for each in found.comparisons}
     assert all(ones[each].standard_error == 0 for each in found.drilled if each in ones)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.gloo
+def test_the_module_that_is_wrong_by_itself_is_named_from_sketches(tmp_path: Path) -> None:
+    """Only what was wrong is kept in full, and rewritten."""
+    asked = replace(trial("float32", "scale"), localize=True, samples=1)
+    reference = run_reference(asked, tmp_path)
+    candidate = run_candidate(asked, reference.recording, tmp_path)
+    found = localize_sketched(asked, reference, candidate, tmp_path)
+    [suspect] = found.suspects
+    assert (suspect.module, suspect.evidence.suggests) == ("blocks.1.fc2", "wrong scale")
+    full = [each for each in found.comparisons if each.standard_error == 0]
+    assert TensorName("outputs", "blocks.1.fc2", 1, 1) in [each.name for each in full]
+    right = TensorName("outputs", "blocks.0.fc1", 1, 1)
+    [kept] = (each for each in found.comparisons if each.name == right)
+    assert kept.standard_error > 0 and not kept.differs
 
 
 @pytest.mark.slow

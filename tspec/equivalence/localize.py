@@ -13,7 +13,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from tspec.equivalence.check import Launch, Outcome, Reference, compare, run_candidate
+from tspec.equivalence.check import (
+    Launch,
+    Outcome,
+    Reference,
+    compare,
+    run_candidate,
+    run_reference,
+)
 from tspec.equivalence.compare import Comparison, Fault
 from tspec.equivalence.evidence import NONE, Evidence, FaultClass
 from tspec.equivalence.launch import launch
@@ -70,8 +77,7 @@ def localize(
     for rank, tensors in enumerate(_rewrites(trial, reference.recording, candidate)):
         write(rewrites, rank, Recording({**tensors, **weights[rank]}, {}))
     again = run_candidate(trial, reference.recording, folder, rewrites, start)
-    kinds = tuple(dict.fromkeys((*trial.kinds, *LOCALIZED)))
-    outcome = compare(replace(trial, kinds=kinds), reference, again)
+    outcome = compare(judging_all(trial), reference, again)
     modules: dict[str, ModuleCall] = {}
     for each in (*again, reference.recording):
         modules = {**each.modules, **modules}
@@ -83,6 +89,31 @@ def localize(
     )
 
 
+def judging_all(trial: Trial) -> Trial:
+    """The trial with all kinds compared that it takes to judge modules alone."""
+    return replace(trial, kinds=tuple(dict.fromkeys((*trial.kinds, *LOCALIZED))))
+
+
+def localize_sketched(
+    trial: Trial,
+    reference: Reference,
+    candidate: Sequence[Recording],
+    folder: Path,
+    start: Launch = launch,
+) -> Localization:
+    """The same of sketches: the reference runs again with those tensors in full that are to be rewritten. Raises launch.Failed.
+
+    These are the wrong ones: what is right flows on as it is.
+    """
+    found = compare(judging_all(trial), reference, candidate)
+    wrong: tuple[Comparison | Fault, ...] = (*found.wrong, *found.faults)
+    full = frozenset(each.name for each in wrong if each.name.kind in REWRITTEN)
+    again = replace(trial, full=full)
+    place = folder / "full"
+    place.mkdir()
+    return localize(again, run_reference(again, place, start), candidate, place, start)
+
+
 def _rewrites(
     trial: Trial, reference: Recording, candidate: Sequence[Recording]
 ) -> list[dict[TensorName, Tensor]]:
@@ -92,7 +123,7 @@ def _rewrites(
         trial.layout.mesh.axes, data_axes(trial, reference), reference.tensors, candidate
     )
     for name, tensor in reference.tensors.items():
-        if name.kind not in REWRITTEN:
+        if name.kind not in REWRITTEN or name in reference.sketched:
             continue
         if name.kind in GRADIENTS_OF_ACTIVATIONS:
             tensor = tensor / factor

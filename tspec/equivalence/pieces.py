@@ -152,7 +152,7 @@ def tensor_cuts(
     """The reference's name of each rank's tensors that are compared, and which of its elements they are."""
     found: list[dict[TensorName, tuple[str, Cut]]] = [{} for _ in range(trial.world)]
     for name in reference.tensors:
-        if name.kind in trial.kinds and name.kind in LAYOUT_KINDS:
+        if name.kind in trial.recorded and name.kind in LAYOUT_KINDS:
             for piece in placed(trial, name, reference.shape(name)):
                 for each in names_of(trial, name):
                     found[piece.rank][each] = (name.name, piece.cut)

@@ -162,13 +162,11 @@ def _refuse(declaration: EquivalenceDeclaration) -> None:
     ):
         if said:
             raise NotExecuted(f"{what} cannot be run yet")
-    for said, what in (
-        (declaration.localize, "`localize by rewriting inputs`"),
-        (isinstance(declaration.origin, Recorded), "`from recorded`"),
-    ):
-        if said and declaration.sketched:
-            keeps = "which `store: sketch` does not keep"
-            raise NotExecuted(f"{what} takes the reference's tensors, {keeps}")
+    if isinstance(declaration.origin, Recorded) and declaration.sketched:
+        raise NotExecuted(
+            "`from recorded` begins with the reference's weights, of which `store: sketch` keeps none: "
+            "leave one of the two out, or begin `from generated(seed: 1)`"
+        )
     if declaration.layout is None:
         raise NotExecuted("it has no `layout NAME`")
 

@@ -20,7 +20,7 @@ from tspec.equivalence.check import (
     write_weights,
 )
 from tspec.equivalence.launch import Failed, Run, recorded
-from tspec.equivalence.localize import Localization, localize
+from tspec.equivalence.localize import Localization, localize, localize_sketched
 from tspec.equivalence.sides import Trial
 
 Side = Literal["reference", "candidate"]
@@ -91,7 +91,8 @@ def _judged(trial: Trial, reference: Reference, place: Path, drills: bool) -> Ve
         return Verdict(trial, drill(trial, reference.recording, found.outcome, place))
     if not (trial.localize and found.differs):
         return found
-    return replace(found, localized=localize(trial, reference, candidate, place))
+    judge = localize_sketched if trial.sketched else localize
+    return replace(found, localized=judge(trial, reference, candidate, place))
 
 
 # --- one side alone -------------------------------------------------------------------------------
