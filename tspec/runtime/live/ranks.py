@@ -22,8 +22,8 @@ class RankTopology:
         self.meshes: list[Any] = []
         """Device meshes that were built, the earliest first."""
         self._of_mesh: dict[str, tuple[int, ...]] = {}
-        self.data_parallel = False
-        """A model was wrapped in plain DDP: `dp` is the world."""
+        self._wrapped: tuple[int, ...] | None = None
+        """The ranks of the first wrapper in plain DDP."""
         self._place = (int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
 
     @property
@@ -48,6 +48,11 @@ class RankTopology:
         if any(name not in known for name in mesh.mesh_dim_names or ()):
             self.meshes.append(mesh)
 
+    def add_wrapper(self, group: Any) -> None:
+        """A model was wrapped in DDP over a group: it is `dp` where no mesh has an axis of that name."""
+        if self._wrapped is None:
+            self._wrapped = self.of_group(group)
+
     def axes(self) -> tuple[str, ...]:
         """Names of all axes that this job has by now."""
         names = ["world"]
@@ -55,7 +60,7 @@ class RankTopology:
             for name in mesh.mesh_dim_names or ():
                 if name not in names and self._in_mesh(name) is not None:
                     names.append(name)
-        if self.data_parallel and "dp" not in names:
+        if self._wrapped is not None and "dp" not in names:
             names.append("dp")
         names += [
             name for name in self._groups if name not in names and self.on_axis(name) is not None
@@ -71,9 +76,7 @@ class RankTopology:
             group = self._called(name)
         if group is not None:
             return group
-        if name == "dp" and self.data_parallel:
-            return tuple(range(self.world))
-        return None
+        return self._wrapped if name == "dp" else None
 
     def of_group(self, group: Any) -> tuple[int, ...] | None:
         """The ranks of a process group (None: of the world), of an axis or a group by name, or a list of ranks.

@@ -29,6 +29,7 @@ from tspec.runtime.live.entities.parameters import (
     OptimizerStateSubjects,
     ParameterSubjects,
 )
+from tspec.runtime.live.entities.stages import PipelineStages
 from tspec.runtime.live.evaluate import ExpressionError, evaluate
 from tspec.runtime.live.graph import LossGraphs, made_by, over_classes
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
@@ -67,6 +68,7 @@ class SubjectRegistry:
         self.batches = BatchSubjects()
         self.scalers = ScalerSubjects()
         self.wrappers = WrapperSubjects(self.models, ranks)
+        self.stages = PipelineStages(self.models, ranks)
         self.messages = MessageSubjects()
         self.pending = PendingCalls()
         self.tokens = TokenHistory()
@@ -88,7 +90,9 @@ class SubjectRegistry:
             "loose_parameters": self.graphs.loose_parameters,
         }
         self._kinds: dict[str, SubjectKind] = {
-            "parameter": ParameterSubjects(self.models, self.optimizers, self.wrappers),
+            "parameter": ParameterSubjects(
+                self.models, self.optimizers, self.wrappers, self.stages
+            ),
             "buffer": BufferSubjects(self.models),
             "state": OptimizerStateSubjects(self.models, self.optimizers),
             "module": ModuleSubjects(self.models),
@@ -109,7 +113,7 @@ class SubjectRegistry:
     @property
     def version(self) -> tuple[int, ...]:
         """Differs when something was built, found or replaced."""
-        counted = (self.optimizers, self.schedulers, self.loaders, self.wrappers)
+        counted = (self.optimizers, self.schedulers, self.loaders, self.wrappers, self.stages)
         return (
             self.models.version,
             len(self.ranks.meshes),

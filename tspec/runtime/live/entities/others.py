@@ -113,14 +113,18 @@ class WrapperSubjects:
         return UNKNOWN
 
     def replicas(self, module: str | None) -> tuple[int, ...] | None:
-        """The ranks that hold copies of a module's parameters, because a wrapper is around it."""
+        """The ranks that hold copies of a module's parameters, because a wrapper is around it.
+
+        One that has a group of this rank alone reduces nothing, and says nothing of copies.
+        """
         models = self._models
         held = None if module is None else models.module_of(module)
         if held is None:
             return None
         for wrapper in self.numbered.alive().values():
             if any(each is held for _, each in walk(wrapper)):
-                return self._ranks.of_group(asked(wrapper, "process_group"))
+                ranks = self._ranks.of_group(asked(wrapper, "process_group"))
+                return ranks if ranks is not None and len(ranks) > 1 else None
         return None
 
     def holder_of_flat(self, tensor: torch.Tensor) -> tuple[int, ...] | None:

@@ -12,6 +12,7 @@ from tspec.runtime.edges import Ref
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
 from tspec.runtime.live.entities.optimizers import OptimizerSubjects
 from tspec.runtime.live.entities.others import WrapperSubjects
+from tspec.runtime.live.entities.stages import PipelineStages
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
 from tspec.runtime.live.placed import placed, placements
 
@@ -20,11 +21,16 @@ class ParameterSubjects:
     """Kind `parameter`. Things are `models.Parameter`."""
 
     def __init__(
-        self, models: ModelRegistry, optimizers: OptimizerSubjects, wrappers: WrapperSubjects
+        self,
+        models: ModelRegistry,
+        optimizers: OptimizerSubjects,
+        wrappers: WrapperSubjects,
+        stages: PipelineStages,
     ) -> None:
         self._models = models
         self._optimizers = optimizers
         self._wrappers = wrappers
+        self._stages = stages
 
     def things(self) -> Mapping[str, NamedParameter]:
         return self._models.parameters()
@@ -64,8 +70,13 @@ class ParameterSubjects:
             found = placements(tensor.grad)
             return ABSENT if found is None else tuple(found)
         if name == "replicas":
-            holders = self._wrappers.replicas(thing.module) or placed(tensor)
-            return holders or self._wrappers.holder_of_flat(tensor) or UNKNOWN
+            return (
+                self._wrappers.replicas(thing.module)
+                or placed(tensor)
+                or self._wrappers.holder_of_flat(tensor)
+                or self._stages.holder(thing.module)
+                or UNKNOWN
+            )
         return UNKNOWN
 
 

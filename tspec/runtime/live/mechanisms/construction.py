@@ -1,8 +1,9 @@
-"""What is built: optimizers, schedulers, loaders, scalers, wrappers, meshes and modules, before and after the start."""
+"""What is built: optimizers, schedulers, loaders, scalers, wrappers, meshes, stages and modules, before and after the start."""
 
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain, compress, repeat
@@ -15,6 +16,8 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.utils.data import DataLoader
 
 from tspec.runtime.live.entities.optimizers import holds_groups
+from tspec.runtime.live.entities.stages import MODULE as STAGES
+from tspec.runtime.live.entities.stages import STAGE
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.steps import Resumed
@@ -25,10 +28,7 @@ def install(job: FollowedJob) -> None:
     """Register what there is already, and follow constructors from now on."""
     registers = _registers(job)
     for kind, register in registers.items():
-        init = vars(kind).get("__init__")
-        if init is not None:
-            built = ReturnListener(partial(_register, register))
-            job.functions.watch_function(init, Role(f"built {kind.__name__}", built))
+        _follow(job, kind, register)
     wanted = {
         held: [r for kind, r in registers.items() if issubclass(held, kind)]
         for held in frozenset().union(*map(_family, registers))
@@ -39,6 +39,20 @@ def install(job: FollowedJob) -> None:
                 register(thing)
     load = Role("resumed", ReturnListener(partial(_resume, job)))
     job.functions.watch_method(torch.optim.Optimizer, "load_state_dict", load)
+
+
+def _follow(job: FollowedJob, kind: type, register: Callable[[Any], None]) -> None:
+    """Register what the constructor of a class builds."""
+    init = vars(kind).get("__init__")
+    if init is not None:
+        built = ReturnListener(partial(_register, register))
+        job.functions.watch_function(init, Role(f"built {kind.__name__}", built))
+
+
+def _follow_stages(job: FollowedJob, register: Callable[[Any], None], cls: type) -> None:
+    """Follow the constructor of pipeline stages, of which the class was just made."""
+    if cls.__module__ == STAGES and cls.__name__ == STAGE:
+        _follow(job, cls, register)
 
 
 def _register(register: Callable[[Any], None], args: Arguments, kwargs: Mapping[str, Any]) -> None:
@@ -79,7 +93,10 @@ def _registers(job: FollowedJob) -> dict[type, Callable[[Any], None]]:
 
     def wrapper(thing: Any) -> None:
         state.wrappers.numbered.number(thing)
-        job.ranks_known.data_parallel = True
+        job.ranks_known.add_wrapper(thing.process_group)
+
+    def stage(thing: Any) -> None:
+        state.stages.numbered.number(thing)
 
     registers: dict[type, Callable[[Any], None]] = {
         torch.optim.Optimizer: lambda thing: (
@@ -96,6 +113,10 @@ def _registers(job: FollowedJob) -> dict[type, Callable[[Any], None]]:
         from torch.distributed.device_mesh import DeviceMesh  # slow where it is not needed
 
         registers[DeviceMesh] = job.ranks_known.add_mesh
+        stages = getattr(sys.modules.get(STAGES), STAGE, None)
+        if stages is not None:
+            registers[stages] = stage
+        job.functions.watch_classes(partial(_follow_stages, job, stage))
     return registers
 
 

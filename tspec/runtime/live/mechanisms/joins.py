@@ -1,4 +1,8 @@
-"""Ranks with uneven batches: within `torch.distributed.algorithms.Join`, those that are done wait for the others."""
+"""Ranks with uneven batches: within `torch.distributed.algorithms.Join`, those that are done wait for the others.
+
+Collectives by which ranks learn who has joined, and who was the last, are not seen: each rank makes them in a step of
+its own.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch.nn.parallel import DistributedDataParallel
 
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.steps import Joined, Shadowed
@@ -75,3 +80,8 @@ def install(job: FollowedJob) -> None:
     joins = JoinListener(job)
     job.functions.watch_method(Join, "__exit__", Role("join", joins))
     job.functions.watch_method(JoinHook, "main_hook", Role("shadow", JoinHookListener(joins)))
+    asks = Role("who has joined", hides=True)
+    job.functions.watch_function(Join.notify_join_context, asks)
+    job.functions.watch_function(Join._get_num_nonjoined_procs, asks, method=True)
+    for name in ("_check_global_requires_backward_grad_sync", "_sync_final_model"):
+        job.functions.watch_method(DistributedDataParallel, name, asks)
