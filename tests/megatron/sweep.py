@@ -8,16 +8,12 @@ It runs each job of `CLEAN` under `tspec run` and prints a row for it; the exit 
 from __future__ import annotations
 
 import argparse
-import json
-import re
-import sys
-import tempfile
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
-from tests.megatron.jobs import TRAIN, done
+from tests import sweeps
+from tests.megatron.jobs import TRAIN
 from tests.megatron.layouts import Layout
+from tests.sweeps import Swept
 
 PACKS = ("essentials", "megatron", "communication", "data_parallel", "checkpoints")
 LLAMA = "kv=2,swiglu,rms,rope"
@@ -94,61 +90,17 @@ CLEAN = (
 STEPS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Swept:
-    """A clean job under the packs."""
-
-    layout: Layout
-    seconds: float
-    decided: int
-    """Instances of rules."""
-    findings: tuple[str, ...]
-    """Rules that spoke; a job that failed has its last line here."""
-
-    @property
-    def row(self) -> str:
-        """In the table."""
-        found = ", ".join(self.findings) or "none"
-        cells = (f"`{self.layout}`", self.layout.world, f"{self.seconds:.0f}", self.layout.steps)
-        return f"| {' | '.join(map(str, (*cells, f'{self.decided:,}', found)))} |"
-
-
-HEADER = """\
-| layout | ranks | seconds | steps | decided | findings |
-| --- | --- | --- | --- | --- | --- |"""
-
-
 def swept(text: str, folder: Path) -> Swept:
     """Run the packs on a layout of `CLEAN`. What the report holds goes to a folder."""
     layout = Layout.parse(f"{text},steps={STEPS}")
-    report = folder / "report.json"
-    report.unlink(missing_ok=True)
-    specs = [f"specs/{pack}" for pack in PACKS]
-    begun = time.monotonic()
-    ended = done("-m", "tspec", "run", *specs, "--report", str(report), "--", TRAIN, str(layout))
-    seconds = time.monotonic() - begun
-    said = json.loads(report.read_text()) if report.exists() else []
-    findings = sorted({each["rule"] for each in said})
-    if (ended.returncode and not findings) or "internal error" in ended.stderr:
-        findings.append((ended.stderr.strip().splitlines() or ["failed"])[-1])
-    decided = re.search(r"([\d,]+) decided", ended.stdout)
-    count = int(decided[1].replace(",", "")) if decided else 0
-    return Swept(layout, seconds, count, tuple(findings))
+    return sweeps.swept(str(layout), layout.world, PACKS, (TRAIN, str(layout)), folder)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", default="", help="layouts that begin so")
     args = parser.parse_args()
-    print(HEADER, flush=True)
-    silent = True
-    with tempfile.TemporaryDirectory() as folder:
-        for text in CLEAN:
-            if text.startswith(args.only):
-                found = swept(text, Path(folder))
-                print(found.row, flush=True)
-                silent &= not found.findings
-    sys.exit(not silent)
+    sweeps.print_table((text for text in CLEAN if text.startswith(args.only)), swept)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.families import family
-from tests.megatron.bugs.bug import Bug, all_bugs, first_found, load
+from tests.megatron.bugs.bug import Bug, all_bugs, found_of, load
 from tspec.resolve import load as resolved
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ SAMPLE = {
 @pytest.mark.parametrize("name", family(CHECKED, SAMPLE))
 def test_a_fault_is_reported(name: str, tmp_path: Path) -> None:
     bug = load(name)
-    found = first_found(bug, tmp_path / "report.json")
+    found = found_of(bug, tmp_path / "report.json")
     assert bug.matches(found), found
 
 

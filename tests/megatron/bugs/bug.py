@@ -9,25 +9,16 @@ with the others, so that only a comparison with one device tells.
 from __future__ import annotations
 
 import importlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.megatron.jobs import TRAIN, done
+from tests import first_found
+from tests.first_found import Found
+from tests.megatron.jobs import TRAIN
 
 HERE = Path(__file__).parent
 STEPS = 3
 NO_FAULTS = {"bug", "table"}
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The first finding of a run; the subject is empty where a rule speaks of none."""
-
-    rule: str
-    step: int
-    ranks: tuple[int, ...]
-    subject: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +38,7 @@ class Bug:
 
     def matches(self, found: Found | None) -> bool:
         """A finding is the one that is to be."""
-        if self.found is None or found is None:
-            return found is self.found
-        begins = found.subject.startswith(self.found.subject) and bool(found.subject) == bool(
-            self.found.subject
-        )
-        return begins and (found.rule, found.step, found.ranks) == (
-            self.found.rule,
-            self.found.step,
-            self.found.ranks,
-        )
+        return first_found.matches(found, self.found)
 
 
 def load(name: str) -> Bug:
@@ -72,18 +54,6 @@ def all_bugs() -> list[Bug]:
     return [load(path.stem) for path in sorted(HERE.glob("*.py")) if path.stem not in NO_FAULTS]
 
 
-def first_found(bug: Bug, report: Path, specs: str = "specs/megatron") -> Found | None:
+def found_of(bug: Bug, report: Path, specs: str = "specs/megatron") -> Found | None:
     """Run the job with the fault under `tspec run`; what was found first."""
-    command = ("-m", "tspec", "run", specs, "--report", str(report))
-    ended = done(*command, "--", TRAIN, bug.job, "--bug", bug.name)
-    said = ended.stdout + ended.stderr
-    assert ended.returncode in (0, 1) and "internal error" not in said, said
-    found = sorted(json.loads(report.read_text()), key=lambda one: int(one["step"]))
-    assert "decided" in said, said
-    if not found:
-        assert ended.returncode == 0, said
-        return None
-    first = found[0]
-    rule = first["rule"].rpartition(".")[2]
-    ranks = tuple(first.get("ranks") or [first["rank"]])
-    return Found(rule, first["step"], ranks, first["subject"] or "")
+    return first_found.first_found([specs], (TRAIN, bug.job, "--bug", bug.name), report)

@@ -11,7 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.megatron.bugs.bug import Bug, Found, all_bugs, first_found, load
+from tests.first_found import Found, in_words
+from tests.megatron.bugs.bug import Bug, all_bugs, found_of, load
 
 HEAD = """# Faults in Megatron jobs
 
@@ -27,18 +28,9 @@ Where no rule speaks, every copy agrees with the others: ranks are wrong togethe
 | --- | --- | --- | --- |"""
 
 
-def said(found: Found | None) -> str:
-    """A finding, as the table has it."""
-    if found is None:
-        return "none: leaves replicas in agreement, needs equivalence"
-    ranks = ("rank " if len(found.ranks) == 1 else "ranks ") + ", ".join(map(str, found.ranks))
-    subject = f": `{found.subject}`" if found.subject else ""
-    return f"`{found.rule}`, step {found.step}, {ranks}{subject}"
-
-
 def row(bug: Bug, found: Found | None) -> str:
     """A line of the table."""
-    return f"| {bug.what} | {bug.source} | `{bug.layout}` | {said(found)} |"
+    return f"| {bug.what} | {bug.source} | `{bug.layout}` | {in_words(found)} |"
 
 
 def main() -> None:
@@ -47,7 +39,7 @@ def main() -> None:
     print(HEAD)
     with tempfile.TemporaryDirectory() as folder:
         for bug in bugs:
-            found = first_found(bug, Path(folder, f"{bug.name}.json"))
+            found = found_of(bug, Path(folder, f"{bug.name}.json"))
             print(row(bug, found), flush=True)
             if not bug.matches(found):
                 missed.append(f"{bug.name}: {found} instead of {bug.found}")

@@ -1,0 +1,151 @@
+"""Stages of a model on ranks, under the schedules of `torch.distributed.pipelining`."""
+
+import argparse
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from digits import Tower, digits, start
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.pipelining import (
+    PipelineStage,
+    Schedule1F1B,
+    ScheduleGPipe,
+    ScheduleInterleaved1F1B,
+    ScheduleInterleavedZeroBubble,
+    SplitPoint,
+    pipeline,
+)
+from torch.nn.parallel import DistributedDataParallel
+
+KINDS = ("gpipe", "1f1b", "interleaved", "zero_bubble", "traced", "clip", "tied", "with_replicas")
+BUGS = ("own_norm", "unsummed", "not_scaled", "forgotten_stage", "repeated", "unwrapped")
+MICROBATCHES = 4
+
+
+class Stage(nn.Module):
+    """The first and the last of `count` stages hold what is before and behind the blocks."""
+
+    def __init__(self, whole, index, count):
+        super().__init__()
+        share = len(whole.blocks) // count
+        self.embed = whole.embed if index == 0 else None
+        self.blocks = nn.ModuleDict(
+            {str(i): whole.blocks[i] for i in range(index * share, (index + 1) * share)}
+        )
+        last = index == count - 1
+        self.norm, self.head = (whole.norm, whole.head) if last else (None, None)
+
+    def forward(self, x):
+        if self.embed is not None:
+            x = self.embed(x)
+        for block in self.blocks.values():
+            x = block(x)
+        return x if self.head is None else self.head(self.norm(x)).mean(1)
+
+
+class Tied(nn.Module):
+    """Autoencoder in two stages with one matrix, of which each has a copy."""
+
+    def __init__(self, index, matrix):
+        super().__init__()
+        self.index = index
+        self.matrix = nn.Parameter(matrix.clone())
+        self.block = nn.Sequential(nn.Linear(16, 16), nn.GELU())
+
+    def forward(self, x):
+        if self.index == 0:
+            return self.block(x.flatten(1) @ self.matrix)
+        return self.block(x) @ self.matrix.T
+
+
+def make_schedule(kind, bug, whole, stage, group, replicas):
+    """The schedule of a rank, and its modules."""
+    count = dist.get_world_size(group)
+    options = {"n_microbatches": MICROBATCHES, "loss_fn": F.cross_entropy}
+    options["scale_grads"] = bug != "not_scaled"
+    cpu = torch.device("cpu")
+    if kind == "traced":
+        example = torch.zeros(8, 8, 8)
+        split = {"blocks.2": SplitPoint.BEGINNING}
+        cut = pipeline(whole, mb_args=(example,), split_spec=split)
+        built = cut.build_stage(stage, cpu, group)
+        return ScheduleGPipe(built, **options), [built.submod]
+    if kind == "tied":
+        matrix = torch.randn(64, 16) / 8
+        module = Tied(stage, matrix)
+        options["loss_fn"] = lambda found, images: (found - images.flatten(1)).square().mean()
+        built = PipelineStage(module, stage, count, cpu, group=group)
+        return ScheduleGPipe(built, **options), [module]
+    if kind in ("interleaved", "zero_bubble"):
+        modules = [Stage(whole, i, 2 * count) for i in (stage, stage + count)]
+        stages = [
+            PipelineStage(module, i, 2 * count, cpu, group=group)
+            for module, i in zip(modules, (stage, stage + count), strict=True)
+        ]
+        made = ScheduleInterleaved1F1B if kind == "interleaved" else ScheduleInterleavedZeroBubble
+        return made(stages, **options), modules
+    module = Stage(whole, stage, count)
+    if kind == "with_replicas" and not (bug == "unwrapped" and stage == count - 1):
+        module = DistributedDataParallel(module, process_group=replicas)
+    made = ScheduleGPipe if kind == "gpipe" else Schedule1F1B
+    return made(PipelineStage(module, stage, count, cpu, group=group), **options), [module]
+
+
+def clip(modules, bug):
+    """By the norm over all stages."""
+    grads = [p.grad for module in modules for p in module.parameters()]
+    squares = torch.stack([grad.square().sum() for grad in grads]).sum()
+    if bug != "own_norm":
+        dist.all_reduce(squares)
+    for grad in grads:
+        grad.mul_(min(1.0, 0.3 / squares.sqrt().item()))
+
+
+def work(args):
+    kind, bug = args.kind, args.bug
+    torch.manual_seed(args.seed)
+    group, replicas, place = None, None, 0
+    if kind == "with_replicas":
+        mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "pp"))
+        group, replicas = mesh["pp"].get_group(), mesh["dp"].get_group()
+        place = mesh.get_local_rank("dp")
+    stage = dist.get_rank(group)
+    schedule, modules = make_schedule(kind, bug, Tower(depth=4), stage, group, replicas)
+    trained = modules[:1] if bug == "forgotten_stage" else modules
+    optimizer = torch.optim.AdamW([p for m in trained for p in m.parameters()], lr=3e-3)
+    images, labels = digits().tensors
+    draw = torch.Generator().manual_seed(args.seed + place)
+    last = stage == dist.get_world_size(group) - 1
+    for step in range(args.steps):
+        rows = torch.randint(len(images), (32,), generator=draw)
+        if bug == "repeated":
+            rows = rows.chunk(MICROBATCHES)[0].repeat(MICROBATCHES)
+        optimizer.zero_grad()
+        losses = []
+        inputs = (images[rows],) if stage == 0 else ()
+        target = images[rows] if kind == "tied" else labels[rows]
+        more = {"target": target, "losses": losses} if last else {}
+        schedule.step(*inputs, **more)
+        if kind == "tied" and bug != "unsummed":
+            dist.all_reduce(modules[0].matrix.grad)
+        if kind == "clip":
+            clip(modules, bug)
+        optimizer.step()
+        if last and step % 5 == 4 and place == 0:
+            print(f"step {step + 1}: {torch.stack(losses).mean().item():.4f}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kind", choices=KINDS, default="1f1b")
+    parser.add_argument("--bug", choices=BUGS)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=12)
+    args = parser.parse_args()
+    start(work, 4 if args.kind == "with_replicas" else 2, args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""All modes of torch's own parallelism in clean jobs, with the packs that ship: none of them is to report anything.
+
+    python -m tests.native.sweep [--only TEXT] > docs/native_sweep.md
+
+It runs each job of `CLEAN` under `tspec run` and prints a row for it; the exit status is 1 if any has a finding.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tests import sweeps
+from tests.sweeps import Swept
+
+OPENING = """# Clean jobs in torch's own modes of parallelism
+
+Each row is a job of torch alone on CPU and gloo (`tests/native`: a script and its `--kind`), with nothing put in, under the
+packs essentials, communication, data_parallel and checkpoints.
+*Decided* are instances of rules. Seconds are those of a machine that had other work. [What is put into these jobs](native_faults.md)
+is on a page of its own. Printed by:
+
+    python -m tests.native.sweep > docs/native_sweep.md
+
+"""
+HERE = Path(__file__).resolve().parent
+PACKS = ("essentials", "communication", "data_parallel", "checkpoints")
+
+KINDS = {
+    "replicated": (
+        *("plain", "views", "static", "accumulate", "unused", "half", "powersgd", "join", "zero"),
+        *("checkpointed", "autocast", "clip", "averaged_statistics", "own_statistics", "resumed"),
+        *("saved", "by_hand", "replicate", "groups", "plateau", "compiled"),
+    ),
+    "sharded": (
+        *("fully", "kept", "mixed", "accumulate", "clip", "checkpointed", "saved", "uneven"),
+        *("hybrid", "flat", "flat_kept", "flat_clip", "flat_hybrid", "compiled"),
+    ),
+    "tensor_parallel": ("plain", "sequence", "loss", "clip", "with_shards", "with_averages"),
+    "pipelines": (
+        *("gpipe", "1f1b", "interleaved", "zero_bubble", "traced", "clip", "tied"),
+        "with_replicas",
+    ),
+}
+"""What each script's `--kind` may be."""
+
+ON_FOUR = {
+    "sharded hybrid",
+    "sharded flat_hybrid",
+    "tensor_parallel with_shards",
+    "tensor_parallel with_averages",
+    "pipelines with_replicas",
+}
+CLEAN = tuple(f"{script} {kind}" for script, kinds in KINDS.items() for kind in kinds)
+"""Jobs without a fault: a script and its kind."""
+
+
+def command(job: str) -> tuple[str, ...]:
+    """The script of a job, and its options."""
+    script, kind = job.split()
+    return str(HERE / f"{script}.py"), "--kind", kind
+
+
+def swept(job: str, folder: Path) -> Swept:
+    """Run the packs on a job of `CLEAN`. What the report holds goes to a folder."""
+    return sweeps.swept(job, 4 if job in ON_FOUR else 2, PACKS, command(job), folder)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", default="", help="jobs that begin so")
+    args = parser.parse_args()
+    sweeps.print_table((job for job in CLEAN if job.startswith(args.only)), swept, OPENING)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""Modes of torch's own parallelism: packs are silent on clean jobs, and report what is put into them.
+
+A sample runs here; `python -m tests.native.sweep` and `python -m tests.native.faults` run all and write the pages
+whose rows are compared.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.families import family
+from tests.first_found import matches
+from tests.native.faults import FAULTS, Fault, found_of
+from tests.native.sweep import CLEAN, swept
+
+DOCS = Path(__file__).parents[2] / "docs"
+SILENT = {"pipelines tied"}
+FOUND = {"sharded fully one_left_out"}
+"""Other jobs of these kinds are in `tests/clean` and `tests/zoo`."""
+
+
+@pytest.mark.gloo
+@pytest.mark.parametrize("job", family(CLEAN, SILENT))
+def test_packs_are_silent(job: str, tmp_path: Path) -> None:
+    found = swept(job, tmp_path)
+    assert found.findings == ()
+    assert found.decided > 300
+
+
+@pytest.mark.gloo
+@pytest.mark.parametrize("fault", family(FAULTS, FOUND, name=lambda fault: fault.name))
+def test_a_fault_is_reported(fault: Fault, tmp_path: Path) -> None:
+    found = found_of(fault, tmp_path / "report.json")
+    assert matches(found, fault.expected), found
+
+
+@pytest.mark.parametrize("job", CLEAN)
+def test_the_page_has_a_clean_job(job: str) -> None:
+    page = (DOCS / "native_sweep.md").read_text().splitlines()
+    [row] = [line for line in page if line.startswith(f"| `{job}` |")]
+    assert row.endswith("| none |")
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_the_page_has_a_fault_as_it_is_to_be_found(fault: Fault) -> None:
+    page = (DOCS / "native_faults.md").read_text().splitlines()
+    [row] = [line for line in page if line.startswith(fault.begins)]
+    assert row.startswith(fault.row(fault.expected).removesuffix("` |"))
