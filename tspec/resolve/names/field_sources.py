@@ -38,6 +38,7 @@ SOURCE_FUNCTIONS = frozenset(
         "names",
         "used_early",
         "tokens_ahead",
+        "is_causal",
         "made_by",
         "over_classes",
         "softmax_dims",

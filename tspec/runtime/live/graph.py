@@ -20,16 +20,16 @@ PASSES = 32
 """The graphs of so many backward passes are walked: later ones are computed in the same way."""
 _CHAIN = 16
 """So many operations are gone back from a product or a loss."""
-_KEEPS = frozenset({"ToCopy", "MaskedFill", "Clone", "NativeDropout", "FusedDropout", "Alias"})
+KEEPS = frozenset({"ToCopy", "MaskedFill", "Clone", "NativeDropout", "FusedDropout", "Alias"})
 """Operations whose output is their first input, element by element, or zero in its place."""
 _BY_CONSTANT = frozenset({"Mul", "Div"})
 """Operations that keep the order of elements. Of two factors with a graph neither is the other's scale."""
-_RESHAPES = frozenset({"View", "UnsafeView", "ReshapeAlias", "Expand", "Squeeze", "Unsqueeze"})
-_REORDERS = frozenset({"Transpose", "Permute", "T"})
+RESHAPES = frozenset({"View", "UnsafeView", "ReshapeAlias", "Expand", "Squeeze", "Unsqueeze"})
+REORDERS = frozenset({"Transpose", "Permute", "T"})
 _PICKS = frozenset({"Slice", "Select", "Index", "IndexSelect", "BackwardHookFunction"})
 _ROWS = frozenset({"Slice", "Index", "IndexSelect"})
 """Operations that pick rows, so that the other dimensions stay."""
-_UNSEEN = _KEEPS - {"MaskedFill", "NativeDropout", "FusedDropout"} | _RESHAPES | _REORDERS | _PICKS
+_UNSEEN = KEEPS - {"MaskedFill", "NativeDropout", "FusedDropout"} | RESHAPES | REORDERS | _PICKS
 """Operations that compute no new values."""
 
 
@@ -37,12 +37,12 @@ def made_by(value: torch.Tensor) -> str:
     """The operation that computed the values of a tensor, such as `softmax`; empty without a graph."""
     node = value.grad_fn
     for _ in range(_CHAIN):
-        if node is None or _operation(node) not in _UNSEEN:
+        if node is None or operation_of(node) not in _UNSEEN:
             break
         node = _first_input(node)
     if node is None:
         return ""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", _operation(node)).lower()
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", operation_of(node)).lower()
 
 
 def over_classes(value: torch.Tensor) -> bool | None:
@@ -53,12 +53,12 @@ def over_classes(value: torch.Tensor) -> bool | None:
         if node is None or not node._input_metadata:
             return None
         shape = _shape(node)
-        if _operation(node) == "LogSoftmax":
+        if operation_of(node) == "LogSoftmax":
             return _signed(node._saved_dim) % len(shape) == dim
         following = _only_input(node)
         if following is None:
             return None
-        before = _dim_before(node, _operation(node), shape, _shape(following), dim)
+        before = _dim_before(node, operation_of(node), shape, _shape(following), dim)
         if before is None:
             return None
         node, dim = following, before
@@ -87,14 +87,7 @@ class LossGraphs:
         if self._softmaxes >= PASSES:
             return None
         self._softmaxes += 1
-        found = []
-        for node in _nodes(losses):
-            if _operation(node) in ("Bmm", "Mm"):
-                for factor, last, other in ((0, -1, -2), (1, -2, -1)):
-                    dim = _softmax_of(node.next_functions[factor][0], last, other)
-                    if dim is not None:
-                        found.append(dim)
-        return found
+        return [dim for node in nodes(losses) for _, dim in weighing_softmaxes(node)]
 
     def loose_parameters(self, losses: Any) -> list[torch.Size] | None:
         """The shapes of parameters that neither a model nor an optimizer holds, and that stayed as they were since the pass before.
@@ -106,7 +99,7 @@ class LossGraphs:
             return None
         self._loose += 1
         shapes = []
-        for node in _nodes(losses):
+        for node in nodes(losses):
             leaf = getattr(node, "variable", None)
             if not isinstance(leaf, nn.Parameter) or self._is_held(leaf):
                 continue
@@ -117,7 +110,16 @@ class LossGraphs:
         return shapes
 
 
-def _nodes(losses: Any) -> Iterator[Any]:
+def weighing_softmaxes(product: Any) -> Iterator[tuple[Any, int]]:
+    """The softmax of which a product multiplies the rows, with its dimension, counted from the end."""
+    if operation_of(product) in ("Bmm", "Mm"):
+        for factor, last, other in ((0, -1, -2), (1, -2, -1)):
+            found = _softmax_of(product.next_functions[factor][0], last, other)
+            if found is not None:
+                yield found
+
+
+def nodes(losses: Any) -> Iterator[Any]:
     """All nodes of the graphs of some tensors, each once."""
     waiting = [each.grad_fn for each in tensors_in(losses) if each.grad_fn is not None]
     seen = set(waiting)
@@ -130,7 +132,7 @@ def _nodes(losses: Any) -> Iterator[Any]:
                 waiting.append(following)
 
 
-def _operation(node: Any) -> str:
+def operation_of(node: Any) -> str:
     """The name of what it is the derivative of: `Softmax` of `SoftmaxBackward0`."""
     name: str = node.name().rpartition("::")[2]
     return name.rstrip("0123456789").removesuffix("Backward")
@@ -151,8 +153,8 @@ def _shape(node: Any) -> Sequence[int]:
     return tuple(node._input_metadata[0].shape)
 
 
-def _softmax_of(node: Any, last: int, other: int) -> int | None:
-    """The dimension of the softmax that computed a factor of a product, counted from the end.
+def _softmax_of(node: Any, last: int, other: int) -> tuple[Any, int] | None:
+    """The softmax that computed a factor of a product, and its dimension, counted from the end.
 
     `last` and `other` are the dimensions of the factor, those that the product sums over and keeps. They have to be the
     last and the second-last of a batch of square matrices, as the softmax has it.
@@ -160,13 +162,13 @@ def _softmax_of(node: Any, last: int, other: int) -> int | None:
     for _ in range(_CHAIN):
         if node is None or not node._input_metadata:
             return None
-        shape, operation = _shape(node), _operation(node)
-        if operation == "Softmax":
+        shape, operation = _shape(node), operation_of(node)
+        if operation in ("Softmax", "SafeSoftmax"):
             size = len(shape)
             own = _signed(node._saved_dim)
             is_square = size >= 3 and shape[-1] == shape[-2] > 1
             straight = (last % size, other % size) == (size - 1, size - 2)
-            return own % size - size if is_square and straight else None
+            return (node, own % size - size) if is_square and straight else None
         following = _only_input(node)
         if following is None:
             return None
@@ -185,7 +187,7 @@ def _dim_before(
     node: Any, operation: str, shape: Sequence[int], before: Sequence[int], dim: int
 ) -> int | None:
     """The dimension of an operation's input that became one of its output; None if none did."""
-    if operation in _KEEPS or operation in _BY_CONSTANT:
+    if operation in KEEPS or operation in _BY_CONSTANT:
         return dim if shape == before else None
     if operation == "Transpose":
         swapped = {_signed(each) % len(shape) for each in (node._saved_dim0, node._saved_dim1)}
@@ -199,7 +201,7 @@ def _dim_before(
         return found if found >= 0 and before[found] == shape[dim] else None
     if operation in _ROWS:
         return dim if len(before) == len(shape) and before[dim] == shape[dim] > 1 else None
-    if operation in _RESHAPES:
+    if operation in RESHAPES:
         return _same_stride(shape, before, dim)
     return None
 

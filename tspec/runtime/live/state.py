@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from tspec.runtime.edges import Missing, Ref
+from tspec.runtime.live.causality import Causality
 from tspec.runtime.live.convert import convert
 from tspec.runtime.live.entities.data import BatchSubjects, LoaderSubjects
 from tspec.runtime.live.entities.kind import UNKNOWN, SubjectKind, asked
@@ -84,6 +85,7 @@ class SubjectRegistry:
             "for_parameters": self._for_parameters,
             "used_early": self.pending.used_early,
             "tokens_ahead": self.tokens.tokens_ahead,
+            "is_causal": Causality().is_causal,
             "made_by": made_by,
             "over_classes": over_classes,
             "softmax_dims": self.graphs.softmax_dims,

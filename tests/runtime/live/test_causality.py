@@ -1,0 +1,108 @@
+"""Whether the graph of an output shows that no place sees later ones."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from tspec.runtime.live.causality import Causality
+from tspec.runtime.live.graph import PASSES
+
+LENGTH = 6
+LATER = torch.ones(LENGTH, LENGTH, dtype=torch.bool).triu(1)
+Q = torch.randn(2, 3, LENGTH, 4, requires_grad=True)
+X = torch.randn(2, LENGTH, 8, requires_grad=True)
+
+
+def is_causal(output: torch.Tensor) -> bool | None:
+    return Causality().is_causal(output)
+
+
+def by_hand(mask: torch.Tensor | None) -> torch.Tensor:
+    scores = Q @ Q.mT
+    return (scores if mask is None else scores.masked_fill(mask, -1e4)).softmax(-1) @ Q
+
+
+def fused(**options: object) -> torch.Tensor:
+    return F.scaled_dot_product_attention(Q, Q, Q, **options)
+
+
+def layer(mask: torch.Tensor | None, **options: bool) -> torch.Tensor:
+    attention = nn.MultiheadAttention(8, 2, batch_first=True)
+    return attention(X, X, X, attn_mask=mask, **options)[0]
+
+
+CAUSAL = {
+    "by hand": lambda: by_hand(LATER),
+    "fused": lambda: fused(is_causal=True),
+    "fused, masked": lambda: fused(attn_mask=~LATER),
+    "fused, added": lambda: fused(attn_mask=torch.zeros_like(LATER).float().masked_fill(LATER, -1e9)),
+    "fused, dropout": lambda: fused(is_causal=True, dropout_p=0.1),
+    "layer": lambda: layer(LATER, need_weights=False),
+    "layer with weights": lambda: layer(LATER),
+    "fused, checkpoint": lambda: checkpoint(lambda x: fused(is_causal=True) + x, Q, use_reentrant=False),
+    "twice": lambda: by_hand(LATER) + fused(is_causal=True),
+}  # fmt: skip
+NOT_CAUSAL = {
+    "by hand": lambda: by_hand(None),
+    "padding": lambda: by_hand(torch.arange(LENGTH) > 4),
+    "fused": lambda: fused(),
+    "fused, padding": lambda: fused(attn_mask=torch.arange(LENGTH).expand(LENGTH, -1) < 5),
+    "fused, dropout": lambda: fused(dropout_p=0.1),
+    "layer": lambda: layer(None, need_weights=False),
+    "layer with weights": lambda: layer(None),
+    "one that is masked, one that is not": lambda: by_hand(LATER) + fused(),
+}
+UNKNOWN = {
+    "no attention": lambda: X.sigmoid(),
+    "across": lambda: F.scaled_dot_product_attention(Q, Q[:, :, :2], Q[:, :, :2]),
+    "a short sequence": lambda: F.scaled_dot_product_attention(*[Q[:, :, :2]] * 3),
+    "checkpoint": lambda: checkpoint(by_hand, LATER, use_reentrant=False),
+    "fused, checkpoint": lambda: checkpoint(lambda x: fused() + x, Q, use_reentrant=False),
+    "no graph": lambda: by_hand(LATER).detach(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("compute", CAUSAL.values(), ids=CAUSAL)
+def test_later_places_are_masked(compute) -> None:
+    assert is_causal(compute()) is True
+
+
+@pytest.mark.parametrize("compute", NOT_CAUSAL.values(), ids=NOT_CAUSAL)
+def test_later_places_are_seen(compute) -> None:
+    assert is_causal(compute()) is False
+
+
+@pytest.mark.parametrize("compute", UNKNOWN.values(), ids=UNKNOWN)
+def test_the_graph_does_not_show_it(compute) -> None:
+    assert is_causal(compute()) is None
+
+
+def lstm(x: torch.Tensor, start: object = None, **options: object) -> tuple:
+    return nn.LSTM(x.shape[-1], 8, batch_first=True, **options)(x, start)
+
+
+HEAD = nn.Sequential(nn.LayerNorm(8), nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 5))
+
+
+def test_recurrent_layers_that_run_forward() -> None:
+    embedded = nn.Embedding(9, 8)(torch.randint(9, (2, LENGTH)))
+    assert is_causal(HEAD(F.dropout(lstm(embedded)[0], 0.1))) is True
+    assert is_causal(HEAD(lstm(embedded, num_layers=2)[0]).flatten(0, 1)) is True
+    assert is_causal(lstm(embedded, bidirectional=True)[0]) is not True
+
+
+def test_codes_of_whole_sequences() -> None:
+    output, (state, cell) = lstm(X)
+    assert is_causal(nn.Linear(8, 5 * LENGTH)(state[-1]).view(2, LENGTH, 5)) is None
+    assert is_causal(nn.Linear(8, 5 * LENGTH)(output[:, -1]).view(2, LENGTH, 5)) is None
+    assert is_causal(HEAD(lstm(output[:, -1:].expand(-1, LENGTH, -1))[0])) is None
+    assert is_causal(HEAD(lstm(output.mean(1, keepdim=True).repeat(1, LENGTH, 1))[0])) is None
+    assert is_causal(HEAD(lstm(X, (state, cell))[0])) is not True
+
+
+def test_later_outputs_are_not_read() -> None:
+    seen = Causality()
+    found = [seen.is_causal(by_hand(LATER)) for _ in range(PASSES + 1)]
+    assert found == [True] * PASSES + [None]

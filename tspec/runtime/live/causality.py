@@ -1,0 +1,112 @@
+"""Whether what a model computes of a token depends on later tokens, as its autograd graph says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from tspec.runtime.live.graph import (
+    KEEPS,
+    PASSES,
+    REORDERS,
+    RESHAPES,
+    nodes,
+    operation_of,
+    weighing_softmaxes,
+)
+
+_SHORTEST = 4
+"""Of shorter sequences a mask says little."""
+_RECURRENT = frozenset({"MkldnnRnnLayer", "CudnnRnn"})
+_PLACE_BY_PLACE = (
+    KEEPS
+    | RESHAPES - {"Expand"}
+    | REORDERS
+    | {"Addmm", "Mm", "Add", "Mul", "Div", "NativeLayerNorm", "Gelu", "Relu", "Silu", "Tanh"}
+    | {"Embedding", "AccumulateGrad"}
+)
+"""Operations that compute each place from one place."""
+
+
+class Causality:
+    """Reads the graphs of the first outputs."""
+
+    def __init__(self) -> None:
+        self._read = 0
+
+    def is_causal(self, output: torch.Tensor) -> bool | None:
+        """No place of an output sees later places: all attention of it is masked so, or a recurrent layer runs forward.
+
+        Attention is a softmax of square matrices, or fused. None where the graph has neither, or does not show the
+        weights, as under activation checkpointing; and after the first outputs.
+        """
+        if self._read >= PASSES or output.grad_fn is None:
+            return None
+        self._read += 1
+        found = [each for node in nodes(output) for each in _attention(node)]
+        if not found:
+            return _runs_forward(output.grad_fn)
+        return False if False in found else True if None not in found else None
+
+
+def _attention(node: Any) -> Iterator[bool | None]:
+    """Of each attention that a node computes, whether it leaves out later places; None where that is not shown."""
+    for softmax, _ in weighing_softmaxes(node):
+        weights = _saved(softmax, "result")
+        yield None if weights is None else _is_zero_above(weights)
+    if operation_of(node).startswith("ScaledDotProduct"):
+        yield from _fused(node)
+
+
+def _fused(node: Any) -> Iterator[bool | None]:
+    """The same of fused attention, if a sequence looks at itself."""
+    if node._saved_is_causal:
+        yield True
+        return
+    query, key = _saved(node, "query"), _saved(node, "key")
+    if query is None or key is None:
+        yield None
+    elif query.shape[-2] == key.shape[-2] >= _SHORTEST:
+        mask = _saved(node, "attn_bias" if hasattr(node, "_saved_attn_bias") else "attn_mask")
+        if mask is not None and mask.dtype != torch.bool:
+            mask = mask.float().exp()
+        yield False if mask is None else _is_zero_above(mask)
+
+
+def _saved(node: Any, name: str) -> torch.Tensor | None:
+    """What a node saved for its backward pass. None if there is none, or if a hook would have to compute it."""
+    saved = getattr(node, f"_raw_saved_{name}", None)
+    if saved is None or saved.unpack_hook is not None:
+        return None
+    value = saved.data
+    return value if isinstance(value, torch.Tensor) else None
+
+
+@torch.no_grad()
+def _is_zero_above(weights: torch.Tensor) -> bool | None:
+    """Whether the first of a batch of square matrices is zero above its diagonal. None of short sequences."""
+    size = weights.shape[-1]
+    if weights.shape[-2] != size or size < _SHORTEST:
+        return None
+    return not bool(weights.reshape(-1, size, size)[0].triu(1).any())
+
+
+def _runs_forward(node: Any) -> bool | None:
+    """Whether each place is read from the same place of a recurrent layer that runs forward, and from nothing else."""
+    waiting, found = [(node, 0)], []
+    seen = set(waiting)
+    while waiting:
+        node, output = waiting.pop()
+        operation = operation_of(node)
+        if operation in _RECURRENT:
+            forward = not node._saved_bidirectional and not getattr(node, "_saved_reverse", False)
+            found.append(forward and output == 0)
+        elif operation not in _PLACE_BY_PLACE:
+            return None
+        for edge in node.next_functions:
+            if edge[0] is not None and edge not in seen:
+                seen.add(edge)
+                waiting.append(edge)
+    return all(found) if found else None
