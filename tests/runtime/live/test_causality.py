@@ -86,20 +86,37 @@ def lstm(x: torch.Tensor, start: object = None, **options: object) -> tuple:
 HEAD = nn.Sequential(nn.LayerNorm(8), nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 5))
 
 
+def embed() -> torch.Tensor:
+    """Tokens and their places, as a model embeds them."""
+    return nn.Embedding(9, 8)(torch.randint(9, (2, LENGTH))) + nn.Embedding(LENGTH, 8)(
+        torch.arange(LENGTH)
+    )
+
+
 def test_recurrent_layers_that_run_forward() -> None:
-    embedded = nn.Embedding(9, 8)(torch.randint(9, (2, LENGTH)))
+    embedded = embed()
     assert is_causal(HEAD(F.dropout(lstm(embedded)[0], 0.1))) is True
     assert is_causal(HEAD(lstm(embedded, num_layers=2)[0]).flatten(0, 1)) is True
     assert is_causal(lstm(embedded, bidirectional=True)[0]) is not True
 
 
+def test_models_that_look_at_one_token() -> None:
+    assert is_causal(HEAD(embed())) is True
+    assert is_causal(HEAD(embed()).flatten(0, 1)) is True
+
+
 def test_codes_of_whole_sequences() -> None:
-    output, (state, cell) = lstm(X)
+    output, (state, cell) = lstm(embed())
+    flat = nn.Linear(8 * LENGTH, 4)(embed().flatten(1)).relu()
+    assert is_causal(nn.Linear(4, 5 * LENGTH)(flat).view(2, LENGTH, 5)) is None
+    assert (
+        is_causal(nn.Linear(8 * LENGTH, 5 * LENGTH)(output.flatten(1)).view(2, LENGTH, 5)) is None
+    )
     assert is_causal(nn.Linear(8, 5 * LENGTH)(state[-1]).view(2, LENGTH, 5)) is None
     assert is_causal(nn.Linear(8, 5 * LENGTH)(output[:, -1]).view(2, LENGTH, 5)) is None
     assert is_causal(HEAD(lstm(output[:, -1:].expand(-1, LENGTH, -1))[0])) is None
     assert is_causal(HEAD(lstm(output.mean(1, keepdim=True).repeat(1, LENGTH, 1))[0])) is None
-    assert is_causal(HEAD(lstm(X, (state, cell))[0])) is not True
+    assert is_causal(HEAD(lstm(embed(), (state, cell))[0])) is not True
 
 
 def test_later_outputs_are_not_read() -> None:

@@ -14,18 +14,19 @@ from tspec.runtime.live.graph import (
     RESHAPES,
     nodes,
     operation_of,
+    rows_of,
     weighing_softmaxes,
 )
 
 _SHORTEST = 4
 """Of shorter sequences a mask says little."""
 _RECURRENT = frozenset({"MkldnnRnnLayer", "CudnnRnn"})
+_PRODUCTS = frozenset({"Addmm", "Mm"})
 _PLACE_BY_PLACE = (
     KEEPS
     | RESHAPES - {"Expand"}
     | REORDERS
-    | {"Addmm", "Mm", "Add", "Mul", "Div", "NativeLayerNorm", "Gelu", "Relu", "Silu", "Tanh"}
-    | {"Embedding", "AccumulateGrad"}
+    | {"Add", "Mul", "Div", "NativeLayerNorm", "Gelu", "Relu", "Silu", "Tanh", "AccumulateGrad"}
 )
 """Operations that compute each place from one place."""
 
@@ -37,17 +38,17 @@ class Causality:
         self._read = 0
 
     def is_causal(self, output: torch.Tensor) -> bool | None:
-        """No place of an output sees later places: all attention of it is masked so, or a recurrent layer runs forward.
+        """No place of an output sees later places: all attention of it is masked so, or there is none and places stay apart.
 
-        Attention is a softmax of square matrices, or fused. None where the graph has neither, or does not show the
-        weights, as under activation checkpointing; and after the first outputs.
+        Attention is a softmax of square matrices, or fused; recurrent layers that run forward keep places apart. None
+        where the graph does not show it, as under activation checkpointing, and after the first outputs.
         """
         if self._read >= PASSES or output.grad_fn is None:
             return None
         self._read += 1
         found = [each for node in nodes(output) for each in _attention(node)]
         if not found:
-            return _runs_forward(output.grad_fn)
+            return _keeps_places_apart(output.grad_fn)
         return False if False in found else True if None not in found else None
 
 
@@ -93,20 +94,27 @@ def _is_zero_above(weights: torch.Tensor) -> bool | None:
     return not bool(weights.reshape(-1, size, size)[0].triu(1).any())
 
 
-def _runs_forward(node: Any) -> bool | None:
-    """Whether each place is read from the same place of a recurrent layer that runs forward, and from nothing else."""
-    waiting, found = [(node, 0)], []
+def _keeps_places_apart(node: Any) -> bool | None:
+    """Whether each place is computed from the token there, and by recurrent layers from those before it.
+
+    All products have a row for each token, as the embedding has: a model that flattens sequences has fewer.
+    """
+    waiting, forward, rows, tokens = [(node, 0)], [], set(), [0]
     seen = set(waiting)
     while waiting:
         node, output = waiting.pop()
         operation = operation_of(node)
         if operation in _RECURRENT:
-            forward = not node._saved_bidirectional and not getattr(node, "_saved_reverse", False)
-            found.append(forward and output == 0)
+            reverse = node._saved_bidirectional or getattr(node, "_saved_reverse", False)
+            forward.append(not reverse and output == 0)
+        elif operation == "Embedding":
+            tokens.append(rows_of(node))
+        elif operation in _PRODUCTS:
+            rows.add(rows_of(node))
         elif operation not in _PLACE_BY_PLACE:
             return None
         for edge in node.next_functions:
             if edge[0] is not None and edge not in seen:
                 seen.add(edge)
                 waiting.append(edge)
-    return all(found) if found else None
+    return all(forward) if rows == {max(tokens)} else None

@@ -206,6 +206,11 @@ def _dim_before(
     return None
 
 
+def rows_of(node: Any) -> int:
+    """How many rows what it computed has, in all batches."""
+    return _product(_shape(node)[:-1])
+
+
 def _same_stride(shape: Sequence[int], before: Sequence[int], dim: int) -> int | None:
     """The dimension of as many elements, after which as many elements lie."""
     inner = _product(shape[dim + 1 :])
