@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.equivalence.references import references_of
+from tests.families import family
 from tspec.equivalence.check import Outcome, Reference, compare, run_candidate
 from tspec.equivalence.localize import localize
 from tspec.equivalence.sides import Trial, trial_of
@@ -36,7 +37,7 @@ def judged(reference: Reference, dtype: str, fault: str, folder: Path) -> Outcom
 
 @pytest.mark.slow
 @pytest.mark.gloo
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", family(("float32", "bfloat16"), {"float32"}))
 def test_the_clean_job_is_silent(
     dtype: str, references: Callable[[str], Reference], tmp_path: Path
 ) -> None:
