@@ -1,8 +1,10 @@
-"""What is sampled as a tensor: every field of parameters that the shipped modules declare as one."""
+"""What is sampled as a tensor, and at which events nothing is."""
 
 from __future__ import annotations
 
-from tspec.record.instants import TENSORS
+from pathlib import Path
+
+from tspec.record.instants import TENSORS, light_events
 from tspec.record.specs import vocabulary
 from tspec.record.watch import watch_spec
 from tspec.resources import shipped
@@ -14,3 +16,16 @@ def test_fields_of_parameters_that_hold_a_tensor_are_sampled_as_tensors() -> Non
     types = (("tensor",), ("optional", ("tensor",)))
     declared = {field.name for field in parameter.fields if field.type in types}
     assert declared == set(TENSORS["parameter"])
+
+
+def test_operators_and_what_another_event_samples_are_light(tmp_path: Path) -> None:
+    own = tmp_path / "own.tspec"
+    own.write_text(
+        "edition 2026\n"
+        "event rescale = call trainer.rescale\n"
+        "event activation = call torch.nn.functional.gelu\n"
+        "event either = call trainer.rescale, torch.nn.functional.gelu\n"
+    )
+    found = light_events(watch_spec(vocabulary([own])))
+    assert {"activation", "graph", "loading"} <= found  # `backward` samples what `graph` could
+    assert not {"rescale", "either"} & found

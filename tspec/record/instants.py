@@ -24,10 +24,13 @@ TENSORS: Mapping[str, tuple[str, ...]] = {
 """Fields that hold a tensor."""
 
 LIVE_ONLY: Mapping[str, tuple[str, ...]] = {"message": ("buffer",)}
-"""Fields whose tensor is another field's: which object it is counts while the job runs only."""
+"""Tensor fields that are not recorded: rules compare which object they hold, which only a running job knows."""
 
 HOLDERS = ("parameter", "buffer", "optimizer", "param_group", "scheduler", "loader", "wrapper")
 """Kinds whose plain fields say which subject holds which."""
+
+OPERATORS = "torch.nn.functional."
+"""Functions that compute: they change no state that lasts."""
 
 FIRST_CALLS = 2
 """How many calls in a step of an event without roles are sampled at both edges."""
@@ -49,6 +52,7 @@ class Instants:
         self._calls: Counter[str] = Counter()
         self._version: Any = None
         self._families = tuple(event.callables[0][:-1] for event in spec.events if event.family)
+        self._light = light_events(spec)
 
     # --- edges ---------------------------------------------------------------------------------------
 
@@ -237,11 +241,27 @@ class Instants:
     def _roles_of(self, event: str) -> EventRoles:
         """The roles of an event; the calls of a family or a bare callable change nothing that lasts."""
         roles = roles_of(event)
-        if roles is OTHER and (event.startswith("torch.") or event.startswith(self._families)):
-            return LIGHT
-        return roles
+        if roles is not OTHER:
+            return roles
+        bare = event.startswith("torch.") or event.startswith(self._families)
+        return LIGHT if bare or event in self._light else OTHER
 
     def _is_first(self, event: str) -> bool:
         """Count a call that begins: whether it is among the first of its event in this step."""
         self._calls[event] += 1
         return self._calls[event] <= FIRST_CALLS
+
+
+def light_events(spec: WatchSpec) -> frozenset[str]:
+    """Events without roles whose calls change nothing, or nothing that another event does not sample."""
+    named: dict[str, set[str]] = {}
+    for event in spec.events:
+        named.setdefault(event.name, set()).update(event.callables)
+    roles = {name: roles_of(name) for name in named}
+    sampled = {path for name, paths in named.items() if roles[name] is not OTHER for path in paths}
+    return frozenset(
+        name
+        for name, paths in named.items()
+        if roles[name] is OTHER
+        and all(path in sampled or path.startswith(OPERATORS) for path in paths)
+    )
