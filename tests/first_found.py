@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.megatron.jobs import done
+from tests.jobs import done
 
 
 @dataclass(frozen=True, slots=True)

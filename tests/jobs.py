@@ -45,20 +45,27 @@ class Outcome:
         return [one["step"] for one in self.all if one["rule"].rpartition(".")[2] == rule]
 
 
-def run(specs: Sequence[str], script: Path, report: Path, *options: str) -> Outcome:
-    """Run a script with the rules of some specs; `report` is a file that is written."""
-    command = [sys.executable, "-m", "tspec", "run", *specs, "--report", str(report)]
-    done = subprocess.run(
-        [*command, "--", str(script), *options],
+def done(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """The interpreter with arguments, in the repository, to its end. `more` is added to its environment."""
+    outside = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
+    return subprocess.run(
+        [sys.executable, *arguments],
         cwd=ROOT,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        env=outside | {"OMP_NUM_THREADS": "1"} | more,
         capture_output=True,
         text=True,
         timeout=PATIENCE,
         check=False,
     )
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    decided = re.search(r"([\d,]+) decided", done.stdout)
-    assert decided is not None, done.stdout + done.stderr
+
+
+def run(specs: Sequence[str], script: Path, report: Path, *options: str) -> Outcome:
+    """Run a script with the rules of some specs; `report` is a file that is written."""
+    command = ("-m", "tspec", "run", *specs, "--report", str(report), "--", str(script), *options)
+    ended = done(*command)
+    said = ended.stdout + ended.stderr
+    assert ended.returncode in (0, 1), said
+    decided = re.search(r"([\d,]+) decided", ended.stdout)
+    assert decided is not None, said
     headlines = tuple(json.loads(report.read_text()))
-    return Outcome(headlines, int(decided[1].replace(",", "")), done.stderr)
+    return Outcome(headlines, int(decided[1].replace(",", "")), ended.stderr)

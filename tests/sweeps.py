@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.megatron.jobs import PATIENCE, done
+from tests.jobs import PATIENCE, done
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.equivalence.megatron_table import Case, judged, references
-from tests.megatron.jobs import done
+from tests.jobs import done
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 600

@@ -11,7 +11,7 @@ from torch import nn
 from tests.equivalence.states_jobs import JOBS
 from tests.equivalence.test_observer import observed
 from tests.families import family
-from tests.megatron.jobs import done
+from tests.jobs import done
 from tspec.equivalence.compare import Comparer
 from tspec.equivalence.cut import whole
 from tspec.equivalence.merge import Merged, Piece, merge

@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.jobs import done
+
 TRAIN = "tests/megatron/train.py"
-PATIENCE = 400
-"""Seconds; the machine may be busy."""
-
-
-def done(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """The interpreter with arguments, in the repository, to its end."""
-    outside = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env=outside | {"OMP_NUM_THREADS": "1"} | more,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
 
 
 def recorded(folder: Path, layout: str, use: Path) -> None:

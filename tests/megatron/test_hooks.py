@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.megatron.jobs import TRAIN, done
+from tests.jobs import done
+from tests.megatron.jobs import TRAIN
 
 HERE = Path(__file__).parent
 RULES = "tests/megatron/whole_steps.tspec"

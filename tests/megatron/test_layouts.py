@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.families import family
-from tests.megatron.jobs import TRAIN, done
+from tests.jobs import done
+from tests.megatron.jobs import TRAIN
 from tests.megatron.layouts import Layout
 
 FLOAT32 = 2e-5

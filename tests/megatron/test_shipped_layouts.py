@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.megatron.jobs import done
+from tests.jobs import done
 from tests.megatron.layouts import Layout
 from tests.megatron.shipped import of_the_job
 from tspec.layout.places import placement_of, tied_to
