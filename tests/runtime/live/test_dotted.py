@@ -11,15 +11,22 @@ import torch
 from tspec.runtime.live.dotted import find
 
 path = "torch._dynamo.eval_frame.OptimizedModule.__call__"
+slow = "torch.distributed.pipelining.stage.PipelineStage.forward_one_chunk"
 print(find(path), "torch._dynamo" in sys.modules, find("torch.nn.functional.linear").name)
+print(find(slow), "torch.distributed.pipelining" in sys.modules)
 import torch._dynamo
-print(find(path).name)
+import torch.distributed.pipelining
+print(find(path).name, find(slow).name)
 """
 
 
-def test_private_modules_are_waited_for() -> None:
+def test_private_and_slow_modules_are_waited_for() -> None:
     """`torch._dynamo` takes seconds to import, which each job would pay."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300, check=True
     )
-    assert done.stdout.splitlines() == ["None False linear", "__call__"]
+    assert done.stdout.splitlines() == [
+        "None False linear",
+        "None False",
+        "__call__ forward_one_chunk",
+    ]

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any
 
+SLOW = ("torch.distributed.pipelining",)
+"""Public packages of torch that take long to import: they are waited for, as private ones are."""
+
 
 @dataclass(frozen=True, slots=True)
 class Binding:
@@ -41,7 +44,7 @@ def find(path: str) -> Binding | None:
     """The place of `a.b.C.method`, or None as long as its module is not loaded.
 
     A path may begin with `__main__` or the script's own name. Public submodules of torch are
-    imported if need be. Private ones are waited for: `torch._dynamo` takes seconds to import.
+    imported if need be. Private ones and `SLOW` ones are waited for: `torch._dynamo` takes seconds to import.
     """
     parts = path.split(".")
     for cut in range(len(parts) - 1, 0, -1):
@@ -71,8 +74,8 @@ def _module(name: str) -> ModuleType | None:
     if loaded is None and name == script_name():
         loaded = sys.modules.get("__main__")
     package, *inner = name.split(".")
-    is_private = any(part.startswith("_") for part in inner)
-    if loaded is None and package == "torch" and package in sys.modules and not is_private:
+    is_waited_for = name.startswith(SLOW) or any(part.startswith("_") for part in inner)
+    if loaded is None and package == "torch" and package in sys.modules and not is_waited_for:
         try:
             loaded = importlib.import_module(name)
         except ImportError:

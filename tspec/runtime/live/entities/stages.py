@@ -11,9 +11,7 @@ from tspec.runtime.live.models import ModelRegistry, walk
 from tspec.runtime.live.numbered import NumberedObjects
 from tspec.runtime.live.ranks import RankTopology
 
-MODULE = "torch.distributed.pipelining.stage"
-"""It takes long to import: it is looked at when the script loads it."""
-STAGE = "_PipelineStageBase"
+STAGE = "torch.distributed.pipelining.stage._PipelineStageBase"
 
 
 class PipelineStages:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain, compress, repeat
@@ -15,8 +14,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.utils.data import DataLoader
 
+from tspec.runtime.live import dotted
 from tspec.runtime.live.entities.optimizers import holds_groups
-from tspec.runtime.live.entities.stages import MODULE as STAGES
 from tspec.runtime.live.entities.stages import STAGE
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.process import PROCESS
@@ -28,7 +27,10 @@ def install(job: FollowedJob) -> None:
     """Register what there is already, and follow constructors from now on."""
     registers = _registers(job)
     for kind, register in registers.items():
-        _follow(job, kind, register)
+        init = vars(kind).get("__init__")
+        if init is not None:
+            built = ReturnListener(partial(_register, register))
+            job.functions.watch_function(init, Role(f"built {kind.__name__}", built))
     wanted = {
         held: [r for kind, r in registers.items() if issubclass(held, kind)]
         for held in frozenset().union(*map(_family, registers))
@@ -39,20 +41,6 @@ def install(job: FollowedJob) -> None:
                 register(thing)
     load = Role("resumed", ReturnListener(partial(_resume, job)))
     job.functions.watch_method(torch.optim.Optimizer, "load_state_dict", load)
-
-
-def _follow(job: FollowedJob, kind: type, register: Callable[[Any], None]) -> None:
-    """Register what the constructor of a class builds."""
-    init = vars(kind).get("__init__")
-    if init is not None:
-        built = ReturnListener(partial(_register, register))
-        job.functions.watch_function(init, Role(f"built {kind.__name__}", built))
-
-
-def _follow_stages(job: FollowedJob, register: Callable[[Any], None], cls: type) -> None:
-    """Follow the constructor of pipeline stages, of which the class was just made."""
-    if cls.__module__ == STAGES and cls.__name__ == STAGE:
-        _follow(job, cls, register)
 
 
 def _register(register: Callable[[Any], None], args: Arguments, kwargs: Mapping[str, Any]) -> None:
@@ -113,10 +101,12 @@ def _registers(job: FollowedJob) -> dict[type, Callable[[Any], None]]:
         from torch.distributed.device_mesh import DeviceMesh  # slow where it is not needed
 
         registers[DeviceMesh] = job.ranks_known.add_mesh
-        stages = getattr(sys.modules.get(STAGES), STAGE, None)
+        stages = dotted.find(f"{STAGE}.__init__")
         if stages is not None:
-            registers[stages] = stage
-        job.functions.watch_classes(partial(_follow_stages, job, stage))
+            registers[stages.holder] = stage
+        else:  # the script has not imported them
+            built = ReturnListener(partial(_register, stage))
+            job.functions.watch_path(Role("built stage", built, path=f"{STAGE}.__init__"))
     return registers
 
 
