@@ -26,10 +26,14 @@ class TokenHistory:
         self._inputs: deque[torch.Tensor] = deque(maxlen=_INPUTS)
         self._losses = 0
 
+    def is_over(self) -> bool:
+        """All losses that are to be compared have been."""
+        return self._losses >= LOSSES
+
     def given(self, tokens: torch.Tensor) -> None:
         """An embedding is given sequences, `[batch, length]` or `[length, batch]`."""
         plain = type(tokens) is torch.Tensor and not tokens.is_floating_point()
-        if plain and tokens.dim() == 2 and self._losses < LOSSES:
+        if plain and tokens.dim() == 2:
             self._inputs.append(tokens)
 
     def clear(self) -> None:
@@ -43,7 +47,7 @@ class TokenHistory:
         All targets but those with the value `ignored` are compared. None where they are no tokens of a sequence that was
         given, and after the first losses.
         """
-        if self._losses >= LOSSES or not self._inputs or target.is_floating_point():
+        if self.is_over() or not self._inputs or target.is_floating_point():
             return None
         self._losses += 1
         found = {
@@ -52,6 +56,8 @@ class TokenHistory:
             if tokens.device == target.device
             for shift in _shifts(tokens, target, ignored)
         }
+        if self.is_over():
+            self._inputs.clear()
         return next((shift for shift in _SHIFTS if shift in found), None)
 
 

@@ -42,8 +42,14 @@ def install(job: FollowedJob) -> None:
     fields = (field for event in job.spec.events for field in event.fields)
     if not any(_calls(field.source, READER) for field in fields):
         return
-    job.functions.watch_path(Role("tokens", EmbeddingListener(job), path=EMBEDDING))
-    job.functions.watch_path(Role("tokens learnt", LearntListener(job), path=BACKWARD))
+    tokens = job.state.tokens
+
+    def compares(_: Any) -> bool:
+        return not tokens.is_over()
+
+    given, learnt = EmbeddingListener(job), LearntListener(job)
+    job.functions.watch_path(Role("tokens", given, path=EMBEDDING, guard=compares))
+    job.functions.watch_path(Role("tokens learnt", learnt, path=BACKWARD, guard=compares))
 
 
 def _calls(source: Expression | None, function: str) -> bool:
