@@ -36,8 +36,9 @@ def test_a_thousand_ranks_are_as_the_layout_says() -> None:
 @pytest.mark.parametrize(("layout", "word"), [("whole", "--ddp"), ("sharded", "--fsdp")])
 def test_what_torch_adds_up_is_known(layout: str, word: str) -> None:
     status, said = preflight(layout, "--rank", "3", "--tensors", "real", "--", JOB, word)
-    modules = 4 if layout == "whole" else 1
-    assert status == 0 and f"activations of {modules} module" in said.splitlines()[-1], said
+    modules = "4 modules" if layout == "whole" else "1 module"
+    last = f"6 parameters and activations of {modules} are as the layout says"
+    assert (status, said.splitlines()[-1]) == (0, last), said
 
 
 SUM = "which cuts the dimension that `fc2.weight` sums over"
