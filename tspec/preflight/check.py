@@ -191,7 +191,7 @@ def _activations(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> I
 
 
 def _shown(shape: Shape, held: Sequence[int], sizes: Sizes) -> dict[str, int]:
-    """The sizes of the input that a tensor shows of which a rank holds this shape."""
+    """What the shape that a rank holds of a tensor says of sizes that are not given: size -> number."""
     if len(shape.dimensions) != len(held):
         return {}
     return {

@@ -1,4 +1,4 @@
-"""Idle windows, all instances of which are counted at once, and calls of which no rule reads anything."""
+"""When instances are counted without evaluating them: those of idle windows, and of calls that no rule reads."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class RankTopology:
     """Looks at the process group if there is one, else at the environment that torchrun sets."""
 
     def __init__(self, groups: tuple[GroupSpec, ...], say: Callable[[str], None]) -> None:
-        """`say` is told, once or more, of a group of which the callable fails."""
+        """`say` takes a message about a group whose callable fails; it may get the same one again."""
         self._say = say
         self._groups = {group.name: group for group in groups}
         self.meshes: list[Any] = []
