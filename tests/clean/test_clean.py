@@ -87,6 +87,7 @@ JOBS = (
     "shared_memory",
     "sharpness_aware",
     "sharpness_aware --no-loader",
+    "skip_gram",
     "stops_within_an_epoch",
     "teacher",
     "trainer_style",

@@ -64,6 +64,32 @@ UNKNOWN = {
 }  # fmt: skip
 
 
+def attend(x: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(x, x, x, is_causal=True)
+
+
+START = torch.zeros(2, 1, 8)
+MOVED = {
+    "the start goes before": lambda: attend(torch.cat([START, X[:, :-1]], 1)),
+    "padded": lambda: attend(F.pad(X, (0, 0, 1, -1))),
+    "rolled": lambda: attend(X.roll(1, 1)),
+    "interleaved": lambda: attend(torch.stack([X, X + 1], 2).flatten(1, 2)),
+    "written": lambda: attend(torch.zeros(2, 6, 8).index_put((torch.tensor([0]),), X[0])),
+    "logits": lambda: torch.cat([START, attend(X)[:, :-1]], 1),
+}
+
+
+@pytest.mark.parametrize("compute", MOVED.values(), ids=MOVED)
+def test_models_that_move_places(compute) -> None:
+    assert is_causal(compute()) is None
+
+
+def test_what_is_joined_within_a_place() -> None:
+    turned = torch.cat([-X[..., 4:], X[..., :4]], -1)
+    assert is_causal(attend(X + turned)) is True
+    assert is_causal(attend(torch.stack([X, turned], -1).flatten(2))) is True
+
+
 @pytest.mark.parametrize("compute", CAUSAL.values(), ids=CAUSAL)
 def test_later_places_are_masked(compute) -> None:
     assert is_causal(compute()) is True

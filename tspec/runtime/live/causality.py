@@ -15,12 +15,19 @@ from tspec.runtime.live.graph import (
     nodes,
     operation_of,
     rows_of,
+    shape_of,
+    signed,
     weighing_softmaxes,
 )
 
 _SHORTEST = 4
 """Of shorter sequences a mask says little."""
 _RECURRENT = frozenset({"MkldnnRnnLayer", "CudnnRnn"})
+_MOVES_PLACES = frozenset(
+    {"ConstantPadNd", "Roll", "CopySlices", "IndexPut", "SliceScatter", "Gather", "Convolution"}
+)
+"""Operations that may put what was read at one place to another: a model may shift its inputs itself."""
+_JOINS = frozenset({"Cat", "Stack"})
 _PRODUCTS = frozenset({"Addmm", "Mm"})
 _PLACE_BY_PLACE = (
     KEEPS
@@ -46,10 +53,21 @@ class Causality:
         if self._read >= PASSES or output.grad_fn is None:
             return None
         self._read += 1
-        found = [each for node in nodes(output) for each in _attention(node)]
+        walked = list(nodes(output))
+        found = [each for node in walked for each in _attention(node)]
         if not found:
             return _keeps_places_apart(output.grad_fn)
-        return False if False in found else True if None not in found else None
+        if False in found:
+            return False
+        return None if None in found or any(map(_moves_places, walked)) else True
+
+
+def _moves_places(node: Any) -> bool:
+    """Whether it may move what was read to another place. What is joined in the last dimension stays where it was."""
+    operation = operation_of(node)
+    if operation in _JOINS:
+        return signed(node._saved_dim) not in (-1, len(shape_of(node)) - 1)
+    return operation in _MOVES_PLACES
 
 
 def _attention(node: Any) -> Iterator[bool | None]:

@@ -52,13 +52,13 @@ def over_classes(value: torch.Tensor) -> bool | None:
     for _ in range(_CHAIN):
         if node is None or not node._input_metadata:
             return None
-        shape = _shape(node)
+        shape = shape_of(node)
         if operation_of(node) == "LogSoftmax":
-            return _signed(node._saved_dim) % len(shape) == dim
+            return signed(node._saved_dim) % len(shape) == dim
         following = _only_input(node)
         if following is None:
             return None
-        before = _dim_before(node, operation_of(node), shape, _shape(following), dim)
+        before = _dim_before(node, operation_of(node), shape, shape_of(following), dim)
         if before is None:
             return None
         node, dim = following, before
@@ -148,7 +148,7 @@ def _only_input(node: Any) -> Any:
     return following[0] if len(following) == 1 and following[0]._input_metadata else None
 
 
-def _shape(node: Any) -> Sequence[int]:
+def shape_of(node: Any) -> Sequence[int]:
     """Of what it computed."""
     return tuple(node._input_metadata[0].shape)
 
@@ -162,17 +162,17 @@ def _softmax_of(node: Any, last: int, other: int) -> tuple[Any, int] | None:
     for _ in range(_CHAIN):
         if node is None or not node._input_metadata:
             return None
-        shape, operation = _shape(node), operation_of(node)
+        shape, operation = shape_of(node), operation_of(node)
         if operation in ("Softmax", "SafeSoftmax"):
             size = len(shape)
-            own = _signed(node._saved_dim)
+            own = signed(node._saved_dim)
             is_square = size >= 3 and shape[-1] == shape[-2] > 1
             straight = (last % size, other % size) == (size - 1, size - 2)
             return (node, own % size - size) if is_square and straight else None
         following = _only_input(node)
         if following is None:
             return None
-        before = _shape(following)
+        before = shape_of(following)
         dims = [
             _dim_before(node, operation, shape, before, dim % len(shape)) for dim in (last, other)
         ]
@@ -190,10 +190,10 @@ def _dim_before(
     if operation in KEEPS or operation in _BY_CONSTANT:
         return dim if shape == before else None
     if operation == "Transpose":
-        swapped = {_signed(each) % len(shape) for each in (node._saved_dim0, node._saved_dim1)}
+        swapped = {signed(each) % len(shape) for each in (node._saved_dim0, node._saved_dim1)}
         return (swapped - {dim}).pop() if dim in swapped and len(swapped) == 2 else dim
     if operation == "Permute":
-        return int(_signed(node._saved_dims[dim])) % len(before)
+        return int(signed(node._saved_dims[dim])) % len(before)
     if operation == "T":
         return len(shape) - 1 - dim
     if operation == "Expand":
@@ -208,7 +208,7 @@ def _dim_before(
 
 def rows_of(node: Any) -> int:
     """How many rows what it computed has, in all batches."""
-    return _product(_shape(node)[:-1])
+    return _product(shape_of(node)[:-1])
 
 
 def _same_stride(shape: Sequence[int], before: Sequence[int], dim: int) -> int | None:
@@ -227,6 +227,6 @@ def _product(sizes: Sequence[int]) -> int:
     return found
 
 
-def _signed(value: int) -> int:
+def signed(value: int) -> int:
     """torch shows a negative dimension as an unsigned number of 64 bits."""
     return value - 2**64 if value >= 2**63 else value
