@@ -54,6 +54,19 @@ def test_a_cast_is_that_of_the_other_dtype() -> None:
     assert done.checker.rules[0].counts["holds"] >= 1
 
 
+def test_inside_of_a_transform_nothing_is_cut() -> None:
+    rule = "for c in calls(forward)\nexpect max(std(c.output, dim: 0)) >= 0"
+
+    def transform(step: int, model: nn.Module) -> None:
+        torch.vmap(model)(torch.ones(5, 4, 3))
+
+    done = train(module(rule), steps=2, disturb=transform)
+    assert done.checker is not None
+    assert done.checker.faults == []
+    counts = done.checker.rules[0].counts
+    assert (counts["holds"], counts["unknown"]) == (2, 2)
+
+
 @pytest.mark.parametrize(
     ("when", "verdicts", "reads"), [("step <= 2", (2, 3), 4), ("step > 2", (3, 2), 8)]
 )

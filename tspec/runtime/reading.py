@@ -37,9 +37,11 @@ def read_features(
 
 
 def is_live(tensor: Any) -> bool:
-    """A tensor of a running job, and not of a recording."""
+    """A tensor of a running job, and not of a recording, of which elements can be read: not inside of `vmap` or `grad`."""
     torch = sys.modules.get("torch")
-    return torch is not None and isinstance(tensor, torch.Tensor)
+    if torch is None or not isinstance(tensor, torch.Tensor):
+        return False
+    return tensor.layout != torch.strided or torch._C._has_storage(tensor)
 
 
 def _special(source: StateSource, tensor: Any, names: Sequence[str]) -> dict[str, Any]:
