@@ -41,7 +41,7 @@ def is_live(tensor: Any) -> bool:
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(tensor, torch.Tensor):
         return False
-    return tensor.layout != torch.strided or torch._C._has_storage(tensor)
+    return tensor.layout != torch.strided or bool(torch._C._has_storage(tensor))
 
 
 def _special(source: StateSource, tensor: Any, names: Sequence[str]) -> dict[str, Any]:
