@@ -11,7 +11,7 @@ from tests.cli.recordings import record_loop
 from tspec.cli.app import app
 from tspec.cli.infer import module_name
 from tspec.infer import frames, relations
-from tspec.infer.frames import Claim, Frame
+from tspec.infer.frames import Claim, RuleHead
 from tspec.syntax.editions import NEWEST
 from tspec.trace.meta import write_meta
 
@@ -135,7 +135,7 @@ def test_a_draft_that_does_not_type_is_left_out_and_said(
     """One relation more, which proposes what has no type."""
 
     def propose(_: object) -> tuple[Claim, ...]:
-        return (Claim("broken", Frame((), None, "each step", ()), "no_such_name == 1", "All."),)
+        return (Claim("broken", RuleHead((), None, "each step", ()), "no_such_name == 1", "All."),)
 
     monkeypatch.setattr(relations, "RELATIONS", (*relations.RELATIONS, propose))
     result = tspec("infer", *runs, "-o", tmp_path / "d.tspec", "--why-not", "no_such_name")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tspec
 from tests.config.test_places import values
 from tspec.config import model
-from tspec.config.model import Config, Fmt, Lint
+from tspec.config.model import Config, FmtSection, LintSection
 from tspec.config.read import KEYS, find, read
 from tspec.diagnostics import WIDTH, render
 from tspec.explain import codes, explain
@@ -107,13 +107,13 @@ def check_whole(config: Config) -> None:
         ("std.advice.*", "warn"),
     ]
     assert (config.output_format, config.baseline) == ("github", "accepted.json")
-    assert config.check == model.Check(require_complete=True)
-    assert config.run == model.Run("warning", require_instances=True)
-    assert config.lint == Lint(
+    assert config.check == model.CheckSection(require_complete=True)
+    assert config.run == model.RunSection("warning", require_instances=True)
+    assert config.lint == LintSection(
         ("TS04",), ("TS0402", "TS0403"), {"specs/drafts/*": ("TS0404",)}, 20.0, 2.5
     )
-    assert config.fmt == Fmt(("runs/*",))
-    assert config.test == model.Test(("specs",), 90.0)
+    assert config.fmt == FmtSection(("runs/*",))
+    assert config.test == model.TestSection(("specs",), 90.0)
 
 
 def test_all_keys_are_read(tmp_path, monkeypatch):

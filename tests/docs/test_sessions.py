@@ -106,7 +106,13 @@ def test_every_key_is_explained() -> None:
         assert re.search(rf"`{key}[`.]", text), key
     from tspec.config import model
 
-    for section in (model.Check, model.Run, model.Lint, model.Fmt, model.Test):
+    for section in (
+        model.CheckSection,
+        model.RunSection,
+        model.LintSection,
+        model.FmtSection,
+        model.TestSection,
+    ):
         for field in section.__dataclass_fields__:
             assert f"`{section.__name__.lower()}.{field.replace('_', '-')}`" in text
 

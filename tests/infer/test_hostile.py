@@ -5,14 +5,14 @@ import pytest
 from tests.faults.hostile import HOSTILE, unprintable
 from tspec.infer.drafts import Draft
 from tspec.infer.emit import emit
-from tspec.infer.frames import Claim, Frame
+from tspec.infer.frames import Claim, RuleHead
 from tspec.source import Source
 from tspec.syntax.parse import parse
 
 
 @pytest.mark.parametrize("run", HOSTILE)
 def test_a_draft_names_its_runs_whatever_they_are_called(run: str) -> None:
-    claim = Claim("change", Frame((), None, "each step", ()), "loss < 1", "It does not learn.")
+    claim = Claim("change", RuleHead((), None, "each step", ()), "loss < 1", "It does not learn.")
     text = emit([Draft(claim, None, 1, 0)], "drafts", ["std.torch"], [run, "runs/b"])
     assert unprintable(text) == set()
     parsed = parse(Source("drafts.tspec", text))

@@ -1,8 +1,8 @@
 """Which claims become drafts: none that is vacuous, a setting of the runs, or its own condition."""
 
 from tspec.infer.drafts import Draft, Dropped, judge
-from tspec.infer.evidence import Column, Evidence
-from tspec.infer.frames import Claim, Frame
+from tspec.infer.evidence import ClaimEvidence, Column
+from tspec.infer.frames import Claim, RuleHead
 
 ALL = 2**20 - 1
 
@@ -14,12 +14,12 @@ def judged(
     columns = {(claim.frame, claim.expect, claim.guard): claimed}
     for text, true in (conditions or {}).items():
         columns[claim.frame, text, None] = Column(true, ALL & ~true)
-    drafts, dropped = judge([claim], Evidence(columns, {claim.frame: (ALL,)}, {}))
+    drafts, dropped = judge([claim], ClaimEvidence(columns, {claim.frame: (ALL,)}, {}))
     return (*drafts, *dropped)[0]
 
 
-def frame(*conditions: str) -> Frame:
-    return Frame((), None, "each step", conditions)
+def frame(*conditions: str) -> RuleHead:
+    return RuleHead((), None, "each step", conditions)
 
 
 def test_a_tensor_that_never_changes_does_not_change_in_a_forward() -> None:

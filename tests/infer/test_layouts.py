@@ -12,7 +12,7 @@ from tests.megatron.layouts import Layout
 from tests.megatron.shipped import of_the_job
 from tspec.cli.app import app
 from tspec.infer.layouts.emit import draft
-from tspec.infer.layouts.pieces import Found, Pieces
+from tspec.infer.layouts.pieces import Found, ShardIndices
 from tspec.layout.differences import differences
 from tspec.layout.faults import checked
 from tspec.resolve import load
@@ -155,7 +155,7 @@ def test_placements_tell_how_parameters_are_cut(tmp_path: Path) -> None:
 def test_a_tensor_of_two_stages_is_on_the_first_and_said_to_be_tied(tmp_path: Path) -> None:
     whole = ((0, 1, 2, 3),)
     held = {"words": {0: whole, 1: whole}, "layers.0": {0: whole}, "layers.1": {1: whole}}
-    tensors = tuple(Pieces(f"{name}.weight", (4,), each, ()) for name, each in held.items())
+    tensors = tuple(ShardIndices(f"{name}.weight", (4,), each, ()) for name, each in held.items())
     made = draft(Found((("tp", 1), ("pp", 2)), tensors), "two", "two")
     (tmp_path / "draft.tspec").write_text(made.text)
     layout = layout_in(tmp_path / "draft.tspec")

@@ -2,25 +2,25 @@
 
 from tspec.infer.drafts import Draft
 from tspec.infer.emit import LONGEST_NAME, name_all, name_of
-from tspec.infer.frames import Claim, Frame
+from tspec.infer.frames import Claim, RuleHead
 
-GRADIENT = Frame(("p in parameters",), "world", "before optimizer.step every 10 steps", ())
+GRADIENT = RuleHead(("p in parameters",), "world", "before optimizer.step every 10 steps", ())
 
 
-def draft(expect: str, when: str | None = None, frame: Frame = GRADIENT) -> Draft:
+def draft(expect: str, when: str | None = None, frame: RuleHead = GRADIENT) -> Draft:
     return Draft(Claim("test", frame, expect, "It breaks."), when, 9, 0)
 
 
 def test_a_guard_of_what_is_read_is_not_in_the_name() -> None:
     guarded = name_of(draft("same(p.grad)", "present(p.grad)"))
     assert guarded == "same_parameter_grad_across_world_before_optimizer_step"
-    step = Frame(("p in parameters",), None, "each step", ())
+    step = RuleHead(("p in parameters",), None, "each step", ())
     other = name_of(draft("finite(p.data)", "present(p.grad)", step))
     assert other == "finite_parameter_data_each_step_when_present_parameter_grad"
 
 
 def test_a_long_name_loses_its_condition_first_and_ends_in_a_word() -> None:
-    cleared = Frame(("p in parameters",), None, "after optimizer.zero_grad", ())
+    cleared = RuleHead(("p in parameters",), None, "after optimizer.zero_grad", ())
     assert (
         name_of(draft("not present(p.grad) or norm(p.grad) == 0", frame=cleared))
         == "no_parameter_grad_after_optimizer_zero_grad"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tspec.infer import STANDARD, select, vocabulary
 from tspec.infer.drafts import Draft, judge
 from tspec.infer.emit import emit, name_all
-from tspec.infer.evidence import Column, Evidence, key_of
-from tspec.infer.frames import Claim, Frame
+from tspec.infer.evidence import ClaimEvidence, Column, key_of
+from tspec.infer.frames import Claim, RuleHead
 from tspec.infer.preconditions import Condition, Precondition, deduce
 from tspec.infer.relations import RELATIONS
 from tspec.infer.survey import SeenEvent, SeenKind, Survey
@@ -53,9 +53,9 @@ def a_survey(chance: random.Random) -> Survey:
     return Survey(events, kinds, axes, CLASSES, ambient, chance.randrange(1, 100))
 
 
-def some_evidence(claims: tuple[Claim, ...], chance: random.Random) -> Evidence:
+def some_evidence(claims: tuple[Claim, ...], chance: random.Random) -> ClaimEvidence:
     """Truths at random. Of two conditions each often covers what the other does not."""
-    columns: dict[tuple[Frame, str, str | None], Column] = {}
+    columns: dict[tuple[RuleHead, str, str | None], Column] = {}
     everything = 2**INSTANCES - 1
     for claim in claims:
         true = chance.getrandbits(INSTANCES) | chance.getrandbits(INSTANCES)
@@ -64,7 +64,7 @@ def some_evidence(claims: tuple[Claim, ...], chance: random.Random) -> Evidence:
         for condition in (*claim.frame.conditions, *filter(None, [claim.witness])):
             drawn = chance.choice([part, true & ~part, true, everything, chance.getrandbits(9)])
             columns.setdefault((claim.frame, condition, None), Column(drawn, everything & ~drawn))
-    return Evidence(columns, {claim.frame: (everything,) for claim in claims}, {})
+    return ClaimEvidence(columns, {claim.frame: (everything,) for claim in claims}, {})
 
 
 @given(st.integers(0, 2**32))
@@ -111,7 +111,7 @@ def test_each_conjunct_is_said_once(
 
 
 def test_a_draft_that_does_not_type_is_left_out_and_the_others_are_kept() -> None:
-    frame = Frame(("p in parameters",), "world", "each step", ())
+    frame = RuleHead(("p in parameters",), "world", "each step", ())
     good = Draft(Claim("consistent", frame, "same(p.data)", "They drift."), None, 9, 0)
     bad = Draft(Claim("consistent", frame, "same(p.grad)", "They drift."), None, 7, 2)
     kept, dropped = keep_typed((bad, good), STANDARD)

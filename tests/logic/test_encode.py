@@ -12,7 +12,7 @@ import z3
 from tests.check.jobs import job, random_shape
 from tests.check.strategies import body, loaded, spec
 from tspec.check.interpret.expressions import evaluate
-from tspec.check.interpret.frames import Frame
+from tspec.check.interpret.frames import EvaluationContext
 from tspec.check.interpret.instances import RecordedJob, instances
 from tspec.check.interpret.timeline import Timeline
 from tspec.logic.encode import Encoded, Encoder, moves
@@ -22,13 +22,13 @@ from tspec.trace.model import Missing, Ref, Trace
 CASES = 250
 
 
-def frames(rule: Rule, trace: Trace) -> Iterator[Frame]:
+def frames(rule: Rule, trace: Trace) -> Iterator[EvaluationContext]:
     """Where the interpreter reads a rule, windows that are cut off left out."""
     lines = {stream.rank: Timeline(stream) for stream in trace.streams}
     for instance in instances(rule, RecordedJob(lines, trace.world)):
         for local in instance.locals.values():
             if local.window.close is not None:
-                yield Frame(local, instance)
+                yield EvaluationContext(local, instance)
 
 
 def conditions(rule: Rule) -> Iterator[tuple[Expr, bool]]:
@@ -62,12 +62,12 @@ def pinned(encoder: Encoder, leaf: Encoded, value: Any, names: dict[Any, int]) -
     return found
 
 
-def read(encoder: Encoder, frame: Frame) -> list[Any]:
+def read(encoder: Encoder, frame: EvaluationContext) -> list[Any]:
     """All that the interpreter reads in a frame, said of the encoder's unknowns."""
     names: dict[Any, int] = {}
     said = []
     for (expr, start), leaf in [*encoder.leaves.items(), *encoder.reckoned.items()]:
-        at = Frame(frame.local, frame.instance, start=start)
+        at = EvaluationContext(frame.local, frame.instance, start=start)
         said += pinned(encoder, leaf, evaluate(expr, at), names)
     return said
 
@@ -90,7 +90,7 @@ def compare(rule: Rule, condition: Expr, start: bool, trace: Trace, seen: Counte
     solver = z3.Solver(ctx=encoder.context)
     solver.add(*encoder.axioms, *encoder.lemmas())
     for frame in list(frames(rule, trace))[:6]:
-        expected = evaluate(condition, Frame(frame.local, frame.instance, start=start))
+        expected = evaluate(condition, EvaluationContext(frame.local, frame.instance, start=start))
         solver.push()
         solver.add(*read(encoder, frame))
         assert solver.check() == z3.sat, (rule.source.text[-400:], frame.local.window)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from tests.record.processes import ROOT, python, recorded
 from tspec.cli.app import app
-from tspec.record.stream import Stream
+from tspec.record.stream import StreamWriter
 from tspec.trace.model import Boundary, Context, Record, Sample
 from tspec.trace.read import read_trace
 from tspec.trace.show import summary, text
@@ -104,7 +104,7 @@ def step(number: int, samples: int = 50) -> list[Record]:
     ]
 
 
-def fill(stream: Stream, rank: int, world: int, steps: int = 200) -> None:
+def fill(stream: StreamWriter, rank: int, world: int, steps: int = 200) -> None:
     for number in range(1, steps + 1):
         stream.add(step(number))
         stream.open(rank, world)
@@ -114,7 +114,7 @@ def fill(stream: Stream, rank: int, world: int, steps: int = 200) -> None:
 
 def test_ranks_share_the_limit_equally(tmp_path: Path) -> None:
     for rank in (2, 0, 1):
-        stream = Stream(tmp_path, {"command": "x"}, LIMIT)
+        stream = StreamWriter(tmp_path, {"command": "x"}, LIMIT)
         fill(stream, rank, 3)
         assert stream.full
     assert LIMIT * 0.7 < size(tmp_path) <= LIMIT
@@ -125,19 +125,19 @@ def test_ranks_share_the_limit_equally(tmp_path: Path) -> None:
 
 def test_workers_count_with_their_rank(tmp_path: Path) -> None:
     for _ in range(40):
-        worker = Stream(tmp_path, {}, LIMIT)
+        worker = StreamWriter(tmp_path, {}, LIMIT)
         worker.worker = 0
         fill(worker, 0, 1, steps=2)
     assert LIMIT * 0.7 < size(tmp_path) <= LIMIT
     assert worker.full
-    fill(rank := Stream(tmp_path, {}, LIMIT), 0, 1)
+    fill(rank := StreamWriter(tmp_path, {}, LIMIT), 0, 1)
     assert rank.full
     assert size(tmp_path) <= LIMIT
     assert "cut off" not in text(summary(tmp_path))
 
 
 def test_without_room_for_a_beginning_there_is_no_file(tmp_path: Path) -> None:
-    stream = Stream(tmp_path, {}, 100_000)
+    stream = StreamWriter(tmp_path, {}, 100_000)
     fill(stream, 0, 1000)
     assert stream.full
     assert list(tmp_path.glob("*.arrow")) == []

@@ -41,7 +41,7 @@ def draft_layout(name: str, found: Found, output: Path, module: str) -> None:
 def from_script(command: Sequence[str], world: int) -> Found:
     """What a dry run on fake ranks shows. A script that fails ends the command."""
     from tspec.infer.layouts.placed import found
-    from tspec.preflight.launch import Failed, dry_run
+    from tspec.preflight.launch import DryRunFailed, dry_run
 
     try:
         facts = [dry_run(command, 0, world)]
@@ -53,7 +53,7 @@ def from_script(command: Sequence[str], world: int) -> Found:
                     param_hint="--ranks",
                 )
             facts += [dry_run(command, rank, world) for rank in range(1, world)]
-    except Failed as why:
+    except DryRunFailed as why:
         say(visible(why.said), err=True)
         say(f"tspec: the script cannot be run on fake ranks: {why}", err=True)
         raise typer.Exit(FAULT) from None

@@ -20,7 +20,7 @@ from tspec.cli.output import (
 )
 from tspec.cli.say import BadParameter, say
 from tspec.cli.specs import refuse, specs_of
-from tspec.config.model import Lint
+from tspec.config.model import LintSection
 
 if TYPE_CHECKING:
     from tspec.lint import FixedFiles, LintFinding, Settings
@@ -116,7 +116,7 @@ def _codes(given: list[str] | None) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _settings(select: tuple[str, ...], ignore: tuple[str, ...], project: Lint) -> Settings:
+def _settings(select: tuple[str, ...], ignore: tuple[str, ...], project: LintSection) -> Settings:
     """The options of the command line, and the project's where there are none.
 
     `select` replaces both options of the project, `ignore` adds to them.

@@ -90,11 +90,11 @@ def _facts(
     command: Sequence[str], ranks: Sequence[int], layout: LayoutDeclaration, tensors: Tensors
 ) -> list[RankFacts]:
     """What each rank shows. A script that fails ends the command."""
-    from tspec.preflight.launch import Failed, dry_run
+    from tspec.preflight.launch import DryRunFailed, dry_run
 
     try:
         return [dry_run(command, rank, layout.mesh.world, tensors.value) for rank in ranks]
-    except Failed as why:
+    except DryRunFailed as why:
         say(visible(why.said), err=True)
         say(f"tspec: the script cannot be run without other ranks: {why}", err=True)
         if tensors is Tensors.FAKE:

@@ -29,7 +29,7 @@ from tspec.cli.script import command_of, name_of
 from tspec.cli.specs import SpecsArgument, load
 
 if TYPE_CHECKING:
-    from tspec.config.model import Run
+    from tspec.config.model import RunSection
     from tspec.report.findings import Report
     from tspec.resolve.program.rules import Program
     from tspec.run.start import RunResult
@@ -177,7 +177,7 @@ def _report(ran: RunResult, program: Program, accepted_only: bool) -> Report:
     return found.without_drafts() if accepted_only else found
 
 
-def _status(ran: RunResult, found: Report, code: int, demands: Run) -> int:
+def _status(ran: RunResult, found: Report, code: int, demands: RunSection) -> int:
     """The exit status: a script's that failed; else what the report (`code`) or `demands` ask for.
 
     A job that a rule stopped did not end, so `--fail-on never` does not make it a success.

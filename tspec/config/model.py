@@ -16,7 +16,7 @@ FailOn = Literal["warning", "error", "never"]
 
 
 @dataclass(frozen=True, slots=True)
-class Lint:
+class LintSection:
     """`[lint]`: which codes count where, and how much a rule may cost."""
 
     select: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Lint:
 
 
 @dataclass(frozen=True, slots=True)
-class Fmt:
+class FmtSection:
     """`[fmt]`."""
 
     exclude: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Fmt:
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class TestSection:
     """`[test]`."""
 
     paths: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Test:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckSection:
     """`[check]`."""
 
     require_complete: bool = False
@@ -54,7 +54,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunSection:
     """`[run]`."""
 
     fail_on: FailOn = "error"
@@ -72,11 +72,11 @@ class Config:
     rules: tuple[RuleSetting, ...] = ()
     output_format: FormatName = "text"
     baseline: str | None = None
-    check: Check = Check()
-    run: Run = Run()
-    lint: Lint = Lint()
-    fmt: Fmt = Fmt()
-    test: Test = Test()
+    check: CheckSection = CheckSection()
+    run: RunSection = RunSection()
+    lint: LintSection = LintSection()
+    fmt: FmtSection = FmtSection()
+    test: TestSection = TestSection()
     source: Source | None = None
     places: Mapping[tuple[str | int, ...], Span] = field(default_factory=dict)
     """Where the values of `source` stand, by their keys from the table of the configuration on."""

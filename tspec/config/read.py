@@ -10,7 +10,16 @@ from os import path as paths
 from pathlib import Path
 from typing import Any, get_args
 
-from tspec.config.model import Check, Config, FailOn, Fmt, FormatName, Lint, Run, Test
+from tspec.config.model import (
+    CheckSection,
+    Config,
+    FailOn,
+    FmtSection,
+    FormatName,
+    LintSection,
+    RunSection,
+    TestSection,
+)
 from tspec.config.places import EntrySpans, places
 from tspec.config.places import Path as Keys
 from tspec.config.settings import RULE_ACTIONS, RuleSetting
@@ -302,13 +311,13 @@ KEYS: dict[str, Kind] = {
     "rules": _rules,
     "output-format": _one_of(get_args(FormatName), "format"),
     "baseline": _text,
-    "check": _section(Check, {"require-complete": _truth}),
+    "check": _section(CheckSection, {"require-complete": _truth}),
     "run": _section(
-        Run,
+        RunSection,
         {"fail-on": _one_of(get_args(FailOn), "severity"), "require-instances": _truth},
     ),
     "lint": _section(
-        Lint,
+        LintSection,
         {
             "select": _codes,
             "ignore": _codes,
@@ -317,9 +326,9 @@ KEYS: dict[str, Kind] = {
             "collectives": _number(0, 1e9, "a number of collectives"),
         },
     ),
-    "fmt": _section(Fmt, {"exclude": _texts}),
+    "fmt": _section(FmtSection, {"exclude": _texts}),
     "test": _section(
-        Test, {"paths": _texts, "fail-under": _number(0, 100, "a number from 0 to 100")}
+        TestSection, {"paths": _texts, "fail-under": _number(0, 100, "a number from 0 to 100")}
     ),
 }
 """All keys, and how their values are read."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tspec.infer.evidence import Evidence, key_of
+from tspec.infer.evidence import ClaimEvidence, key_of
 from tspec.infer.frames import Claim
 from tspec.infer.preconditions import LEAST_SUPPORT, Condition, deduce
 
@@ -44,7 +44,7 @@ def does_not_type(problem: str) -> str:
 
 
 def judge(
-    claims: Sequence[Claim], evidence: Evidence
+    claims: Sequence[Claim], evidence: ClaimEvidence
 ) -> tuple[tuple[Draft, ...], tuple[Dropped, ...]]:
     """Each claim as a draft, or as dropped with its reason."""
     drafts: list[Draft] = []
@@ -55,7 +55,7 @@ def judge(
     return tuple(drafts), tuple(dropped)
 
 
-def _judge(claim: Claim, evidence: Evidence) -> Draft | Dropped:
+def _judge(claim: Claim, evidence: ClaimEvidence) -> Draft | Dropped:
     if (problem := evidence.untyped.get(key_of(claim))) is not None:
         return Dropped(claim, does_not_type(problem), 0, 0)
     column = evidence.columns[key_of(claim)]
@@ -81,7 +81,7 @@ def _judge(claim: Claim, evidence: Evidence) -> Draft | Dropped:
     return Draft(claim, found.under(claim.guard), selected.bit_count(), broken)
 
 
-def _conditions(claim: Claim, evidence: Evidence) -> list[Condition]:
+def _conditions(claim: Claim, evidence: ClaimEvidence) -> list[Condition]:
     mine, counted = _words(claim.expect), _counted(claim.expect)
     return [
         Condition(text, evidence.columns[claim.frame, text, None].true)

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tspec.infer.candidates import resolve_each
-from tspec.infer.frames import Claim, Frame, invariant
+from tspec.infer.frames import Claim, RuleHead, invariant
 from tspec.resolve.program.rules import Rule
 
 Key = tuple[int, object]
 """Run and instance."""
 
-Candidate = tuple[Frame, str, str | None]
+Candidate = tuple[RuleHead, str, str | None]
 """Frame, text and guard of a claim or of a condition."""
 
 
@@ -35,18 +35,18 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class ClaimEvidence:
     """Columns of claims and conditions, and which instances belong to which run."""
 
     columns: dict[Candidate, Column]
     """The claims that type."""
-    runs: dict[Frame, tuple[int, ...]]
+    runs: dict[RuleHead, tuple[int, ...]]
     """For each frame the set of instances of each run."""
     untyped: dict[Candidate, str]
     """Candidates that do not type in this vocabulary, and why."""
 
 
-def gather(claims: Sequence[Claim], runs: Sequence[Path], uses: Sequence[str]) -> Evidence:
+def gather(claims: Sequence[Claim], runs: Sequence[Path], uses: Sequence[str]) -> ClaimEvidence:
     """Decide all claims and all conditions of their frames over all runs."""
     names = {f"c{index}": key for index, key in enumerate(_wanted(claims))}
     blocks = {
@@ -86,8 +86,8 @@ def _pack(
     truth: dict[str, list[tuple[Key, bool]]],
     runs: int,
     untyped: dict[Candidate, str],
-) -> Evidence:
-    places: dict[Frame, dict[Key, int]] = {}
+) -> ClaimEvidence:
+    places: dict[RuleHead, dict[Key, int]] = {}
     columns: dict[Candidate, Column] = {}
     for name, key in names.items():
         place = places.setdefault(key[0], {})
@@ -103,7 +103,7 @@ def _pack(
         )
         for frame, place in places.items()
     }
-    return Evidence(columns, by_run, untyped)
+    return ClaimEvidence(columns, by_run, untyped)
 
 
 def _bitset(bits: Sequence[int]) -> int:

@@ -17,7 +17,7 @@ for good, seldom enough to be left on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class RuleHead:
     """`for ... across ... WINDOW`, as lines of the language."""
 
     subjects: tuple[str, ...]
@@ -42,7 +42,7 @@ class Claim:
     """One candidate: a frame, what is expected in it, and the relation that proposed it."""
 
     relation: str
-    frame: Frame
+    frame: RuleHead
     expect: str
     breaks: str
     """One sentence: what goes wrong in a job that breaks it."""
@@ -61,7 +61,9 @@ def header(module: str, uses: Sequence[str]) -> list[str]:
     return [f"edition {NEWEST}", f"module {module}", *(f"use {use}" for use in uses)]
 
 
-def invariant(name: str, frame: Frame, expect: str, when: str | None, draft: bool = False) -> str:
+def invariant(
+    name: str, frame: RuleHead, expect: str, when: str | None, draft: bool = False
+) -> str:
     """The text of one invariant; `tspec fmt` makes it canonical."""
     lines = [f"  {line}" for line in frame.clauses()]
     if when:

@@ -13,7 +13,7 @@ from tspec.source import NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerdictFormulas:
     """When an instance holds, is violated, is idle; else it is unknown."""
 
     holds: z3.BoolRef
@@ -28,9 +28,9 @@ def condition(rule: Rule, encoder: Encoder, when: Expr | None) -> Encoded:
     return encoder.encode(when, start=rule.window.kind == "during")
 
 
-def verdict(when: Encoded, expect: Encoded) -> Verdict:
+def verdict(when: Encoded, expect: Encoded) -> VerdictFormulas:
     """idle if `when` is false; else as `expect`, if both are known."""
-    return Verdict(
+    return VerdictFormulas(
         holds=z3.And(when.true, expect.true),
         violated=z3.And(when.true, expect.false),
         idle=when.false,

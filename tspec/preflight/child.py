@@ -15,14 +15,14 @@ def run(file: Path, rank: int, world: int, tensors: str, command: tuple[str, ...
     """
     from tspec.preflight.fake_ranks import fake_ranks
     from tspec.preflight.fake_tensors import fake_tensors
-    from tspec.preflight.observer import WATCH, Observer
+    from tspec.preflight.observer import WATCH, DryRunSink
     from tspec.runtime.live import LiveJob
     from tspec.runtime.live.follow import ProcessEnd
     from tspec.runtime.live.script import run_script
     from tspec.runtime.sources import Sources
     from tspec.targets.adapters import ADAPTERS
 
-    observer = Observer(file, rank, world)
+    observer = DryRunSink(file, rank, world)
     elements = fake_tensors() if tensors == "fake" else nullcontext()
     with fake_ranks(rank, world), elements, observer.following():
         job = LiveJob(WATCH, [observer], Sources(Path.cwd()), ADAPTERS)

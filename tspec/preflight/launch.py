@@ -16,7 +16,7 @@ SHOWN = 20
 """So many last lines of a script that failed are shown."""
 
 
-class Failed(Exception):
+class DryRunFailed(Exception):
     """The script ended with an error, or had no model. `said` are the last lines that it printed."""
 
     def __init__(self, message: str, said: str) -> None:
@@ -42,7 +42,9 @@ def dry_run(command: Sequence[str], rank: int, world: int, tensors: Tensors = "r
         said = ended.stdout.decode("utf-8", errors="replace").splitlines()[-SHOWN:]
         if ended.returncode:
             why = f"rank {rank} of {world} ended with status {ended.returncode}"
-            raise Failed(why, "\n".join(said))
+            raise DryRunFailed(why, "\n".join(said))
         if not file.exists():
-            raise Failed(f"rank {rank} of {world} ended before a model was seen", "\n".join(said))
+            raise DryRunFailed(
+                f"rank {rank} of {world} ended before a model was seen", "\n".join(said)
+            )
         return RankFacts.read(file)

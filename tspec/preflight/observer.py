@@ -48,7 +48,7 @@ AT_MOST = "activations at most"
 """The kind of memory that is not more than its bytes."""
 
 
-class Observer:
+class DryRunSink:
     """The sink of a dry run. It writes what it saw when the first step is over, and ends the script."""
 
     def __init__(self, file: Path, rank: int, world: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from tspec.record.calls import CallFields
 from tspec.record.instants import Instants
 from tspec.record.samples import Samples, value_of
-from tspec.record.stream import Stream
+from tspec.record.stream import StreamWriter
 from tspec.runtime.edges import StateSource, WatchedCall
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.say import warn
@@ -22,7 +22,7 @@ from tspec.trace.sizes import in_words
 class Recorder:
     """Writes one process's stream. What goes wrong in it is said once, and the job goes on unrecorded."""
 
-    def __init__(self, stream: Stream, spec: WatchSpec) -> None:
+    def __init__(self, stream: StreamWriter, spec: WatchSpec) -> None:
         self.stream = stream
         self._spec = spec
         self._ambient = tuple(

@@ -15,7 +15,7 @@ from tspec.record import RecordingError
 from tspec.record.destination import Destination
 from tspec.record.folder import obstacle
 from tspec.record.recorder import Recorder
-from tspec.record.stream import STARTED, Stream
+from tspec.record.stream import STARTED, StreamWriter
 from tspec.runtime.folders import argument_file
 from tspec.runtime.live import LiveJob, WatchSpec
 from tspec.runtime.live.follow import ProcessEnd, children_start
@@ -113,4 +113,4 @@ def recorder_of(to: Destination, spec: WatchSpec, command: str) -> Recorder:
         "host": platform.system(),
     }
     # The script may go to another folder before the stream is opened.
-    return Recorder(Stream(to.folder.resolve(), meta, to.limit), spec)
+    return Recorder(StreamWriter(to.folder.resolve(), meta, to.limit), spec)

@@ -22,7 +22,7 @@ PATIENCE = 20_000
 """Records that wait in memory for the rank; then the stream is opened under the rank known so far."""
 
 
-class Stream:
+class StreamWriter:
     """Records of one process, in memory first and then on disk."""
 
     def __init__(self, folder: Path, meta: Mapping[str, str], limit: int | None = None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from tspec.check.interpret.expressions import evaluate
-from tspec.check.interpret.frames import Frame
+from tspec.check.interpret.frames import EvaluationContext
 from tspec.check.interpret.values import is_number, to_float, truth
 from tspec.resolve.program import rules
 from tspec.resolve.program.rules import Expr
@@ -40,13 +40,13 @@ def span_of(expr: Expr, rule: rules.Rule) -> Span:
     return span if whole.start <= span.start and span.end <= whole.end else rule.span
 
 
-def holds(expr: Expr, frame: Frame) -> bool | Missing:
+def holds(expr: Expr, frame: EvaluationContext) -> bool | Missing:
     """A condition's truth in a frame."""
     found = truth(evaluate(expr, frame))
     return found if isinstance(found, bool | Missing) else Missing.NOT_RECORDED
 
 
-def distance(expr: Expr, frame: Frame, wanted: bool) -> float:
+def distance(expr: Expr, frame: EvaluationContext, wanted: bool) -> float:
     """How far a condition is from having the wanted truth."""
     found = holds(expr, frame)
     if found is wanted:
@@ -77,7 +77,7 @@ def _between(left: object, right: object) -> float:
     return abs(a - b) / size if size else 0.0
 
 
-def stopping(expr: Expr, frame: Frame, wanted: bool) -> Expr:
+def stopping(expr: Expr, frame: EvaluationContext, wanted: bool) -> Expr:
     """The smallest part that keeps a condition from the wanted truth: the first, or the nearest."""
     match expr:
         case rules.And(items=items) | rules.Or(items=items):

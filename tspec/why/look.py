@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tspec.check.interpret import shown_in, values_read
-from tspec.check.interpret.frames import Frame, GroupInstance
+from tspec.check.interpret.frames import EvaluationContext, GroupInstance
 from tspec.check.verdicts import Decision, Verdict
 from tspec.plan.shown import reads_of
 from tspec.resolve.program.queries import conjuncts
@@ -76,7 +76,9 @@ def look(
         return InspectedInstance(decided, "expect", _claim(rule), read)
     if instance.no_group or decided.reason == "one holder":
         return InspectedInstance(decided, "across", "", {}, 1, UNKNOWN)
-    frames = [Frame(local.reading(), instance) for _, local in sorted(instance.locals.items())]
+    frames = [
+        EvaluationContext(local.reading(), instance) for _, local in sorted(instance.locals.items())
+    ]
     if decided.verdict != "holds":
         for frame in frames:
             at = replace(frame, start=True) if rule.window.kind == "during" else frame
@@ -87,7 +89,7 @@ def look(
 
 
 def _stopped(
-    rule: Rule, decided: Decision, off: Sequence[Expr], frame: Frame, values: bool
+    rule: Rule, decided: Decision, off: Sequence[Expr], frame: EvaluationContext, values: bool
 ) -> InspectedInstance:
     """The first part of `when` that is not true; if unknown, the part that makes it unknown."""
     known = [part for part in off if not isinstance(holds(part, frame), Missing)]
@@ -99,7 +101,11 @@ def _stopped(
 
 
 def _at_expect(
-    rule: Rule, instance: GroupInstance, decided: Decision, frames: Sequence[Frame], values: bool
+    rule: Rule,
+    instance: GroupInstance,
+    decided: Decision,
+    frames: Sequence[EvaluationContext],
+    values: bool,
 ) -> InspectedInstance:
     if not isinstance(rule.expect, Holds):
         return InspectedInstance(decided, "expect", _claim(rule), {}, 0, OTHER)
@@ -116,7 +122,7 @@ def _at_expect(
     return InspectedInstance(decided, "expect", text(part), read, 0, UNKNOWN)
 
 
-def _values(rule: Rule, expr: Expr, frame: Frame) -> dict[str, str]:
+def _values(rule: Rule, expr: Expr, frame: EvaluationContext) -> dict[str, str]:
     return {read.text: shown_in(read, frame) for read in reads_of(rule, expr)}
 
 

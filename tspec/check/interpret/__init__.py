@@ -25,9 +25,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from tspec.check.interpret.claims import changed_before, too_early
 from tspec.check.interpret.decide import DIFFER, decide
 from tspec.check.interpret.expressions import evaluate
-from tspec.check.interpret.frames import Frame, GroupInstance
+from tspec.check.interpret.frames import EvaluationContext, GroupInstance
 from tspec.check.interpret.instances import RecordedJob, instances
-from tspec.check.interpret.timeline import Call, Timeline
+from tspec.check.interpret.timeline import Timeline, TimelineCall
 from tspec.check.verdicts import Decision, Verdicts
 from tspec.plan.shown import ShownValue, reads
 from tspec.resolve.program.rules import Claim, OnlyDuring, Ordered, Rule
@@ -80,11 +80,11 @@ def _decided(rule: Rule, instance: GroupInstance, with_values: bool = True) -> D
 def location_of(rule: Rule, instance: GroupInstance) -> Location | None:
     """The line that a violated instance points at, on the first rank that has it."""
     local = instance.locals[min(instance.locals)]
-    call = None if rule.across else _broken_at(rule.expect, Frame(local, instance))
+    call = None if rule.across else _broken_at(rule.expect, EvaluationContext(local, instance))
     return local.window.location if call is None else call.begin.location
 
 
-def _broken_at(claim: Claim, frame: Frame) -> Call | None:
+def _broken_at(claim: Claim, frame: EvaluationContext) -> TimelineCall | None:
     """The call by which a violated claim is found to be broken."""
     if isinstance(claim, Ordered):
         return too_early(claim, frame)
@@ -107,7 +107,7 @@ def values_read(rule: Rule, instance: GroupInstance) -> Mapping[str, str]:
 
 
 def _shown(read: ShownValue, instance: GroupInstance) -> str:
-    frames = [Frame(local, instance) for _, local in sorted(instance.locals.items())]
+    frames = [EvaluationContext(local, instance) for _, local in sorted(instance.locals.items())]
     shown = [_show(evaluate(read.expr, frame)) for frame in frames]
     if len(set(shown)) == 1 and not read.each_member:
         return shown[0]
@@ -117,13 +117,13 @@ def _shown(read: ShownValue, instance: GroupInstance) -> str:
     return ", ".join(f"rank {rank}: {text}" for rank, text in zip(ranks, shown, strict=True))
 
 
-def shown_in(read: ShownValue, frame: Frame) -> str:
+def shown_in(read: ShownValue, frame: EvaluationContext) -> str:
     """The value of a part of a rule on one rank, as text."""
     return _show(evaluate(read.expr, frame))
 
 
 def _show(value: object) -> str:
-    return value.begin.callable if isinstance(value, Call) else show(value)
+    return value.begin.callable if isinstance(value, TimelineCall) else show(value)
 
 
 def _notes(decided: Sequence[Decision]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tspec.check.interpret.frames import LocalInstance, Occurrence
-from tspec.check.interpret.timeline import Call, Timeline
+from tspec.check.interpret.timeline import Timeline, TimelineCall
 from tspec.check.interpret.values import Datum, compare, is_instance
 from tspec.resolve.program.rules import EventPattern, Expr, Filter
 from tspec.trace.model import Missing, Ref
@@ -25,7 +25,7 @@ class BoundPattern:
     events: tuple[str, ...]
     fields: tuple[tuple[str, Datum], ...]
 
-    def matches(self, call: Call, line: Timeline, seq: int) -> bool:
+    def matches(self, call: TimelineCall, line: Timeline, seq: int) -> bool:
         """The call is one of the events, and its fields, as known at `seq`, equal the values."""
         if call.begin.event not in self.events:
             return False
@@ -56,17 +56,17 @@ def filter_holds(name: str, found: Datum, value: Datum, line: Timeline, seq: int
     return compare("==", found, value) is True
 
 
-def merged(lists: Iterable[Sequence[Call]]) -> list[Call]:
+def merged(lists: Iterable[Sequence[TimelineCall]]) -> list[TimelineCall]:
     """Calls of several events in the order in which they began."""
     return sorted((call for each in lists for call in each), key=lambda call: call.begin.seq)
 
 
-def calls_of(line: Timeline, events: Iterable[str]) -> list[Call]:
+def calls_of(line: Timeline, events: Iterable[str]) -> list[TimelineCall]:
     """All calls of some events in the order in which they began."""
     return merged(line.events.get(event, []) for event in dict.fromkeys(events))
 
 
-def ancestors(line: Timeline, call: Call) -> Iterable[Call]:
+def ancestors(line: Timeline, call: TimelineCall) -> Iterable[TimelineCall]:
     """The watched calls that enclose a call, innermost first."""
     parent = call.begin.parent
     while parent is not None and parent in line.numbers:
@@ -75,7 +75,7 @@ def ancestors(line: Timeline, call: Call) -> Iterable[Call]:
         parent = enclosing.begin.parent
 
 
-def outermost(line: Timeline, matching: Sequence[Call]) -> list[Call]:
+def outermost(line: Timeline, matching: Sequence[TimelineCall]) -> list[TimelineCall]:
     """The calls that no other of them encloses."""
     numbers = {call.begin.call for call in matching}
     return [
@@ -85,7 +85,7 @@ def outermost(line: Timeline, matching: Sequence[Call]) -> list[Call]:
     ]
 
 
-def calls_in_window(local: LocalInstance, want: Sequence[BoundPattern]) -> list[Call]:
+def calls_in_window(local: LocalInstance, want: Sequence[BoundPattern]) -> list[TimelineCall]:
     """The outermost of the matching calls that begin in the window, in order.
 
     Fields are read at the call's end, of a call that outlasts the window at its begin.
@@ -103,7 +103,7 @@ def calls_in_window(local: LocalInstance, want: Sequence[BoundPattern]) -> list[
     return outermost(line, matching)
 
 
-def last_call(local: LocalInstance, want: BoundPattern) -> Call | None:
+def last_call(local: LocalInstance, want: BoundPattern) -> TimelineCall | None:
     """The last matching call that ended in the window."""
     ended = [
         (call.end.seq, call)
@@ -115,14 +115,16 @@ def last_call(local: LocalInstance, want: BoundPattern) -> Call | None:
     return max(ended, key=lambda pair: pair[0])[1] if ended else None
 
 
-def is_window(line: Timeline, window: Occurrence, call: Call, want: BoundPattern) -> bool:
+def is_window(line: Timeline, window: Occurrence, call: TimelineCall, want: BoundPattern) -> bool:
     """The call matches, and no call that encloses it does, as far as known when it is decided."""
     return _matches_as_window(line, window, call, want) and not any(
         _matches_as_window(line, window, outer, want) for outer in ancestors(line, call)
     )
 
 
-def _matches_as_window(line: Timeline, window: Occurrence, call: Call, want: BoundPattern) -> bool:
+def _matches_as_window(
+    line: Timeline, window: Occurrence, call: TimelineCall, want: BoundPattern
+) -> bool:
     if window.kind == "before":
         return want.matches(call, line, call.begin.seq)
     limit = window.close.seq if window.close is not None else line.seqs[-1]
@@ -130,8 +132,8 @@ def _matches_as_window(line: Timeline, window: Occurrence, call: Call, want: Bou
 
 
 def earlier_in_step(
-    line: Timeline, window: Occurrence, call: Call, want: BoundPattern
-) -> list[Call]:
+    line: Timeline, window: Occurrence, call: TimelineCall, want: BoundPattern
+) -> list[TimelineCall]:
     """The other windows of the same kind that began before it in the same step."""
     step = call.begin.context.step
     return [

@@ -12,8 +12,8 @@ from itertools import pairwise
 from tspec.check.interpret.calls import ancestors, calls_in_window, wanted
 from tspec.check.interpret.expressions import evaluate, reader
 from tspec.check.interpret.folds import feature
-from tspec.check.interpret.frames import Frame
-from tspec.check.interpret.timeline import Call, Moment
+from tspec.check.interpret.frames import EvaluationContext
+from tspec.check.interpret.timeline import Moment, TimelineCall
 from tspec.check.interpret.values import Datum
 from tspec.check.verdicts import Verdict
 from tspec.resolve.program.rules import Contains, EventPattern, OnlyDuring, Ordered
@@ -31,10 +31,10 @@ class ClaimResult:
 CUT_OFF = ClaimResult("unknown", "cut off")
 
 
-def claim(expect: Ordered | Contains | OnlyDuring, frame: Frame) -> ClaimResult:
+def claim(expect: Ordered | Contains | OnlyDuring, frame: EvaluationContext) -> ClaimResult:
     """Decide a claim in a frame, as far as a window that is cut off lets it."""
     cut_off = frame.local.window.close is None
-    reading = Frame(frame.local.reading(), frame.instance)
+    reading = EvaluationContext(frame.local.reading(), frame.instance)
     if isinstance(expect, Contains):
         if _calls(expect.event, frame, reading):
             return ClaimResult("holds")
@@ -47,12 +47,14 @@ def claim(expect: Ordered | Contains | OnlyDuring, frame: Frame) -> ClaimResult:
     return _changes_in(expect, frame)[0] if expect.change else _call_only_in(expect, frame)
 
 
-def _calls(event: EventPattern, frame: Frame, reading: Frame) -> list[Call]:
+def _calls(
+    event: EventPattern, frame: EvaluationContext, reading: EvaluationContext
+) -> list[TimelineCall]:
     """The calls in the window; filters are read up to the last record if it is cut off."""
     return calls_in_window(frame.local, [wanted(event, reader(reading))])
 
 
-def _ordered(expect: Ordered, frame: Frame, reading: Frame) -> ClaimResult:
+def _ordered(expect: Ordered, frame: EvaluationContext, reading: EvaluationContext) -> ClaimResult:
     """Each B in the window has an A in it that has ended before B begins."""
     pairs = _pairs(expect, frame, reading)
     if _first_too_early(pairs) is not None:
@@ -60,23 +62,29 @@ def _ordered(expect: Ordered, frame: Frame, reading: Frame) -> ClaimResult:
     return ClaimResult("holds" if any(seconds for _, seconds in pairs) else "idle")
 
 
-def too_early(expect: Ordered, frame: Frame) -> Call | None:
+def too_early(expect: Ordered, frame: EvaluationContext) -> TimelineCall | None:
     """The first call in the window that comes before what it is to come after."""
-    return _first_too_early(_pairs(expect, frame, Frame(frame.local.reading(), frame.instance)))
+    return _first_too_early(
+        _pairs(expect, frame, EvaluationContext(frame.local.reading(), frame.instance))
+    )
 
 
-def changed_before(expect: OnlyDuring, frame: Frame) -> Call | None:
+def changed_before(expect: OnlyDuring, frame: EvaluationContext) -> TimelineCall | None:
     """The call at whose begin the first change outside of the calls is seen; None: at the window's end."""
     return _changes_in(expect, frame)[1]
 
 
-def _pairs(expect: Ordered, frame: Frame, reading: Frame) -> list[tuple[list[Call], list[Call]]]:
+def _pairs(
+    expect: Ordered, frame: EvaluationContext, reading: EvaluationContext
+) -> list[tuple[list[TimelineCall], list[TimelineCall]]]:
     """The calls of each event, with those of the event that is to come after it."""
     events = expect.events if expect.edge == "before" else tuple(reversed(expect.events))
     return list(pairwise(_calls(event, frame, reading) for event in events))
 
 
-def _first_too_early(pairs: Sequence[tuple[list[Call], list[Call]]]) -> Call | None:
+def _first_too_early(
+    pairs: Sequence[tuple[list[TimelineCall], list[TimelineCall]]],
+) -> TimelineCall | None:
     for firsts, seconds in pairs:
         for second in seconds:
             if not any(first.ended(second.begin.seq) for first in firsts):
@@ -84,10 +92,10 @@ def _first_too_early(pairs: Sequence[tuple[list[Call], list[Call]]]) -> Call | N
     return None
 
 
-def _call_only_in(expect: OnlyDuring, frame: Frame) -> ClaimResult:
+def _call_only_in(expect: OnlyDuring, frame: EvaluationContext) -> ClaimResult:
     """Some call of A or B encloses the call."""
     call, moment = evaluate(expect.subject, frame), frame.moment
-    if not isinstance(call, Call) or moment is None:
+    if not isinstance(call, TimelineCall) or moment is None:
         return ClaimResult("unknown", Missing.NOT_RECORDED.value)
     patterns = [wanted(event, reader(frame)) for event in expect.events]
     enclosed = any(
@@ -98,7 +106,9 @@ def _call_only_in(expect: OnlyDuring, frame: Frame) -> ClaimResult:
     return ClaimResult("holds" if enclosed else "violated")
 
 
-def _changes_in(expect: OnlyDuring, frame: Frame) -> tuple[ClaimResult, Call | None]:
+def _changes_in(
+    expect: OnlyDuring, frame: EvaluationContext
+) -> tuple[ClaimResult, TimelineCall | None]:
     """No difference between two successive readings between which none of the calls runs; and the call
     whose begin is the later one of the first two that differ.
     """  # fmt: skip
@@ -124,11 +134,11 @@ def _changes_in(expect: OnlyDuring, frame: Frame) -> tuple[ClaimResult, Call | N
     return ClaimResult("unknown", unknown.value) if unknown else ClaimResult("holds"), None
 
 
-def _digest(expect: OnlyDuring, frame: Frame, seq: int) -> Datum:
+def _digest(expect: OnlyDuring, frame: EvaluationContext, seq: int) -> Datum:
     """The digest of the tensor at an instant of the window."""
     local, window = frame.local, frame.local.window
     at = replace(window, close=Moment(seq, window.open.context))
-    read = Frame(replace(local, window=at), frame.instance)
+    read = EvaluationContext(replace(local, window=at), frame.instance)
     return feature("digest", evaluate(expect.subject, read))
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tspec.check.interpret.claims import CUT_OFF, ClaimResult, claim
 from tspec.check.interpret.expressions import evaluate
-from tspec.check.interpret.frames import Frame, GroupInstance
+from tspec.check.interpret.frames import EvaluationContext, GroupInstance
 from tspec.check.interpret.values import truth
 from tspec.resolve.program.rules import Contains, Holds, Ordered, Rule
 from tspec.trace.model import Missing
@@ -26,7 +26,7 @@ def decide(rule: Rule, instance: GroupInstance) -> ClaimResult:
     if rule.across and len(instance.members) == 1:
         return ClaimResult("idle", "one holder")
     frames = [
-        Frame(instance.locals[rank], instance)
+        EvaluationContext(instance.locals[rank], instance)
         for rank in instance.members
         if rank in instance.locals
     ]
@@ -45,7 +45,7 @@ def decide(rule: Rule, instance: GroupInstance) -> ClaimResult:
     return _all([_expect(rule, frame) for frame in frames])
 
 
-def _when(rule: Rule, frame: Frame) -> ClaimResult:
+def _when(rule: Rule, frame: EvaluationContext) -> ClaimResult:
     """holds: it is due; idle: it is not. Read at the start of `during`, else at the end."""
     if rule.when is None:
         decided_early = isinstance(rule.expect, Contains | Ordered)
@@ -62,12 +62,12 @@ def _when(rule: Rule, frame: Frame) -> ClaimResult:
     return ClaimResult("holds") if value is True else ClaimResult("idle")
 
 
-def _whole(frame: Frame) -> ClaimResult:
+def _whole(frame: EvaluationContext) -> ClaimResult:
     """A window that is cut off is unknown, whatever it could have decided."""
     return CUT_OFF if frame.local.window.close is None else ClaimResult("holds")
 
 
-def _expect(rule: Rule, frame: Frame) -> ClaimResult:
+def _expect(rule: Rule, frame: EvaluationContext) -> ClaimResult:
     if not isinstance(rule.expect, Holds):
         return claim(rule.expect, frame)
     value = truth(evaluate(rule.expect.condition, frame))

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tspec.check.interpret import calls, folds, lookback, values
-from tspec.check.interpret.frames import Frame
-from tspec.check.interpret.timeline import Call
+from tspec.check.interpret.frames import EvaluationContext
+from tspec.check.interpret.timeline import TimelineCall
 from tspec.check.interpret.values import Datum
 from tspec.resolve.program import rules
 from tspec.resolve.program.rules import Expr
@@ -21,12 +21,12 @@ NOT_RECORDED = Missing.NOT_RECORDED
 ABSENT = Missing.ABSENT
 
 
-def evaluate(expr: Expr, frame: Frame) -> Datum:
+def evaluate(expr: Expr, frame: EvaluationContext) -> Datum:
     """The value of an expression in a frame, or why it has none."""
     return _MEANING[type(expr)](expr, frame)
 
 
-def reader(frame: Frame) -> calls.Reading:
+def reader(frame: EvaluationContext) -> calls.Reading:
     """How expressions are read in a frame."""
     return lambda expr: evaluate(expr, frame)
 
@@ -34,7 +34,7 @@ def reader(frame: Frame) -> calls.Reading:
 # --- names --------------------------------------------------------------------------------------
 
 
-def _ambient(expr: rules.Ambient, frame: Frame) -> Datum:
+def _ambient(expr: rules.Ambient, frame: EvaluationContext) -> Datum:
     if expr.name == "rank":
         return frame.local.line.rank
     moment = frame.moment
@@ -45,14 +45,14 @@ def _ambient(expr: rules.Ambient, frame: Frame) -> Datum:
     return frame.local.line.value("context", "", expr.name, moment.seq)
 
 
-def _last_call(expr: rules.LastCall, frame: Frame) -> Datum:
+def _last_call(expr: rules.LastCall, frame: EvaluationContext) -> Datum:
     if frame.moment is None or (frame.start and not frame.local.window.instant):
         return NOT_RECORDED
     found = calls.last_call(frame.local, calls.wanted(expr.event, reader(frame)))
     return NOT_RECORDED if found is None else found
 
 
-def _subjects(expr: rules.Subjects, frame: Frame) -> Datum:
+def _subjects(expr: rules.Subjects, frame: EvaluationContext) -> Datum:
     moment = frame.moment
     if moment is None:
         return NOT_RECORDED
@@ -64,7 +64,7 @@ def _subjects(expr: rules.Subjects, frame: Frame) -> Datum:
     return _filtered(tuple(Ref(expr.kind, name) for name in names), expr.filters, frame)
 
 
-def passing(kind: str, frame: Frame) -> list[str]:
+def passing(kind: str, frame: EvaluationContext) -> list[str]:
     """The batches or messages that are first sampled in the window, at or before the moment."""
     line, moment = frame.local.line, frame.moment
     return [
@@ -76,11 +76,13 @@ def passing(kind: str, frame: Frame) -> list[str]:
     ]
 
 
-def _restrict(expr: rules.Restrict, frame: Frame) -> Datum:
+def _restrict(expr: rules.Restrict, frame: EvaluationContext) -> Datum:
     return _filtered(evaluate(expr.collection, frame), expr.filters, frame)
 
 
-def _filtered(collection: Datum, filters: Sequence[rules.Filter], frame: Frame) -> Datum:
+def _filtered(
+    collection: Datum, filters: Sequence[rules.Filter], frame: EvaluationContext
+) -> Datum:
     """The elements of a collection whose fields are known to equal the values."""
     if not isinstance(collection, tuple | frozenset) or not filters:
         return collection
@@ -99,7 +101,7 @@ def _filtered(collection: Datum, filters: Sequence[rules.Filter], frame: Frame) 
     return type(collection)(element for element in collection if matches(element))
 
 
-def _calls(expr: rules.Calls, frame: Frame) -> Datum:
+def _calls(expr: rules.Calls, frame: EvaluationContext) -> Datum:
     if frame.moment is None:
         return NOT_RECORDED
     if frame.start and not frame.local.window.instant:
@@ -110,7 +112,7 @@ def _calls(expr: rules.Calls, frame: Frame) -> Datum:
 # --- fields and features ------------------------------------------------------------------------
 
 
-def _field(expr: rules.Field, frame: Frame) -> Datum:
+def _field(expr: rules.Field, frame: EvaluationContext) -> Datum:
     base = evaluate(expr.base, frame)
     if not isinstance(base, tuple | frozenset):
         return field_of(base, expr.name, frame)
@@ -124,13 +126,13 @@ def _field(expr: rules.Field, frame: Frame) -> Datum:
     return frozenset(item for value in known if isinstance(value, frozenset) for item in value)
 
 
-def field_of(base: Datum, name: str, frame: Frame) -> Datum:
+def field_of(base: Datum, name: str, frame: EvaluationContext) -> Datum:
     """A field of one subject or call in a frame; of a list of them the list."""
     if isinstance(base, Missing):
         return base
     if isinstance(base, tuple):
         return tuple(field_of(element, name, frame) for element in base)
-    if isinstance(base, Call):
+    if isinstance(base, TimelineCall):
         return _call_field(base, name, frame)
     if isinstance(base, str) and name in ("type", "index"):
         return _of_device(base, name)
@@ -141,7 +143,7 @@ def field_of(base: Datum, name: str, frame: Frame) -> Datum:
     return read(base.kind, base.name, name, moment.seq)
 
 
-def _call_field(call: Call, name: str, frame: Frame) -> Datum:
+def _call_field(call: TimelineCall, name: str, frame: EvaluationContext) -> Datum:
     """Fields of the window's own call do not move; they are known unless the instant is before it."""
     window = frame.local.window
     if call is window.call and window.kind != "before":
@@ -157,7 +159,7 @@ def _of_device(device: str, name: str) -> Datum:
     return int(index) if colon and index.isdecimal() else ABSENT
 
 
-def ordered(collection: Datum, frame: Frame) -> tuple[Datum, ...]:
+def ordered(collection: Datum, frame: EvaluationContext) -> tuple[Datum, ...]:
     """The elements of a list or set in order."""
     if isinstance(collection, frozenset):
         subjects = frame.local.line.subjects
@@ -170,7 +172,7 @@ def ordered(collection: Datum, frame: Frame) -> tuple[Datum, ...]:
     return collection if isinstance(collection, tuple) else ()
 
 
-def _feature(expr: rules.Feature, frame: Frame) -> Datum:
+def _feature(expr: rules.Feature, frame: EvaluationContext) -> Datum:
     tensor = evaluate(expr.tensor, frame)
     if expr.per is not None or expr.dim is not None:
         return tensor if isinstance(tensor, Missing) else NOT_RECORDED
@@ -179,12 +181,12 @@ def _feature(expr: rules.Feature, frame: Frame) -> Datum:
     return folds.feature(expr.name, tensor)
 
 
-def _cast(expr: rules.Cast, frame: Frame) -> Datum:
+def _cast(expr: rules.Cast, frame: EvaluationContext) -> Datum:
     tensor = evaluate(expr.tensor, frame)
     return tensor if isinstance(tensor, Missing) else NOT_RECORDED
 
 
-def _change(expr: rules.Change, frame: Frame) -> Datum:
+def _change(expr: rules.Change, frame: EvaluationContext) -> Datum:
     now = evaluate(expr.tensor, frame)
     if isinstance(now, Missing):
         return now
@@ -192,7 +194,7 @@ def _change(expr: rules.Change, frame: Frame) -> Datum:
     return before if isinstance(before, Missing) else NOT_RECORDED
 
 
-def _index(expr: rules.Index, frame: Frame) -> Datum:
+def _index(expr: rules.Index, frame: EvaluationContext) -> Datum:
     base, index = evaluate(expr.base, frame), evaluate(expr.index, frame)
     if isinstance(base, Missing):
         return base
@@ -208,7 +210,7 @@ def _index(expr: rules.Index, frame: Frame) -> Datum:
 # --- folds --------------------------------------------------------------------------------------
 
 
-def _fold(expr: rules.Fold, frame: Frame) -> Datum:
+def _fold(expr: rules.Fold, frame: EvaluationContext) -> Datum:
     if expr.scope == "group":
         return folds.fold_many(expr.name, _of_members(expr.value, frame))
     if expr.scope == "time" and expr.over is not None:
@@ -225,7 +227,7 @@ def _fold(expr: rules.Fold, frame: Frame) -> Datum:
     return folds.fold_list(expr.name, ordered(value, frame))
 
 
-def _of_members(expr: Expr, frame: Frame) -> list[Datum]:
+def _of_members(expr: Expr, frame: EvaluationContext) -> list[Datum]:
     """The value on each member of the group in order; not recorded where it has no instance."""
     instance = frame.instance
     if instance is None:
@@ -233,11 +235,11 @@ def _of_members(expr: Expr, frame: Frame) -> list[Datum]:
     return [_in(expr, frame.on_rank(rank, instance)) for rank in instance.members]
 
 
-def _in(expr: Expr, frame: Frame | None) -> Datum:
+def _in(expr: Expr, frame: EvaluationContext | None) -> Datum:
     return NOT_RECORDED if frame is None else evaluate(expr, frame)
 
 
-def _transpose(expr: rules.Transpose, frame: Frame) -> Datum:
+def _transpose(expr: rules.Transpose, frame: EvaluationContext) -> Datum:
     """Element i is x[k] of the i-th member, k this rank's place in the group's ranks."""
     instance = frame.instance
     if instance is None:
@@ -256,17 +258,17 @@ def _transpose(expr: rules.Transpose, frame: Frame) -> Datum:
 # --- look-backs ---------------------------------------------------------------------------------
 
 
-def _previous(expr: rules.Previous, frame: Frame) -> Datum:
+def _previous(expr: rules.Previous, frame: EvaluationContext) -> Datum:
     moved = lookback.previous(frame)
     return Missing.NO_HISTORY if moved is None else evaluate(expr.value, moved)
 
 
-def _first(expr: rules.First, frame: Frame) -> Datum:
+def _first(expr: rules.First, frame: EvaluationContext) -> Datum:
     moved = lookback.first(expr.value, frame)
     return Missing.NO_HISTORY if moved is None else evaluate(expr.value, moved)
 
 
-def _present(expr: rules.Present, frame: Frame) -> Datum:
+def _present(expr: rules.Present, frame: EvaluationContext) -> Datum:
     value = evaluate(expr.value, frame)
     if value is ABSENT:
         return False
@@ -276,30 +278,30 @@ def _present(expr: rules.Present, frame: Frame) -> Datum:
 # --- operators ----------------------------------------------------------------------------------
 
 
-def _isinstance(arguments: Sequence[Datum], frame: Frame) -> Datum:
+def _isinstance(arguments: Sequence[Datum], frame: EvaluationContext) -> Datum:
     value, wanted = arguments
-    if isinstance(value, Ref | Call):
+    if isinstance(value, Ref | TimelineCall):
         value = field_of(value, "class", frame)
     return values.is_instance(value, wanted)
 
 
-def _function(expr: rules.Function, frame: Frame) -> Datum:
+def _function(expr: rules.Function, frame: EvaluationContext) -> Datum:
     arguments = tuple(evaluate(argument, frame) for argument in expr.arguments)
     if expr.name == "isinstance":
         return _isinstance(arguments, frame)
     return values.function(expr.name, arguments)
 
 
-def _all(items: Sequence[Expr], frame: Frame) -> list[Datum]:
+def _all(items: Sequence[Expr], frame: EvaluationContext) -> list[Datum]:
     return [values.truth(evaluate(item, frame)) for item in items]
 
 
-def _implies(expr: rules.Implies, frame: Frame) -> Datum:
+def _implies(expr: rules.Implies, frame: EvaluationContext) -> Datum:
     left, right = _all((expr.left, expr.right), frame)
     return values.disjunction((values.negation(left), right))
 
 
-_MEANING: Mapping[type, Callable[[Any, Frame], Datum]] = {
+_MEANING: Mapping[type, Callable[[Any, EvaluationContext], Datum]] = {
     rules.Constant: lambda e, _: e.value,
     rules.ListDisplay: lambda e, f: tuple(evaluate(item, f) for item in e.items),
     rules.Ambient: _ambient,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tspec.check.interpret.timeline import Call, Moment, Timeline
+from tspec.check.interpret.timeline import Moment, Timeline, TimelineCall
 from tspec.check.interpret.values import Datum
 from tspec.check.verdicts import Instance
 from tspec.resolve.program.rules import Duration
@@ -26,7 +26,7 @@ class Occurrence:
     kind: Literal["before", "after", "during", "calls", "each"]
     open: Moment
     close: Moment | None
-    call: Call | None = None
+    call: TimelineCall | None = None
     span: Literal["step", "microbatch", "epoch", "run"] | None = None
     at: tuple[int, int] = (0, 0)
     """For spans; the place of a call is found with its subjects."""
@@ -116,7 +116,7 @@ class GroupInstance:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class EvaluationContext:
     """Where and when names are read. `start`: at the window's start. `first`: as first sampled."""
 
     local: LocalInstance
@@ -129,11 +129,11 @@ class Frame:
         """The instant at which state is read; None: the end of a window that is cut off."""
         return self.local.window.open if self.start else self.local.window.close
 
-    def at_instance(self, instance: GroupInstance) -> Frame | None:
+    def at_instance(self, instance: GroupInstance) -> EvaluationContext | None:
         """The same frame at another instance, on this rank; None if this rank has it not."""
         return self.on_rank(self.local.line.rank, instance)
 
-    def on_rank(self, rank: int, instance: GroupInstance) -> Frame | None:
+    def on_rank(self, rank: int, instance: GroupInstance) -> EvaluationContext | None:
         """The same frame on another rank of an instance; None if that rank has it not."""
         local = instance.locals.get(rank)
-        return None if local is None else Frame(local, instance, self.start, self.first)
+        return None if local is None else EvaluationContext(local, instance, self.start, self.first)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tspec.check.interpret.expressions import evaluate
-from tspec.check.interpret.frames import Frame, LocalInstance
+from tspec.check.interpret.frames import EvaluationContext, LocalInstance
 from tspec.check.interpret.timeline import Timeline
 from tspec.resolve.program.rules import Axis, Rule
 
@@ -25,7 +25,7 @@ def group_of(
     rank = local.line.rank
     if not rule.across:
         return (rank,), ""
-    frame = Frame(local.reading())
+    frame = EvaluationContext(local.reading())
     axes: list[str] = []
     reached: set[int] = set()
     for clause in rule.across:

@@ -10,10 +10,15 @@ from dataclasses import dataclass, replace
 
 from tspec.check.interpret.calls import earlier_in_step, is_window, wanted
 from tspec.check.interpret.expressions import evaluate, ordered, passing, reader
-from tspec.check.interpret.frames import Frame, GroupInstance, InstanceHistory, LocalInstance
+from tspec.check.interpret.frames import (
+    EvaluationContext,
+    GroupInstance,
+    InstanceHistory,
+    LocalInstance,
+)
 from tspec.check.interpret.groups import group_of
 from tspec.check.interpret.members import others
-from tspec.check.interpret.timeline import Call, Timeline
+from tspec.check.interpret.timeline import Timeline, TimelineCall
 from tspec.check.interpret.values import Datum
 from tspec.check.interpret.windows import occurrences, of_call, with_place
 from tspec.check.verdicts import Instance
@@ -122,16 +127,16 @@ def _is_window(rule: Rule, local: LocalInstance) -> bool:
     pattern, call = rule.window.event, local.window.call
     if pattern is None or call is None:
         return False
-    want = wanted(pattern, reader(Frame(local.reading())))
+    want = wanted(pattern, reader(EvaluationContext(local.reading())))
     return is_window(local.line, local.window, call, want)
 
 
 def _place(
-    rule: Rule, local: LocalInstance, call: Call, ranks: tuple[int, ...], job: RecordedJob
+    rule: Rule, local: LocalInstance, call: TimelineCall, ranks: tuple[int, ...], job: RecordedJob
 ) -> tuple[int, int]:
     """(step, place among the windows that began in it); where the window is the call, of its group."""
     assert rule.window.event is not None
-    want = wanted(rule.window.event, reader(Frame(local.reading())))
+    want = wanted(rule.window.event, reader(EvaluationContext(local.reading())))
     earlier = earlier_in_step(local.line, local.window, call, want)
     if rule.window.kind == "calls" and rule.across:
         earlier = [
@@ -142,7 +147,7 @@ def _place(
     return (call.begin.context.step, len(earlier))
 
 
-def _of_call(rule: Rule, local: LocalInstance, call: Call) -> LocalInstance:
+def _of_call(rule: Rule, local: LocalInstance, call: TimelineCall) -> LocalInstance:
     """The same choice with another call in place of the window's."""
     own = of_call(rule.window.kind, call)
     assert own is not None
@@ -181,12 +186,12 @@ def _elements(clause: For, rule: Rule, local: LocalInstance) -> Iterator[tuple[D
     if is_windows_call(clause, rule):
         yield local.window.call, None
         return
-    frame = Frame(local.reading())
+    frame = EvaluationContext(local.reading())
     seen = set()
     for place, element in enumerate(ordered(evaluate(clause.collection, frame), frame)):
         if isinstance(element, Missing):
             continue
-        name = f"#{place}" if isinstance(element, Call) else str(place)
+        name = f"#{place}" if isinstance(element, TimelineCall) else str(place)
         if isinstance(element, Ref):
             name = element.name
             if element.kind in PASSING:

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tspec.check.interpret.frames import Frame, LocalInstance
+from tspec.check.interpret.frames import EvaluationContext, LocalInstance
 from tspec.resolve.program.queries import names_call, reads_entities_only
 from tspec.resolve.program.rules import Duration, Expr
 
 
-def old(frame: Frame) -> Frame:
+def old(frame: EvaluationContext) -> EvaluationContext:
     """The same frame at the window's start."""
     return replace(frame, start=True)
 
 
-def previous(frame: Frame) -> Frame | None:
+def previous(frame: EvaluationContext) -> EvaluationContext | None:
     """The same frame at the instance before, on this rank, of the same ranks and subjects."""
     if frame.instance is None:
         return None
@@ -25,7 +25,7 @@ def previous(frame: Frame) -> Frame | None:
     return frame.at_instance(instances[-2]) if len(instances) > 1 else None
 
 
-def first(expr: Expr, frame: Frame) -> Frame | None:
+def first(expr: Expr, frame: EvaluationContext) -> EvaluationContext | None:
     """Fields as first sampled, if only entities are read; else the first instance on this rank."""
     if reads_entities_only(expr):
         return replace(frame, first=True)
@@ -37,7 +37,7 @@ def first(expr: Expr, frame: Frame) -> Frame | None:
     return frame.at_instance(history.up_to(rank, frame.instance)[0])
 
 
-def over(frame: Frame, duration: Duration) -> tuple[list[Frame], bool]:
+def over(frame: EvaluationContext, duration: Duration) -> tuple[list[EvaluationContext], bool]:
     """The frames of this and the earlier instances within a duration, and if they are complete."""
     instance = frame.instance
     if instance is None:

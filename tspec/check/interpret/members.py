@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from tspec.check.interpret.calls import calls_of, is_window, wanted
 from tspec.check.interpret.expressions import reader
-from tspec.check.interpret.frames import Frame, LocalInstance
-from tspec.check.interpret.timeline import Call, Timeline
+from tspec.check.interpret.frames import EvaluationContext, LocalInstance
+from tspec.check.interpret.timeline import Timeline, TimelineCall
 from tspec.check.interpret.values import Datum
 from tspec.check.interpret.windows import occurrences, of_call
 from tspec.check.verdicts import Instance
@@ -50,7 +50,7 @@ def _without_it(
         return NO_MEMBER
     if not _alive(rule, key, line):
         return "died"
-    if not all(_lasts(value) or isinstance(value, Call) for value in subjects.values()):
+    if not all(_lasts(value) or isinstance(value, TimelineCall) for value in subjects.values()):
         return NO_MEMBER
     if rule.window.kind == "calls" or _has_window(rule, key, subjects, line):
         return LACKS
@@ -95,6 +95,6 @@ def _has_window(rule: Rule, key: Instance, subjects: Mapping[str, Datum], line: 
         window = of_call(rule.window.kind, call)
         if call.begin.context.step == step and window is not None:
             local = LocalInstance(line, 0, window, subjects).reading()
-            want = wanted(rule.window.event, reader(Frame(local)))
+            want = wanted(rule.window.event, reader(EvaluationContext(local)))
             found += is_window(line, window, call, want)
     return found > place

@@ -32,7 +32,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Call:
+class TimelineCall:
     """One watched call: from `begin` to `end`, or still running where that is None."""
 
     begin: Begin
@@ -93,8 +93,8 @@ class Timeline:
         self.seqs = [record.seq for record in stream.records]
         self.calls = _calls(stream.records)
         self.numbers = {call.begin.call: call for call in self.calls}
-        self.events: dict[str, list[Call]] = {}
-        self.steps: dict[tuple[str, int], list[Call]] = {}
+        self.events: dict[str, list[TimelineCall]] = {}
+        self.steps: dict[tuple[str, int], list[TimelineCall]] = {}
         """(event, step) -> the calls of the event that began in the step."""
         for call in self.calls:
             event = call.begin.event
@@ -132,7 +132,7 @@ class Timeline:
         """The subjects of a kind at an instant, in the order of their first samples."""
         return [subject for subject in self.kinds.get(kind, []) if subject.exists(seq)]
 
-    def calls_between(self, event: str, low: int, high: int) -> list[Call]:
+    def calls_between(self, event: str, low: int, high: int) -> list[TimelineCall]:
         """The calls of an event with `low <= begin <= high`, in order."""
         calls = self.events.get(event, [])
         start = bisect_left(calls, low, key=_began)
@@ -154,7 +154,7 @@ class Timeline:
         return bisect_right(self._openings["microbatch"], seq)
 
 
-def _began(call: Call) -> int:
+def _began(call: TimelineCall) -> int:
     return call.begin.seq
 
 
@@ -162,9 +162,9 @@ def _moment(record: Record) -> Moment:
     return Moment(record.seq, record.context)
 
 
-def _calls(records: Sequence[Record]) -> list[Call]:
+def _calls(records: Sequence[Record]) -> list[TimelineCall]:
     ends = {record.call: record for record in records if isinstance(record, End)}
-    return [Call(r, ends.get(r.call)) for r in records if isinstance(r, Begin)]
+    return [TimelineCall(r, ends.get(r.call)) for r in records if isinstance(r, Begin)]
 
 
 def _subjects(records: Sequence[Record]) -> dict[tuple[str, str], Subject]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tspec.check.interpret.calls import calls_of
 from tspec.check.interpret.frames import Occurrence
-from tspec.check.interpret.timeline import Call, Moment, Timeline
+from tspec.check.interpret.timeline import Moment, Timeline, TimelineCall
 from tspec.resolve.program.rules import Duration, Window
 
 
@@ -28,7 +28,7 @@ def _calls(window: Window, line: Timeline) -> Iterator[Occurrence]:
             yield found
 
 
-def of_call(kind: str, call: Call) -> Occurrence | None:
+def of_call(kind: str, call: TimelineCall) -> Occurrence | None:
     """The window or instant that a call is; None after a call that never returned."""
     begin = Moment(call.begin.seq, call.begin.context)
     end = Moment(call.end.seq, call.end.context) if call.end is not None else None
@@ -88,6 +88,6 @@ def _opened(window: Occurrence) -> Moment:
     return Moment(window.call.begin.seq, window.call.begin.context)
 
 
-def with_place(window: Occurrence, call: Call, place: int) -> Occurrence:
+def with_place(window: Occurrence, call: TimelineCall, place: int) -> Occurrence:
     """The occurrence, now that its place among the windows of its step is known."""
     return replace(window, at=(call.begin.context.step, place))

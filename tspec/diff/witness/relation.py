@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Literal
 
 from tspec.check.interpret.expressions import evaluate
-from tspec.check.interpret.frames import Frame
+from tspec.check.interpret.frames import EvaluationContext
 from tspec.diff.witness.simplify import is_odd, plain_situations, simpler_situations
 from tspec.diff.witness.trace import earlier_windows
 from tspec.diff.witness.witness import Attempt, Witness, attempt, unconfirmed
@@ -173,14 +173,14 @@ def _simplest(pair: RulePair, side: Side, situation: Situation, seen: Attempt) -
     return shown.witness
 
 
-def _learn(pair: RulePair, side: Side, frames: Sequence[Frame]) -> None:
+def _learn(pair: RulePair, side: Side, frames: Sequence[EvaluationContext]) -> None:
     """Add to the formula what sums and products of these values are in IEEE arithmetic."""
     for member, frame in enumerate(frames):
         for each, rule in pair.rules.items():
             for expr in _reckoned(rule):
                 for start in (False, True):
                     operands = _operands(expr)
-                    moved = Frame(frame.local, frame.instance, start=start)
+                    moved = EvaluationContext(frame.local, frame.instance, start=start)
                     values = [evaluate(operand, moved) for operand in operands]
                     result = evaluate(expr, moved)
                     if any(isinstance(value, Missing) for value in (*values, result)):

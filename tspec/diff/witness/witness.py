@@ -8,9 +8,9 @@ from math import gcd
 
 from tspec.check.interpret.decide import decide
 from tspec.check.interpret.expressions import evaluate
-from tspec.check.interpret.frames import Frame, GroupInstance
+from tspec.check.interpret.frames import EvaluationContext, GroupInstance
 from tspec.check.interpret.instances import RecordedJob, instances
-from tspec.check.interpret.timeline import Call, Timeline
+from tspec.check.interpret.timeline import Timeline, TimelineCall
 from tspec.diff.witness.construction import Construction
 from tspec.diff.witness.job import CannotConstruct, SyntheticJob
 from tspec.diff.witness.placeholders import with_placeholders
@@ -53,7 +53,7 @@ class Attempt:
     """What the interpreter decided on a synthetic job."""
 
     witness: Witness
-    frames: tuple[Frame, ...]
+    frames: tuple[EvaluationContext, ...]
     last: bool
     """The rules differ in the last window, for which the job was made."""
 
@@ -147,7 +147,7 @@ def _empty_job(pair: RulePair, side: Side) -> tuple[SyntheticJob, Mapping[Side |
 class _Difference:
     """The verdicts of both rules on one instance, and the frames in which each was decided."""
 
-    frames: Mapping[Side, tuple[Frame, ...]]
+    frames: Mapping[Side, tuple[EvaluationContext, ...]]
     said: Mapping[Side, str]
     last: bool
     """It is the last instance, for which the job was made."""
@@ -187,8 +187,8 @@ def _difference(
     return best
 
 
-def _frames(instance: GroupInstance) -> tuple[Frame, ...]:
-    return tuple(Frame(local, instance) for _, local in sorted(instance.locals.items()))
+def _frames(instance: GroupInstance) -> tuple[EvaluationContext, ...]:
+    return tuple(EvaluationContext(local, instance) for _, local in sorted(instance.locals.items()))
 
 
 def _instances(rule: Rule, trace: Trace) -> list[GroupInstance]:
@@ -229,7 +229,7 @@ def unconfirmed(situation: Situation, side: Side) -> Witness:
 def _values(
     pair: RulePair,
     situation: Situation,
-    frames: Mapping[Side, Sequence[Frame]],
+    frames: Mapping[Side, Sequence[EvaluationContext]],
     side: Side,
     given: Sequence[str],
 ) -> tuple[tuple[str, str], ...]:
@@ -264,7 +264,7 @@ def _values(
     return _step_first(found)
 
 
-def _read(read: SituationRead, frames: Sequence[Frame]) -> str:
+def _read(read: SituationRead, frames: Sequence[EvaluationContext]) -> str:
     """The value that was read, or one for each rank if they differ."""
     shown = [
         _plain(read.expr, evaluate(read.expr, replace(frame, start=read.start))) for frame in frames
@@ -303,7 +303,7 @@ def _plain(expr: rules.Expr, value: object) -> str:
             return "present"
         case SubjectIdentity():
             return f"{plain(expr.type)} {value.number}"
-        case Call():
+        case TimelineCall():
             return value.begin.event
         case float():
             return repr(value)

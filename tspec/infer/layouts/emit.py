@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from tspec.infer.layouts.fit import placement
-from tspec.infer.layouts.pieces import Found, Pieces, Unknown
+from tspec.infer.layouts.pieces import Found, ShardIndices, Unknown
 from tspec.layout.notation import shape_notation
 from tspec.layout.ranks import coordinates
 from tspec.resolve.program.sharding import Axes, Dimension, Placement, Product, Shape
@@ -17,7 +17,7 @@ from tspec.syntax.format import format_text
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class LayoutDraft:
     """The text of a layout, the number of its places, and the tensors that it leaves out."""
 
     text: str
@@ -27,7 +27,7 @@ class Draft:
     notes: tuple[str, ...]
 
 
-def draft(found: Found, name: str, module: str) -> Draft:
+def draft(found: Found, name: str, module: str) -> LayoutDraft:
     """The layout of what was found."""
     placed: dict[str, Placement] = {}
     unknown: list[Unknown] = []
@@ -37,7 +37,9 @@ def draft(found: Found, name: str, module: str) -> Draft:
             unknown.append(fitted)
         else:
             placed[fitted.pattern] = fitted
-    pieces = [each for each in found.tensors if isinstance(each, Pieces) and each.name in placed]
+    pieces = [
+        each for each in found.tensors if isinstance(each, ShardIndices) and each.name in placed
+    ]
     places = _by_pattern(placed)
     sizes = {size: f"size_{size}" for each in pieces for size in each.full if size > 1}
     notes = [f"`{each.name}`: {each.note}" for each in pieces if each.note]
@@ -64,7 +66,7 @@ def draft(found: Found, name: str, module: str) -> Draft:
         ]
     )
     text = format_text(Source(f"{module}.tspec", text)) if places else text
-    return Draft(text, len(places), len(placed), tuple(unknown), tuple(notes))
+    return LayoutDraft(text, len(places), len(placed), tuple(unknown), tuple(notes))
 
 
 def _documentation(unknown: Sequence[Unknown], notes: Sequence[str]) -> Iterator[str]:
@@ -140,7 +142,7 @@ def _starred(name: str) -> str:
     return ".".join("*" if part.isdigit() else part for part in name.split("."))
 
 
-def _stages(pieces: Sequence[Pieces], axes: Axes) -> list[str]:
+def _stages(pieces: Sequence[ShardIndices], axes: Axes) -> list[str]:
     """A line for each stage, where the mesh has an axis `pp`."""
     if "pp" not in dict(axes):
         return []
@@ -152,7 +154,7 @@ def _stages(pieces: Sequence[Pieces], axes: Axes) -> list[str]:
     ]
 
 
-def _stages_of(pieces: Pieces, axes: Axes) -> list[int]:
+def _stages_of(pieces: ShardIndices, axes: Axes) -> list[int]:
     """The stages whose ranks hold a tensor, ascending: one, but for tied tensors. 0 without an axis `pp`."""
     return sorted({coordinates(axes, rank).get("pp", 0) for rank in pieces.held})
 

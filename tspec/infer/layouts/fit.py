@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 from math import prod
 
-from tspec.infer.layouts.pieces import Numbers, Pieces, Unknown
+from tspec.infer.layouts.pieces import Numbers, ShardIndices, Unknown
 from tspec.layout.ranks import coordinates
 from tspec.layout.shards import UnevenShards, indices
 from tspec.layout.sizes import Sizes
@@ -23,7 +23,7 @@ PADDED = tuple(2**power for power in range(12))
 """Numbers whose multiples vocabularies are padded to, for each rank."""
 
 
-def placement(pieces: Pieces, axes: Axes) -> Placement | Unknown:
+def placement(pieces: ShardIndices, axes: Axes) -> Placement | Unknown:
     """The placement that gives each rank what it holds, or why there is none."""
     mesh = dict(axes)
     stages = {"pp"} & {*mesh}

@@ -12,7 +12,7 @@ Numbers = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class ShardIndices:
     """A tensor of shape `full`; `held` has for each rank the indices of each dimension.
 
     A rank that has none of it is not in `held`. Over the axes of `partial` ranks hold summands.
@@ -39,4 +39,4 @@ class Found:
     """The tensors of a job, and its mesh."""
 
     axes: Axes
-    tensors: tuple[Pieces | Unknown, ...]
+    tensors: tuple[ShardIndices | Unknown, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tspec.infer.layouts.pieces import Found, Pieces, Unknown
+from tspec.infer.layouts.pieces import Found, ShardIndices, Unknown
 from tspec.layout.ranks import coordinates
 from tspec.preflight.facts import RankFacts, TensorFacts
 from tspec.preflight.held import indices_of_blocks, indices_of_placements
@@ -31,7 +31,9 @@ def found(ranks: Sequence[RankFacts]) -> Found:
     return Found(axes, tuple(_tensor(name, each, len(ranks), axes) for name, each in held.items()))
 
 
-def _tensor(name: str, held: dict[int, TensorFacts], known: int, axes: Axes) -> Pieces | Unknown:
+def _tensor(
+    name: str, held: dict[int, TensorFacts], known: int, axes: Axes
+) -> ShardIndices | Unknown:
     first = next(iter(held.values()))
     ranks = held if known > 1 else range(prod(size for _, size in axes))
     if first.placements:
@@ -42,10 +44,12 @@ def _tensor(name: str, held: dict[int, TensorFacts], known: int, axes: Axes) -> 
     whole = tuple(tuple(range(size)) for size in first.full)
     if any(each.full != first.full for each in held.values()):
         return Unknown(name, "it is a plain tensor with different shapes on different ranks")
-    return Pieces(name, first.full, dict.fromkeys(ranks, whole), (), note)
+    return ShardIndices(name, first.full, dict.fromkeys(ranks, whole), (), note)
 
 
-def _of_placements(facts: TensorFacts, axes: Axes, ranks: tuple[int, ...]) -> Pieces | Unknown:
+def _of_placements(
+    facts: TensorFacts, axes: Axes, ranks: tuple[int, ...]
+) -> ShardIndices | Unknown:
     """The pieces of some ranks: torch cuts over the mesh axes in order, strided ones last."""
     sizes = dict(axes)
     strange = [each.axis for each in facts.placements if each.axis not in sizes]
@@ -53,10 +57,10 @@ def _of_placements(facts: TensorFacts, axes: Axes, ranks: tuple[int, ...]) -> Pi
         return Unknown(facts.name, f"its mesh axis `{strange[0]}` is none of the largest mesh")
     partial = tuple(each.axis for each in facts.placements if each.how == "partial")
     held = {rank: indices_of_placements(facts, sizes, coordinates(axes, rank)) for rank in ranks}
-    return Pieces(facts.name, facts.full, held, partial)
+    return ShardIndices(facts.name, facts.full, held, partial)
 
 
-def _of_blocks(name: str, held: dict[int, TensorFacts]) -> Pieces | Unknown:
+def _of_blocks(name: str, held: dict[int, TensorFacts]) -> ShardIndices | Unknown:
     """Blocks that follow on one another along one dimension, as a rank has them."""
     found = {}
     full = next(iter(held.values())).full
@@ -65,4 +69,4 @@ def _of_blocks(name: str, held: dict[int, TensorFacts]) -> Pieces | Unknown:
         if indices is None:
             return Unknown(name, "its blocks are no combination of indices of its dimensions")
         found[rank] = indices
-    return Pieces(name, full, found)
+    return ShardIndices(name, full, found)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tspec.infer.layouts.pieces import Found, Numbers, Pieces, Unknown
+from tspec.infer.layouts.pieces import Found, Numbers, ShardIndices, Unknown
 from tspec.layout.ranks import coordinates
 from tspec.resolve.program.sharding import Axes
 
@@ -64,7 +64,9 @@ def found(full: Tensors, ranks: tuple[Tensors, ...], axes: Axes) -> Found:
     return Found(axes, tuple(_tensor(name, full, ranks, axes) for name in names))
 
 
-def _tensor(name: str, full: Tensors, ranks: tuple[Tensors, ...], axes: Axes) -> Pieces | Unknown:
+def _tensor(
+    name: str, full: Tensors, ranks: tuple[Tensors, ...], axes: Axes
+) -> ShardIndices | Unknown:
     whole = full.get(name)
     held = {rank: each[name] for rank, each in enumerate(ranks) if name in each}
     if whole is None:
@@ -76,10 +78,10 @@ def _tensor(name: str, full: Tensors, ranks: tuple[Tensors, ...], axes: Axes) ->
     shape = tuple(whole.shape)
     all_of = tuple(tuple(range(size)) for size in shape)
     if all(torch.equal(each, whole) for each in held.values()):
-        return Pieces(name, shape, dict.fromkeys(held, all_of))
+        return ShardIndices(name, shape, dict.fromkeys(held, all_of))
     summed = _summed(whole, held, axes)
     if summed:
-        return Pieces(name, shape, dict.fromkeys(held, all_of), summed)
+        return ShardIndices(name, shape, dict.fromkeys(held, all_of), summed)
     if whole.numel() and bool((whole == whole.flatten()[0]).all()):
         return _alike(name, shape, held, axes)
     pieces = {}
@@ -91,12 +93,12 @@ def _tensor(name: str, full: Tensors, ranks: tuple[Tensors, ...], axes: Axes) ->
         pieces[rank], told = places
         assumed |= not told
     note = "some rows are alike: taken in order" if assumed else ""
-    return Pieces(name, shape, pieces, (), note)
+    return ShardIndices(name, shape, pieces, (), note)
 
 
 def _alike(
     name: str, shape: tuple[int, ...], held: Mapping[int, Tensor], axes: Axes
-) -> Pieces | Unknown:
+) -> ShardIndices | Unknown:
     """Pieces of a tensor of one number, taken for contiguous over the one axis that has as many ranks."""
     mine = {tuple(each.shape) for each in held.values()}
     cut = [dim for dim in range(len(shape)) if any(each[dim] != shape[dim] for each in mine)]
@@ -112,7 +114,7 @@ def _alike(
         numbers = [tuple(range(size)) for size in shape]
         numbers[cut[0]] = tuple(range(start, start + min(length)))
         pieces[rank] = tuple(numbers)
-    return Pieces(name, shape, pieces, (), "all elements are alike: taken for contiguous")
+    return ShardIndices(name, shape, pieces, (), "all elements are alike: taken for contiguous")
 
 
 def _summed(whole: Tensor, held: Mapping[int, Tensor], axes: Axes) -> tuple[str, ...]:

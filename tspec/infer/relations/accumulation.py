@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tspec.infer.frames import Claim, Frame
+from tspec.infer.frames import Claim, RuleHead
 from tspec.infer.survey import Survey
 
 SEVERAL = "count(calls(backward)) > 1"
@@ -20,7 +20,7 @@ def _distinct(survey: Survey) -> tuple[Claim, ...]:
     forward = survey.event("forward")
     if forward is None or "inputs" not in forward.fields:
         return ()
-    frame = Frame((), None, "before optimizer.step", ())
+    frame = RuleHead((), None, "before optimizer.step", ())
     expect = "distinct(calls(forward).inputs)"
     again = "Two micro-batches of one step are the same data, which is learned twice."
     return (Claim("accumulation", frame, expect, again, SEVERAL, surprise=3),)
@@ -31,7 +31,7 @@ def _averaged(survey: Survey) -> tuple[Claim, ...]:
     loss = survey.event("cross_entropy")
     if loss is None or "loss" not in loss.fields or survey.event("optimizer.step") is None:
         return ()
-    frame = Frame((), None, "before optimizer.step", ())
+    frame = RuleHead((), None, "before optimizer.step", ())
     given = "mean(calls(backward)[0].loss) * count(calls(backward))"
     computed = "calls(cross_entropy)[0].loss"
     expect = f"abs({given} - {computed}) <= 4 * ulp(float32) * abs({computed})"

@@ -7,7 +7,7 @@ coincidences, and an argument that was left out in some runs may be given in oth
 
 from __future__ import annotations
 
-from tspec.infer.frames import Claim, Frame
+from tspec.infer.frames import Claim, RuleHead
 from tspec.infer.survey import SeenEvent, Survey, fields_of
 from tspec.resolve.program.types import Optional
 
@@ -28,7 +28,7 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
     """Flags, arguments that are given, zeros and modes, under the conditions of a call."""
     claims: list[Claim] = []
     for event in survey.events:
-        frame = Frame((f"c in calls({event.name})",), None, None, call_conditions(survey, event))
+        frame = RuleHead((f"c in calls({event.name})",), None, None, call_conditions(survey, event))
         for field, optional in fields_of(event, "bool"):
             claims += _flag(event, frame, field, optional)
         for field, optional in fields_of(event, "float"):
@@ -50,7 +50,7 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-def _flag(event: SeenEvent, frame: Frame, field: str, optional: bool) -> list[Claim]:
+def _flag(event: SeenEvent, frame: RuleHead, field: str, optional: bool) -> list[Claim]:
     """A flag that is always given, or never."""
     if field == "training":
         return _modes(frame, f"c.{field}", surprise=2)
@@ -62,7 +62,7 @@ def _flag(event: SeenEvent, frame: Frame, field: str, optional: bool) -> list[Cl
     ]
 
 
-def _modes(frame: Frame, x: str, surprise: int) -> list[Claim]:
+def _modes(frame: RuleHead, x: str, surprise: int) -> list[Claim]:
     return [
         Claim("argument", frame, claim.format(x=x), MIXED_UP[phase], f"phase == {phase}", surprise)
         for phase, claim in MODES

@@ -6,7 +6,7 @@ TrainCheck's EventContain with a variable's change inside a call (section 3.3).
 from __future__ import annotations
 
 from tspec.builtin.events import EVENTS
-from tspec.infer.frames import EVERY, Claim, Frame
+from tspec.infer.frames import EVERY, Claim, RuleHead
 from tspec.infer.survey import SeenKind, Survey
 from tspec.resolve.program.types import BOOL, TENSOR
 
@@ -41,14 +41,14 @@ def _of_kind(survey: Survey, kind: SeenKind) -> list[Claim]:
         x = f"{v}.{field}"
         if optional:
             if "optimizer.zero_grad" in changers:
-                frame = Frame((subject,), None, "after optimizer.zero_grad", ())
+                frame = RuleHead((subject,), None, "after optimizer.zero_grad", ())
                 empty = f"not present({x}) or norm({x}) == 0"
                 left = "Gradients that are left are added to those of the next backward pass."
                 claims.append(Claim("change", frame, empty, left, surprise=2))
             continue
         for name in changers:
             conditions = subject_conditions(survey, kind, name)
-            frame = Frame((subject,), None, f"during {name} {EVERY}", conditions)
+            frame = RuleHead((subject,), None, f"during {name} {EVERY}", conditions)
             expect, guard = _changes(survey, kind, name, x)
             stuck = STUCK.get(name, OTHERWISE.format(event=name))
             claims.append(Claim("change", frame, expect, stuck, guard, surprise=_surprise(kind)))
@@ -80,7 +80,7 @@ def _changes(survey: Survey, kind: SeenKind, event: str, x: str) -> tuple[str, s
 def _kept(survey: Survey, kind: SeenKind, x: str) -> list[Claim]:
     """Only an update changes it, or for running statistics a forward pass, or nothing does."""
     subject = f"{kind.name[0]} in {kind.plural}"
-    frame = Frame((subject,), None, f"each step {EVERY}", subject_conditions(survey, kind, None))
+    frame = RuleHead((subject,), None, f"each step {EVERY}", subject_conditions(survey, kind, None))
     frozen = "What stays fixed in sound runs is trained or overwritten."
     claims = [Claim("change", frame, f"not changed({x})", frozen, surprise=2)]
     within = []

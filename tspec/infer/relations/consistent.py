@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tspec.builtin.events import roles_of
-from tspec.infer.frames import EVERY, Claim, Frame
+from tspec.infer.frames import EVERY, Claim, RuleHead
 from tspec.infer.loop import is_of_the_loop
 from tspec.infer.relations.change import subject_conditions
 from tspec.infer.survey import SeenKind, Survey
@@ -43,10 +43,10 @@ def _across(survey: Survey, kind: SeenKind, axis: str) -> list[Claim]:
             if optional == (window == "after optimizer.step"):
                 continue
             often = f"{window} {EVERY}" if (field, optional) in tensors else window
-            frame = Frame((subject,), axis, often, conditions)
+            frame = RuleHead((subject,), axis, often, conditions)
             claims.append(Claim("consistent", frame, f"same({x})", DRIFT, guard, surprise=3))
     if kind.name == "batch":
-        frame = Frame((subject,), axis, "each step", ())
+        frame = RuleHead((subject,), axis, "each step", ())
         for relation in ("same", "distinct"):
             expect = f"{relation}(digest({v}.tensors))"
             claims.append(Claim("consistent", frame, expect, BATCHES[relation], surprise=3))
@@ -55,7 +55,7 @@ def _across(survey: Survey, kind: SeenKind, axis: str) -> list[Claim]:
 
 def _calls_across(survey: Survey, axis: str) -> list[Claim]:
     claims = []
-    step = Frame((), axis, "each step", ())
+    step = RuleHead((), axis, "each step", ())
     for event in survey.events:
         if event.landmark and roles_of(event.name).paces_ranks:
             expect = f"same(count(calls({event.name})))"
@@ -64,7 +64,7 @@ def _calls_across(survey: Survey, axis: str) -> list[Claim]:
             if not (event.landmark and is_of_the_loop(event)):
                 continue
             if field.name in event.fields and field.type in (FLOAT, INT, BOOL):
-                frame = Frame((), axis, f"during {event.name}", ())
+                frame = RuleHead((), axis, f"during {event.name}", ())
                 value = f"{event.name}.{field.name}"
                 claims.append(Claim("consistent", frame, f"same({value})", DRIFT, surprise=3))
     return claims
@@ -79,8 +79,8 @@ def _membership(survey: Survey) -> list[Claim]:
     assert parameter is not None
     conditions = subject_conditions(survey, parameter, None)
     apart = tuple(c for c in conditions if "optimizers" not in c)
-    each = Frame(("p in parameters",), None, "before optimizer.step", apart)
-    both = Frame(
+    each = RuleHead(("p in parameters",), None, "before optimizer.step", apart)
+    both = RuleHead(
         ("o in optimizers", "p in o.parameters"), None, "before optimizer.step(optimizer: o)", apart
     )
     held = "A parameter that no optimizer holds is never trained, whatever gradients it gets."

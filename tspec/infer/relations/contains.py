@@ -6,7 +6,7 @@ TrainCheck's EventContain over spans (section 3.3); the changes that a call brin
 from __future__ import annotations
 
 from tspec.builtin.events import roles_of
-from tspec.infer.frames import Claim, Frame
+from tspec.infer.frames import Claim, RuleHead
 from tspec.infer.loop import calls_of_the_loop, is_once_a_step
 from tspec.infer.survey import SeenEvent, Survey
 
@@ -39,15 +39,15 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
     claims: list[Claim] = []
     for event in calls_of_the_loop(survey):
         conditions = span_conditions(survey)
-        step = Frame((), None, "each step", conditions)
+        step = RuleHead((), None, "each step", conditions)
         if event.landmark:
             claims += _in_each(event, step)
         if roles_of(event.name).is_seldom and event.per_step < 1:
-            claims += _seldom(event, step, Frame((), None, "each epoch", conditions))
+            claims += _seldom(event, step, RuleHead((), None, "each epoch", conditions))
     return tuple(claims)
 
 
-def _in_each(event: SeenEvent, step: Frame) -> list[Claim]:
+def _in_each(event: SeenEvent, step: RuleHead) -> list[Claim]:
     name = event.name
     missing = MISSING.get(name, f"A step without it leaves out `{name}`.")
     claims = [Claim("contains", step, f"contains {name}", missing, surprise=2)]
@@ -57,7 +57,7 @@ def _in_each(event: SeenEvent, step: Frame) -> list[Claim]:
     return claims
 
 
-def _seldom(event: SeenEvent, step: Frame, epoch: Frame) -> list[Claim]:
+def _seldom(event: SeenEvent, step: RuleHead, epoch: RuleHead) -> list[Claim]:
     """A schedule that is stepped once an epoch, or once in a while."""
     name = event.name
     once = f"count(calls({name})) == 1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tspec.infer.frames import Claim, Frame
+from tspec.infer.frames import Claim, RuleHead
 from tspec.infer.relations.argument import call_conditions
 from tspec.infer.survey import Survey
 
@@ -15,13 +15,13 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
     """Batches of a loader are distinct in an epoch; what the outermost modules are given, for some steps."""
     claims = []
     if survey.kind("batch") is not None:
-        frame = Frame(("b in batches",), None, "each step", ())
+        frame = RuleHead(("b in batches",), None, "each step", ())
         again = "A batch that comes again within an epoch is learned twice in it."
         expect = _are_distinct("b.tensors", EPOCH)
         claims.append(Claim("distinct", frame, expect, again, surprise=3))
     forward = survey.event("forward")
     if forward is not None and "inputs" in forward.fields:
-        frame = Frame(("c in calls(forward)",), None, None, call_conditions(survey, forward))
+        frame = RuleHead(("c in calls(forward)",), None, None, call_conditions(survey, forward))
         stuck = "A model that is given the same input again soon trains on data that are stuck."
         claims.append(Claim("distinct", frame, _are_distinct("c.inputs", SOON), stuck, surprise=3))
     return tuple(claims)

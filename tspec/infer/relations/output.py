@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tspec.infer.frames import Claim, Frame
+from tspec.infer.frames import Claim, RuleHead
 from tspec.infer.loop import is_of_the_loop
 from tspec.infer.relations.argument import call_conditions
 from tspec.infer.survey import Survey, fields_of
@@ -17,7 +17,7 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
     """Tensors of floats that are finite in the loop's own calls, and of autocast's dtype."""
     claims: list[Claim] = []
     for event in survey.events:
-        frame = Frame((f"c in calls({event.name})",), None, None, call_conditions(survey, event))
+        frame = RuleHead((f"c in calls({event.name})",), None, None, call_conditions(survey, event))
         for field, optional in fields_of(event, "tensor"):
             x = f"c.{field}"
             guard = f"present({x})" if optional else None

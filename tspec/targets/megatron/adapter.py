@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tspec.targets.megatron import names, steps
-from tspec.targets.megatron.pieces import Pieces
+from tspec.targets.megatron.pieces import ShardedFields
 from tspec.targets.megatron.streams import streams
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class Megatron:
 
     def install(self, job: FollowedJob) -> None:
         """Follow schedules, micro-batches and optimizers."""
-        pieces = Pieces()
+        pieces = ShardedFields()
         job.state.more_fields.append(pieces.field)
         job.state.generators.more.append(streams)
         steps.install(job, pieces)

@@ -18,7 +18,7 @@ from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
 STATE = "megatron.core.parallel_state"
 
 
-class Pieces:
+class ShardedFields:
     """Fields of parameters and modules of one job. Groups and attributes are read anew each time."""
 
     def __init__(self) -> None:
@@ -112,11 +112,11 @@ _OF_PARAMETERS = {
     "partition_dim": lambda pieces, p: asked(p, "partition_dim") if is_cut(p) else ABSENT,
     "sequence_parallel": lambda pieces, p: bool(getattr(p, "sequence_parallel", False)),
     "shared_embedding": lambda pieces, p: bool(getattr(p, "shared_embedding", False)),
-    "replicas": Pieces.replicas,
-    "counted": Pieces.counted,
-    "sharded": Pieces.sharded,
-    "main_grad": Pieces.main_grad,
-    "shard": Pieces.shard,
+    "replicas": ShardedFields.replicas,
+    "counted": ShardedFields.counted,
+    "sharded": ShardedFields.sharded,
+    "main_grad": ShardedFields.main_grad,
+    "shard": ShardedFields.shard,
 }
 
 

@@ -16,7 +16,7 @@ from tspec.targets.megatron.configuration import know, know_batch
 
 if TYPE_CHECKING:
     from tspec.runtime.live.followed import FollowedJob
-    from tspec.targets.megatron.pieces import Pieces
+    from tspec.targets.megatron.pieces import ShardedFields
 
 SCHEDULES = "megatron.core.pipeline_parallel.schedules"
 LOOPS = (
@@ -34,7 +34,7 @@ STEP = "megatron.core.optimizer.optimizer.MegatronOptimizer.step"
 class Clears(Listener):
     """Gradients are cleared for the step that comes, by an optimizer or by a model."""
 
-    def __init__(self, job: FollowedJob, pieces: Pieces) -> None:
+    def __init__(self, job: FollowedJob, pieces: ShardedFields) -> None:
         self._job = job
         self._pieces = pieces
 
@@ -157,7 +157,7 @@ class Backwards(Listener):
         self._schedule.backward(args[1] if len(args) > 1 else kwargs.get("output_tensor"))
 
 
-def install(job: FollowedJob, pieces: Pieces) -> None:
+def install(job: FollowedJob, pieces: ShardedFields) -> None:
     """Follow a job's schedules and optimizers; `pieces` are told of the optimizers."""
     schedule = Schedule(job)
     for path in LOOPS:
