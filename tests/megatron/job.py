@@ -167,7 +167,7 @@ def optimizer_of(config: TransformerConfig, chunks: list[Any], layout: Layout) -
 def sample(layout: Layout, number: int) -> torch.Tensor:
     """A sequence that counts on by a stride of its own: something that can be learned."""
     places = torch.arange(layout.sequence + 1)
-    return (number * 7 + places * (1 + number % 3)) % layout.vocabulary
+    return ((number + layout.seed) * 7 + places * (1 + number % 3)) % layout.vocabulary
 
 
 def batches(layout: Layout) -> Iterator[dict[str, torch.Tensor]]:

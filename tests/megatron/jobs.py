@@ -9,8 +9,8 @@ from tests.jobs import done
 TRAIN = "tests/megatron/train.py"
 
 
-def recorded(folder: Path, layout: str, use: Path) -> None:
-    """Record the job of a layout, with the events of a spec."""
+def recorded(folder: Path, layout: str, use: Path | str) -> None:
+    """Record the job of a layout, with the events of a spec or a module."""
     options = ("record", "--use", str(use), "-o", str(folder))
     ended = done("-m", "tspec", *options, "--", TRAIN, layout)
     assert ended.returncode == 0, ended.stdout + ended.stderr

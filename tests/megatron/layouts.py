@@ -34,6 +34,8 @@ class Layout:
     steps: int = 10
     warmup: int = 0
     """Steps before the full learning rate; the first is then at 0."""
+    seed: int = 0
+    """Of the first weights and of the data."""
     sp: bool = False
     zero: bool = False
     """The distributed optimizer."""

@@ -50,7 +50,7 @@ def _piece(name: str, parameter: Any, layout: Layout) -> torch.Tensor:
     shape = list(parameter.shape)
     if cut >= 0:
         shape[cut] *= size
-    generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+    generator = torch.Generator().manual_seed(zlib.crc32(name.encode()) + layout.seed)
     whole = torch.randn(shape, generator=generator) * 0.05
     if "norm" in name and name.endswith("weight"):
         whole += 1

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tspec.builtin.events import RETURNED
+from tspec.infer.axes import Partition, joined, telling
 from tspec.infer.survey import SeenEvent, SeenKind, Survey
 from tspec.resolve.program.rules import Vocabulary
 from tspec.trace.read import open_tables
@@ -123,34 +124,26 @@ def _sampled(rows: duckdb.DuckDBPyConnection, runs: int) -> dict[str, frozenset[
 
 
 def _axes(rows: duckdb.DuckDBPyConnection, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Axes on which more than one rank was seen in some run, in the vocabulary's order.
-
-    Of an axis that is the whole world wherever it is seen nothing is said but what is said of the
-    world, which every job has.
-    """
-    ranks = _ask(rows, "SELECT run, count(DISTINCT rank) FROM facts GROUP BY run")
-    worlds = {run: n for run, n in ranks if n > 1}
-    sizes: dict[str, dict[int, int]] = {}
-    for run, axis, text in _ask(
+    """The axes that drafts are to speak of, in the vocabulary's order."""
+    seen: dict[str, dict[int, Partition]] = {"world": {}}
+    for run, ranks in _ask(rows, "SELECT run, list(DISTINCT rank) FROM facts GROUP BY run"):
+        seen["world"][run] = joined([frozenset(ranks)])
+    for axis, run, texts in _ask(
         rows,
-        """SELECT DISTINCT run, subject, text FROM facts
-           WHERE tag = 'sample' AND what = 'group' AND field = 'ranks'""",
+        """SELECT subject, run, list(DISTINCT text) FROM facts
+           WHERE tag = 'sample' AND what = 'group' AND field = 'ranks' AND subject <> 'world'
+           GROUP BY subject, run""",
     ):
-        if (size := _length(text)) > 1:
-            sizes.setdefault(axis, {})[run] = size
-    sizes["world"] = worlds
-    narrow = {axis for axis, size in sizes.items() if size and not size.items() <= worlds.items()}
-    wanted = narrow | ({"world"} if worlds else set())
-    return tuple(group.name for group in vocabulary.groups if group.name in wanted)
+        seen.setdefault(axis, {})[run] = joined(map(_members, texts))
+    return telling(vocabulary.groups, seen)
 
 
-def _length(text: Any) -> int:
-    """How many ranks a recorded group has."""
+def _members(text: Any) -> frozenset[int]:
+    """The ranks of a recorded group."""
     if not isinstance(text, str):
-        return 0
+        return frozenset()
     value = json.loads(text)
-    inner = value if isinstance(value, list) else next(iter(value.values()))
-    return len(inner)
+    return frozenset(value if isinstance(value, list) else next(iter(value.values())))
 
 
 def _classes(rows: duckdb.DuckDBPyConnection) -> tuple[str, ...]:

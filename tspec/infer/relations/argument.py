@@ -29,8 +29,10 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
     claims: list[Claim] = []
     for event in survey.events:
         frame = RuleHead((f"c in calls({event.name})",), None, None, call_conditions(survey, event))
+        arguments = [field for field in event.declaration.fields if not field.reads_result]
         for field, optional in fields_of(event, "bool"):
-            claims += _flag(event, frame, field, optional)
+            if field in {each.name for each in arguments}:
+                claims += _flag(event, frame, field, optional)
         for field, optional in fields_of(event, "float"):
             guard = f"present(c.{field})" if optional else None
             other = (
@@ -39,7 +41,7 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
             claims.append(
                 Claim("argument", frame, f"c.{field} == 0", other, guard, 2, distinguishes=True)
             )
-        for declared in event.declaration.fields:
+        for declared in arguments:
             if isinstance(declared.type, Optional) and declared.name in event.fields:
                 given = f"`{event.name}` is called without the `{declared.name}` that sound runs give it."
                 expect = f"present(c.{declared.name})"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tspec.builtin.events import EVENTS
 from tspec.infer.frames import EVERY, Claim, RuleHead
+from tspec.infer.main_copies import update_of, whole
 from tspec.infer.survey import SeenKind, Survey
 from tspec.resolve.program.types import BOOL, TENSOR
 
@@ -88,11 +89,13 @@ def _kept(survey: Survey, kind: SeenKind, x: str) -> list[Claim]:
         # A wrapper brings running statistics into line before it calls the module.
         within.append("forward or wrapper.forward")
     if survey.event("optimizer.step") is not None:
-        within.append("optimizer.step")
+        within.append(update_of(survey))
+    guard = whole(kind)  # what is sharded may be gathered later
     for events in within:
         expect = f"changed({x}) only during {events}"
         outside = "Something else writes into it, and undoes or adds to what training does."
-        claims.append(Claim("change", frame, expect, outside, surprise=2, witness=f"changed({x})"))
+        witness = f"changed({x})"
+        claims.append(Claim("change", frame, expect, outside, guard, surprise=2, witness=witness))
     return claims
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from tspec.builtin.events import roles_of
+from tspec.infer import main_copies
 from tspec.infer.frames import EVERY, Claim, RuleHead
-from tspec.infer.loop import is_of_the_loop
+from tspec.infer.loop import is_inner, is_of_the_loop
+from tspec.infer.main_copies import both
 from tspec.infer.relations.change import subject_conditions
 from tspec.infer.survey import SeenKind, Survey
-from tspec.resolve.program.types import BOOL, FLOAT, INT, TENSOR
+from tspec.resolve.program.types import BOOL, FLOAT, INT, TENSOR, Optional
 
 DRIFT = "Ranks that hold copies and differ train different models, which averaging gradients hides."
 UNEVEN = "Ranks that call it unequally often wait for each other for ever, or run apart."
+SETTINGS = ("requires_grad",)
+"""Of a parameter. Its other flags and numbers say how it is placed: they are conditions."""
 BATCHES = {
     "same": "Ranks that work on one batch together read different ones.",
     "distinct": "Ranks that read the same batch do the work of one.",
@@ -30,21 +34,27 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
 def _across(survey: Survey, kind: SeenKind, axis: str) -> list[Claim]:
     v = kind.name[0]
     subject = f"{v} in {kind.plural}"
-    windows = ["each step"]
-    if kind.name in ("parameter", "state") and survey.event("optimizer.step") is not None:
-        windows = ["before optimizer.step", "after optimizer.step"]
     claims = []
     conditions = subject_conditions(survey, kind, None)
-    tensors = kind.of_type(TENSOR)
-    for field, optional in (*tensors, *kind.of_type(FLOAT, INT, BOOL)):
+    for field, optional in kind.of_type(TENSOR):
+        if not main_copies.compared(survey, kind, field):
+            continue
+        x = f"{v}.{field}"
+        window = _window(survey, kind, field, optional)
+        if window is None:
+            continue
+        copied = main_copies.guard(survey, axis, optional) if kind.name == "parameter" else None
+        guard = both(f"present({x})" if optional else None, copied)
+        frame = RuleHead((subject,), axis, f"{window} {EVERY}", conditions)
+        claims.append(Claim("consistent", frame, f"same({x})", DRIFT, guard, surprise=3))
+    for field, optional in kind.of_type(FLOAT, INT, BOOL):
+        window = _window(survey, kind, field, optional)
+        if window is None or (kind.name == "parameter" and field not in SETTINGS):
+            continue
         x = f"{v}.{field}"
         guard = f"present({x})" if optional else None
-        for window in windows:
-            if optional == (window == "after optimizer.step"):
-                continue
-            often = f"{window} {EVERY}" if (field, optional) in tensors else window
-            frame = RuleHead((subject,), axis, often, conditions)
-            claims.append(Claim("consistent", frame, f"same({x})", DRIFT, guard, surprise=3))
+        frame = RuleHead((subject,), axis, window, conditions)
+        claims.append(Claim("consistent", frame, f"same({x})", DRIFT, guard, surprise=3))
     if kind.name == "batch":
         frame = RuleHead((subject,), axis, "each step", ())
         for relation in ("same", "distinct"):
@@ -53,20 +63,39 @@ def _across(survey: Survey, kind: SeenKind, axis: str) -> list[Claim]:
     return claims
 
 
+def _window(survey: Survey, kind: SeenKind, field: str, optional: bool) -> str | None:
+    """Where replicas are compared: gradients before they are used, what was updated after that.
+
+    None for what all other things have: it is fixed when they are built, or is each rank's own, as a buffer's data.
+    """
+    if kind.name == "parameter" and (own := main_copies.window(survey, field)) is not None:
+        return own
+    if kind.name == "state" and main_copies.are_kept(survey):  # its names are each rank's own
+        return None
+    if kind.name in ("parameter", "state") and survey.event("optimizer.step") is not None:
+        return "before optimizer.step" if optional else "after optimizer.step"
+    return "each step" if optional else None
+
+
 def _calls_across(survey: Survey, axis: str) -> list[Claim]:
     claims = []
     step = RuleHead((), axis, "each step", ())
     for event in survey.events:
-        if event.landmark and roles_of(event.name).paces_ranks:
+        if event.landmark and roles_of(event.name).paces_ranks and not is_inner(survey, event):
             expect = f"same(count(calls({event.name})))"
             claims.append(Claim("consistent", step, expect, UNEVEN, surprise=2))
         for field in event.declaration.fields:
             if not (event.landmark and is_of_the_loop(event)):
                 continue
-            if field.name in event.fields and field.type in (FLOAT, INT, BOOL):
+            optional = isinstance(field.type, Optional)
+            plain = field.type.item if isinstance(field.type, Optional) else field.type
+            if field.name in event.fields and plain in (FLOAT, INT, BOOL):
                 frame = RuleHead((), axis, f"during {event.name}", ())
                 value = f"{event.name}.{field.name}"
-                claims.append(Claim("consistent", frame, f"same({value})", DRIFT, surprise=3))
+                guard = f"present({value})" if optional else None
+                claims.append(
+                    Claim("consistent", frame, f"same({value})", DRIFT, guard, surprise=3)
+                )
     return claims
 
 
@@ -80,17 +109,25 @@ def _membership(survey: Survey) -> list[Claim]:
     conditions = subject_conditions(survey, parameter, None)
     apart = tuple(c for c in conditions if "optimizers" not in c)
     each = RuleHead(("p in parameters",), None, "before optimizer.step", apart)
-    both = RuleHead(
+    held_by = RuleHead(
         ("o in optimizers", "p in o.parameters"), None, "before optimizer.step(optimizer: o)", apart
     )
     held = "A parameter that no optimizer holds is never trained, whatever gradients it gets."
     stale = "An optimizer that holds tensors of no model trains what nobody uses."
     cut = "A parameter without gradient is cut off from the loss, and is not trained."
     spreads = "A NaN or infinity in a gradient spreads to the parameters with this update."
-    x = "p.grad"
+    kept = main_copies.are_kept(survey)
+    x = f"p.{main_copies.MAIN_GRAD}" if kept else "p.grad"
+    finite = Claim("consistent", each, f"finite({x})", spreads, f"present({x})", surprise=2)
+    if kept:
+        own = both("not present(p.main)", main_copies.whole(parameter))
+        return [
+            Claim("consistent", each, "p in optimizers.parameters", held, own, surprise=3),
+            finite,
+        ]
     return [
         Claim("consistent", each, "p in optimizers.parameters", held, surprise=3),
-        Claim("consistent", both, "p in models.parameters", stale, surprise=3),
+        Claim("consistent", held_by, "p in models.parameters", stale, surprise=3),
         Claim("consistent", each, f"present({x})", cut, surprise=2),
-        Claim("consistent", each, f"finite({x})", spreads, f"present({x})", surprise=2),
+        finite,
     ]

@@ -1,0 +1,49 @@
+"""Which axes drafts speak of: what is the same along several of them is the same over all ranks that these join."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tspec.resolve.program.declarations import GroupDeclaration
+
+WORLD = "world"
+
+Partition = frozenset[frozenset[int]]
+"""The groups of several ranks that work together on an axis."""
+
+
+def telling(
+    groups: Sequence[GroupDeclaration], seen: Mapping[str, Mapping[int, Partition]]
+) -> tuple[str, ...]:
+    """The axes whose ranks others before them do not join already, in the order of `groups`.
+
+    `seen` has the groups of each axis in each run. The world comes last where a framework tells its
+    own groups: drafts speak of these. It comes first where groups are those of wrappers and meshes: in a job
+    with one group of all ranks drafts speak of the world, which every job has.
+    """
+    names = [group.name for group in groups if group.name in seen]
+    told = any(group.callables for group in groups if group.name in seen and group.name != WORLD)
+    kept: list[str] = []
+    for name in sorted(names, key=lambda each: (each == WORLD) == told):
+        if any(
+            ranks != joined(_within(ranks, (seen[other].get(run) for other in kept)))
+            for run, ranks in seen[name].items()
+        ):
+            kept.append(name)
+    return tuple(name for name in names if name in kept)
+
+
+def joined(parts: Iterable[frozenset[int]]) -> Partition:
+    """The ranks that parts join, of which some overlap. A rank alone is no group."""
+    found: set[frozenset[int]] = set()
+    for part in parts:
+        met = {group for group in found if group & part}
+        found = (found - met) | {part.union(*met)}
+    return frozenset(group for group in found if len(group) > 1)
+
+
+def _within(ranks: Partition, others: Iterable[Partition | None]) -> Iterable[frozenset[int]]:
+    """The groups of other axes that lie in one of these."""
+    return (
+        part for other in others for part in other or () if any(part <= group for group in ranks)
+    )
