@@ -29,6 +29,8 @@ from tests.megatron.layouts import GLOBAL_BATCH, LAYERS, Layout
 from tests.megatron.weights import initialise
 
 RATE = 0.005
+BUCKET = 10_000
+"""Elements, if buckets are gathered one after the other: the default of 40 million is more than the model has."""
 LOSS_SCALE = 2.0**20
 """The first one in float16. It halves at each overflow, from the second on."""
 
@@ -114,6 +116,7 @@ def chunks_of(config: TransformerConfig, layout: Layout) -> list[Any]:
         use_distributed_optimizer=layout.zero,
         overlap_grad_reduce=layout.overlap,
         overlap_param_gather=layout.gather,
+        bucket_size=BUCKET if layout.gather else None,
     )
     wrapped = [
         DistributedDataParallel(

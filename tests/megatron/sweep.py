@@ -57,6 +57,8 @@ CLEAN = (
     "dp=2,zero,bf16,recompute",
     "dp=2,zero,fp16",
     "dp=2,zero,overlap,bf16",
+    "dp=2,zero,overlap,gather",
+    "dp=2,zero,overlap,gather,bf16",
     "dp=4",
     "dp=4,zero,bf16",
     # Experts
@@ -77,6 +79,7 @@ CLEAN = (
     "pp=2,dp=2",
     "pp=2,dp=2,zero,bf16",
     "pp=2,dp=2,virtual=2,overlap",
+    "pp=2,dp=2,zero,overlap,gather,bf16",
     f"pp=2,dp=2,{MOE},untied",
     f"tp=2,dp=2,sp,{MOE},etp=2",
     # On eight processes

@@ -16,6 +16,7 @@ CHECKED = (
     "pp=2,recompute,warmup=2",
     "dp=2,overlap",
     "dp=2,zero,fp16",
+    "dp=2,zero,overlap,gather,bf16",
     "tp=2,sp,experts=4,etp=2",
 )
 """Each kind of parallelism, precision and schedule of the learning rate."""

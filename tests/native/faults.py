@@ -260,7 +260,16 @@ FAULTS = (
     ),
     # Stages
     Fault(
-        "pipelines clip", "own_norm", "Each stage clips by the norm of its own gradients.", PARTS
+        "pipelines clip",
+        "own_norm",
+        "Each stage clips by the norm of its own gradients.",
+        Found("gradient_norms_agree", 1, (0, 1), ""),
+    ),
+    Fault(
+        "pipelines clip",
+        "norm_not_summed",
+        "The norm that each stage is given to clip by is not added up over stages.",
+        Found("given_norms_agree", 1, (0, 1), ""),
     ),
     Fault(
         "pipelines tied",

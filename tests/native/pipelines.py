@@ -20,7 +20,15 @@ from torch.distributed.pipelining import (
 from torch.nn.parallel import DistributedDataParallel
 
 KINDS = ("gpipe", "1f1b", "interleaved", "zero_bubble", "traced", "clip", "tied", "with_replicas")
-BUGS = ("own_norm", "unsummed", "not_scaled", "forgotten_stage", "repeated", "unwrapped")
+BUGS = (
+    "own_norm",
+    "norm_not_summed",
+    "unsummed",
+    "not_scaled",
+    "forgotten_stage",
+    "repeated",
+    "unwrapped",
+)
 MICROBATCHES = 4
 
 
@@ -95,12 +103,14 @@ def make_schedule(kind, bug, whole, stage, group, replicas):
 
 def clip(modules, bug):
     """By the norm over all stages."""
-    grads = [p.grad for module in modules for p in module.parameters()]
-    squares = torch.stack([grad.square().sum() for grad in grads]).sum()
-    if bug != "own_norm":
-        dist.all_reduce(squares)
-    for grad in grads:
-        grad.mul_(min(1.0, 0.3 / squares.sqrt().item()))
+    parameters = [p for module in modules for p in module.parameters()]
+    if bug == "own_norm":
+        nn.utils.clip_grad_norm_(parameters, 0.3)
+        return
+    square = nn.utils.get_total_norm([p.grad for p in parameters]) ** 2
+    if bug != "norm_not_summed":
+        dist.all_reduce(square)
+    nn.utils.clip_grads_with_norm_(parameters, 0.3, square.sqrt())
 
 
 def work(args):

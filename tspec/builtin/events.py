@@ -98,6 +98,7 @@ _ROWS = (
         before="nothing", after="batches",
     ),
     EventRoles("clip", 5, in_loop="once", before="gradients", after="gradients"),
+    _light("clip_by_norm", place=5),
     EventRoles("save", 7, follows_update=True, before="everything", after="nothing"),
     EventRoles("forward", before="forward", after="forward", inner=True),
     _light("wrapper.forward", inner=True, in_loop="often"),

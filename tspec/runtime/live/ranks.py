@@ -24,6 +24,8 @@ class RankTopology:
         self._of_mesh: dict[str, tuple[int, ...]] = {}
         self._wrapped: tuple[int, ...] | None = None
         """The ranks of the first wrapper in plain DDP."""
+        self._staged: tuple[int, ...] | None = None
+        """The ranks of the first pipeline."""
         self._place = (int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
 
     @property
@@ -53,6 +55,11 @@ class RankTopology:
         if self._wrapped is None:
             self._wrapped = self.of_group(group)
 
+    def add_stage(self, group: Any) -> None:
+        """A stage of a pipeline was built for a group: it is `pp` where no mesh has an axis of that name."""
+        if self._staged is None:
+            self._staged = self.of_group(group)
+
     def axes(self) -> tuple[str, ...]:
         """Names of all axes that this job has by now."""
         names = ["world"]
@@ -60,8 +67,9 @@ class RankTopology:
             for name in mesh.mesh_dim_names or ():
                 if name not in names and self._in_mesh(name) is not None:
                     names.append(name)
-        if self._wrapped is not None and "dp" not in names:
-            names.append("dp")
+        for name, ranks in (("dp", self._wrapped), ("pp", self._staged)):
+            if ranks is not None and name not in names:
+                names.append(name)
         names += [
             name for name in self._groups if name not in names and self.on_axis(name) is not None
         ]
@@ -76,7 +84,7 @@ class RankTopology:
             group = self._called(name)
         if group is not None:
             return group
-        return self._wrapped if name == "dp" else None
+        return {"dp": self._wrapped, "pp": self._staged}.get(name)
 
     def of_group(self, group: Any) -> tuple[int, ...] | None:
         """The ranks of a process group (None: of the world), of an axis or a group by name, or a list of ranks.

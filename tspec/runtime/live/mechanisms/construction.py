@@ -15,6 +15,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.utils.data import DataLoader
 
 from tspec.runtime.live import dotted
+from tspec.runtime.live.entities.kind import asked
 from tspec.runtime.live.entities.optimizers import holds_groups
 from tspec.runtime.live.entities.stages import STAGE
 from tspec.runtime.live.followed import FollowedJob
@@ -85,6 +86,7 @@ def _registers(job: FollowedJob) -> dict[type, Callable[[Any], None]]:
 
     def stage(thing: Any) -> None:
         state.stages.numbered.number(thing)
+        job.ranks_known.add_stage(asked(thing, "group"))
 
     registers: dict[type, Callable[[Any], None]] = {
         torch.optim.Optimizer: lambda thing: (
