@@ -269,7 +269,7 @@ FAULTS = (
         "pipelines clip",
         "norm_not_summed",
         "The norm that each stage is given to clip by is not added up over stages.",
-        Found("given_norms_agree", 1, (0, 1), ""),
+        Found("gradient_norms_agree", 1, (0, 1), ""),
     ),
     Fault(
         "pipelines tied",
