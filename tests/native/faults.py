@@ -23,6 +23,8 @@ the packs essentials, communication, data_parallel and checkpoints report first.
 
     python -m tests.native.faults > docs/native_faults.md
 
+Not all rows are of one run: a fault is run again by itself (`--only`) where its job or a rule has changed.
+
 Where no rule speaks, all that is known to be a copy agrees, and only a [comparison with one device](equivalence.md) tells.
 
 | fault | job | bug | first finding |

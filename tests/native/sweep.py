@@ -22,6 +22,9 @@ is on a page of its own. Printed by:
 
     python -m tests.native.sweep > docs/native_sweep.md
 
+Not all rows are of one run: a job is run again by itself (`--only`) where it or a rule has changed, so seconds and what
+is decided are those of several states of the packs.
+
 """
 HERE = Path(__file__).resolve().parent
 PACKS = ("essentials", "communication", "data_parallel", "checkpoints")
