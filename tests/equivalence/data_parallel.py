@@ -1,4 +1,7 @@
-"""A small model under DistributedDataParallel with gradient accumulation; `--fault` leaves out what joins the ranks."""
+"""A small model under DistributedDataParallel with gradient accumulation; `--fault` leaves out what joins the ranks.
+
+With `--zero` each rank keeps the optimizer's state of some parameters; `--beta2` is another one on the last rank.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import sys
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.optim import ZeroRedundancyOptimizer
 
 RANKS, RANK = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
 
@@ -15,7 +19,12 @@ if RANKS > 1:
     dist.init_process_group("gloo")
 inner = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 4))
 model = nn.parallel.DistributedDataParallel(inner) if RANKS > 1 else inner
-optimizer = torch.optim.Adam(inner.parameters(), lr=0.01)
+beta2 = 0.99 if "--beta2" in sys.argv and 1 < RANKS == RANK + 1 else 0.999
+options = {"lr": 0.01, "betas": (0.9, beta2)}
+if "--zero" in sys.argv and RANKS > 1:
+    optimizer = ZeroRedundancyOptimizer(inner.parameters(), torch.optim.Adam, **options)
+else:
+    optimizer = torch.optim.Adam(inner.parameters(), **options)
 batches = torch.Generator().manual_seed(0)
 for _ in range(4):
     optimizer.zero_grad()

@@ -57,6 +57,15 @@ def test_the_reference_under_perturbed_inputs_says_how_far_is_too_far() -> None:
     assert found == pytest.approx([1.0, 0.5], rel=1e-2)
 
 
+def test_a_buffer_has_the_round_off_of_what_it_is_made_from() -> None:
+    """A statistic in float32 of activations in bfloat16, that no perturbed run moved."""
+    buffer, output = TensorName("buffers", "fc.amax", 1), TensorName("outputs", "fc", 1)
+    statistic, candidate = torch.ones(3), torch.full((3,), 1 + 2**-7).double()
+    for dtype, expected in ((torch.bfloat16, 1 / 3), (torch.float32, 2**16 / 3)):
+        reference = {output: torch.ones(4, dtype=dtype), buffer: statistic}
+        assert times(reference, [reference], buffer, candidate) == pytest.approx(expected)
+
+
 def test_without_movement_the_neighbouring_number_is_the_floor() -> None:
     reference = torch.ones(100)
     candidate = reference.double() * (1 + 3 * EPS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Comparison, Fault
 from tspec.equivalence.evidence import Evidence
@@ -64,6 +66,14 @@ def test_a_gradient_comes_through_a_parent_that_was_not_judged() -> None:
         found = outcome(("output_grads", "norm.inner", 2), right=right)
         [suspect] = suspects(found, within)
         assert suspect.module.partition(".")[0] == expected
+
+
+def test_the_gradient_of_what_a_parent_returns_as_it_is_came_to_the_parent() -> None:
+    found = outcome(("output_grads", "attention.proj", 2), right=(("output_grads", "attention"),))
+    for returns, expected in (("", "attention"), ("attention.proj", "Net")):
+        within = {**MODULES, "attention": replace(MODULES["attention"], returns=returns)}
+        [suspect] = suspects(found, within)
+        assert (suspect.module, suspect.part) == (expected, "backward pass")
 
 
 def test_a_parameter_that_a_wrong_gradient_moved_is_no_second_fault() -> None:

@@ -175,3 +175,60 @@ def test_a_sample_changes_the_first_numbers_by_one_epsilon(tokens: bool, tmp_pat
     plain, one, other = runs
     assert torch.allclose((one / plain - 1).abs(), torch.full_like(plain, 2.0**-10), rtol=1e-3)
     assert not torch.equal(one, other)
+
+
+def test_under_autocast_what_is_rounded_to_the_coarser_dtype_is_perturbed_by_its_epsilon(
+    tmp_path: Path,
+) -> None:
+    """The first layer keeps float32, so its noise is that of float32."""
+
+    class Mixed(Net):
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.first(x)
+            with torch.autocast("cpu", torch.float16):
+                return self.second(x).float()
+
+    net = Mixed()
+    found = []
+    for perturbation in (None, Perturbation(1)):
+        orders = Orders(1, ("outputs",), seed=3, perturbation=perturbation)
+        (tmp_path / str(perturbation)).mkdir()
+        recording = observed(tmp_path / str(perturbation), orders, lambda: train(net, 1))
+        found.append({name.name: each.double() for name, each in recording.tensors.items()})
+    plain, moved = found
+    part = {name: float((moved[name] - of).norm() / of.norm()) for name, of in plain.items()}
+    assert 0 < part["first"] < 1e-6
+    assert 5e-4 < part["second"] < 2e-3
+
+
+def test_a_module_that_returns_what_another_one_made_is_known(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    modules = observed(tmp_path, Orders(1, ("outputs",)), lambda: train(net, 1)).modules
+    assert {name: each.returns for name, each in modules.items()} == {
+        "Sequential": "1",
+        "0": "",
+        "1": "",
+    }
+
+
+def test_parameters_that_the_optimizer_leaves_to_other_ranks_are_known(tmp_path: Path) -> None:
+    """An optimizer has the update of some of its parameters made by another one, as `ZeroRedundancyOptimizer` does."""
+
+    class Owner(torch.optim.Optimizer):
+        def __init__(self, parameters: list[Tensor], inner: torch.optim.Optimizer) -> None:
+            super().__init__(parameters, {})
+            self.inner = inner
+
+        def step(self, closure: None = None) -> None:
+            self.inner.step()
+
+    net = nn.Linear(3, 2)
+    optimizer = Owner(list(net.parameters()), torch.optim.Adam([net.bias]))
+
+    def job() -> None:
+        net(torch.ones(2, 3)).square().mean().backward()
+        optimizer.step()
+
+    found = observed(tmp_path, Orders(1, ("states",)), job)
+    assert found.elsewhere == {"weight"}
+    assert {each.subject for each in found.tensors if each.kind == "states"} == {"bias"}

@@ -86,6 +86,7 @@ class Comparer:
         self._tolerance = tolerance
         self._sketched = sketched
         self._order = {name: number for number, name in enumerate(reference)}
+        self._coarsest = self._coarsest_outputs()
         self._sizes = dict(self._rms())
 
     def compared(self, name: TensorName, candidate: Tensor) -> Comparison:
@@ -252,10 +253,21 @@ class Comparer:
         return tuple(self._reference[name].shape) if held is None else held.shape
 
     def _epsilon(self, name: TensorName) -> float:
-        """The epsilon of the tensor's dtype, 0 of whole numbers."""
+        """The epsilon of the tensor's dtype, 0 of whole numbers; of a buffer that of the coarsest output that it may be made from."""
         held = self._sketched.get(name)
         dtype = self._reference[name].dtype if held is None else getattr(torch, held.dtype)
-        return float(torch.finfo(dtype).eps) if dtype.is_floating_point else 0.0
+        own = float(torch.finfo(dtype).eps) if dtype.is_floating_point else 0.0
+        return (
+            max(own, self._coarsest.get(name.step, 0.0)) if own and name.kind == "buffers" else own
+        )
+
+    def _coarsest_outputs(self) -> dict[int, float]:
+        """The coarsest epsilon of a module's outputs in each step."""
+        found: dict[int, float] = {}
+        for name in self._reference:
+            if name.kind == "outputs":
+                found[name.step] = max(found.get(name.step, 0.0), self._epsilon(name))
+        return found
 
     def _rms(self) -> Iterator[tuple[tuple[str, str, int], float]]:
         """The root mean square of all elements of a kind in a step; of states, of those with one key."""

@@ -184,15 +184,16 @@ def _blamed(
     name: TensorName, modules: Mapping[str, ModuleCall], judged: set[tuple[str, str]]
 ) -> tuple[str, str]:
     """The module whose code made a tensor from what was rewritten last, and which part of it that is."""
-    call = modules.get(name.name)
-    parent = "" if call is None else call.parent
+    parent = _parent(name.name, modules)
     match name.kind:
         case "outputs":
             return name.name, "forward pass"
         case "inputs":
             return parent, f"what it hands to {name.name}"
         case "output_grads":
-            took = list(_innermost(_takers(name.name, modules)))
+            made = _returned(name.name, modules)
+            parent = _parent(made, modules)
+            took = list(_innermost(_takers(made, modules)))
             if not took and ("output_grads", parent) not in judged:  # it came through the parent's
                 took = list(_innermost(_takers(parent, modules)))
             return (", ".join(took), "backward pass") if took else (parent, "backward pass")
@@ -207,6 +208,19 @@ def _blamed(
         "states": "optimizer's state of its parameters",
     }
     return owner, parts.get(name.kind, name.kind)
+
+
+def _parent(name: str, modules: Mapping[str, ModuleCall]) -> str:
+    call = modules.get(name)
+    return "" if call is None else call.parent
+
+
+def _returned(name: str, modules: Mapping[str, ModuleCall]) -> str:
+    """The outermost module that returned a module's output as it is: the gradient came to that one first."""
+    parent = _parent(name, modules)
+    while parent in modules and modules[parent].returns == name:
+        name, parent = parent, _parent(parent, modules)
+    return name
 
 
 def _takers(name: str, modules: Mapping[str, ModuleCall]) -> Iterator[str]:

@@ -147,8 +147,8 @@ class Observer:
         """Outputs of modules of which a forward pass made a graph."""
         self._names: dict[int, TensorName] = {}
         """Call -> the name of the module's output."""
-        self._perturbed: int | None = None
-        """The outermost call with an input that was perturbed already."""
+        self._perturbed: tuple[int, float] | None = None
+        """The outermost call in which tensors were perturbed, and the coarsest epsilon of these."""
         self._modules: dict[str, ModuleCall] = {}
         self._parts: dict[str, tuple[int, int]] = {}
         self._held: Any = WeakIdKeyDictionary()
@@ -159,6 +159,8 @@ class Observer:
         """The latest step in which an optimizer of Megatron's began its update."""
         self._copies: dict[Ref, dict[str, str]] = {}
         """Optimizers that began an update -> the model's parameters of which they have copies, by the names of these."""
+        self._updates: dict[Ref, frozenset[str]] = {}
+        """Optimizers that began an update -> their parameters; none of one that has another optimizer make it."""
         self._sketched: dict[TensorName, Sketched] = {}
         self._draws = Draws()
         self._gradients: dict[str, Tensor] = {}
@@ -187,6 +189,7 @@ class Observer:
                 if self._updated < call.context.step:
                     self._record_gradients(source, "grad")
                 self._record_first_states(call, source)
+                self._note_owner(call, source)
 
     def end(self, call: WatchedCall, source: StateSource) -> None:
         """A module returned, or a schedule's forward pass."""
@@ -198,6 +201,7 @@ class Observer:
             return
         output = call.fields.get("output")
         self._perturb([output], call)
+        self._returns(name, output)
         self._passes(name, output)
         self._follow_back("output_grads", name, output)
 
@@ -267,6 +271,12 @@ class Observer:
             takes=self._held.get(first, ()) if isinstance(first, Tensor) else (),
             numbers=isinstance(first, Tensor) and first.is_floating_point(),
         )
+
+    def _returns(self, name: TensorName, output: Any) -> None:
+        """Note whose output a module returns as it is."""
+        kind, of = (isinstance(output, Tensor) and self._held.get(output)) or ("", "")
+        returns = of if kind == "outputs" else ""
+        self._modules[name.name] = replace(self._modules[name.name], returns=returns)
 
     def _passes(self, name: TensorName, value: Any) -> None:
         """A tensor goes into a module or comes out of it."""
@@ -371,6 +381,26 @@ class Observer:
             held = source.fields("optimizer", "parameters")[optimizer.name]
             self._record_states(source, 0, held)
 
+    def _note_owner(self, call: WatchedCall, source: StateSource) -> None:
+        """Note of which parameters this rank makes the update. Each rank's own optimizer, in that of `ZeroRedundancyOptimizer`, has some."""
+        optimizer = call.fields.get("optimizer")
+        if not isinstance(optimizer, Ref):
+            return
+        held = source.fields("optimizer", "parameters")[optimizer.name]
+        self._updates[optimizer] = frozenset(each.name for each in held)
+        outer = call.parent
+        while outer is not None:
+            other = outer.fields.get("optimizer")
+            if isinstance(other, Ref) and other != optimizer:
+                self._updates[other] = frozenset()
+            outer = outer.parent
+
+    def _elsewhere(self, source: StateSource) -> frozenset[str]:
+        """The parameters that an optimizer of this rank holds, and that another rank updates."""
+        held = source.fields("optimizer", "parameters")
+        named = {each.name for optimizer in self._updates for each in held.get(optimizer.name, ())}
+        return frozenset(named.difference(*self._updates.values()))
+
     def _record_states(
         self, source: StateSource, step: int, of: frozenset[Ref] | None = None
     ) -> None:
@@ -408,7 +438,8 @@ class Observer:
     def _finish(self, source: StateSource) -> None:
         self._over = True
         recording = Recording(
-            self._tensors, self._filled, self._modules, self._parts, self._sketched
+            *(self._tensors, self._filled, self._modules, self._parts, self._sketched),
+            elsewhere=self._elsewhere(source),
         )
         write(self._folder, source.rank, recording)
 
@@ -445,14 +476,22 @@ class Observer:
                 tensor.copy_(weights(orders.seed, name, cut, mean))
 
     def _perturb(self, tensors: list[Any], call: WatchedCall) -> None:
-        """Change the first floating tensors that flow in an outermost call: its inputs, or the first output."""
+        """Change the first floating tensors that flow in an outermost call: its inputs, or the first output.
+
+        Under autocast so is the first one of each coarser dtype: what is computed from there on is rounded to that.
+        """
         perturbation = self._orders.perturbation
-        outermost = _outermost(call)
         floating = [t for t in tensors if isinstance(t, Tensor) and t.is_floating_point()]
-        done = self._perturbed == outermost.id or not _is_forward()
-        if perturbation is None or done or not floating:
+        if perturbation is None or not floating or not _is_forward():
             return
-        self._perturbed = outermost.id
+        of, coarsest = self._perturbed or (0, 0.0)
+        outermost = _outermost(call).id
+        if of != outermost:
+            coarsest = 0.0
+        epsilon = max(perturbation.epsilon or torch.finfo(each.dtype).eps for each in floating)
+        if epsilon <= coarsest:
+            return
+        self._perturbed = outermost, epsilon
         for number, tensor in enumerate(floating):
             now = call.context
             place = f"{now.step} {now.microbatch} {number}"

@@ -62,6 +62,8 @@ def merge_by_layout(
     found = []
     for each in pieces:
         recorded = ranks[each.rank]
+        if name.kind == "states" and name.subject in recorded.elsewhere:
+            continue
         part = recorded.parts.get(name.subject) if name.kind in UPDATED else None
         cut = each.cut if part is None else replace(each.cut, flat=part)
         if part is None or part[0] < part[1]:

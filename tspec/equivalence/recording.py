@@ -62,7 +62,8 @@ class ModuleCall:
     `parent` is the module whose code made it, empty if none did. `defined` is file and line of the
     module's `forward`, `called` the line of the script (of a package, if there is none) from which it
     was reached. `takes` says what tensor its first input is: kind and name of one that was recorded,
-    empty if it is another; `numbers` that it holds floating numbers.
+    empty if it is another; `numbers` that it holds floating numbers. `returns` is the module that it
+    called and whose output it returned as it is, empty if none.
     """
 
     kind: str
@@ -71,6 +72,7 @@ class ModuleCall:
     called: str
     takes: tuple[str, str] | tuple[()]
     numbers: bool
+    returns: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ class Recording:
     `tensors` are in the order in which they came into being. `filled` has, for each generated
     parameter, the number with which the model had filled it, 0 if with several. `parts` has, for a
     parameter of whose piece the rank updates only some elements, the first and the last (not
-    included), flattened. `sketched` has the tensors of which `tensors` has a sketch; it is empty where the
+    included), flattened. `elsewhere` are parameters that another rank updates, as under `ZeroRedundancyOptimizer`: this one
+    keeps no states of them. `sketched` has the tensors of which `tensors` has a sketch; it is empty where the
     tensor has another shape than the layout gives the rank.
     """
 
@@ -98,6 +101,7 @@ class Recording:
     modules: Mapping[str, ModuleCall] = field(default_factory=dict)
     parts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     sketched: Mapping[TensorName, Sketched] = field(default_factory=dict)
+    elsewhere: frozenset[str] = frozenset()
 
     def shape(self, name: TensorName) -> tuple[int, ...]:
         """The shape of a tensor, whatever was recorded of it."""
@@ -121,6 +125,7 @@ def write(folder: Path, rank: int, recording: Recording) -> None:
     part = file.with_suffix(".part")
     said = {"tensors": rows, "bytes": end, "filled": dict(recording.filled)}
     said["parts"] = dict(recording.parts)
+    said["elsewhere"] = sorted(recording.elsewhere)
     said["modules"] = {name: asdict(each) for name, each in recording.modules.items()}
     said["sketched"] = [
         [astuple(name), *astuple(each)] for name, each in recording.sketched.items()
@@ -147,7 +152,8 @@ def read(folder: Path, rank: int) -> Recording:
         TensorName(*name): Sketched(tuple(shape), dtype, bits)
         for name, shape, dtype, bits in said["sketched"]
     }
-    return Recording(tensors, said["filled"], modules, parts, sketched)
+    elsewhere = frozenset(said["elsewhere"])
+    return Recording(tensors, said["filled"], modules, parts, sketched, elsewhere)
 
 
 def is_recorded(folder: Path, rank: int) -> bool:

@@ -72,7 +72,8 @@ class Trial:
         """The kinds of tensors that runs record."""
         also = LOCALIZED if self.localize else ()
         gradients = () if {"params", "states"}.isdisjoint(self.kinds) else ("param_grads",)
-        return tuple(dict.fromkeys((*self.kinds, "losses", *gradients, *also)))
+        made_of = ("outputs",) if "buffers" in self.kinds else ()
+        return tuple(dict.fromkeys((*self.kinds, "losses", *gradients, *made_of, *also)))
 
     @property
     def sketching(self) -> Sketching | None:

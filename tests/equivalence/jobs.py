@@ -1,0 +1,194 @@
+"""Compares jobs of this folder with one rank, clean and with a fault, and prints what is found of each.
+
+    python -m tests.equivalence.jobs [TEXT ...]
+
+A text chooses the jobs whose name begins with it. torch is imported once, and not in each rank. The exit status is 1 if
+something else is found than `JOBS` says.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch._dynamo  # noqa: F401 - optimizers import it
+
+import tspec.runtime.live.job  # noqa: F401 - before ranks are forked
+from tests.equivalence.forked import forked
+from tspec.equivalence.check import Outcome, Reference, compare, run_candidate, run_reference
+from tspec.equivalence.localize import Localization, localize
+from tspec.equivalence.sides import Trial, trials_of
+from tspec.resolve import load
+
+HERE = Path(__file__).resolve().parent
+NOTHING = "nothing in"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A script with its options, the fault that is put into its candidate, how what is found begins, and what else is in it.
+
+    `equivalence` is one of the file beside the script, `ranks` the number of the candidate's. `sketched`: it is judged from sketches.
+    """
+
+    script: str
+    equivalence: str
+    options: str
+    fault: str
+    found: str
+    more: str = ""
+    ranks: int = 2
+    sketched: bool = False
+
+    @property
+    def name(self) -> str:
+        """As it is printed and chosen."""
+        ranks = f"{self.ranks} ranks" if self.ranks != 2 else ""
+        said = (self.script, ranks, self.options, self.fault, "sketched" * self.sketched)
+        return " ".join(filter(None, said))
+
+    def trial(self, fault: str) -> Trial:
+        """Its equivalence, with some fault or none."""
+        program = load([HERE / f"{self.script}.tspec"]).program
+        assert program is not None
+        [declaration] = (each for each in program.equivalences if each.name == self.equivalence)
+        given = ("--fault", fault) if fault else ()
+        command = (str(HERE / f"{self.script}.py"), *self.options.split(), *given)
+        found = trials_of(declaration, command)
+        [trial] = (each for each in found if each.world == self.ranks)
+        return replace(trial, sketched=self.sketched)
+
+    def is_found(self, said: str) -> bool:
+        """What was printed is what is to be found."""
+        return said.startswith(self.found) and self.more in said
+
+
+def states(options: str, fault: str, found: str, more: str = "", sketched: bool = False) -> Job:
+    """A job of the states of optimizers."""
+    equivalence = "states_are_those_of_one_rank"
+    return Job("states", equivalence, options, fault, found, more, sketched=sketched)
+
+
+def low_precision(equivalence: str, options: str, fault: str, found: str, more: str = "") -> Job:
+    """A tensor-parallel job in low precision."""
+    return Job("low_precision", equivalence, f"--precision {options}", fault, found, more)
+
+
+def zero(options: str, found: str, more: str = "") -> Job:
+    """A job whose ranks keep states of some parameters each."""
+    equivalence = "states_are_those_of_one_rank"
+    return Job("data_parallel", equivalence, f"--zero {options}".strip(), "", found, more)
+
+
+def context_parallel(options: str, fault: str, found: str, more: str, ranks: int = 2) -> Job:
+    """A job whose ranks have parts of each sequence."""
+    return Job("context_parallel", "parts_are_whole", options, fault, found, more, ranks)
+
+
+BFLOAT16 = "--dtype bfloat16"
+BOTH = "wrong: params, states\n"
+FC2 = "alone: blocks.1.fc2: "
+CONTEXT_PARALLEL = (
+    ("", NOTHING, ""),
+    ("positions", "inputs positions, step 1", "alone: Transformer: what it hands to positions"),
+    ("contiguous", "inputs Transformer, step 1", "alone: the script: what it hands to Transformer"),
+    ("local_mean", "", "alone: the script: "),
+    ("reduction", "param_grads blocks.1.qkv.weight", "alone: blocks.1.qkv: gradients of its par"),
+    ("local_mask", "outputs blocks.1.core, step 1", "alone: blocks.1.core: forward pass"),
+)
+JOBS: tuple[Job, ...] = (
+    states(BFLOAT16, "", NOTHING),
+    states("--new", "beta2", "states norm.weight.exp_avg_sq, step 1 in 50", BOTH),
+    states("", "", NOTHING),
+    states("", "reset", "states fc2.weight.exp_avg, step 1 in 60", BOTH),
+    states("", "not_restored", "states norm.weight.exp_avg, before step 1"),
+    states("", "", NOTHING, sketched=True),
+    states("", "reset", "states fc2.weight.exp_avg, step 1 in 60", BOTH, sketched=True),
+    states(BFLOAT16, "reset", "states fc2.weight.exp_avg, step 1 in 60", "wrong: states\n"),
+    states(f"--new {BFLOAT16}", "beta2", "states norm.weight.exp_avg_sq, step 1"),
+    states("--optimizer sgd", "", NOTHING),
+    states(
+        *(f"--optimizer sgd {BFLOAT16}", "reset"),
+        *("states fc2.weight.momentum_buffer, step 1 in 45", "wrong: states\n"),
+    ),
+    zero("", NOTHING),
+    zero("--beta2", "states 0.bias.exp_avg_sq, step 1 in 32", BOTH),
+    low_precision("float16", "float16", "", NOTHING),
+    low_precision("float16", "float16", "scale", "outputs blocks.1.fc2, step 1", FC2),
+    low_precision("float16", "float16", "all_reduce", "outputs blocks.1.fc2, step 1", FC2),
+    *(
+        low_precision(equivalence, options, *each)
+        for equivalence, options in (
+            ("float8", "float8"),
+            ("float8_of_bfloat16", f"float8 {BFLOAT16}"),
+        )
+        for each in (
+            ("", NOTHING),
+            ("scale", "outputs blocks.1.fc2, step 1", FC2),
+            ("all_reduce", "outputs blocks.1.fc2, step 1", FC2),
+            ("amax", "buffers blocks.1.fc2.amax, step 1", FC2),
+            ("stale_amax", "buffers blocks.1.fc2.amax, step 2", FC2),
+        )
+    ),
+    *(
+        context_parallel(dtype, *each, ranks)
+        for ranks in (2, 4)
+        for dtype in ("--dtype float32", BFLOAT16)
+        for each in CONTEXT_PARALLEL
+    ),
+)
+
+
+def judged(
+    job: Job, references: dict[Job, Reference], folder: Path
+) -> tuple[Outcome, Localization | None]:
+    """What is found of a job; `references` are those that were run before."""
+    asked, clean = job.trial(job.fault), replace(job, fault="", found="", more="", ranks=2)
+    if clean not in references:
+        references[clean] = run_reference(clean.trial(""), folder, forked)
+    reference = references[clean]
+    candidate = run_candidate(asked, reference.recording, folder, start=forked)
+    found = compare(asked, reference, candidate)
+    if not (asked.localize and (found.wrong or found.faults)):
+        return found, None
+    return found, localize(asked, reference, candidate, folder, forked)
+
+
+def in_words(found: Outcome, alone: Localization | None) -> str:
+    """The first wrong tensor, the kinds of all that are wrong, and the first module that is wrong by itself: a line each."""
+    wrong = (*found.faults, *found.wrong)
+    first = min(wrong, key=lambda each: each.order, default=None)
+    said = f"{first.name if first else 'nothing'} in {len(found.comparisons)} tensors\n"
+    if wrong:
+        said += f"  wrong: {', '.join(sorted({each.name.kind for each in wrong}))}\n"
+    for each in alone.suspects[:1] if alone else ():
+        why = f" ({each.evidence.suggests})" if each.evidence.says else ""
+        said += f"  alone: {each.module or 'the script'}: {each.part}{why}\n"
+    return said
+
+
+def chosen(texts: Iterable[str]) -> list[Job]:
+    """The jobs whose name begins with one of some texts, all if there is none."""
+    texts = tuple(texts) or ("",)
+    return [job for job in JOBS if job.name.startswith(texts)]
+
+
+def main() -> int:
+    """Print a line for each job."""
+    references: dict[Job, Reference] = {}
+    others = 0
+    with tempfile.TemporaryDirectory() as name:
+        for number, job in enumerate(chosen(sys.argv[1:])):
+            folder = Path(name, str(number))
+            folder.mkdir()
+            said = in_words(*judged(job, references, folder))
+            others += not job.is_found(said)
+            print(f"{job.name}: {said}", end="", flush=True)
+    return int(others > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
