@@ -66,6 +66,7 @@ def run(folder: Path, *arguments: str, script: str = "") -> Result:
         (("--equivalence", "agrees", "--given", "tp=2"), "it is about rules, not about an"),
         (("--equivalence", "agrees", "--drill"), "`agrees` keeps all tensors: it is for"),
         (("--drill",), "it is about an equivalence: add --equivalence"),
+        (("--stall-timeout", "9"), "it is about an equivalence: add --equivalence"),
     ],
 )
 def test_what_cannot_be_run_says_why(arguments: tuple[str, ...], says: str, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -28,6 +29,7 @@ from tspec.cli.say import BadParameter, say, warn
 from tspec.cli.specs import refuse, specs_of
 
 if TYPE_CHECKING:
+    from tspec.equivalence.check import Launch
     from tspec.equivalence.launch import Failed
     from tspec.equivalence.verdicts import Place, Verdict
     from tspec.resolve.program.trials import EquivalenceDeclaration
@@ -73,13 +75,16 @@ def check(  # noqa: PLR0913 (each is an option)
     only: Part | None = None,
     prints: bool = False,
     drills: bool = False,
+    stalled: float | None = None,
 ) -> NoReturn:
     """Run the reference and the candidate, compare, report, and leave with 0, 1 or 2.
 
     The recordings stay in the folder `keep` if it is given. `only` a part is done with what is
     there; `prints` shows the commands of a side instead of running them.
-    With `drills` the first tensors whose sketches are wrong are judged in full.
+    With `drills` the first tensors whose sketches are wrong are judged in full. A run ends if no rank
+    comes further for `stalled` seconds.
     """
+    from tspec.equivalence.launch import STALLED, launch
     from tspec.equivalence.sides import NotExecuted, trials_of
     from tspec.equivalence.verdicts import compared, places, verdicts
 
@@ -93,13 +98,14 @@ def check(  # noqa: PLR0913 (each is an option)
         says = f"`{name}` keeps all tensors: it is for equivalences with `store: sketch`"
         again = "it runs both sides again: leave --only out"
         raise BadParameter(says if only is None else again, param_hint="--drill")
+    start = partial(launch, stalled=stalled or STALLED)
     try:
         trials = trials_of(declaration, command)
         with _folder(keep, only in (None, Part.REFERENCE)) as folder, _ends_on_signals():
             found = places(trials, folder)
             if only in (Part.REFERENCE, Part.CANDIDATE):
-                raise typer.Exit(_one_side(found, only, prints))
-            judged = compared(found) if only else verdicts(found, drills)
+                raise typer.Exit(_one_side(found, only, prints, start))
+            judged = compared(found) if only else verdicts(found, drills, start)
             told = list(_told(judged, output))
     except (NotExecuted, ValueError) as why:
         warn(f"`{name}` cannot be run: {why}")
@@ -107,9 +113,9 @@ def check(  # noqa: PLR0913 (each is an option)
     raise typer.Exit(_report(told, declaration, output))
 
 
-def _one_side(found: Iterable[Place], only: Part, prints: bool) -> int:
+def _one_side(found: Iterable[Place], only: Part, prints: bool, start: Launch) -> int:
     """Run one side, or print the commands that do; the exit status."""
-    from tspec.equivalence.launch import Failed, launch, prepared
+    from tspec.equivalence.launch import Failed, prepared
     from tspec.equivalence.verdicts import runs
 
     try:
@@ -118,7 +124,7 @@ def _one_side(found: Iterable[Place], only: Part, prints: bool) -> int:
                 words = shlex.join(("-m", *prepared(run, folder)))
                 say(f"torchrun --standalone --nproc-per-node={run.world} {words}")
             else:
-                say(f"{run.name}: recorded in {launch(run, folder)}")
+                say(f"{run.name}: recorded in {start(run, folder)}")
     except Failed as why:
         _warn_of(why)
         return FAULT

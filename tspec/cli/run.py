@@ -103,6 +103,17 @@ DrillOption = Annotated[
     ),
 ]
 
+StallTimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        "--stall-timeout",
+        metavar="SECONDS",
+        min=0.1,
+        help="Of an equivalence: end a run in which no rank has come further for so long.",
+        show_default="600",
+    ),
+]
+
 
 @spread
 def run(  # noqa: PLR0913 (each is an option)
@@ -123,6 +134,7 @@ def run(  # noqa: PLR0913 (each is an option)
     only: OnlyOption = None,
     print_commands: PrintCommandsOption = False,
     drill: DrillOption = False,
+    stall_timeout: StallTimeoutOption = None,
 ) -> None:
     """Run a script, unedited, and report which rules it violates.
 
@@ -132,12 +144,17 @@ def run(  # noqa: PLR0913 (each is an option)
     command = command_of(ctx)
     if equivalence is not None:
         refuse_rule_options(ctx)
-        check(equivalence, specs, command, record, output, only, print_commands, drill)
-    if only is not None or print_commands or drill:
-        asked = (
-            "--only" if only is not None else "--print-commands" if print_commands else "--drill"
-        )
-        raise BadParameter("it is about an equivalence: add --equivalence NAME", param_hint=asked)
+        parts = (only, print_commands, drill, stall_timeout)
+        check(equivalence, specs, command, record, output, *parts)
+    for asked, option in (
+        (only, "--only"),
+        (print_commands, "--print-commands"),
+        (drill, "--drill"),
+        (stall_timeout, "--stall-timeout"),
+    ):
+        if asked:
+            says = "it is about an equivalence: add --equivalence NAME"
+            raise BadParameter(says, param_hint=option)
     from tspec.run.start import running
     from tspec.runtime.sources import Sources
 

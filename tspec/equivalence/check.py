@@ -170,7 +170,9 @@ def compare(trial: Trial, reference: Reference, candidate: Sequence[Recording]) 
     return Outcome(tuple(comparisons), tuple(faults), tuple(unplaced))
 
 
-def drill(trial: Trial, reference: Recording, found: Outcome, folder: Path) -> Outcome:
+def drill(
+    trial: Trial, reference: Recording, found: Outcome, folder: Path, start: Launch = launch
+) -> Outcome:
     """Run both sides again with the first wrong tensors in full, and compare them exactly. Raises launch.Failed.
 
     All others are sketched again: the size of their kind says what is a zero.
@@ -182,8 +184,8 @@ def drill(trial: Trial, reference: Recording, found: Outcome, folder: Path) -> O
     again = replace(trial, full=full)
     place = folder / "drill"
     place.mkdir()
-    sides = run_reference(again, place)
-    outcome = compare(again, sides, run_candidate(again, sides.recording, place))
+    sides = run_reference(again, place, start)
+    outcome = compare(again, sides, run_candidate(again, sides.recording, place, start=start))
     return replace(outcome, drilled=names)
 
 

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from tspec.equivalence.cut import Cut
 from tspec.equivalence.observer import WATCH, Observer, Orders, Perturbation, Sketching
+from tspec.equivalence.progress import showing_its_stack
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.recording import read as recorded
 
@@ -98,14 +99,16 @@ def run(folder: Path, given: Path) -> int:
     from tspec.runtime.sources import Sources
     from tspec.targets.adapters import ADAPTERS
 
-    command, orders = Given.read(given, int(os.environ.get("RANK", "0")))
+    rank = int(os.environ.get("RANK", "0"))
+    command, orders = Given.read(given, rank)
     random.seed(orders.seed or 0)
     torch.manual_seed(orders.seed or 0)
     job = LiveJob(WATCH, [Observer(orders, folder)], Sources(Path.cwd()), ADAPTERS)
     ending = ProcessEnd(job, lambda: None)
     ending.arm()
     try:
-        return run_script(command, job)
+        with showing_its_stack(folder, rank):
+            return run_script(command, job)
     finally:
         ending.disarm()
 

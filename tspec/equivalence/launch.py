@@ -6,10 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tspec.equivalence.child import Given
+from tspec.equivalence.progress import changes, standing
 from tspec.equivalence.recording import Recording, is_recorded, read
 
 CHILD = "tspec.equivalence.child"
@@ -17,6 +20,10 @@ TOLD = 30
 """So many lines of a run that failed are shown."""
 GRACE = 10.0
 """Seconds that processes have to end after they were asked to."""
+STALLED = 600.0
+"""A run ends if no rank has come further for so many seconds. Until each has recorded something it has as many at least."""
+LOOKED = 1.0
+"""Seconds from one look at what ranks do to the next, at most."""
 
 
 class Failed(Exception):
@@ -36,24 +43,33 @@ class Run:
     world: int
 
 
-def launch(run: Run, folder: Path) -> Path:
+def launch(run: Run, folder: Path, stalled: float = STALLED) -> Path:
     """Run a command on its ranks; the folder with the recording of each rank.
 
-    What the processes print goes to a file beside it. Raises Failed.
+    What the processes print goes to a file beside it. Raises Failed, also if no rank comes further for `stalled` seconds.
     """
     arguments = prepared(run, folder)
     log = folder / f"{run.name}.log"
     with log.open("wb") as said:
-        status = _ended(
-            subprocess.Popen(
-                [sys.executable, *_launcher(run.world), *arguments],
-                env=os.environ | (_ALONE if run.world == 1 else {}),
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        process = subprocess.Popen(
+            [sys.executable, *_launcher(run.world), *arguments],
+            env=os.environ | (_ALONE if run.world == 1 else {}),
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
+    try:
+        status = _status(process, folder / run.name, run.world, stalled)
+    except BaseException:
+        _end(process)
+        raise
+    if status is None:
+        stands = "\n".join(_stands(folder / run.name, run.world))
+        printed = _told(log)  # torchrun says more when it is ended
+        _end(process)
+        why = f"the run `{run.name}` was ended: no rank came further for {stalled:g} s"
+        raise Failed(why, f"{stands}\n{printed}".rstrip())
     if status:
         raise Failed(f"the run `{run.name}` ended with status {status}", _told(log))
     silent = [rank for rank in range(run.world) if not is_recorded(folder / run.name, rank)]
@@ -105,18 +121,35 @@ def _launcher(world: int) -> list[str]:
     return ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={world}", "-m"]
 
 
-def _ended(process: subprocess.Popen[bytes]) -> int:
-    """Wait for a process; what interrupts this one ends it and all that it started."""
-    try:
-        return process.wait()
-    except BaseException:
-        os.killpg(process.pid, signal.SIGTERM)
+def _status(
+    process: subprocess.Popen[bytes], place: Path, world: int, stalled: float
+) -> int | None:
+    """The status with which a process ends; None if no rank has come further for so many seconds."""
+    before, since = changes(place, world), time.monotonic()
+    while time.monotonic() - since < (stalled if all(before) else max(stalled, STALLED)):
         try:
-            process.wait(GRACE)
+            return process.wait(min(LOOKED, stalled))
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        raise
+            now = changes(place, world)
+            if now != before:
+                before, since = now, time.monotonic()
+    return None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all that it started."""
+    os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _stands(place: Path, world: int) -> Iterator[str]:
+    """Where each rank is in a run in which ranks wait for each other."""
+    for rank, at in standing(place, world):
+        yield f"  rank {rank}: {at}"
 
 
 def _told(log: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from tspec.equivalence.cut import Cut, whole
 from tspec.equivalence.generator import key, signs, weights
+from tspec.equivalence.progress import Progress
 from tspec.equivalence.recording import (
     EXACT,
     UPDATED,
@@ -166,6 +168,7 @@ class Observer:
         self._gradients: dict[str, Tensor] = {}
         self._before: dict[str, Tensor] = {}
         """Of the reference's parameters the gradients and the values before the update, where sketches are recorded."""
+        self._progress = Progress(folder, int(os.environ.get("RANK", "0")))
         self._over = False
 
     # --- the sink -------------------------------------------------------------------------------
@@ -316,6 +319,7 @@ class Observer:
         return TensorName(kind, name, now.step, now.microbatch, number)
 
     def _record(self, name: TensorName, value: Any) -> None:
+        self._progress.reached(str(name))
         if name.kind not in (*self._kinds, "initial") or not isinstance(value, Tensor):
             return
         held = held_here(value)
@@ -442,6 +446,8 @@ class Observer:
             elsewhere=self._elsewhere(source),
         )
         write(self._folder, source.rank, recording)
+        self._progress.reached("its end")
+        self._progress.close()
 
     # --- the same numbers -----------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from tspec.equivalence.check import (
+    Launch,
     Outcome,
     Reference,
     candidate_run,
@@ -19,7 +20,7 @@ from tspec.equivalence.check import (
     run_reference,
     write_weights,
 )
-from tspec.equivalence.launch import Failed, Run, recorded
+from tspec.equivalence.launch import Failed, Run, launch, recorded
 from tspec.equivalence.localize import Localization, localize, localize_sketched
 from tspec.equivalence.sides import Trial
 
@@ -67,8 +68,10 @@ def places(trials: Sequence[Trial], folder: Path) -> Iterator[Place]:
         yield Place(trial, known.setdefault(trial.reference, place), place)
 
 
-def verdicts(found: Iterable[Place], drills: bool = False) -> Iterator[Verdict]:
-    """Run each trial, and say what it came to before the next one is run.
+def verdicts(
+    found: Iterable[Place], drills: bool = False, start: Launch = launch
+) -> Iterator[Verdict]:
+    """Run each trial, and say what it came to before the next one is run. `start` makes the runs.
 
     With `drills` tensors whose sketches are wrong are judged in full.
     """
@@ -77,22 +80,25 @@ def verdicts(found: Iterable[Place], drills: bool = False) -> Iterator[Verdict]:
         each.candidate.mkdir(exist_ok=True)
         try:
             if each.reference not in known:
-                known[each.reference] = run_reference(each.trial, each.reference)
-            verdict = _judged(each.trial, known[each.reference], each.candidate, drills)
+                known[each.reference] = run_reference(each.trial, each.reference, start)
+            reference = known[each.reference]
+            verdict = _judged(each.trial, reference, each.candidate, drills, start)
         except Failed as why:
             verdict = Verdict(each.trial, None, failed=why)
         yield verdict
 
 
-def _judged(trial: Trial, reference: Reference, place: Path, drills: bool) -> Verdict:
-    candidate = run_candidate(trial, reference.recording, place)
+def _judged(
+    trial: Trial, reference: Reference, place: Path, drills: bool, start: Launch
+) -> Verdict:
+    candidate = run_candidate(trial, reference.recording, place, start=start)
     found = Verdict(trial, compare(trial, reference, candidate))
     if drills and found.outcome is not None and found.differs:
-        return Verdict(trial, drill(trial, reference.recording, found.outcome, place))
+        return Verdict(trial, drill(trial, reference.recording, found.outcome, place, start))
     if not (trial.localize and found.differs):
         return found
     judge = localize_sketched if trial.sketched else localize
-    return replace(found, localized=judge(trial, reference, candidate, place))
+    return replace(found, localized=judge(trial, reference, candidate, place, start))
 
 
 # --- one side alone -------------------------------------------------------------------------------

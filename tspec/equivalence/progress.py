@@ -1,0 +1,106 @@
+"""How far each rank of a run has come, in files beside its recording: so it is known which ranks wait for which."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import re
+import signal
+import sysconfig
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+LONGEST = 400
+"""Bytes of a place; it is written over the one before."""
+ANSWER = 1.0
+"""Seconds in which a process writes its stack after it was asked to."""
+_FRAME = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<function>\S+)')
+_INSTALLED = (sysconfig.get_path("stdlib"), str(Path(__file__).resolve().parents[1]))
+"""Folders with code that is not the user's, as Python's and that of this package."""
+_PACKAGES = {"site-packages", "dist-packages"}
+
+
+class Progress:
+    """The file of one rank: its process, and the place that it reached last."""
+
+    def __init__(self, folder: Path, rank: int) -> None:
+        self._file = _file(folder, rank)
+        self._open: int | None = None
+
+    def reached(self, place: str) -> None:
+        """Write where the rank is."""
+        if self._open is None:
+            self._open = os.open(self._file, os.O_WRONLY | os.O_CREAT, 0o644)
+        said = f"{os.getpid()} {place}".encode()[:LONGEST]
+        os.pwrite(self._open, said.ljust(LONGEST), 0)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._open is not None:
+            os.close(self._open)
+            self._open = None
+
+
+@contextmanager
+def showing_its_stack(folder: Path, rank: int) -> Iterator[None]:
+    """Within the block this process writes its stack when `standing` asks for it, also while it waits in a collective."""
+    with _stack(folder, rank).open("w", encoding="utf-8") as file:
+        faulthandler.register(signal.SIGUSR1, file, all_threads=False)
+        try:
+            yield
+        finally:
+            faulthandler.unregister(signal.SIGUSR1)
+
+
+def changes(folder: Path, world: int) -> tuple[int, ...]:
+    """A number for each rank that is another one as soon as the rank has come further, 0 before it has recorded anything."""
+    files = (_file(folder, rank) for rank in range(world))
+    return tuple(file.stat().st_mtime_ns if file.exists() else 0 for file in files)
+
+
+def standing(folder: Path, world: int) -> Iterator[tuple[int, str]]:
+    """Each rank of a run that does not come further, with what it recorded last and the line of the script where it is."""
+    found = {}
+    for rank in range(world):
+        file = _file(folder, rank)
+        if file.exists():
+            process, _, place = file.read_bytes().decode(errors="replace").rstrip().partition(" ")
+            found[rank] = place
+            _ask(int(process))
+    time.sleep(ANSWER)
+    for rank in range(world):
+        if rank not in found:
+            yield rank, "recorded nothing"
+        else:
+            lines = _stack(folder, rank)
+            at = _where(lines.read_text(encoding="utf-8")) if lines.exists() else ""
+            yield rank, f"last at {found[rank]}{at}"
+
+
+def _ask(process: int) -> None:
+    try:
+        os.kill(process, signal.SIGUSR1)
+    except ProcessLookupError:  # it has ended
+        return
+
+
+def _where(stack: str) -> str:
+    """The innermost line of the user's code, and what it called, of what `faulthandler` wrote."""
+    frames = list(_FRAME.finditer(stack))
+    for each in frames:
+        file = Path(each["file"])
+        is_installed = any(file.is_relative_to(folder) for folder in _INSTALLED)
+        if file.is_absolute() and not is_installed and _PACKAGES.isdisjoint(file.parts):
+            called = "" if each is frames[0] else f" in {frames[0]['function']}"
+            return f",{called} at {file.name}:{each['line']}"
+    return ""
+
+
+def _file(folder: Path, rank: int) -> Path:
+    return folder / f"rank-{rank}.progress"
+
+
+def _stack(folder: Path, rank: int) -> Path:
+    return folder / f"rank-{rank}.stack"
