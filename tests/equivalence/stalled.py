@@ -25,7 +25,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for step in range(3):
     optimizer.zero_grad()
     model(torch.ones(4, 6)).square().mean().backward()
-    if step == 1 and RANK == RANKS - 1:
+    if step == 1 and 1 < RANKS == RANK + 1:
         never.wait()
     average(model)
     optimizer.step()
