@@ -261,7 +261,7 @@ def wording(caught: Caught) -> str:
         if found:
             first = min(finding.step for finding in found)
             plural = "" if len(found) == 1 else "s"
-            parts.append(f"{len(found)} {origin} rule{plural} (first at step {first})")
+            parts.append(f"{len(found)} {origin} rule{plural} (first: step {first})")
     return "==> caught by " + " and ".join(parts)
 
 
