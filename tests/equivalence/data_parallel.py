@@ -11,7 +11,6 @@ import sys
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.optim import ZeroRedundancyOptimizer
 
 RANKS, RANK = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
 
@@ -22,6 +21,8 @@ model = nn.parallel.DistributedDataParallel(inner) if RANKS > 1 else inner
 beta2 = 0.99 if "--beta2" in sys.argv and 1 < RANKS == RANK + 1 else 0.999
 options = {"lr": 0.01, "betas": (0.9, beta2)}
 if "--zero" in sys.argv and RANKS > 1:
+    from torch.distributed.optim import ZeroRedundancyOptimizer  # it takes a second
+
     optimizer = ZeroRedundancyOptimizer(inner.parameters(), torch.optim.Adam, **options)
 else:
     optimizer = torch.optim.Adam(inner.parameters(), **options)
