@@ -55,13 +55,13 @@ def main() -> None:
     torch.manual_seed(0)
     model = Attentive() if args.kind == "attentive" else Recurrent()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for step in range(60):
+    for step in range(30):
         notes = scales(16)
         loss = F.cross_entropy(model(notes).flatten(0, 1), notes.flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if step % 20 == 19:
+        if step % 10 == 9:
             print(step + 1, round(loss.item(), 3))
 
 
