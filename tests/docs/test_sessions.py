@@ -106,15 +106,16 @@ def test_every_key_is_explained() -> None:
         assert re.search(rf"`{key}[`.]", text), key
     from tspec.config import model
 
-    for section in (
-        model.CheckSection,
-        model.RunSection,
-        model.LintSection,
-        model.FmtSection,
-        model.TestSection,
-    ):
+    sections = {
+        "check": model.CheckSection,
+        "run": model.RunSection,
+        "lint": model.LintSection,
+        "fmt": model.FmtSection,
+        "test": model.TestSection,
+    }
+    for name, section in sections.items():
         for field in section.__dataclass_fields__:
-            assert f"`{section.__name__.lower()}.{field.replace('_', '-')}`" in text
+            assert f"`{name}.{field.replace('_', '-')}`" in text
 
 
 def test_the_workflow_is_one_and_the_hooks_are_valid(tmp_path: Path) -> None:
