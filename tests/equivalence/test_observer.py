@@ -45,7 +45,7 @@ def train(net: nn.Module, steps: int, passes: int = 1) -> None:
 
 def observed(folder: Path, orders: Orders, job: Callable[[], None]) -> Recording:
     gc.collect()  # a model of another test is none of this job
-    with LiveJob(WATCH, [Observer(orders, folder)]):
+    with LiveJob(WATCH, [Observer(orders, folder, rank=0)]):
         job()
     return read(folder, 0)
 

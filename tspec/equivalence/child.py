@@ -103,7 +103,7 @@ def run(folder: Path, given: Path) -> int:
     command, orders = Given.read(given, rank)
     random.seed(orders.seed or 0)
     torch.manual_seed(orders.seed or 0)
-    job = LiveJob(WATCH, [Observer(orders, folder)], Sources(Path.cwd()), ADAPTERS)
+    job = LiveJob(WATCH, [Observer(orders, folder, rank)], Sources(Path.cwd()), ADAPTERS)
     ending = ProcessEnd(job, lambda: None)
     ending.arm()
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -137,7 +136,7 @@ class Orders:
 class Observer:
     """The sink of one process. It writes what it recorded when the steps are over, and ends the script."""
 
-    def __init__(self, orders: Orders, folder: Path) -> None:
+    def __init__(self, orders: Orders, folder: Path, rank: int) -> None:
         self._orders = orders
         self._folder = folder
         self._tensors: dict[TensorName, Tensor] = {}
@@ -168,7 +167,7 @@ class Observer:
         self._gradients: dict[str, Tensor] = {}
         self._before: dict[str, Tensor] = {}
         """Of the reference's parameters the gradients and the values before the update, where sketches are recorded."""
-        self._progress = Progress(folder, int(os.environ.get("RANK", "0")))
+        self._progress = Progress(folder, rank)
         self._over = False
 
     # --- the sink -------------------------------------------------------------------------------
@@ -442,7 +441,11 @@ class Observer:
     def _finish(self, source: StateSource) -> None:
         self._over = True
         recording = Recording(
-            *(self._tensors, self._filled, self._modules, self._parts, self._sketched),
+            tensors=self._tensors,
+            filled=self._filled,
+            modules=self._modules,
+            parts=self._parts,
+            sketched=self._sketched,
             elsewhere=self._elsewhere(source),
         )
         write(self._folder, source.rank, recording)
