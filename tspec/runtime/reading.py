@@ -37,7 +37,7 @@ def read_features(
 
 
 def is_live(tensor: Any) -> bool:
-    """A tensor of a running job, and not of a recording, of which elements can be read: not inside of `vmap` or `grad`."""
+    """Elements of the tensor can be read: it belongs to a running job, and is not wrapped by `vmap` or `grad`."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(tensor, torch.Tensor):
         return False

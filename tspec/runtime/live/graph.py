@@ -111,7 +111,7 @@ class LossGraphs:
 
 
 def weighing_softmaxes(product: Any) -> Iterator[tuple[Any, int]]:
-    """The softmax of which a product multiplies the rows, with its dimension, counted from the end."""
+    """The softmaxes whose rows a matrix product multiplies, each with its dimension, counted from the end."""
     if operation_of(product) in ("Bmm", "Mm"):
         for factor, last, other in ((0, -1, -2), (1, -2, -1)):
             found = _softmax_of(product.next_functions[factor][0], last, other)

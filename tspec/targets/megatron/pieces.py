@@ -52,7 +52,7 @@ class ShardedFields:
         return ranks_of(axes(parameter))
 
     def counted(self, parameter: torch.Tensor) -> bool:
-        """This rank is the first of those that hold a copy of the main gradient."""
+        """This rank is the first that holds a copy of the main gradient."""
         copies = ranks_of(axes(parameter, data_parallel=not self.sharded(parameter)))
         return copies[0] == dist.get_rank()
 
@@ -79,7 +79,7 @@ class ShardedFields:
         return whole.detach().view(-1)[part.start : part.end]
 
     def _optimizer_of(self, parameter: torch.Tensor) -> Any:
-        """The distributed optimizer that updates a parameter, of which this rank may own nothing."""
+        """The distributed optimizer that updates a parameter, also where this rank owns no part of it."""
         for optimizer in self._sharding:
             if any(parameter in buffer.param_index_map for buffer in optimizer.buffers):
                 return optimizer
