@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 from tspec.equivalence import child
-from tspec.equivalence.launch import Failed, Run, prepared
+from tspec.equivalence.launch import Failed, SideRun, prepared
 
 
-def forked(run: Run, folder: Path) -> Path:
+def forked(run: SideRun, folder: Path) -> Path:
     """Run a command on its ranks; the folder with the recording of each rank. Raises Failed."""
     _, place, file = prepared(run, folder)
     log = folder / f"{run.name}.log"

@@ -18,7 +18,13 @@ import torch._dynamo  # noqa: F401 - optimizers import it
 
 import tspec.runtime.live.job  # noqa: F401 - before ranks are forked
 from tests.equivalence.forked import forked
-from tspec.equivalence.check import Outcome, Reference, compare, run_candidate, run_reference
+from tspec.equivalence.check import (
+    Outcome,
+    ReferenceRecordings,
+    compare,
+    run_candidate,
+    run_reference,
+)
 from tspec.equivalence.localize import Localization, localize
 from tspec.equivalence.sides import Trial, trials_of
 from tspec.resolve import load
@@ -143,7 +149,7 @@ JOBS: tuple[Job, ...] = (
 
 
 def judged(
-    job: Job, references: dict[Job, Reference], folder: Path
+    job: Job, references: dict[Job, ReferenceRecordings], folder: Path
 ) -> tuple[Outcome, Localization | None]:
     """What is found of a job; `references` are those that were run before."""
     asked, clean = job.trial(job.fault), replace(job, fault="", found="", more="", ranks=2)
@@ -178,7 +184,7 @@ def chosen(texts: Iterable[str]) -> list[Job]:
 
 def main() -> int:
     """Print a line for each job."""
-    references: dict[Job, Reference] = {}
+    references: dict[Job, ReferenceRecordings] = {}
     others = 0
     with tempfile.TemporaryDirectory() as name:
         for number, job in enumerate(chosen(sys.argv[1:])):

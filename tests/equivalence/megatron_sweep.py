@@ -17,7 +17,13 @@ from pathlib import Path
 from tests.equivalence.forked import forked
 from tests.megatron.layouts import Layout
 from tests.megatron.shipped import family, of_the_job
-from tspec.equivalence.check import Outcome, Reference, compare, run_candidate, run_reference
+from tspec.equivalence.check import (
+    Outcome,
+    ReferenceRecordings,
+    compare,
+    run_candidate,
+    run_reference,
+)
 from tspec.equivalence.launch import Failed
 from tspec.equivalence.sides import Trial
 from tspec.layout.sizes import sizes_of
@@ -133,11 +139,11 @@ def trial(text: str) -> Trial:
     )
 
 
-def references(folder: Path) -> Callable[[Trial], Reference]:
+def references(folder: Path) -> Callable[[Trial], ReferenceRecordings]:
     """The reference of an equivalence, run once for each model."""
-    found: dict[tuple[str, ...], Reference] = {}
+    found: dict[tuple[str, ...], ReferenceRecordings] = {}
 
-    def of(asked: Trial) -> Reference:
+    def of(asked: Trial) -> ReferenceRecordings:
         if asked.reference not in found:
             place = Path(tempfile.mkdtemp(dir=folder))
             found[asked.reference] = run_reference(asked, place, forked)
@@ -181,7 +187,7 @@ class Swept:
         return f"{len(found)}, first `{name.kind} {name.name}`"
 
 
-def swept(text: str, reference: Callable[[Trial], Reference], folder: Path) -> Swept:
+def swept(text: str, reference: Callable[[Trial], ReferenceRecordings], folder: Path) -> Swept:
     """Compare a job with its reference; `folder` is empty."""
     asked = trial(text)
     try:

@@ -18,7 +18,7 @@ from tests.megatron.cpu import run_on_cpu
 from tspec.equivalence.check import (
     Launch,
     Outcome,
-    Reference,
+    ReferenceRecordings,
     compare,
     run_candidate,
     run_reference,
@@ -189,11 +189,11 @@ def trial(case: Case) -> Trial:
     return trial_of(declaration, (str(TRAIN), job, *fault))
 
 
-def references(folder: Path, start: Launch = launch) -> Callable[[Case], Reference]:
+def references(folder: Path, start: Launch = launch) -> Callable[[Case], ReferenceRecordings]:
     """The reference of a case, run once for each model; a fault is not in it."""
-    found: dict[tuple[str, ...], Reference] = {}
+    found: dict[tuple[str, ...], ReferenceRecordings] = {}
 
-    def of(case: Case) -> Reference:
+    def of(case: Case) -> ReferenceRecordings:
         asked = trial(replace(case, fault=""))
         if asked.reference not in found:
             place = folder / f"reference-{len(found)}"
@@ -204,7 +204,9 @@ def references(folder: Path, start: Launch = launch) -> Callable[[Case], Referen
     return of
 
 
-def judged(case: Case, reference: Reference, folder: Path, start: Launch = launch) -> Judged:
+def judged(
+    case: Case, reference: ReferenceRecordings, folder: Path, start: Launch = launch
+) -> Judged:
     """Run the job of a case against a reference."""
     asked = trial(case)
     candidate = run_candidate(asked, reference.recording, folder, start=start)

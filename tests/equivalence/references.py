@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from tspec.equivalence.check import Reference, run_reference
+from tspec.equivalence.check import ReferenceRecordings, run_reference
 from tspec.equivalence.sides import Trial
 
 
 def references_of(
     trial: Callable[[str], Trial], folders: pytest.TempPathFactory
-) -> Callable[[str], Reference]:
+) -> Callable[[str], ReferenceRecordings]:
     """The reference of a dtype and its samples, by the trial of that dtype."""
-    found: dict[str, Reference] = {}
+    found: dict[str, ReferenceRecordings] = {}
 
-    def of(dtype: str) -> Reference:
+    def of(dtype: str) -> ReferenceRecordings:
         if dtype not in found:
             found[dtype] = run_reference(trial(dtype), folders.mktemp(dtype))
         return found[dtype]

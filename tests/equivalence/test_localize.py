@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tspec.equivalence.check import Outcome
-from tspec.equivalence.compare import Comparison, Fault
+from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.evidence import Evidence
 from tspec.equivalence.localize import EVERYWHERE, suspects
 from tspec.equivalence.merge import MergeFault
@@ -29,7 +29,7 @@ def outcome(*wrong: tuple[str, str, float], right: tuple[tuple[str, str], ...] =
     said = [*wrong, *((kind, name, 0.5) for kind, name in right)]
     return Outcome(
         tuple(
-            Comparison(
+            TensorComparison(
                 TensorName(kind, name, 1), order, times, 1.0, 1e-7, Evidence("wrong scale", "2 x")
             )
             for order, (kind, name, times) in enumerate(said)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tspec.equivalence.child import Given
-from tspec.equivalence.launch import Failed, Run, launch
+from tspec.equivalence.launch import Failed, SideRun, launch
 from tspec.equivalence.observer import Orders
 from tspec.equivalence.progress import Progress, changes, standing
 
@@ -63,7 +63,7 @@ def test_a_rank_that_comes_further_is_seen(tmp_path: Path) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.gloo
 def test_a_run_in_which_a_rank_joins_no_collective_is_ended(tmp_path: Path) -> None:
-    run = Run("candidate", Given((str(HERE / "stalled.py"),), Orders(3, ("outputs",))), 2)
+    run = SideRun("candidate", Given((str(HERE / "stalled.py"),), Orders(3, ("outputs",))), 2)
     with pytest.raises(Failed, match="no rank came further for 5 s") as found:
         launch(run, tmp_path, stalled=5)
     said = found.value.said.splitlines()

@@ -21,7 +21,7 @@ from tests.families import family
 from tests.layout.cut import AXES, layout_of, placements
 from tspec.equivalence.check import (
     Outcome,
-    Reference,
+    ReferenceRecordings,
     compare,
     drill,
     run_candidate,
@@ -236,11 +236,11 @@ def trial(dtype: str, fault: str = "") -> Trial:
 
 
 @pytest.fixture(scope="module")
-def references(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Reference]:
+def references(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ReferenceRecordings]:
     return references_of(trial, tmp_path_factory)
 
 
-def judged(reference: Reference, asked: Trial, folder: Path) -> Outcome:
+def judged(reference: ReferenceRecordings, asked: Trial, folder: Path) -> Outcome:
     return compare(asked, reference, run_candidate(asked, reference.recording, folder))
 
 
@@ -248,7 +248,7 @@ def judged(reference: Reference, asked: Trial, folder: Path) -> Outcome:
 @pytest.mark.gloo
 @pytest.mark.parametrize("dtype", family(("float32", "bfloat16"), {"bfloat16"}))
 def test_the_clean_job_is_silent(
-    dtype: str, references: Callable[[str], Reference], tmp_path: Path
+    dtype: str, references: Callable[[str], ReferenceRecordings], tmp_path: Path
 ) -> None:
     found = judged(references(dtype), trial(dtype), tmp_path)
     assert (found.wrong, found.faults, found.unplaced) == ((), (), ())
@@ -268,7 +268,11 @@ def test_the_clean_job_is_silent(
     ],
 )
 def test_the_first_wrong_tensor_is_that_of_the_fault(
-    dtype: str, fault: str, name: str, references: Callable[[str], Reference], tmp_path: Path
+    dtype: str,
+    fault: str,
+    name: str,
+    references: Callable[[str], ReferenceRecordings],
+    tmp_path: Path,
 ) -> None:
     found = judged(references(dtype), trial(dtype, fault), tmp_path)
     assert found.first is not None and found.first.standard_error > 0
@@ -282,7 +286,7 @@ def test_the_first_wrong_tensor_is_that_of_the_fault(
 @pytest.mark.slow
 @pytest.mark.gloo
 def test_the_first_wrong_tensors_are_judged_in_full(
-    references: Callable[[str], Reference], tmp_path: Path
+    references: Callable[[str], ReferenceRecordings], tmp_path: Path
 ) -> None:
     asked = trial("float32", "scale")
     reference = references("float32")

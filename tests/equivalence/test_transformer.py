@@ -9,7 +9,7 @@ import pytest
 
 from tests.equivalence.references import references_of
 from tests.families import family
-from tspec.equivalence.check import Outcome, Reference, compare, run_candidate
+from tspec.equivalence.check import Outcome, ReferenceRecordings, compare, run_candidate
 from tspec.equivalence.localize import localize
 from tspec.equivalence.sides import Trial, trial_of
 from tspec.resolve import load
@@ -26,11 +26,11 @@ def trial(dtype: str, fault: str = "") -> Trial:
 
 
 @pytest.fixture(scope="module")
-def references(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Reference]:
+def references(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ReferenceRecordings]:
     return references_of(trial, tmp_path_factory)
 
 
-def judged(reference: Reference, dtype: str, fault: str, folder: Path) -> Outcome:
+def judged(reference: ReferenceRecordings, dtype: str, fault: str, folder: Path) -> Outcome:
     asked = trial(dtype, fault)
     return compare(asked, reference, run_candidate(asked, reference.recording, folder))
 
@@ -39,7 +39,7 @@ def judged(reference: Reference, dtype: str, fault: str, folder: Path) -> Outcom
 @pytest.mark.gloo
 @pytest.mark.parametrize("dtype", family(("float32", "bfloat16"), {"float32"}))
 def test_the_clean_job_is_silent(
-    dtype: str, references: Callable[[str], Reference], tmp_path: Path
+    dtype: str, references: Callable[[str], ReferenceRecordings], tmp_path: Path
 ) -> None:
     found = judged(references(dtype), dtype, "", tmp_path)
     assert (found.wrong, found.faults, found.unplaced) == ((), (), ())
@@ -62,7 +62,7 @@ def test_the_first_wrong_tensor_is_that_of_the_fault(
     fault: str,
     kind: str,
     name: str,
-    references: Callable[[str], Reference],
+    references: Callable[[str], ReferenceRecordings],
     tmp_path: Path,
 ) -> None:
     found = judged(references(dtype), dtype, fault, tmp_path)
@@ -93,7 +93,7 @@ def test_the_module_that_is_wrong_by_itself_is_named(
     parts: set[str],
     suggests: str,
     line: str,
-    references: Callable[[str], Reference],
+    references: Callable[[str], ReferenceRecordings],
     tmp_path: Path,
 ) -> None:
     asked = trial("float32", fault)
@@ -112,7 +112,7 @@ def test_the_module_that_is_wrong_by_itself_is_named(
 @pytest.mark.slow
 @pytest.mark.gloo
 def test_replicas_of_a_gradient_that_disagree_are_a_finding_of_their_own(
-    references: Callable[[str], Reference], tmp_path: Path
+    references: Callable[[str], ReferenceRecordings], tmp_path: Path
 ) -> None:
     found = judged(references("float32"), "float32", "norm_gradient", tmp_path)
     of = {(each.name.kind, each.name.name, each.fault.kind) for each in found.faults}

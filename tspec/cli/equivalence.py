@@ -31,7 +31,7 @@ from tspec.cli.specs import refuse, specs_of
 if TYPE_CHECKING:
     from tspec.equivalence.check import Launch
     from tspec.equivalence.launch import Failed
-    from tspec.equivalence.verdicts import Place, Verdict
+    from tspec.equivalence.verdicts import TrialFolders, Verdict
     from tspec.resolve.program.trials import EquivalenceDeclaration
 
 
@@ -113,7 +113,7 @@ def check(  # noqa: PLR0913 (each is an option)
     raise typer.Exit(_report(told, declaration, output))
 
 
-def _one_side(found: Iterable[Place], only: Part, prints: bool, start: Launch) -> int:
+def _one_side(found: Iterable[TrialFolders], only: Part, prints: bool, start: Launch) -> int:
     """Run one side, or print the commands that do; the exit status."""
     from tspec.equivalence.launch import Failed, prepared
     from tspec.equivalence.verdicts import runs

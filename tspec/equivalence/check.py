@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tspec.equivalence.child import Given
-from tspec.equivalence.compare import Comparer, Comparison, Fault
-from tspec.equivalence.launch import Run, launch, recorded
+from tspec.equivalence.compare import Comparer, Fault, TensorComparison
+from tspec.equivalence.launch import SideRun, launch, recorded
 from tspec.equivalence.losses import gradient_factor, loss_factor
 from tspec.equivalence.observer import Orders, Perturbation
 from tspec.equivalence.pieces import (
@@ -23,7 +23,7 @@ from tspec.equivalence.recording import Recording, TensorName, write
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
 from tspec.equivalence.stages import first_stage, joined
 
-Launch = Callable[[Run, Path], Path]
+Launch = Callable[[SideRun, Path], Path]
 """Makes a run, as `launch` does."""
 
 DRILLED = 8
@@ -31,7 +31,7 @@ DRILLED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ReferenceRecordings:
     """The run of the reference, and those with perturbed inputs."""
 
     recording: Recording
@@ -46,24 +46,24 @@ class Outcome:
     full after their sketches were wrong.
     """
 
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[TensorComparison, ...]
     faults: tuple[Fault, ...]
     unplaced: tuple[TensorName, ...]
     drilled: tuple[TensorName, ...] = ()
 
     @property
-    def wrong(self) -> tuple[Comparison, ...]:
+    def wrong(self) -> tuple[TensorComparison, ...]:
         """What differs by more than is tolerated, the worst first."""
         found = [each for each in self.comparisons if each.differs]
         return tuple(sorted(found, key=lambda each: (-each.times, each.order)))
 
     @property
-    def first(self) -> Comparison | None:
+    def first(self) -> TensorComparison | None:
         """The first of them in the order of the reference's run."""
         return min(self.wrong, key=lambda each: each.order, default=None)
 
 
-def reference_runs(trial: Trial) -> tuple[Run, ...]:
+def reference_runs(trial: Trial) -> tuple[SideRun, ...]:
     """The run of the reference, and one more for each sample of its noise."""
     found = []
     for number in range(trial.samples + 1):
@@ -75,21 +75,21 @@ def reference_runs(trial: Trial) -> tuple[Run, ...]:
         )
         name = f"sample-{number}" if number else "reference"
         given = Given(trial.reference, orders, inputs=first_stage(trial))
-        found.append(Run(name, given, trial.reference_layout.mesh.world))
+        found.append(SideRun(name, given, trial.reference_layout.mesh.world))
     return tuple(found)
 
 
-def read_reference(trial: Trial, folder: Path) -> Reference:
+def read_reference(trial: Trial, folder: Path) -> ReferenceRecordings:
     """What those runs recorded, in the folder or where the trial says. Raises launch.Failed."""
     begins_alike = trial.origin is None
     found = [
         joined(trial, recorded(each, trial.origin or folder, begins_alike))
         for each in reference_runs(trial)
     ]
-    return Reference(found[0], tuple(found[1:]))
+    return ReferenceRecordings(found[0], tuple(found[1:]))
 
 
-def run_reference(trial: Trial, folder: Path, start: Launch = launch) -> Reference:
+def run_reference(trial: Trial, folder: Path, start: Launch = launch) -> ReferenceRecordings:
     """Run the reference, and again for each sample of its noise, unless they are recorded. Raises launch.Failed."""
     for each in reference_runs(trial) if trial.origin is None else ():
         start(each, folder)
@@ -98,7 +98,7 @@ def run_reference(trial: Trial, folder: Path, start: Launch = launch) -> Referen
 
 def candidate_run(
     trial: Trial, reference: Recording, rewrites: Path | None = None, name: str = "candidate"
-) -> Run:
+) -> SideRun:
     """The run of the candidate, each rank with its piece of the reference's generated weights.
 
     `rewrites` is a folder with the tensors that each rank rewrites: recorded weights, or what a module takes in.
@@ -108,7 +108,7 @@ def candidate_run(
     places = tensor_cuts(trial, reference) if trial.sketched else None
     cuts = parameter_cuts(trial, reference)
     given = Given(trial.candidate, orders, cuts, rewrites, places=places)
-    return Run(name, given, trial.world)
+    return SideRun(name, given, trial.world)
 
 
 def write_weights(trial: Trial, reference: Recording, folder: Path) -> Path | None:
@@ -138,7 +138,9 @@ def run_candidate(
     return tuple(recorded(run, folder))
 
 
-def compare(trial: Trial, reference: Reference, candidate: Sequence[Recording]) -> Outcome:
+def compare(
+    trial: Trial, reference: ReferenceRecordings, candidate: Sequence[Recording]
+) -> Outcome:
     """Merge and compare all tensors of the reference that are to be compared."""
     known = reference.recording.tensors
     asked = (trial.layout.mesh.axes, data_axes(trial, reference.recording), known, candidate)
@@ -146,7 +148,7 @@ def compare(trial: Trial, reference: Reference, candidate: Sequence[Recording]) 
     factors["losses"] = loss_factor(*asked)
     samples = [each.tensors for each in reference.samples]
     comparer = Comparer(known, samples, trial.tolerance, reference.recording.sketched)
-    comparisons: list[Comparison] = []
+    comparisons: list[TensorComparison] = []
     faults: list[Fault] = []
     unplaced: list[TensorName] = []
     for name in known:
@@ -177,7 +179,7 @@ def drill(
 
     All others are sketched again: the size of their kind says what is a zero.
     """
-    wrong: list[Comparison | Fault] = [*found.wrong, *found.faults]
+    wrong: list[TensorComparison | Fault] = [*found.wrong, *found.faults]
     wrong.sort(key=lambda each: each.order)
     names = tuple(dict.fromkeys(each.name for each in wrong))[:DRILLED]
     full = frozenset(each for name in names for each in _judged_by(name, reference))

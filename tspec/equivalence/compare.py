@@ -25,7 +25,7 @@ _MEANS = {"missing reduction": "so a reduction is missing", "stale": "so it was 
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class TensorComparison:
     """One tensor of both sides.
 
     `order` is its place in the reference's run. `error` and `tolerated` are Frobenius norms of the
@@ -89,7 +89,7 @@ class Comparer:
         self._coarsest = self._coarsest_outputs()
         self._sizes = dict(self._rms())
 
-    def compared(self, name: TensorName, candidate: Tensor) -> Comparison:
+    def compared(self, name: TensorName, candidate: Tensor) -> TensorComparison:
         """A merged tensor against the reference's of that name, both of one shape."""
         reference = self._reference[name].double()
         difference = float((candidate - reference).norm())
@@ -97,8 +97,8 @@ class Comparer:
         order, epsilon, sketched = self._order[name], self._epsilon(name), name in self._sketched
         if limit != limit or difference != difference:
             why = evidence(reference, candidate, inf, {})
-            return Comparison(name, order, inf, limit, epsilon, why)
-        found = Comparison(
+            return TensorComparison(name, order, inf, limit, epsilon, why)
+        found = TensorComparison(
             *(name, order, _ratio(difference, scale), _ratio(limit, scale), epsilon),
             standard_error=standard_error(self._shape(name)) if sketched else 0.0,
         )

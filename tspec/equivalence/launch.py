@@ -35,7 +35,7 @@ class Failed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SideRun:
     """One run of a side: what its processes are given, and on how many ranks. Its recording has its name."""
 
     name: str
@@ -43,7 +43,7 @@ class Run:
     world: int
 
 
-def launch(run: Run, folder: Path, stalled: float = STALLED) -> Path:
+def launch(run: SideRun, folder: Path, stalled: float = STALLED) -> Path:
     """Run a command on its ranks; the folder with the recording of each rank.
 
     What the processes print goes to a file beside it. Raises Failed, also if no rank comes further for `stalled` seconds.
@@ -79,7 +79,7 @@ def launch(run: Run, folder: Path, stalled: float = STALLED) -> Path:
     return folder / run.name
 
 
-def prepared(run: Run, folder: Path) -> tuple[str, ...]:
+def prepared(run: SideRun, folder: Path) -> tuple[str, ...]:
     """Write what the processes of a run are given; the module that each starts, with its arguments. Raises Failed."""
     place, file = folder / run.name, folder / f"{run.name}.json"
     if place.exists():
@@ -89,7 +89,7 @@ def prepared(run: Run, folder: Path) -> tuple[str, ...]:
     return CHILD, str(place), str(file)
 
 
-def recorded(run: Run, folder: Path, begins_alike: bool = True) -> list[Recording]:
+def recorded(run: SideRun, folder: Path, begins_alike: bool = True) -> list[Recording]:
     """What the ranks of a run recorded. Raises Failed where that is not all, or was another run.
 
     With `begins_alike` it has to have begun with weights of the same seed.

@@ -16,12 +16,12 @@ from torch import Tensor
 from tspec.equivalence.check import (
     Launch,
     Outcome,
-    Reference,
+    ReferenceRecordings,
     compare,
     run_candidate,
     run_reference,
 )
-from tspec.equivalence.compare import Comparison, Fault
+from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.evidence import NONE, Evidence, FaultClass
 from tspec.equivalence.launch import launch
 from tspec.equivalence.losses import gradient_factor
@@ -59,12 +59,12 @@ class Localization:
 
     suspects: tuple[Suspect, ...]
     unjudged: tuple[str, ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[TensorComparison, ...]
 
 
 def localize(
     trial: Trial,
-    reference: Reference,
+    reference: ReferenceRecordings,
     candidate: Sequence[Recording],
     folder: Path,
     start: Launch = launch,
@@ -96,7 +96,7 @@ def judging_all(trial: Trial) -> Trial:
 
 def localize_sketched(
     trial: Trial,
-    reference: Reference,
+    reference: ReferenceRecordings,
     candidate: Sequence[Recording],
     folder: Path,
     start: Launch = launch,
@@ -106,7 +106,7 @@ def localize_sketched(
     These are the wrong ones: what is right flows on as it is.
     """
     found = compare(judging_all(trial), reference, candidate)
-    wrong: tuple[Comparison | Fault, ...] = (*found.wrong, *found.faults)
+    wrong: tuple[TensorComparison | Fault, ...] = (*found.wrong, *found.faults)
     full = frozenset(each.name for each in wrong if each.name.kind in REWRITTEN)
     again = replace(trial, full=full)
     place = folder / "full"
@@ -141,10 +141,10 @@ def _rewrites(
 
 def suspects(outcome: Outcome, modules: Mapping[str, ModuleCall]) -> Iterator[Suspect]:
     """What is wrong by itself in a run with rewritten tensors, the worst first."""
-    found: dict[str, dict[str, list[Comparison | Fault]]] = {}
+    found: dict[str, dict[str, list[TensorComparison | Fault]]] = {}
     judged = {(each.name.kind, each.name.name) for each in outcome.comparisons}
     gradients = {each.name.name for each in outcome.comparisons if each.name.kind == "param_grads"}
-    wrong: tuple[Comparison | Fault, ...] = (*outcome.wrong, *outcome.faults)
+    wrong: tuple[TensorComparison | Fault, ...] = (*outcome.wrong, *outcome.faults)
     off = {each.name.name for each in wrong if each.name.kind == "param_grads"}
     for each in sorted(wrong, key=lambda each: each.order):
         if each.name.kind in ("params", "states") and each.name.subject in off:
@@ -159,7 +159,9 @@ def suspects(outcome: Outcome, modules: Mapping[str, ModuleCall]) -> Iterator[Su
 
 
 def _suspect(
-    module: str, parts: Mapping[str, list[Comparison | Fault]], modules: Mapping[str, ModuleCall]
+    module: str,
+    parts: Mapping[str, list[TensorComparison | Fault]],
+    modules: Mapping[str, ModuleCall],
 ) -> Suspect:
     wrong = [each for part in parts.values() for each in part]
     worst = sorted(wrong, key=lambda each: -each.times)

@@ -10,7 +10,7 @@ from typing import Literal
 from tspec.equivalence.check import (
     Launch,
     Outcome,
-    Reference,
+    ReferenceRecordings,
     candidate_run,
     compare,
     drill,
@@ -20,7 +20,7 @@ from tspec.equivalence.check import (
     run_reference,
     write_weights,
 )
-from tspec.equivalence.launch import Failed, Run, launch, recorded
+from tspec.equivalence.launch import Failed, SideRun, launch, recorded
 from tspec.equivalence.localize import Localization, localize, localize_sketched
 from tspec.equivalence.sides import Trial
 
@@ -49,7 +49,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TrialFolders:
     """A trial with the folders of its two sides."""
 
     trial: Trial
@@ -57,7 +57,7 @@ class Place:
     candidate: Path
 
 
-def places(trials: Sequence[Trial], folder: Path) -> Iterator[Place]:
+def places(trials: Sequence[Trial], folder: Path) -> Iterator[TrialFolders]:
     """Where the recordings of each trial are, below the folder: in it, or of several trials in one with the trial's number, from 1 on.
 
     A reference lies with the first trial that needs it.
@@ -65,17 +65,17 @@ def places(trials: Sequence[Trial], folder: Path) -> Iterator[Place]:
     known: dict[tuple[str, ...], Path] = {}
     for number, trial in enumerate(trials, 1):
         place = folder if len(trials) == 1 else folder / str(number)
-        yield Place(trial, known.setdefault(trial.reference, place), place)
+        yield TrialFolders(trial, known.setdefault(trial.reference, place), place)
 
 
 def verdicts(
-    found: Iterable[Place], drills: bool = False, start: Launch = launch
+    found: Iterable[TrialFolders], drills: bool = False, start: Launch = launch
 ) -> Iterator[Verdict]:
     """Run each trial, and say what it came to before the next one is run. `start` makes the runs.
 
     With `drills` tensors whose sketches are wrong are judged in full.
     """
-    known: dict[Path, Reference] = {}
+    known: dict[Path, ReferenceRecordings] = {}
     for each in found:
         each.candidate.mkdir(exist_ok=True)
         try:
@@ -89,7 +89,7 @@ def verdicts(
 
 
 def _judged(
-    trial: Trial, reference: Reference, place: Path, drills: bool, start: Launch
+    trial: Trial, reference: ReferenceRecordings, place: Path, drills: bool, start: Launch
 ) -> Verdict:
     candidate = run_candidate(trial, reference.recording, place, start=start)
     found = Verdict(trial, compare(trial, reference, candidate))
@@ -104,7 +104,7 @@ def _judged(
 # --- one side alone -------------------------------------------------------------------------------
 
 
-def runs(found: Iterable[Place], side: Side) -> Iterator[tuple[Run, Path]]:
+def runs(found: Iterable[TrialFolders], side: Side) -> Iterator[tuple[SideRun, Path]]:
     """The runs of one side, each with its folder, which is there. Those of the candidate need the reference's recordings. Raises Failed."""
     known: set[Path] = set()
     for each in found:
@@ -120,7 +120,7 @@ def runs(found: Iterable[Place], side: Side) -> Iterator[tuple[Run, Path]]:
             yield from ((run, each.reference) for run in reference_runs(each.trial))
 
 
-def compared(found: Iterable[Place]) -> Iterator[Verdict]:
+def compared(found: Iterable[TrialFolders]) -> Iterator[Verdict]:
     """Compare what both sides recorded before. Modules are not judged alone: that takes another run."""
     for each in found:
         trial = each.trial

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from tspec.equivalence.check import Outcome
-from tspec.equivalence.compare import Comparison, Fault
+from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.localize import Localization, Suspect
 from tspec.equivalence.recording import ModuleCall
 from tspec.equivalence.sides import setting_text, settings_text
@@ -51,7 +51,7 @@ def _results(verdict: Verdict, declaration: EquivalenceDeclaration) -> Results:
         mark = fingerprint(name, file, each.fault.kind, each.name.kind, each.name.name)
         return Result(name, message, place, properties=said, fingerprint=mark)
 
-    def of_comparison(each: Comparison, others: tuple[Result, ...] = ()) -> Result:
+    def of_comparison(each: TensorComparison, others: tuple[Result, ...] = ()) -> Result:
         numbers = {"error": each.error, "tolerated": each.tolerated, "times": each.times}
         said = {"what": "difference", **_named(each), **numbers, "evidence": each.evidence.says}
         if each.standard_error:
@@ -124,7 +124,9 @@ def figures(verdict: Verdict) -> Iterator[Figure]:
         )
 
 
-def _curve(name: str, of: Sequence[Comparison | None], role: Literal["values", "others"]) -> Curve:
+def _curve(
+    name: str, of: Sequence[TensorComparison | None], role: Literal["values", "others"]
+) -> Curve:
     values = tuple(None if each is None else each.error / each.epsilon for each in of)
     marked = frozenset(i for i, each in enumerate(of) if each is not None and each.differs)
     return Curve(name, values, marked, role)
@@ -163,7 +165,7 @@ def _told(verdict: Verdict) -> tuple[str, str, str, str]:
     unlike, outcome = settings_text(verdict.trial.unlike), verdict.outcome
     if outcome is None:
         return unlike, "failed", "", str(verdict.failed)
-    wrong: tuple[Comparison | Fault, ...] = (*outcome.wrong, *outcome.faults)
+    wrong: tuple[TensorComparison | Fault, ...] = (*outcome.wrong, *outcome.faults)
     first = min(wrong, key=lambda each: each.order, default=None)
     number = str(len(outcome.comparisons))
     return unlike, "differs" if first else "agrees", number, str(first.name) if first else ""
@@ -252,13 +254,13 @@ def _blame(each: Suspect) -> str:
     return said
 
 
-def _sentence(each: Comparison) -> str:
+def _sentence(each: TensorComparison) -> str:
     sure = f" (standard error {each.standard_error:.1%})" if each.standard_error else ""
     said = f"{each.name}: error {each.error:.2g}{sure}, tolerated {each.tolerated:.2g}"
     return f"{said}; {each.evidence.says}" if each.evidence.says else said
 
 
-def _named(each: Comparison | Fault) -> dict[str, object]:
+def _named(each: TensorComparison | Fault) -> dict[str, object]:
     name = each.name
     return {
         "kind": name.kind,
