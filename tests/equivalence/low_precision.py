@@ -8,50 +8,18 @@ the step before. `--fault` puts one bug into the job of several ranks.
 from __future__ import annotations
 
 import argparse
-import os
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
 import torch.distributed as dist
+from collectives import RANKS, Copy, Reduce, reduced
 from torch import Tensor, nn
 from torch.nn import functional
 
 VOCAB, HIDDEN, HEADS, LAYERS = 32, 32, 4, 2
 BATCH, LENGTH = 4, 8
-RANKS = int(os.environ.get("WORLD_SIZE", "1"))
 FAULTS = ("all_reduce", "scale", "amax", "stale_amax")
 MULTIPLIED, GRADIENT = torch.float8_e4m3fn, torch.float8_e5m2
-
-
-class Copy(torch.autograd.Function):
-    """The identity, whose gradient is summed over the ranks."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor) -> Tensor:
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx, grad: Tensor) -> Tensor:
-        return reduced(grad)
-
-
-class Reduce(torch.autograd.Function):
-    """The sum over the ranks, whose gradient is the identity."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor) -> Tensor:
-        return reduced(x)
-
-    @staticmethod
-    def backward(ctx, grad: Tensor) -> Tensor:
-        return grad
-
-
-def reduced(x: Tensor, how: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM) -> Tensor:
-    x = x.contiguous().clone()
-    if RANKS > 1:
-        dist.all_reduce(x, how)
-    return x
 
 
 class Product(torch.autograd.Function):

@@ -7,43 +7,12 @@ import os
 
 import torch
 import torch.distributed as dist
+from collectives import RANKS, Copy, Reduce
 from torch import Tensor, nn
 
-RANKS, RANK = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+RANK = int(os.environ.get("RANK", "0"))
 FAULTS = ("beta2", "not_restored", "reset")
 INPUTS, HIDDEN, CLASSES = 8, 32, 4
-
-
-class Copy(torch.autograd.Function):
-    """The identity, whose gradient is summed over the ranks."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor) -> Tensor:
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx, grad: Tensor) -> Tensor:
-        return summed(grad)
-
-
-class Reduce(torch.autograd.Function):
-    """The sum over the ranks, whose gradient is the identity."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor) -> Tensor:
-        return summed(x)
-
-    @staticmethod
-    def backward(ctx, grad: Tensor) -> Tensor:
-        return grad
-
-
-def summed(x: Tensor) -> Tensor:
-    if RANKS == 1:
-        return x
-    x = x.contiguous().clone()
-    dist.all_reduce(x)
-    return x
 
 
 class Model(nn.Module):

@@ -11,44 +11,12 @@ import time
 
 import torch
 import torch.distributed as dist
+from collectives import RANKS, Copy, Reduce
 from torch import Tensor, nn
 from torch.nn import functional
 
 VOCAB = 32
-RANKS = int(os.environ.get("WORLD_SIZE", "1"))
 FAULTS = ("all_reduce", "scale", "shard", "norm_gradient")
-
-
-class Copy(torch.autograd.Function):
-    """The identity, whose gradient is summed over the ranks."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor) -> Tensor:
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx, grad: Tensor) -> Tensor:
-        return summed(grad)
-
-
-class Reduce(torch.autograd.Function):
-    """The sum over the ranks, whose gradient is the identity."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor) -> Tensor:
-        return summed(x)
-
-    @staticmethod
-    def backward(ctx, grad: Tensor) -> Tensor:
-        return grad
-
-
-def summed(x: Tensor) -> Tensor:
-    if RANKS == 1:
-        return x
-    x = x.contiguous().clone()
-    dist.all_reduce(x)
-    return x
 
 
 class Column(nn.Module):
