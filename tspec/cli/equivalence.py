@@ -7,11 +7,12 @@ import signal
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -66,46 +67,109 @@ class Part(StrEnum):
     COMPARISON = "comparison"
 
 
-def check(  # noqa: PLR0913 (each is an option)
+EquivalenceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--equivalence",
+        metavar="NAME",
+        help="Run both sides of an equivalence and compare them, instead of checking rules.",
+    ),
+]
+
+OnlyOption = Annotated[
+    Part | None,
+    typer.Option(
+        "--only",
+        help="Of an equivalence do one part, in the folder of --record: run a side, or compare.",
+    ),
+]
+
+PrintCommandsOption = Annotated[
+    bool,
+    typer.Option(
+        "--print-commands",
+        help="With --only of a side, print the commands for a scheduler instead of running them.",
+    ),
+]
+
+DrillOption = Annotated[
+    bool,
+    typer.Option(
+        "--drill",
+        help="Of an equivalence with `store: sketch`: run the sides again for the first wrong tensors, and judge these in full.",
+    ),
+]
+
+StallTimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        "--stall-timeout",
+        metavar="SECONDS",
+        min=0.1,
+        help="Of an equivalence: end a run in which no rank has come further for so long.",
+        show_default="600",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class EquivalenceOptions:
+    """Options of a run of both sides of an equivalence."""
+
+    equivalence: EquivalenceOption = None
+    only: OnlyOption = None
+    print_commands: PrintCommandsOption = False
+    drill: DrillOption = False
+    stall_timeout: StallTimeoutOption = None
+
+    def refuse_alone(self) -> None:
+        """Without --equivalence there are none of the others. Raises BadParameter."""
+        for asked, option in (
+            (self.only, "--only"),
+            (self.print_commands, "--print-commands"),
+            (self.drill, "--drill"),
+            (self.stall_timeout, "--stall-timeout"),
+        ):
+            if asked:
+                says = "it is about an equivalence: add --equivalence NAME"
+                raise BadParameter(says, param_hint=option)
+
+
+def check(
     name: str,
+    asked: EquivalenceOptions,
     specs: list[Path] | None,
     command: Sequence[str],
     keep: Path | None,
     output: Output,
-    only: Part | None = None,
-    prints: bool = False,
-    drills: bool = False,
-    stalled: float | None = None,
 ) -> NoReturn:
     """Run the reference and the candidate, compare, report, and leave with 0, 1 or 2.
 
-    The recordings stay in the folder `keep` if it is given. `only` a part is done with what is
-    there; `prints` shows the commands of a side instead of running them.
-    With `drills` the first tensors whose sketches are wrong are judged in full. A run ends if no rank
-    comes further for `stalled` seconds.
+    The recordings stay in the folder `keep` if it is given. A part alone is done with what is there.
     """
     from tspec.equivalence.launch import STALLED, launch
     from tspec.equivalence.sides import NotExecuted, trials_of
     from tspec.equivalence.verdicts import compared, places, verdicts
 
+    only = asked.only
     if only is not None and keep is None:
         raise BadParameter("name the folder of both sides with --record", param_hint="--only")
-    if prints and only not in (Part.REFERENCE, Part.CANDIDATE):
+    if asked.print_commands and only not in (Part.REFERENCE, Part.CANDIDATE):
         says = "it is about one side: add --only reference, or --only candidate"
         raise BadParameter(says, param_hint="--print-commands")
     declaration = _chosen(name, specs, output)
-    if drills and (only is not None or not declaration.sketched):
+    if asked.drill and (only is not None or not declaration.sketched):
         says = f"`{name}` keeps all tensors: it is for equivalences with `store: sketch`"
         again = "it runs both sides again: leave --only out"
         raise BadParameter(says if only is None else again, param_hint="--drill")
-    start = partial(launch, stalled=stalled or STALLED)
+    start = partial(launch, stalled=asked.stall_timeout or STALLED)
     try:
         trials = trials_of(declaration, command)
         with _folder(keep, only in (None, Part.REFERENCE)) as folder, _ends_on_signals():
             found = places(trials, folder)
             if only in (Part.REFERENCE, Part.CANDIDATE):
-                raise typer.Exit(_one_side(found, only, prints, start))
-            judged = compared(found) if only else verdicts(found, drills, start)
+                raise typer.Exit(_one_side(found, only, asked.print_commands, start))
+            judged = compared(found) if only else verdicts(found, asked.drill, start)
             told = list(_told(judged, output))
     except (NotExecuted, ValueError) as why:
         warn(f"`{name}` cannot be run: {why}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tspec.cli.equivalence import Part, check, refuse_rule_options
+from tspec.cli.equivalence import EquivalenceOptions, check, refuse_rule_options
 from tspec.cli.given import GivenOption, given_values, simplified
 from tspec.cli.options import spread
 from tspec.cli.output import (
@@ -70,51 +70,6 @@ RequireInstancesOption = Annotated[
 ]
 
 
-EquivalenceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--equivalence",
-        metavar="NAME",
-        help="Run both sides of an equivalence and compare them, instead of checking rules.",
-    ),
-]
-
-OnlyOption = Annotated[
-    Part | None,
-    typer.Option(
-        "--only",
-        help="Of an equivalence do one part, in the folder of --record: run a side, or compare.",
-    ),
-]
-
-PrintCommandsOption = Annotated[
-    bool,
-    typer.Option(
-        "--print-commands",
-        help="With --only of a side, print the commands for a scheduler instead of running them.",
-    ),
-]
-
-DrillOption = Annotated[
-    bool,
-    typer.Option(
-        "--drill",
-        help="Of an equivalence with `store: sketch`: run the sides again for the first wrong tensors, and judge these in full.",
-    ),
-]
-
-StallTimeoutOption = Annotated[
-    float | None,
-    typer.Option(
-        "--stall-timeout",
-        metavar="SECONDS",
-        min=0.1,
-        help="Of an equivalence: end a run in which no rank has come further for so long.",
-        show_default="600",
-    ),
-]
-
-
 @spread
 def run(  # noqa: PLR0913 (each is an option)
     ctx: typer.Context,
@@ -130,11 +85,8 @@ def run(  # noqa: PLR0913 (each is an option)
     keep_going: KeepGoingOption = False,
     redact: RedactOption = None,
     verbose: VerboseOption = False,
-    equivalence: EquivalenceOption = None,
-    only: OnlyOption = None,
-    print_commands: PrintCommandsOption = False,
-    drill: DrillOption = False,
-    stall_timeout: StallTimeoutOption = None,
+    *,
+    sides: EquivalenceOptions,
 ) -> None:
     """Run a script, unedited, and report which rules it violates.
 
@@ -142,19 +94,10 @@ def run(  # noqa: PLR0913 (each is an option)
     With --equivalence the script is run on one rank and on several, and the status is 0, 1 or 2.
     """
     command = command_of(ctx)
-    if equivalence is not None:
+    if sides.equivalence is not None:
         refuse_rule_options(ctx)
-        parts = (only, print_commands, drill, stall_timeout)
-        check(equivalence, specs, command, record, output, *parts)
-    for asked, option in (
-        (only, "--only"),
-        (print_commands, "--print-commands"),
-        (drill, "--drill"),
-        (stall_timeout, "--stall-timeout"),
-    ):
-        if asked:
-            says = "it is about an equivalence: add --equivalence NAME"
-            raise BadParameter(says, param_hint=option)
+        check(sides.equivalence, sides, specs, command, record, output)
+    sides.refuse_alone()
     from tspec.run.start import running
     from tspec.runtime.sources import Sources
 
