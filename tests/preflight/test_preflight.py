@@ -26,6 +26,7 @@ def test_a_thousand_ranks_are_as_the_layout_says() -> None:
     assert (status, said.splitlines()[-1]) == (0, last), said
     assert "layout whole: rank 1023 of 1024\n" in said
     assert "allreduce over tp, in modules: 1 call, 4,096 elements\n" in said
+    assert "allreduce over tp, in the backward pass: 1 call, 4,096 elements\n" in said
     assert "allreduce over dp, outside of modules: 6 calls, 4,201,472 elements\n" in said
     assert "parameters 16.8 MB, gradients 16.8 MB, states 33.6 MB" in said
     assert "activations at most" in said
@@ -41,6 +42,7 @@ def test_what_torch_adds_up_is_known(layout: str, word: str) -> None:
     assert (status, said.splitlines()[-1]) == (0, last), said
 
 
+PART = "which cuts the dimension of `fc1.weight` that the backward pass sums over"
 SUM = "which cuts the dimension that `fc2.weight` sums over"
 
 
@@ -57,6 +59,12 @@ SUM = "which cuts the dimension that `fc2.weight` sums over"
         pytest.param("whole", "--ddp --again --two-sums", [
             "norm.weight: its gradient is added up over `dp` more than once, by DistributedDataParallel and allreduce",
             "fc2: its output is added up over `tp` 2 times in 1 call",
+        ], marks=pytest.mark.slow),
+        ("whole", "--no-back", [
+            f"fc1: the gradient of its input is not added up over `tp`, {PART}",
+        ]),
+        pytest.param("whole", "--ddp --two-back", [
+            "fc1: the gradient of its input is added up over `tp` more than once",
         ], marks=pytest.mark.slow),
         pytest.param("sharded", "--fsdp --no-sync", [
             f"{name}: its gradient is not added up over `dp`, which cuts the data"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -57,6 +57,7 @@ def problems(
             sums = _Sums(layout, facts)
             found += _gradients(layout, sizes, facts, sums)
             found += _products(layout, sizes, facts, sums)
+            found += _inputs(layout, sizes, facts, sums, {each.name for each in found})
     return tuple(found)
 
 
@@ -234,6 +235,7 @@ class _Sums:
         self.facts = facts
         groups = {each.ranks for each in facts.reductions}
         groups |= {each.ranks for each in facts.collectives}
+        groups |= {ranks for each in facts.summands for ranks in (*each.over, *each.twice)}
         self._axes = {ranks: _axes_of(layout, ranks) for ranks in groups}
 
     def over(self, axis: str) -> list[Collective]:
@@ -243,6 +245,10 @@ class _Sums:
             for each in self.facts.collectives
             if adds_up(each.op) and axis in self._axes[each.ranks]
         ]
+
+    def has(self, axis: str, groups: Sequence[tuple[int, ...]]) -> bool:
+        """Whether one of some groups adds up over an axis."""
+        return any(axis in self._axes[ranks] for ranks in groups)
 
     def of_gradients(self, axis: str) -> list[Reduction]:
         """The gradients that are added up over an axis."""
@@ -328,6 +334,42 @@ def _products(
                     f"`{name}` sums over"
                 )
                 yield Problem(facts.rank, module.name, said)
+
+
+def _inputs(
+    layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts, sums: _Sums, wrong: Container[str]
+) -> Iterator[Problem]:
+    """Gradients of inputs that are partial sums on each rank, and that nothing adds up, or that are added up twice.
+
+    A weight `[out / axis, in]` leaves summands of the gradient of its input. One that is itself `wrong` is left out.
+    """
+    batch, _ = data_axes(layout, sizes)
+    for weight, dimension in dict.fromkeys(
+        (each.weight, each.dimension) for each in facts.summands
+    ):
+        place = placement_of(layout, "param", weight, sizes.known)
+        if place is None or not isinstance(place.shape, Shape) or weight in wrong:
+            continue
+        cut = {
+            split.axis
+            for split in splits(Shape(place.shape.dimensions[dimension : dimension + 1]))
+            if layout.mesh.all_axes[split.axis] > 1
+        }
+        parts = [each for each in facts.summands if each.weight == weight]
+        module = weight.rpartition(".")[0] or weight
+        for axis in sorted(cut - batch):
+            later = {each.parameter for each in sums.of_gradients(axis)}
+            if any(sums.has(axis, each.twice) for each in parts):
+                said = f"the gradient of its input is added up over `{axis}` more than once"
+                yield Problem(facts.rank, module, said)
+            elif later.isdisjoint(each.parameter for each in parts) and not all(
+                sums.has(axis, each.over) for each in parts
+            ):
+                said = (
+                    f"the gradient of its input is not added up over `{axis}`, which cuts the "
+                    f"dimension of `{weight}` that the backward pass sums over"
+                )
+                yield Problem(facts.rank, module, said)
 
 
 def _summed_over(place: Placement) -> frozenset[str]:

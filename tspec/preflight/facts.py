@@ -71,6 +71,21 @@ class Collective:
     elements: int
 
 
+@dataclass(frozen=True, slots=True)
+class Summand:
+    """A gradient of an activation that the product with a weight leaves as a summand, in the gradient of `parameter`.
+
+    The product sums over a dimension of the weight. `over` are the groups that added it up since, `twice` those that
+    did so again at once.
+    """
+
+    weight: str
+    dimension: int
+    parameter: str
+    over: tuple[tuple[int, ...], ...] = ()
+    twice: tuple[tuple[int, ...], ...] = ()
+
+
 def adds_up(op: str) -> bool:
     """Whether a collective of that name adds up what ranks have."""
     return any(word in op for word in ("allreduce", "all_reduce", "reduce_scatter"))
@@ -102,6 +117,7 @@ class RankFacts:
     modules: tuple[ModuleFacts, ...]
     activations: tuple[Activation, ...]
     memory: Mapping[str, int]
+    summands: tuple[Summand, ...] = ()
 
     def write(self, file: Path) -> None:
         """Write it as JSON."""
@@ -121,6 +137,7 @@ class RankFacts:
                 ),
                 "reductions": tuple(Reduction(**each) for each in said["reductions"]),
                 "modules": tuple(ModuleFacts(**each) for each in said["modules"]),
+                "summands": tuple(Summand(**each) for each in said["summands"]),
                 "collectives": tuple(Collective(**each) for each in said["collectives"]),
             }
         )

@@ -84,6 +84,8 @@ class DryRunSink:
     def begin(self, call: WatchedCall, source: StateSource) -> None:
         """A module or an update begins; before the first update the gradients are as the step left them."""
         if call.event == "forward":
+            if call.parent is None:
+                self._collectives.summands.know(_parameters(source))
             module = call.fields.get("module")
             name = module.name if isinstance(module, Ref) else ""
             self._modules.append((call.id, name))
@@ -147,11 +149,7 @@ class DryRunSink:
         self._memory["states"] = sum(_bytes(each) for each in of if isinstance(each, Tensor))
 
     def _facts(self, source: StateSource, updated: bool) -> RankFacts:
-        parameters = {
-            name: tensor
-            for name, tensor in source.fields("parameter", "data").items()
-            if isinstance(tensor, Tensor)
-        }
+        parameters = _parameters(source)
         grads = {
             name: getattr(parameters.get(name), "main_grad", grad)
             for name, grad in source.fields("parameter", "grad").items()
@@ -186,11 +184,18 @@ class DryRunSink:
             ),
             activations=tuple(self._activations.values()),
             memory=self._memory,
+            summands=self._collectives.summands.found(grads),
         )
 
     def _finish(self, source: StateSource) -> None:
         self._over = True
         (self._found or self._facts(source, updated=False)).write(self._file)
+
+
+def _parameters(source: StateSource) -> dict[str, Tensor]:
+    """The parameters that are there, by canonical name."""
+    found = source.fields("parameter", "data").items()
+    return {name: tensor for name, tensor in found if isinstance(tensor, Tensor)}
 
 
 def _held(name: str, tensor: Tensor) -> TensorFacts:

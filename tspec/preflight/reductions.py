@@ -18,16 +18,18 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tspec.preflight.facts import Collective, Reduction, adds_up
+from tspec.preflight.summands import Summands
 
 
 class Collectives:
     """The collectives of a rank since the last `clear`.
 
-    `where` says in which module, or pass, the script is.
+    `where` says in which module, or pass, the script is. `summands` is told of all operators.
     """
 
     def __init__(self, where: Callable[[], str]) -> None:
         self._where = where
+        self.summands = Summands()
         self._calls: Counter[tuple[str, tuple[int, ...], str]] = Counter()
         self._elements: Counter[tuple[str, tuple[int, ...], str]] = Counter()
         self._owned: list[tuple[Tensor, tuple[int, ...], str]] = []
@@ -40,6 +42,7 @@ class Collectives:
         """Forget what was."""
         for each in (self._calls, self._elements, self._owned, self._direct):
             each.clear()
+        self.summands.clear()
 
     @contextmanager
     def followed(self) -> Iterator[None]:
@@ -72,7 +75,7 @@ class Collectives:
             nothing = lambda *arguments, **options: None  # noqa: E731
             for name in ("register_comm_hook", "_check_comm_hook"):
                 stack.enter_context(patch.object(DistributedDataParallel, name, nothing))
-            stack.enter_context(_Watch(self._called))
+            stack.enter_context(_Watch(self._called, self.summands))
             yield
 
     def _bucket(self, ranks: tuple[int, ...], bucket: Any) -> torch.futures.Future[Tensor]:
@@ -138,23 +141,34 @@ def _overlap(one: Tensor, other: Tensor) -> bool:
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Calls `called` for each collective: its name, the ranks of its group, its tensors."""
+    """Calls `called` for each collective: its name, the ranks of its group, its tensors. Tells `summands` of each operator."""
 
-    def __init__(self, called: Callable[[str, tuple[int, ...], Sequence[Tensor]], None]) -> None:
+    def __init__(
+        self,
+        called: Callable[[str, tuple[int, ...], Sequence[Tensor]], None],
+        summands: Summands,
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._called = called
+        self._summands = summands
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if any(issubclass(each, DTensor) for each in types):
             return NotImplemented  # it comes again as the collectives and operations that it takes
         library, _, name = func._schema.name.partition("::")
+        ranks: tuple[int, ...] = ()
         if library in ("c10d", "_c10d_functional") and name != "wait_tensor":
             ranks = _ranks(args)
             if len(ranks) > 1:
                 self._called(name.strip("_"), ranks, _tensors(name, args))
         if name == "_local_scalar_dense" and isinstance(args[0], FakeTensor):
             return _stand_in(args[0].dtype)
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        if len(ranks) > 1:
+            self._summands.collected(name.strip("_"), ranks, args, result)
+        else:
+            self._summands.made(func, name, args, result)
+        return result
 
 
 def _stand_in(dtype: torch.dtype) -> complex | bool:
