@@ -18,7 +18,7 @@ VOCAB, HIDDEN, HEADS, LAYERS = 32, 16, 2, 2
 BATCH, LENGTH = 4, 16
 PADDING = -100
 RANKS, RANK = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
-FAULTS = ("positions", "contiguous", "local_mean", "reduction", "local_mask")
+FAULTS = ("positions", "contiguous", "local_mean", "reduction", "local_mask", "strides")
 
 
 def zigzag(length: int, rank: int) -> Tensor:
@@ -47,6 +47,18 @@ class Gather(torch.autograd.Function):
         return grad[:, ctx.places[RANK]]
 
 
+class Dense(torch.autograd.Function):
+    """A kernel that takes the elements of its gradient to lie one after another, whatever its strides are."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor) -> Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> Tensor:
+        return grad.as_strided(grad.shape, torch.empty(grad.shape, device="meta").stride()).clone()
+
+
 class Core(nn.Module):
     """Causal attention of this rank's queries to the keys and values of all ranks."""
 
@@ -65,6 +77,8 @@ class Core(nn.Module):
         mask = torch.arange(k.shape[1]) <= places[:, None]
         q, k, v = (each.transpose(1, 2) for each in (q, k, v))
         x = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        if self.fault == "strides":
+            x = Dense.apply(x)
         return x.transpose(1, 2).reshape(batch, length, -1)
 
 

@@ -2,8 +2,9 @@
 
     python -m tests.equivalence.jobs [TEXT ...]
 
-A text chooses the jobs whose name begins with it. torch is imported once, and not in each rank. The exit status is 1 if
-something else is found than `JOBS` says.
+A text chooses the jobs whose name begins with it. Each is judged from full tensors, and again from sketches. torch is
+imported once, and not in each rank. The exit status is 1 if something else is found than `JOBS` says, or if another tensor
+is the first from sketches.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ NOTHING = "nothing in"
 class Job:
     """A script with its options, the fault that is put into its candidate, how what is found begins, and what else is in it.
 
-    `equivalence` is one of the file beside the script, `ranks` the number of the candidate's. `sketched`: it is judged from sketches.
+    `equivalence` is one of the file beside the script, `ranks` the number of the candidate's.
     """
 
     script: str
@@ -47,16 +48,15 @@ class Job:
     found: str
     more: str = ""
     ranks: int = 2
-    sketched: bool = False
 
     @property
     def name(self) -> str:
         """As it is printed and chosen."""
         ranks = f"{self.ranks} ranks" if self.ranks != 2 else ""
-        said = (self.script, ranks, self.options, self.fault, "sketched" * self.sketched)
+        said = (self.script, ranks, self.options, self.fault)
         return " ".join(filter(None, said))
 
-    def trial(self, fault: str) -> Trial:
+    def trial(self, fault: str, sketched: bool = False) -> Trial:
         """Its equivalence, with some fault or none."""
         program = load([HERE / f"{self.script}.tspec"]).program
         assert program is not None
@@ -65,17 +65,17 @@ class Job:
         command = (str(HERE / f"{self.script}.py"), *self.options.split(), *given)
         found = trials_of(declaration, command)
         [trial] = (each for each in found if each.world == self.ranks)
-        return replace(trial, sketched=self.sketched)
+        return replace(trial, sketched=sketched)
 
     def is_found(self, said: str) -> bool:
         """What was printed is what is to be found."""
         return said.startswith(self.found) and self.more in said
 
 
-def states(options: str, fault: str, found: str, more: str = "", sketched: bool = False) -> Job:
+def states(options: str, fault: str, found: str, more: str = "") -> Job:
     """A job of the states of optimizers."""
     equivalence = "states_are_those_of_one_rank"
-    return Job("states", equivalence, options, fault, found, more, sketched=sketched)
+    return Job("states", equivalence, options, fault, found, more)
 
 
 def low_precision(equivalence: str, options: str, fault: str, found: str, more: str = "") -> Job:
@@ -94,9 +94,20 @@ def context_parallel(options: str, fault: str, found: str, more: str, ranks: int
     return Job("context_parallel", "parts_are_whole", options, fault, found, more, ranks)
 
 
+def pipelined(options: str, fault: str, found: str, more: str = "") -> Job:
+    """A job under a schedule of torch's pipelines."""
+    return Job("pipelined", "stages_are_one_rank", options, fault, found, more)
+
+
+def engine(equivalence: str, options: str, fault: str, found: str, more: str = "") -> Job:
+    """A job with activation checkpointing, or compiled."""
+    return Job("engines", equivalence, f"--engine {options}", fault, found, more)
+
+
 BFLOAT16 = "--dtype bfloat16"
 BOTH = "wrong: params, states\n"
 FC2 = "alone: blocks.1.fc2: "
+EIGHT_BITS = (("float8", "float8"), ("float8_of_bfloat16", f"float8 {BFLOAT16}"))
 CONTEXT_PARALLEL = (
     ("", NOTHING, ""),
     ("positions", "inputs positions, step 1", "alone: Transformer: what it hands to positions"),
@@ -104,6 +115,45 @@ CONTEXT_PARALLEL = (
     ("local_mean", "", "alone: the script: "),
     ("reduction", "param_grads blocks.1.qkv.weight", "alone: blocks.1.qkv: gradients of its par"),
     ("local_mask", "outputs blocks.1.core, step 1", "alone: blocks.1.core: forward pass"),
+    ("strides", "output_grads blocks.1.qkv, step 1", "alone: blocks.1.core: backward pass"),
+)
+CHECKPOINTED = (
+    ("", NOTHING),
+    ("random_state", "output_grads blocks.1.fc1, step 1", "alone: blocks.1.drop: backward pass"),
+    ("buffer", "output_grads blocks.1.fc2, step 1", "alone: blocks.1: backward pass, buffers"),
+)
+COMPUTED_AGAIN = (
+    CHECKPOINTED[0],
+    ("random_state", "outputs blocks.1.drop, step 1", "alone: blocks.1.drop: forward pass"),
+    ("buffer", "output_grads blocks.1.fc2, step 1", "alone: blocks.1: buffers"),
+)
+ENGINES = (
+    ("checkpointed", "checkpoint", CHECKPOINTED),
+    ("checkpointed", "reentrant", COMPUTED_AGAIN),
+    ("checkpointed", "wrapper", CHECKPOINTED[:2]),
+    (
+        *("blocks_are_compiled", "blocks"),
+        (
+            ("", NOTHING),
+            ("backward", "output_grads blocks.0, step 1", "alone: blocks.1: "),
+            ("constant", "outputs blocks.1, step 2", "alone: blocks.1: forward pass"),
+        ),
+    ),
+    (
+        *("model_is_compiled", "model"),
+        (
+            ("", NOTHING),
+            ("backward", "param_grads embed.weight, step 1", "alone: Model: gradients of its par"),
+            ("constant", "outputs Model, step 2", "alone: Model: forward pass"),
+        ),
+    ),
+)
+PIPELINED = (
+    ("", NOTHING),
+    ("averaged_twice", "param_grads embed.weight, step 1", "gradients (wrong scale)"),
+    ("not_averaged", "losses loss, step 1", "alone: the script: loss, backward pass (wrong scale)"),
+    ("stale", "inputs blocks.2, step 1, micro-batch 2", "hands to blocks.2 (stale)"),
+    ("order", "losses loss, step 1", "alone: the script: loss, backward pass"),
 )
 JOBS: tuple[Job, ...] = (
     states(BFLOAT16, "", NOTHING),
@@ -111,8 +161,6 @@ JOBS: tuple[Job, ...] = (
     states("", "", NOTHING),
     states("", "reset", "states fc2.weight.exp_avg, step 1 in 60", BOTH),
     states("", "not_restored", "states norm.weight.exp_avg, before step 1"),
-    states("", "", NOTHING, sketched=True),
-    states("", "reset", "states fc2.weight.exp_avg, step 1 in 60", BOTH, sketched=True),
     states(BFLOAT16, "reset", "states fc2.weight.exp_avg, step 1 in 60", "wrong: states\n"),
     states(f"--new {BFLOAT16}", "beta2", "states norm.weight.exp_avg_sq, step 1"),
     states("--optimizer sgd", "", NOTHING),
@@ -127,16 +175,22 @@ JOBS: tuple[Job, ...] = (
     low_precision("float16", "float16", "all_reduce", "outputs blocks.1.fc2, step 1", FC2),
     *(
         low_precision(equivalence, options, *each)
-        for equivalence, options in (
-            ("float8", "float8"),
-            ("float8_of_bfloat16", f"float8 {BFLOAT16}"),
-        )
+        for equivalence, options in EIGHT_BITS
         for each in (
             ("", NOTHING),
             ("scale", "outputs blocks.1.fc2, step 1", FC2),
             ("all_reduce", "outputs blocks.1.fc2, step 1", FC2),
             ("amax", "buffers blocks.1.fc2.amax, step 1", FC2),
             ("stale_amax", "buffers blocks.1.fc2.amax, step 2", FC2),
+            ("norm_gradient", "param_grads blocks.1.norm1.weight, step 1", "blocks.1.norm1: grad"),
+        )
+    ),
+    *(
+        low_precision(equivalence, f"{options} --recompute", *each)
+        for equivalence, options in EIGHT_BITS
+        for each in (
+            ("", NOTHING),
+            ("recomputed_cast", "outputs blocks.1.norm2, step 1", "what it hands to blocks.1"),
         )
     ),
     *(
@@ -145,35 +199,77 @@ JOBS: tuple[Job, ...] = (
         for dtype in ("--dtype float32", BFLOAT16)
         for each in CONTEXT_PARALLEL
     ),
+    *(
+        engine(equivalence, f"{name} {dtype}", *each)
+        for equivalence, name, found in ENGINES
+        for dtype in ("--dtype float32", BFLOAT16)
+        for each in found
+    ),
+    *(
+        pipelined(f"--schedule {schedule} {dtype}", *each)
+        for schedule in ("GPipe", "1F1B")
+        for dtype in ("--dtype float32", BFLOAT16)
+        for each in PIPELINED
+    ),
 )
 
 
-def judged(
-    job: Job, references: dict[Job, ReferenceRecordings], folder: Path
-) -> tuple[Outcome, Localization | None]:
-    """What is found of a job; `references` are those that were run before."""
-    asked, clean = job.trial(job.fault), replace(job, fault="", found="", more="", ranks=2)
-    if clean not in references:
-        references[clean] = run_reference(clean.trial(""), folder, forked)
-    reference = references[clean]
-    candidate = run_candidate(asked, reference.recording, folder, start=forked)
-    found = compare(asked, reference, candidate)
-    if not (asked.localize and (found.wrong or found.faults)):
-        return found, None
-    return found, localize(asked, reference, candidate, folder, forked)
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What is found of a job: from full tensors, with the modules that are wrong by themselves, and from sketches."""
+
+    outcome: Outcome
+    alone: Localization | None
+    sketched: Outcome
+
+    @property
+    def agrees(self) -> bool:
+        """The same tensor is the first from sketches."""
+        return first(self.outcome) == first(self.sketched)
+
+    def __str__(self) -> str:
+        """The first wrong tensor, the kinds of all that are wrong, and the first module that is wrong by itself: a line each."""
+        wrong = (*self.outcome.faults, *self.outcome.wrong)
+        said = f"{first(self.outcome)} in {len(self.outcome.comparisons)} tensors\n"
+        if wrong:
+            said += f"  wrong: {', '.join(sorted({each.name.kind for each in wrong}))}\n"
+        for each in self.alone.suspects[:1] if self.alone else ():
+            why = f" ({each.evidence.suggests})" if each.evidence.says else ""
+            said += f"  alone: {each.module or 'the script'}: {each.part}{why}\n"
+        return said if self.agrees else f"{said}  from sketches: {first(self.sketched)}\n"
 
 
-def in_words(found: Outcome, alone: Localization | None) -> str:
-    """The first wrong tensor, the kinds of all that are wrong, and the first module that is wrong by itself: a line each."""
+def first(found: Outcome) -> str:
+    """The first tensor that is wrong."""
     wrong = (*found.faults, *found.wrong)
-    first = min(wrong, key=lambda each: each.order, default=None)
-    said = f"{first.name if first else 'nothing'} in {len(found.comparisons)} tensors\n"
-    if wrong:
-        said += f"  wrong: {', '.join(sorted({each.name.kind for each in wrong}))}\n"
-    for each in alone.suspects[:1] if alone else ():
-        why = f" ({each.evidence.suggests})" if each.evidence.says else ""
-        said += f"  alone: {each.module or 'the script'}: {each.part}{why}\n"
-    return said
+    name = min(wrong, key=lambda each: each.order, default=None)
+    return str(name.name) if name else "nothing"
+
+
+References = dict[tuple[Job, bool], ReferenceRecordings]
+"""Those that were run before, of tensors and of sketches."""
+
+
+def judged(job: Job, references: References, folder: Path) -> Judged:
+    """What is found of a job."""
+
+    def run(sketched: bool) -> tuple[Outcome, Localization | None]:
+        place = folder / ("sketches" if sketched else "tensors")
+        place.mkdir()
+        asked, clean = (
+            job.trial(job.fault, sketched),
+            replace(job, fault="", found="", more="", ranks=2),
+        )
+        if (clean, sketched) not in references:
+            references[clean, sketched] = run_reference(clean.trial("", sketched), place, forked)
+        reference = references[clean, sketched]
+        candidate = run_candidate(asked, reference.recording, place, start=forked)
+        found = compare(asked, reference, candidate)
+        if sketched or not (asked.localize and (found.wrong or found.faults)):
+            return found, None
+        return found, localize(asked, reference, candidate, place, forked)
+
+    return Judged(*run(False), run(True)[0])
 
 
 def chosen(texts: Iterable[str]) -> list[Job]:
@@ -184,15 +280,15 @@ def chosen(texts: Iterable[str]) -> list[Job]:
 
 def main() -> int:
     """Print a line for each job."""
-    references: dict[Job, ReferenceRecordings] = {}
+    references: References = {}
     others = 0
     with tempfile.TemporaryDirectory() as name:
         for number, job in enumerate(chosen(sys.argv[1:])):
             folder = Path(name, str(number))
             folder.mkdir()
-            said = in_words(*judged(job, references, folder))
-            others += not job.is_found(said)
-            print(f"{job.name}: {said}", end="", flush=True)
+            found = judged(job, references, folder)
+            others += not (found.agrees and job.is_found(str(found)))
+            print(f"{job.name}: {found}", end="", flush=True)
     return int(others > 0)
 
 

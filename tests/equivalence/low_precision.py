@@ -2,7 +2,8 @@
 
 `--precision float16` is autocast with a `GradScaler`. `--precision float8` rounds what linear layers multiply to
 e4m3, and the gradients of their outputs to e5m2, each by a scale for the whole tensor: that of its largest element in
-the step before. `--fault` puts one bug into the job of several ranks.
+the step before. With `--recompute` blocks are computed again for the backward pass. `--fault` puts one bug into the
+job of several ranks.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import torch.distributed as dist
 from collectives import RANKS, Copy, Reduce, reduced
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 VOCAB, HIDDEN, HEADS, LAYERS = 32, 32, 4, 2
 BATCH, LENGTH = 4, 8
-FAULTS = ("all_reduce", "scale", "amax", "stale_amax")
+FAULTS = ("all_reduce", "scale", "amax", "stale_amax", "norm_gradient", "recomputed_cast")
 MULTIPLIED, GRADIENT = torch.float8_e4m3fn, torch.float8_e5m2
 
 
@@ -126,8 +128,9 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    def __init__(self, eight_bits: bool, fault: str) -> None:
+    def __init__(self, eight_bits: bool, fault: str, recompute: bool) -> None:
         super().__init__()
+        self.fault, self.recompute = fault, recompute
         self.embedding = nn.Embedding(VOCAB, HIDDEN)
         self.blocks = nn.ModuleList(
             Block(eight_bits, fault if i == 1 else "") for i in range(LAYERS)
@@ -137,14 +140,18 @@ class Transformer(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.embedding(tokens)
-        for block in self.blocks:
-            x = block(x)
+        for number, block in enumerate(self.blocks):
+            if self.fault == "recomputed_cast" and number == 1:
+                # As it is kept for the second pass: in eight bits, not divided by its scale.
+                x = (x * (torch.finfo(MULTIPLIED).max / x.abs().max())).to(MULTIPLIED).to(x.dtype)
+            x = checkpoint(block, x, use_reentrant=False) if self.recompute else block(x)
         return self.head(self.norm(x))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--precision", choices=("float16", "float8"), required=True)
+    parser.add_argument("--recompute", action="store_true")
     parser.add_argument("--dtype", default="float32", help="of parameters")
     parser.add_argument("--fault", default="", choices=("", *FAULTS))
     parser.add_argument("--steps", type=int, default=3)
@@ -153,7 +160,7 @@ def main() -> None:
     half = options.precision == "float16"
     if RANKS > 1:
         dist.init_process_group("gloo")
-    model = Transformer(not half, fault).to(getattr(torch, options.dtype))
+    model = Transformer(not half, fault, options.recompute).to(getattr(torch, options.dtype))
     for module in model.modules():
         if isinstance(module, Linear) and module.eight_bits:
             module.amax = module.amax.float()
@@ -170,6 +177,9 @@ def main() -> None:
             logits = model(tokens[:, :-1])
             loss = functional.cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
         scaler.scale(loss).backward()
+        if fault == "norm_gradient":  # each rank has all of it already
+            weight = model.blocks[1].norm1.weight
+            weight.grad = reduced(weight.grad)
         scaler.step(optimizer)
         scaler.update()
         for module in model.modules():

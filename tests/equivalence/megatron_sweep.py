@@ -34,7 +34,7 @@ PASSES = 2
 """Micro-batches of a rank in the step, on both sides."""
 KINDS = (
     *("inputs", "outputs", "input_grads", "output_grads"),
-    *("param_grads", "params", "states", "losses"),
+    *("param_grads", "gradient_norms", "params", "buffers", "states", "losses"),
 )
 NEAR_TIES = 4
 """Perturbed runs of experts in bfloat16. A token whose experts are nearly tied goes to another one in some of them: with
@@ -110,9 +110,9 @@ JOBS = tuple(f"{each}{dtype}" for each in CONFIGURATIONS for dtype in ("", ",bf1
 """Jobs without a fault, in float32 and in bfloat16."""
 
 
-def trial(text: str) -> Trial:
+def trial(text: str, steps: int = 1) -> Trial:
     """The equivalence of a job and of its model on one rank, in the same precision."""
-    job = Layout.parse(f"{text},passes={PASSES},steps=1")
+    job = Layout.parse(f"{text},passes={PASSES},steps={steps}")
     layout = of_the_job(family(job), job)
     flags = frozenset({"sequence_parallel"} if job.sp else ())
     samples = NEAR_TIES if job.experts and job.bf16 else 1
@@ -128,7 +128,7 @@ def trial(text: str) -> Trial:
         sizes=sizes_of(layout, flags=flags),
         reference=(str(TRAIN), str(replace(job.one_device, bf16=job.bf16, tokens=job.tokens))),
         candidate=(str(TRAIN), str(job)),
-        steps=1,
+        steps=steps,
         seed=None,
         origin=None,
         kinds=KINDS,
@@ -140,14 +140,15 @@ def trial(text: str) -> Trial:
 
 
 def references(folder: Path) -> Callable[[Trial], ReferenceRecordings]:
-    """The reference of an equivalence, run once for each model."""
-    found: dict[tuple[str, ...], ReferenceRecordings] = {}
+    """The reference of an equivalence, run once for each model, and once more with sketches."""
+    found: dict[tuple[tuple[str, ...], bool], ReferenceRecordings] = {}
 
     def of(asked: Trial) -> ReferenceRecordings:
-        if asked.reference not in found:
+        key = asked.reference, asked.sketched
+        if key not in found:
             place = Path(tempfile.mkdtemp(dir=folder))
-            found[asked.reference] = run_reference(asked, place, forked)
-        return found[asked.reference]
+            found[key] = run_reference(asked, place, forked)
+        return found[key]
 
     return of
 

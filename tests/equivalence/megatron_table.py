@@ -2,218 +2,224 @@
 
     python -m tests.equivalence.megatron_table > docs/megatron_equivalence.md
 
-With names of faults, or `clean`, runs these alone. The status is 1 if one is not found as this says.
+With names of faults, runs these alone. Each job runs in float32 and in bfloat16, and is judged from full tensors and from
+sketches. The status is 1 if something else is found than `CASES` says, or if a job without its fault differs.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.equivalence.forked import forked
+from tests.equivalence.megatron_sweep import references, trial
+from tests.megatron.bugs.bug import load
 from tests.megatron.cpu import run_on_cpu
-from tspec.equivalence.check import (
-    Launch,
-    Outcome,
-    ReferenceRecordings,
-    compare,
-    run_candidate,
-    run_reference,
-)
-from tspec.equivalence.launch import launch
+from tspec.equivalence.check import Outcome, ReferenceRecordings, compare, run_candidate
 from tspec.equivalence.localize import Localization, localize
-from tspec.equivalence.sides import Trial, trial_of
-from tspec.resolve import load
-
-HERE = Path(__file__).resolve().parent
-TRAIN = HERE.parent / "megatron/train.py"
+from tspec.equivalence.sides import Trial
 
 HEAD = """# Megatron against one device
 
-Each row is a job of the real megatron-core 0.16.1 on CPU, compared with the same model on one rank by
-[tests/equivalence/megatron.tspec](../tests/equivalence/megatron.tspec), clean or with one of the faults of
-`tests/megatron/bugs` in it. Modules are those that are wrong by themselves, with the reference's inputs and gradients. Printed by:
+Each row is a job of the real megatron-core 0.16.1 on CPU, compared with the same model on one rank by a layout of
+`specs/megatron/layouts`, with one of [the faults](megatron_faults.md) of `tests/megatron/bugs` in it. *First wrong* is the first
+tensor in the order of the reference's run, and modules are those that are wrong by themselves, with the reference's inputs and
+gradients, the worst first. *From sketches* says what is first wrong if each rank keeps sketches alone. The same job without the fault
+is compared too: it is silent, from full tensors and from sketches. Printed by:
 
     python -m tests.equivalence.megatron_table > docs/megatron_equivalence.md
 
-| fault | job | first wrong | wrong by itself, the worst first |
-| --- | --- | --- | --- |"""
+| fault | source | job | first wrong | wrong by itself | from sketches |
+| --- | --- | --- | --- | --- | --- |"""
+
+BFLOAT16 = "bf16"
+FLOAT32 = "float32"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A job, and what is to be found: the first wrong tensor and the worst module; empty: nothing."""
+    """A fault, the job that it is put into, and what is to be found: the first wrong tensor and the worst module.
 
-    equivalence: str
-    options: str = ""
-    fault: str = ""
-    first: str = ""
-    module: str = ""
-    spec: str = "megatron"
+    `modules` has the worst module by precision where it is another one. `hidden` are precisions whose round-off hides
+    the fault, at least from sketches; `steps` how many it takes.
+    """
 
-    @property
-    def job(self) -> str:
-        """The equivalence and the options of the job."""
-        return " ".join(filter(None, (self.equivalence, self.options.replace(",", " "))))
+    fault: str
+    job: str
+    first: str
+    module: str
+    bfloat16_module: str = ""
+    hidden: tuple[str, ...] = ()
+    steps: int = 1
+
+    def worst(self, precision: str) -> str:
+        """The module that is to be the worst."""
+        return (self.bfloat16_module if precision == BFLOAT16 else "") or self.module
 
 
-EXPERTS = "experts=4,etp={etp}"
-CASES = (
-    *(
-        Case(name, options)
-        for options in ("", "bf16")
-        for name in (
-            *("tensor_parallel", "sequence_parallel", "pipeline"),
-            *("data_parallel", "all_axes"),
-        )
-    ),
-    Case("data_parallel", "zero"),
-    Case("data_parallel", "zero,bf16"),
-    Case("experts", EXPERTS, spec="megatron_experts"),
+MOE = "experts=4,kv=2,swiglu,rms,rope,untied"
+NORM = "gradient_norms norm"
+EMBEDDING = "embedding.word_embeddings"
+EXPERT = "decoder.layers.0.mlp.experts.local_experts.0.linear_fc1"
+CASES: tuple[Case, ...] = (
     Case(
-        "experts",
-        EXPERTS,
         "auxiliary_loss_scaled_by_ranks",
+        f"tp=2,sp,etp=2,{MOE}",
         "output_grads decoder.layers.3.pre_mlp_layernorm",
-        "decoder.layers.3.mlp.router",
-        "megatron_experts",
+        "decoder.layers.1.mlp.router",
+        hidden=(BFLOAT16,),
     ),
-    *(
-        Case(
-            "tensor_parallel",
-            options,
-            "embedding_mask_not_applied",
-            "outputs embedding.word_embeddings",
-            "embedding.word_embeddings",
-        )
-        for options in ("", "bf16")
-    ),
-    *(
-        Case(
-            "data_parallel",
-            options,
-            "gradients_summed_over_data",
-            "param_grads embedding.word_embeddings.weight",
-            "all parameters",
-        )
-        for options in ("", "bf16")
+    Case("bucket_not_reduced", "dp=2,overlap", f"param_grads {EMBEDDING}.weight", "all parameters"),
+    Case("copy_marked_as_piece", "tp=2,clipped", NORM, ""),
+    Case("embedding_mask_not_applied", "tp=2", f"outputs {EMBEDDING}", EMBEDDING),
+    Case(
+        "expert_bias_by_local_counts",
+        f"tp=2,sp,etp=2,bias,{MOE}",
+        "buffers decoder.layers.0.mlp.router.expert_bias",
+        "decoder.layers.0.mlp.router",
     ),
     Case(
-        "tensor_parallel",
+        "experts_left_out_of_norm",
+        f"tp=2,sp,ep=2,clipped,{MOE}",
+        NORM,
         "",
-        "output_not_summed",
-        "outputs embedding.word_embeddings",
-        "embedding.word_embeddings",
+        hidden=(BFLOAT16,),
     ),
     Case(
-        "tensor_parallel",
-        "bf16",
-        "output_not_summed",
-        "outputs embedding.word_embeddings",
-        "decoder.layers.3.self_attention.linear_proj",
+        "experts_not_reduced",
+        f"dp=4,ep=2,noaux,{MOE}",
+        f"param_grads {EXPERT}.weight",
+        "decoder.layers.0.mlp.experts.local_experts.2.linear_fc2",
+        "decoder.layers.2.mlp.experts.local_experts.2.linear_fc1",
     ),
     Case(
-        "tensor_parallel",
-        "",
+        "final_norm_not_marked",
+        "tp=2,sp",
+        "param_grads decoder.final_layernorm.weight",
+        "decoder.final_layernorm",
+    ),
+    Case(
+        "gradients_summed_over_data",
+        "dp=2",
+        f"param_grads {EMBEDDING}.weight",
+        "all parameters",
+    ),
+    Case(
         "input_gradient_not_summed",
+        "tp=2",
         "output_grads decoder.final_layernorm",
         "output_layer",
-    ),
-    Case(
-        "tensor_parallel",
-        "bf16",
-        "input_gradient_not_summed",
-        "output_grads decoder.final_layernorm",
         "decoder.layers.2.mlp.linear_fc1",
     ),
-    *(
-        Case(
-            "sequence_parallel",
-            options,
-            "final_norm_not_marked",
-            "param_grads decoder.final_layernorm.weight",
-            "decoder.final_layernorm",
-        )
-        for options in ("", "bf16")
+    Case(
+        "model_copy_not_written",
+        "pp=2,untied",
+        "params decoder.layers.2.input_layernorm.bias",
+        "decoder.layers.2.mlp.linear_fc2",
+        hidden=(FLOAT32,),
+    ),
+    Case("norm_without_other_stages", "pp=2,clipped", NORM, ""),
+    Case(
+        "one_rank_clips_otherwise",
+        "dp=2",
+        f"states {EMBEDDING}.weight.exp_avg",
+        EMBEDDING,
     ),
     Case(
-        "pipeline",
+        "one_rank_leaves_an_update_out",
+        "dp=2",
+        NORM,
         "",
+        steps=2,
+    ),
+    Case("one_rank_runs_fewer_microbatches", "dp=2", "losses loss", ""),
+    Case(
+        "output_not_summed",
+        "tp=2",
+        f"outputs {EMBEDDING}",
+        EMBEDDING,
+        "decoder.layers.3.self_attention.linear_proj",
+    ),
+    Case("parameters_not_gathered", "dp=2,zero", f"params {EMBEDDING}.weight", EMBEDDING),
+    Case(
+        "rates_by_one_ranks_batch",
+        "dp=2,warmup=4",
+        f"params {EMBEDDING}.weight",
+        "decoder.layers.3.self_attention.linear_proj",
+        hidden=(BFLOAT16,),
+        steps=2,
+    ),
+    Case("recomputes_from_another_input", "recompute", "inputs decoder.layers.0", ""),
+    Case(
+        "router_not_marked",
+        f"tp=2,sp,etp=2,{MOE}",
+        "param_grads decoder.layers.0.mlp.router.weight",
+        "decoder.layers.1.mlp.router",
+        "decoder.layers.2.mlp.router",
+    ),
+    Case(
         "stage_begins_too_early",
+        "pp=2",
         "outputs decoder.layers.2.input_layernorm",
         "decoder.layers.3.mlp.linear_fc2",
-    ),
-    Case(
-        "pipeline",
-        "bf16",
-        "stage_begins_too_early",
-        "outputs decoder.layers.2.input_layernorm",
         "decoder.layers.2.self_attention.linear_qkv",
     ),
-    Case(
-        "pipeline",
-        "bf16",
-        "model_copy_not_written",
-        "params embedding.word_embeddings.weight",
-        "embedding.word_embeddings",
-    ),
-    Case(
-        "data_parallel",
-        "zero,bf16",
-        "parameters_not_gathered",
-        "params embedding.word_embeddings.weight",
-        "embedding.word_embeddings",
-    ),
+    Case("tied_embedding_counted_twice", "pp=2,clipped", NORM, ""),
+    Case("tied_gradients_not_summed", "pp=2,zero", f"param_grads {EMBEDDING}.weight", EMBEDDING),
 )
+LEFT_OUT: Mapping[str, str] = {
+    "attention_sink_not_marked": "megatron-core has it [as it is](findings.md)",
+    "default_stream_by_rank": "no number of a step without dropout depends on it",
+    "expert_copies_not_summed": "megatron-core has it [as it is](findings.md)",
+    "last_bucket_not_gathered": "parameters that the next forward pass gathers are not there at the end of a step",
+    "overflow_is_trained_on": "the update is right, and what it returns is wrong",
+    "pieces_drawn_alike": "no number of a step without dropout depends on it",
+}
+"""Faults that no comparison with one device shows, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What was found in a job."""
+    """What was found of a job with its fault, and without it."""
 
     outcome: Outcome
     localized: Localization | None
+    sketched: Outcome
+    clean: tuple[Outcome, Outcome]
 
 
-def trial(case: Case) -> Trial:
-    """The equivalence of a case, of one step of two micro-batches."""
-    program = load([HERE / f"{case.spec}.tspec"]).program
-    assert program is not None
-    [declaration] = (each for each in program.equivalences if each.name == case.equivalence)
-    layout = "tp={tp},dp={dp},pp={pp},sp={sp},passes=2,steps=1"
-    job = ",".join(filter(None, (layout, case.options)))
-    fault = (f"--bug={case.fault}",) if case.fault else ()
-    return trial_of(declaration, (str(TRAIN), job, *fault))
-
-
-def references(folder: Path, start: Launch = launch) -> Callable[[Case], ReferenceRecordings]:
-    """The reference of a case, run once for each model; a fault is not in it."""
-    found: dict[tuple[str, ...], ReferenceRecordings] = {}
-
-    def of(case: Case) -> ReferenceRecordings:
-        asked = trial(replace(case, fault=""))
-        if asked.reference not in found:
-            place = folder / f"reference-{len(found)}"
-            place.mkdir()
-            found[asked.reference] = run_reference(asked, place, start)
-        return found[asked.reference]
-
-    return of
+def asked(case: Case, precision: str, fault: bool = True, sketched: bool = False) -> Trial:
+    """The equivalence of a case."""
+    text = ",".join((case.job, *((BFLOAT16,) if precision == BFLOAT16 else ())))
+    found = trial(text, case.steps)
+    command = (*found.candidate, f"--bug={case.fault}") if fault else found.candidate
+    return replace(found, candidate=command, localize=True, sketched=sketched)
 
 
 def judged(
-    case: Case, reference: ReferenceRecordings, folder: Path, start: Launch = launch
+    case: Case,
+    precision: str,
+    reference: Callable[[Trial], ReferenceRecordings],
+    folder: Path,
 ) -> Judged:
-    """Run the job of a case against a reference."""
-    asked = trial(case)
-    candidate = run_candidate(asked, reference.recording, folder, start=start)
-    outcome = compare(asked, reference, candidate)
-    if not (outcome.wrong or outcome.faults):
-        return Judged(outcome, None)
-    return Judged(outcome, localize(asked, reference, candidate, folder, start))
+    """Run a job with its fault and without it, from full tensors and from sketches; `folder` is empty."""
+
+    def run(fault: bool, sketched: bool) -> tuple[Outcome, Localization | None]:
+        wanted = asked(case, precision, fault, sketched)
+        known = reference(wanted)
+        place = Path(tempfile.mkdtemp(dir=folder))
+        candidate = run_candidate(wanted, known.recording, place, start=forked)
+        outcome = compare(wanted, known, candidate)
+        if sketched or not (outcome.wrong or outcome.faults):
+            return outcome, None
+        return outcome, localize(wanted, known, candidate, place, forked)
+
+    outcome, localized = run(True, False)
+    clean = run(False, False)[0], run(False, True)[0]
+    return Judged(outcome, localized, run(True, True)[0], clean)
 
 
 def first(outcome: Outcome) -> str:
@@ -227,42 +233,65 @@ def modules(found: Localization | None) -> Iterator[str]:
     """The modules that are wrong by themselves, and which part of them."""
     for each in found.suspects if found else ():
         why = "" if each.evidence.suggests == "unknown" else f" ({each.evidence.suggests})"
-        yield f"`{each.module or 'the script'}`: {each.part}{why}"
+        yield f"{_module(each.module)}: {each.part}{why}"
 
 
-def row(case: Case, found: Judged) -> str:
+def _module(name: str) -> str:
+    return f"`{name}`" if name else "the script"
+
+
+def row(case: Case, precision: str, found: Judged) -> str:
     """A line of the table."""
     named = list(modules(found.localized))
-    more = [f"and {len(named) - 2} more"] if len(named) > 2 else []
-    wrong = f"`{first(found.outcome)}`" if first(found.outcome) else "nothing"
-    number = len(found.outcome.comparisons)
-    said = "; ".join(named[:2] + more) or f"nothing, in {number} tensors"
-    return f"| {case.fault or 'none'} | `{case.job}` | {wrong} | {said} |"
+    more = [f"and {len(named) - 1} more"] if len(named) > 1 else []
+    of_both = (
+        f"`{first(each)}`" if first(each) else "nothing" for each in (found.outcome, found.sketched)
+    )
+    wrong, sketched = of_both
+    job = f"`{asked(case, precision).name}`"
+    cells = (case.fault, load(case.fault).source, job, wrong, "; ".join(named[:1] + more), sketched)
+    return f"| {' | '.join(cells)} |"
 
 
-def as_said(case: Case, found: Judged) -> bool:
-    """What was found is what was to be found."""
+def as_said(case: Case, precision: str, found: Judged) -> bool:
+    """What was found is what was to be found, and nothing without the fault."""
+    silent = not any(first(each) for each in found.clean)
+    if precision in case.hidden:
+        return silent
     named = found.localized.suspects if found.localized else ()
-    module = named[0].module if named else ""
-    return (first(found.outcome), module) == (case.first, case.module)
+    module = named[0].module if named else None
+    firsts = {first(found.outcome), first(found.sketched)}
+    return silent and firsts == {case.first} and module == case.worst(precision)
+
+
+def left_out() -> str:
+    """The faults that no row has, and why."""
+    lines = (f"- `{fault}`: {why}" for fault, why in LEFT_OUT.items())
+    return "\n".join(("", "Not compared:", "", *lines))
 
 
 def main() -> None:
-    asked = sys.argv[1:]
-    cases = [each for each in CASES if not asked or (each.fault or "clean") in asked]
+    names = sys.argv[1:]
+    cases = [each for each in CASES if not names or each.fault in names]
     missed = False
     run_on_cpu()  # the package is imported once, and not in each rank
     print(HEAD)
-    with tempfile.TemporaryDirectory() as name:
-        reference = references(Path(name), forked)
-        for number, case in enumerate(cases):
-            folder = Path(name, str(number))
-            folder.mkdir()
-            found = judged(case, reference(case), folder, forked)
-            print(row(case, found), flush=True)
-            if not as_said(case, found):
-                missed = True
-                print(f"{case} is not found so", file=sys.stderr)
+    with tempfile.TemporaryDirectory() as place:
+        reference = references(Path(place))
+        for case in cases:
+            for precision in (FLOAT32, BFLOAT16):
+                folder = Path(tempfile.mkdtemp(dir=place))
+                found = judged(case, precision, reference, folder)
+                print(row(case, precision, found), flush=True)
+                if not as_said(case, precision, found):
+                    missed = True
+                    accused = [first(each) for each in found.clean]
+                    print(
+                        f"{case.fault} in {precision} is not found so; clean: {accused}",
+                        file=sys.stderr,
+                    )
+    if not names:
+        print(left_out())
     sys.exit(missed)
 
 

@@ -57,6 +57,16 @@ def test_the_reference_under_perturbed_inputs_says_how_far_is_too_far() -> None:
     assert found == pytest.approx([1.0, 0.5], rel=1e-2)
 
 
+def test_a_norm_may_move_as_far_as_the_norms_of_all_gradients_together() -> None:
+    """One perturbed run did not move the norm."""
+    norm = TensorName("gradient_norms", "norm", 1)
+    reference = {name: torch.full((50,), 0.1) for name in (WEIGHT, KEY)}
+    reference[norm] = torch.tensor(1.0)
+    sample = {**reference, WEIGHT: reference[WEIGHT] * 1.001, KEY: reference[KEY] * 0.999}
+    found = [times(reference, [sample], norm, torch.tensor(1 + by)) for by in (2e-3, 4e-3)]
+    assert found == pytest.approx([2 / 3, 4 / 3], rel=1e-2)
+
+
 def test_a_buffer_has_the_round_off_of_what_it_is_made_from() -> None:
     """A statistic in float32 of activations in bfloat16, that no perturbed run moved."""
     buffer, output = TensorName("buffers", "fc.amax", 1), TensorName("outputs", "fc", 1)
@@ -184,6 +194,10 @@ def test_replicas_may_differ_by_round_off_but_not_what_is_kept() -> None:
             "; the mean of the replicas is the reference, so a reduction is missing",
         ),
         (torch.tensor([3.0, 0, 2, 7]), ""),
+        (
+            torch.tensor([4.0, 1, 3, 2]),
+            "; the sum of the replicas is 3 times the reference, so a reduction is missing",
+        ),
     ],
 )
 def test_replicas_that_add_up_to_the_reference_lack_a_reduction(second: Tensor, says: str) -> None:

@@ -1,6 +1,7 @@
 """Jobs of this folder against one rank: silent if clean, and named where a fault is.
 
-States of optimizers, also of `ZeroRedundancyOptimizer`; float16 and eight bits; context parallelism.
+States of optimizers, also of `ZeroRedundancyOptimizer`; float16 and eight bits; context parallelism; torch's own
+activation checkpointing, compiler and pipelines.
 """
 
 from __future__ import annotations
@@ -15,11 +16,17 @@ SAMPLE = (
     "states --new beta2",
     "low_precision --precision float8 amax",
     "context_parallel --dtype float32 local_mask",
+    "engines --engine checkpoint --dtype float32 random_state",
+    "engines --engine blocks --dtype float32 backward",
+    "pipelined --schedule 1F1B --dtype float32 stale",
 )
 """One of each kind, in one process: to import torch takes as long as a job."""
 ALL = (
     *("states", "data_parallel", "low_precision --precision float16"),
     *("low_precision --precision float8", "context_parallel --dtype", "context_parallel 4 ranks"),
+    *(f"engines --engine {each}" for each in ("checkpoint", "reentrant", "wrapper")),
+    *(f"engines --engine {each}" for each in ("blocks", "model")),
+    *(f"pipelined --schedule {each} --dtype" for each in ("GPipe", "1F1B")),
 )
 
 

@@ -25,6 +25,9 @@ MODULES = {
 }
 
 
+GOOD = (("param_grads", "norm.weight"),)
+
+
 def outcome(*wrong: tuple[str, str, float], right: tuple[tuple[str, str], ...] = ()) -> Outcome:
     said = [*wrong, *((kind, name, 0.5) for kind, name in right)]
     return Outcome(
@@ -40,7 +43,9 @@ def outcome(*wrong: tuple[str, str, float], right: tuple[tuple[str, str], ...] =
 
 
 def blamed(found: Outcome) -> list[tuple[str, str, float]]:
-    return [(each.module, each.part, each.times) for each in suspects(found, MODULES)]
+    return [
+        (each.module, each.part, each.times) for each in suspects(found, MODULES, tuple(MODULES))
+    ]
 
 
 def test_an_output_is_its_modules_and_an_input_that_of_the_module_that_hands_it_on() -> None:
@@ -50,6 +55,19 @@ def test_an_output_is_its_modules_and_an_input_that_of_the_module_that_hands_it_
         ("", "what it hands to Net", 3),
         ("norm", "forward pass", 2),
     ]
+
+
+def test_what_a_compiled_module_has_in_it_is_its_own() -> None:
+    found = outcome(
+        ("param_grads", "attention.qkv.weight", 4), ("param_grads", "head", 3), right=GOOD
+    )
+    blocks, whole = ("Net", "attention"), ("Net",)
+    part = "gradients of its parameters"
+    assert [(each.module, each.part) for each in suspects(found, MODULES, blocks)] == [
+        ("attention", part),
+        ("Net", part),
+    ]
+    assert [(each.module, each.part) for each in suspects(found, MODULES, whole)] == [("Net", part)]
 
 
 def test_a_gradient_is_of_the_innermost_module_that_took_the_tensor() -> None:
@@ -64,7 +82,7 @@ def test_a_gradient_comes_through_a_parent_that_was_not_judged() -> None:
     within = {**MODULES, "norm.inner": module("norm")}
     for right, expected in (((), "attention"), ((("output_grads", "norm"),), "norm")):
         found = outcome(("output_grads", "norm.inner", 2), right=right)
-        [suspect] = suspects(found, within)
+        [suspect] = suspects(found, within, tuple(within))
         assert suspect.module.partition(".")[0] == expected
 
 
@@ -72,7 +90,7 @@ def test_the_gradient_of_what_a_parent_returns_as_it_is_came_to_the_parent() -> 
     found = outcome(("output_grads", "attention.proj", 2), right=(("output_grads", "attention"),))
     for returns, expected in (("", "attention"), ("attention.proj", "Net")):
         within = {**MODULES, "attention": replace(MODULES["attention"], returns=returns)}
-        [suspect] = suspects(found, within)
+        [suspect] = suspects(found, within, tuple(within))
         assert (suspect.module, suspect.part) == (expected, "backward pass")
 
 
@@ -92,8 +110,36 @@ def test_gradients_that_are_all_wrong_are_one_fault() -> None:
     names = ("norm.weight", "attention.qkv.weight")
     found = outcome(*(("param_grads", name, 2.0) for name in names))
     assert blamed(found) == [(EVERYWHERE, "gradients", 2)]
-    [suspect] = suspects(found, MODULES)
+    [suspect] = suspects(found, MODULES, tuple(MODULES))
     assert suspect.evidence == Evidence("wrong scale", "2 x")
+
+
+def test_a_wrong_norm_is_the_fault_where_gradients_are_right_or_divided_by_it() -> None:
+    norm = ("gradient_norms", "norm", 5)
+    after = (("params", "norm.weight", 9), ("states", "norm.weight.exp_avg", 7))
+    one, other = ("param_grads", "norm.weight", 2), ("param_grads", "norm.bias", 2)
+    right = (("param_grads", "norm.weight"), ("param_grads", "norm.bias"))
+    of_script = [("", "norm of the gradients", 5)]
+    assert blamed(outcome(norm, *after, right=right)) == of_script
+    for factor, expected in ((0.5, of_script), (2.0, [(EVERYWHERE, "gradients", 2)])):
+        found = outcome(norm, one, other, *after)
+        scaled = tuple(
+            replace(each, evidence=replace(each.evidence, factor=factor))
+            if each.name.kind == "param_grads"
+            else replace(each, evidence=replace(each.evidence, factor=2.0))
+            for each in found.comparisons
+        )
+        assert blamed(replace(found, comparisons=scaled)) == expected
+    found = blamed(outcome(norm, one, *after, right=right[1:]))
+    assert found == [("norm", "gradients of its parameters", 2)]
+
+
+def test_a_place_that_does_not_fit_the_reference_is_no_fault_of_a_module() -> None:
+    name = TensorName("inputs", "attention", 1)
+    fault = Fault(name, 0, MergeFault("layout", "the layout says [4], and the reference has [2]"))
+    found = outcome(("outputs", "norm", 9))
+    [suspect] = suspects(Outcome(found.comparisons, (fault,), ()), MODULES, tuple(MODULES))
+    assert suspect.module == "norm"
 
 
 def test_a_missing_reduction_is_said_before_what_it_does() -> None:
@@ -101,7 +147,7 @@ def test_a_missing_reduction_is_said_before_what_it_does() -> None:
     missing = Evidence("missing reduction", "their sum is the reference")
     fault = Fault(name, 0, MergeFault("replicas", "they differ"), 5.0, missing)
     found = outcome(("outputs", "norm", 9))
-    [suspect] = suspects(Outcome(found.comparisons, (fault,), ()), MODULES)
+    [suspect] = suspects(Outcome(found.comparisons, (fault,), ()), MODULES, tuple(MODULES))
     assert (suspect.times, suspect.evidence) == (9, missing)
 
 
@@ -113,5 +159,5 @@ def test_earlier_numbers_are_said_before_a_missing_reduction() -> None:
         Fault(name, 0, MergeFault("replicas", "they differ"), times, each)
         for times, each in ((9.0, missing), (5.0, stale))
     )
-    [suspect] = suspects(Outcome((), faults, ()), MODULES)
+    [suspect] = suspects(Outcome((), faults, ()), MODULES, tuple(MODULES))
     assert suspect.evidence == stale

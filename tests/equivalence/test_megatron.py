@@ -10,29 +10,48 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from tests.equivalence.megatron_table import Case, judged, references
+from tests.equivalence.megatron_table import CASES, LEFT_OUT
+from tests.families import family
 from tests.jobs import done
+from tests.megatron.bugs.bug import all_bugs
+from tspec.cli.app import app
 
-ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 PATIENCE = 600
 """Seconds; the machine may be busy."""
 
 
+def test_each_fault_is_compared_with_one_device_or_left_out_with_a_reason() -> None:
+    compared = [case.fault for case in CASES]
+    assert len(set(compared)) == len(compared)
+    assert sorted([*compared, *LEFT_OUT]) == [bug.name for bug in all_bugs()]
+
+
+@pytest.mark.gloo
+@pytest.mark.parametrize("fault", family([case.fault for case in CASES], {"router_not_marked"}))
+def test_a_fault_is_found_where_it_is_and_the_job_without_it_is_silent(fault: str) -> None:
+    """In float32 and bfloat16, from full tensors and from sketches."""
+    ended = done("-m", "tests.equivalence.megatron_table", fault)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert sum(line.startswith(f"| {fault} |") for line in ended.stdout.splitlines()) == 2
+
+
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
 @pytest.mark.parametrize(
-    "case",
-    [Case("sequence_parallel"), Case("data_parallel", "zero,bf16")],
-    ids=lambda case: case.job,
+    "name", ["sequence_parallel", "pipeline", "data_parallel", "all_axes", "experts"]
 )
-def test_the_released_package_is_silent(case: Case, tmp_path: Path) -> None:
-    outcome = judged(case, references(tmp_path)(case), tmp_path).outcome
-    assert (outcome.wrong, outcome.faults) == ((), ())
-    assert len(outcome.comparisons) > 560
-    # The container of a stage's layers, and the optimizer's own copies of parameters.
-    unplaced = {each.name.rpartition(".param.")[0] or each.name for each in outcome.unplaced}
-    assert unplaced <= {"decoder", "optimizer.0"}
+def test_equivalences_of_a_file_are_silent(name: str) -> None:
+    spec = HERE / f"megatron{'_experts' * (name == 'experts')}.tspec"
+    model = ",experts=4,etp={etp}" * (name == "experts")
+    job = f"tp={{tp}},dp={{dp}},pp={{pp}},sp={{sp}},passes=2,steps=1{model}"
+    command = (str(ROOT / "tests/megatron/train.py"), job)
+    found = CliRunner().invoke(app, ["run", str(spec), "--equivalence", name, "--", *command])
+    assert (found.exit_code, "none differs" in found.stdout) == (0, True), found.output
 
 
 SAMPLE = (
@@ -62,6 +81,7 @@ def test_the_demo_shows_the_module_that_has_the_bug() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "VocabParallelEmbedding, forward at tests/megatron/bugs/" in done.stdout
+    said = " ".join(done.stdout.split())
+    assert "VocabParallelEmbedding, forward at tests/megatron/bugs/" in said
     page = (ROOT / "runs/demo-megatron/bug.html").read_text(encoding="utf-8")
     assert page.count("<h2>") == 4 and "embedding.word_embeddings: forward pass" in page

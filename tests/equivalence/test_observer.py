@@ -68,6 +68,26 @@ def test_all_kinds_are_recorded_by_canonical_name(tmp_path: Path) -> None:
         assert torch.equal(found[TensorName("params", name, 1)], parameter)
 
 
+def test_norms_of_gradients_come_after_the_gradients(tmp_path: Path) -> None:
+    net = nn.Linear(3, 3)
+    norms = []
+
+    def job() -> None:
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            net(torch.ones(2, 3)).square().mean().backward()
+            norms.append(nn.utils.clip_grad_norm_(net.parameters(), 0.01))
+            optimizer.step()
+
+    found = observed(tmp_path, Orders(2, ("param_grads", "gradient_norms")), job).tensors
+    names = [TensorName("gradient_norms", "norm", step) for step in (1, 2)]
+    assert [found[name] for name in names] == norms
+    steps = [(name.kind, name.step) for name in found if name.kind != "initial"]
+    assert steps == [
+        (kind, step) for step in (1, 2) for kind in ("param_grads",) * 2 + ("gradient_norms",)
+    ]
+
+
 def test_of_a_pass_without_a_graph_the_second_is_recorded(tmp_path: Path) -> None:
     class Reentrant(Net):
         def forward(self, x: Tensor) -> Tensor:

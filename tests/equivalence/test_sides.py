@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tspec.equivalence.child import Given
+from tspec.equivalence.observer import Orders
 from tspec.equivalence.sides import NotExecuted, Trial, trial_of, trials_of
 from tspec.resolve import load_text
 
@@ -80,6 +82,20 @@ def test_a_recorded_reference_lies_beside_the_file() -> None:
     assert (found.seed, found.origin) == (None, Path.cwd() / "runs/a")
 
 
+@pytest.mark.parametrize("seed", [5, None])
+def test_recorded_sketches_begin_with_weights_that_are_generated_again(
+    seed: int | None, tmp_path: Path
+) -> None:
+    Given((), Orders(1, (), seed)).write(tmp_path / "reference.json")
+    text = TEXT.replace("generated(seed: 5)", f'recorded("{tmp_path}")')
+    text = text.replace("4)\n", "4)\n  store: sketch\n")
+    if seed is None:
+        with pytest.raises(NotExecuted, match="began with the script's own weights"):
+            trial(text)
+    else:
+        assert trial(text).seed == seed
+
+
 def test_each_configuration_of_a_sweep_has_its_arguments() -> None:
     text = TEXT.replace("  run", "  sweep seed in [1, 2]\n  run")
     program = load_text(text).program
@@ -103,7 +119,12 @@ def test_each_configuration_of_a_sweep_has_its_arguments() -> None:
         (
             "4)\n",
             "4)\n  store: sketch\n",
-            "`from recorded` begins with the reference's weights, of which `store: sketch` keeps none",
+            "there is no recording of a reference in",
+        ),
+        (
+            "4)\n",
+            "4)\n  store: sketch\n  localize by rewriting inputs\n",
+            "modules are judged alone with the reference's tensors, of which a recording with `store: sketch` keeps none",
         ),
         ("2 steps", "2 epochs", "a run of epochs cannot be run yet"),
         (

@@ -14,8 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.equivalence.megatron_table import Case
-from tests.equivalence.megatron_table import trial as megatron
 from tests.equivalence.references import references_of
 from tests.families import family
 from tests.layout.cut import AXES, layout_of, placements
@@ -317,32 +315,3 @@ def test_the_module_that_is_wrong_by_itself_is_named_from_sketches(tmp_path: Pat
     right = TensorName("outputs", "blocks.0.fc1", 1, 1)
     [kept] = (each for each in found.comparisons if each.name == right)
     assert kept.standard_error > 0 and not kept.differs
-
-
-@pytest.mark.slow
-@pytest.mark.gloo
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(Case("sequence_parallel"), marks=pytest.mark.exhaustive),
-        Case("pipeline"),
-        Case(
-            "tensor_parallel",
-            "",
-            "embedding_mask_not_applied",
-            "outputs embedding.word_embeddings",
-        ),
-    ],
-    ids=lambda case: case.fault or case.job,
-)
-def test_jobs_of_megatron_are_judged_from_sketches(case: Case, tmp_path: Path) -> None:
-    clean = replace(megatron(replace(case, fault="")), localize=False, sketched=True)
-    reference = run_reference(clean, tmp_path)
-    asked = replace(megatron(case), localize=False, sketched=True)
-    found = judged(reference, asked, tmp_path)
-    if not case.fault:
-        assert (found.wrong, found.faults) == ((), ())
-        assert sum(each.standard_error > 0 for each in found.comparisons) > 100
-        return
-    first = min((*found.wrong, *found.faults), key=lambda each: each.order).name
-    assert f"{first.kind} {first.name}" == case.first

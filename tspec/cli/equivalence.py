@@ -150,6 +150,7 @@ def check(
     from tspec.equivalence.launch import STALLED, launch
     from tspec.equivalence.sides import NotExecuted, trials_of
     from tspec.equivalence.verdicts import compared, places, verdicts
+    from tspec.resolve.program.trials import Recorded
 
     only = asked.only
     if only is not None and keep is None:
@@ -162,6 +163,9 @@ def check(
         says = f"`{name}` keeps all tensors: it is for equivalences with `store: sketch`"
         again = "it runs both sides again: leave --only out"
         raise BadParameter(says if only is None else again, param_hint="--drill")
+    if asked.drill and isinstance(declaration.origin, Recorded):
+        says = f"the reference of `{name}` is recorded, and it is run again"
+        raise BadParameter(says, param_hint="--drill")
     start = partial(launch, stalled=asked.stall_timeout or STALLED)
     try:
         trials = trials_of(declaration, command)

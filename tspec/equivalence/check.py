@@ -10,6 +10,7 @@ from tspec.equivalence.child import Given
 from tspec.equivalence.compare import Comparer, Fault, TensorComparison
 from tspec.equivalence.launch import SideRun, launch, recorded
 from tspec.equivalence.losses import gradient_factor, loss_factor
+from tspec.equivalence.merge import MergeFault
 from tspec.equivalence.observer import Orders, Perturbation
 from tspec.equivalence.pieces import (
     data_axes,
@@ -22,6 +23,7 @@ from tspec.equivalence.pieces import (
 from tspec.equivalence.recording import Recording, TensorName, write
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
 from tspec.equivalence.stages import first_stage, joined
+from tspec.layout.text import ranks_text
 
 Launch = Callable[[SideRun, Path], Path]
 """Makes a run, as `launch` does."""
@@ -112,8 +114,8 @@ def candidate_run(
 
 
 def write_weights(trial: Trial, reference: Recording, folder: Path) -> Path | None:
-    """Write each rank's piece of the reference's weights, for the candidate to begin with, if they were recorded."""
-    if trial.origin is None:
+    """Write each rank's piece of the reference's weights, for the candidate to begin with, if they were recorded. Of sketches they are generated again."""
+    if trial.origin is None or trial.sketched:
         return None
     place = folder / "weights"
     place.mkdir()
@@ -169,7 +171,31 @@ def compare(
         faults += comparer.faults(name, merged)
         if merged.tensor is not None:
             comparisons.append(comparer.compared(name, merged.tensor))
+    if "losses" in trial.kinds:
+        faults += _extra_losses(tuple(known), candidate)
     return Outcome(tuple(comparisons), tuple(faults), tuple(unplaced))
+
+
+def _extra_losses(
+    reference: Sequence[TensorName], candidate: Sequence[Recording]
+) -> Iterator[Fault]:
+    """Losses of passes that the candidate made and the reference did not, in steps in which the reference has a loss."""
+    held: dict[TensorName, list[int]] = {}
+    for rank, each in enumerate(candidate):
+        for name in each.tensors:
+            if name.kind == "losses":
+                held.setdefault(name, []).append(rank)
+    for name, ranks in held.items():
+        of_step = [
+            order
+            for order, each in enumerate(reference)
+            if (each.kind, each.step) == ("losses", name.step)
+        ]
+        if of_step and name not in reference:
+            has = (
+                f"{ranks_text(ranks)} recorded it, and the reference has {len(of_step)} in the step"
+            )
+            yield Fault(name, of_step[-1], MergeFault("extra", has))
 
 
 def drill(

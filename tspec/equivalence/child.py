@@ -89,6 +89,12 @@ class Given:
         return tuple(said["command"]), Orders(**orders | {"kinds": tuple(orders["kinds"])})
 
 
+def seed_of(file: Path) -> int | None:
+    """The seed of the weights that a run was told to generate, of what was written; None of the script's own."""
+    seed: int | None = json.loads(file.read_text())["orders"]["seed"]
+    return seed
+
+
 def run(folder: Path, given: Path) -> int:
     """Run the script and record into the folder; the script's own exit status."""
     import torch

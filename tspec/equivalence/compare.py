@@ -10,7 +10,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from tspec.equivalence.evidence import NONE, Evidence, evidence
+from tspec.equivalence.evidence import NONE, Evidence, evidence, multiple
 from tspec.equivalence.merge import Merged, MergeFault, Spread
 from tspec.equivalence.recording import EXACT, Sketched, TensorName
 from tspec.equivalence.sketch import margin, rounding, standard_error
@@ -130,6 +130,7 @@ class Comparer:
 
         That numbers are earlier ones is exact. Added up, or on average, replicas that lack a reduction are the
         reference. Of an average none of them is: else the others are within twice the tolerance, and it says nothing.
+        What was not reduced may not have been scaled either: their sum is a multiple of the reference then.
         """
         first, last, summed = merged.tensor, merged.last, merged.summed
         if first is None or last is None or summed is None:
@@ -144,6 +145,11 @@ class Comparer:
         for how, whole in made.items():
             if float((whole - reference).norm()) <= limit:
                 return Evidence("missing reduction", f"the {how} of the replicas is the reference")
+        if all(multiple(reference, each, limit) is None for each in (first, last)):
+            factor = multiple(reference, summed, limit)
+            if factor is not None:
+                says = f"the sum of the replicas is {factor:.4g} times the reference"
+                return Evidence("missing reduction", says)
         return NONE
 
     def _is_of(self, name: TensorName, earlier: Tensor, first: Tensor, last: Tensor) -> bool:
@@ -204,11 +210,29 @@ class Comparer:
         made_of = self._averaged(name)
         if made_of is not None:
             moved.append(self._noise(made_of, noise) * scale)
+        if name.kind == "gradient_norms":
+            moved.append(self._noise_of_norm(name.step) * scale)
         gradient = TensorName("param_grads", name.subject, name.step)
         if name.kind == "states" and gradient in self._reference:
             part = self._noise(gradient, noise)
             moved.append(((1 + part) ** 2 - 1) * scale)  # of its squares; less of a mean of it
         return _ratio(max(moved), scale)
+
+    def _noise_of_norm(self, step: int) -> float:
+        """How far the norm of all gradients moves if those of the single ones move as far as in a perturbed run, all in one direction.
+
+        One number in a few samples says little.
+        """
+        squares = {
+            name: _norm(tensor) ** 2
+            for name, tensor in self._reference.items()
+            if (name.kind, name.step) == ("param_grads", step)
+        }
+        moved = (
+            sum(abs(_norm(each[name]) ** 2 - square) for name, square in squares.items())
+            for each in self._samples
+        )
+        return _ratio(max(moved, default=0.0), 2 * sum(squares.values()))
 
     def _averaged(self, name: TensorName) -> TensorName | None:
         """Of a loss the output from which it is made: a mean is off by no larger part than what it is the mean of.

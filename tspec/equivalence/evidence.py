@@ -19,11 +19,21 @@ class Evidence:
 
     suggests: FaultClass = "unknown"
     says: str = ""
+    factor: float | None = None
+    """Of a multiple of the right one."""
 
 
 NONE = Evidence()
 CLEARLY = 30
 """So many times closer are the same numbers in another order: any two tensors of one distribution are somewhat closer when both are sorted."""
+
+
+def multiple(reference: Tensor, candidate: Tensor, limit: float) -> float | None:
+    """How many times the reference a tensor is, if it is a multiple within `limit`; None else, and of zero."""
+    square = float((reference * reference).sum())
+    factor = float((reference * candidate).sum()) / square if square else 0.0
+    is_multiple = float((candidate - factor * reference).norm()) <= limit * max(abs(factor), 1)
+    return factor if factor and is_multiple else None
 
 
 def evidence(
@@ -42,15 +52,17 @@ def evidence(
         return Evidence("not finite", "the reference is not finite")
     if not bool(candidate.isfinite().all()):
         return Evidence("not finite", "the candidate is not finite")
-    square = float((reference * reference).sum())
-    factor = float((reference * candidate).sum()) / square if square else 0.0
     if not bool(candidate.any()):
         return Evidence("zero", "the candidate is zero")
     for when, tensor in earlier.items():
         if float((candidate - tensor).norm()) <= limit:
             return Evidence("stale", f"the candidate is the reference of {when}")
-    if factor and float((candidate - factor * reference).norm()) <= limit * max(abs(factor), 1):
-        return Evidence("wrong scale", f"the candidate is {factor:.4g} times the reference")
+    factor = multiple(reference, candidate, limit)
+    if factor is not None and reference.numel() == 1:  # any number is a multiple of any other
+        return Evidence(factor=factor)
+    if factor is not None:
+        says = f"the candidate is {factor:.4g} times the reference"
+        return Evidence("wrong scale", says, factor)
     if sketched:
         return NONE
     apart = float((candidate.flatten().sort()[0] - reference.flatten().sort()[0]).norm())

@@ -28,8 +28,12 @@ from tspec.equivalence.losses import gradient_factor
 from tspec.equivalence.pieces import data_axes, parameter_pieces, placed
 from tspec.equivalence.recording import ModuleCall, Recording, TensorName, write
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, LOCALIZED, Trial
+from tspec.layout.places import stages_of
+from tspec.layout.ranks import coordinates_of
 
 REWRITTEN = ("inputs", "outputs", *GRADIENTS_OF_ACTIVATIONS)
+FROM_GRADIENTS = ("params", "states")
+"""What an update makes."""
 EVERYWHERE = "all parameters"
 """What is named where no gradient of a parameter is right."""
 
@@ -78,15 +82,28 @@ def localize(
         write(rewrites, rank, Recording({**tensors, **weights[rank]}, {}))
     again = run_candidate(trial, reference.recording, folder, rewrites, start)
     outcome = compare(judging_all(trial), reference, again)
-    modules: dict[str, ModuleCall] = {}
-    for each in (*again, reference.recording):
-        modules = {**each.modules, **modules}
+    modules = _called(trial, again)
+    seen = tuple(modules)
+    modules = {**reference.recording.modules, **modules}
     placed = {(each.name.kind, each.name.name) for each in outcome.comparisons}
     return Localization(
-        tuple(suspects(outcome, modules)),
+        tuple(suspects(outcome, modules, seen)),
         tuple(_unjudged(reference.recording.modules, placed)),
         outcome.comparisons,
     )
+
+
+def _called(trial: Trial, ranks: Sequence[Recording]) -> dict[str, ModuleCall]:
+    """The modules that the candidate called, each as a rank tells it whose stage has it."""
+    modules: dict[str, ModuleCall] = {}
+    others: dict[str, ModuleCall] = {}
+    for rank, each in enumerate(ranks):
+        at = coordinates_of(trial.layout.mesh, rank).get("pp", 0)
+        for name, call in each.modules.items():
+            stages = stages_of(trial.layout, name)
+            holds = not stages or at in {stage.number for stage in stages}
+            (modules if holds else others).setdefault(name, call)
+    return {**others, **modules}
 
 
 def judging_all(trial: Trial) -> Trial:
@@ -139,23 +156,52 @@ def _rewrites(
 # --- whom to blame --------------------------------------------------------------------------------
 
 
-def suspects(outcome: Outcome, modules: Mapping[str, ModuleCall]) -> Iterator[Suspect]:
-    """What is wrong by itself in a run with rewritten tensors, the worst first."""
+def suspects(
+    outcome: Outcome, modules: Mapping[str, ModuleCall], seen: Sequence[str]
+) -> Iterator[Suspect]:
+    """What is wrong by itself in a run with rewritten tensors, the worst first.
+
+    `seen` are the modules that the candidate called: those within a compiled one are not.
+    """
     found: dict[str, dict[str, list[TensorComparison | Fault]]] = {}
     judged = {(each.name.kind, each.name.name) for each in outcome.comparisons}
     gradients = {each.name.name for each in outcome.comparisons if each.name.kind == "param_grads"}
-    wrong: tuple[TensorComparison | Fault, ...] = (*outcome.wrong, *outcome.faults)
-    off = {each.name.name for each in wrong if each.name.kind == "param_grads"}
+    # A layout that does not fit is no fault of the job.
+    faults = [each for each in outcome.faults if each.fault.kind != "layout"]
+    wrong: tuple[TensorComparison | Fault, ...] = (*outcome.wrong, *faults)
+    of_gradients = [each for each in wrong if each.name.kind == "param_grads"]
+    off = {each.name.name for each in of_gradients}
+    of_norms = [each for each in wrong if each.name.kind == "gradient_norms"]
+    norms = {each.name.step for each in of_norms}
+    scaled = not off or (gradients <= off and _scaled_by(of_norms, of_gradients))
     for each in sorted(wrong, key=lambda each: each.order):
-        if each.name.kind in ("params", "states") and each.name.subject in off:
+        if each.name.kind == "gradient_norms" and not scaled:
             continue  # what a wrong gradient does
+        if each.name.kind == "param_grads" and scaled and each.name.step in norms:
+            continue  # what a wrong norm does: all gradients are scaled by it
+        if each.name.kind in FROM_GRADIENTS and (
+            each.name.subject in off or each.name.step in norms
+        ):
+            continue  # what a wrong gradient does, or a wrong norm
         if each.name.kind == "param_grads" and gradients <= off and len(off) > 1:
             module, part = EVERYWHERE, "gradients"
         else:
-            module, part = _blamed(each.name, modules, judged)
+            module, part = _blamed(each.name, modules, judged, seen)
         found.setdefault(module, {}).setdefault(part, []).append(each)
     blamed = (_suspect(module, parts, modules) for module, parts in found.items())
     return iter(sorted(blamed, key=lambda each: -each.times))
+
+
+def _scaled_by(
+    norms: Iterable[TensorComparison | Fault], gradients: Iterable[TensorComparison | Fault]
+) -> bool:
+    """Whether all gradients were divided by a norm that is wrong: they are off by the inverse of its factor, and not by the factor."""
+    factors = [each.evidence.factor for each in norms]
+    return bool(factors) and all(
+        of is not None and by is not None and abs(of * by - 1) < abs(of / by - 1)
+        for of in (each.evidence.factor for each in gradients)
+        for by in factors
+    )
 
 
 def _suspect(
@@ -183,7 +229,10 @@ def _strength(evidence: Evidence) -> int:
 
 
 def _blamed(
-    name: TensorName, modules: Mapping[str, ModuleCall], judged: set[tuple[str, str]]
+    name: TensorName,
+    modules: Mapping[str, ModuleCall],
+    judged: set[tuple[str, str]],
+    seen: Sequence[str],
 ) -> tuple[str, str]:
     """The module whose code made a tensor from what was rewritten last, and which part of it that is."""
     parent = _parent(name.name, modules)
@@ -203,7 +252,11 @@ def _blamed(
             return name.name, "backward pass"
         case "losses":
             return "", "loss"
-    owner = max((each for each in modules if name.name.startswith(f"{each}.")), key=len, default="")
+        case "gradient_norms":
+            return "", "norm of the gradients"
+    outermost = next((each for each in seen if not _parent(each, modules)), "")
+    holders = (each for each in seen if name.name.startswith(f"{each}."))
+    owner = max(holders, key=len, default=outermost)
     parts = {
         "param_grads": "gradients of its parameters",
         "params": "update of its parameters",

@@ -17,6 +17,7 @@ from tspec.equivalence.generator import key, signs, weights
 from tspec.equivalence.progress import Progress
 from tspec.equivalence.recording import (
     EXACT,
+    NUMBERS,
     UPDATED,
     ModuleCall,
     Recording,
@@ -58,7 +59,31 @@ WATCH = WatchSpec(
             ("megatron.core.pipeline_parallel.schedules.forward_step",),
             (FieldSpec("made", ("list", _TENSOR), ("name", "result"), True),),
         ),
-        EventSpec("update", ("megatron.core.optimizer.optimizer.MegatronOptimizer.step",)),
+        EventSpec(
+            "chunk_loss",
+            ("torch.distributed.pipelining.schedules._PipelineSchedule._compute_loss",),
+            (FieldSpec("loss", _TENSOR, ("name", "result"), True),),
+        ),
+        EventSpec(
+            "update",
+            ("megatron.core.optimizer.optimizer.MegatronOptimizer.step",),
+            (
+                FieldSpec(
+                    "norm",
+                    ("optional", ("float",)),
+                    ("index", ("name", "result"), ("literal", 1)),
+                    True,
+                ),
+            ),
+        ),
+        EventSpec(
+            "clip",
+            (
+                "torch.nn.utils.clip_grad_norm_",
+                "torch.distributed.fsdp.FullyShardedDataParallel.clip_grad_norm_",
+            ),
+            (FieldSpec("norm", _TENSOR, ("name", "result"), True),),
+        ),
         EventSpec(
             "optimizer.step",
             ("torch.optim.Optimizer.step",),
@@ -162,6 +187,8 @@ class Observer:
         """Optimizers that began an update -> the model's parameters of which they have copies, by the names of these."""
         self._updates: dict[Ref, frozenset[str]] = {}
         """Optimizers that began an update -> their parameters; none of one that has another optimizer make it."""
+        self._norms: list[Tensor] = []
+        """Norms of gradients that were computed since the latest update."""
         self._sketched: dict[TensorName, Sketched] = {}
         self._draws = Draws()
         self._gradients: dict[str, Tensor] = {}
@@ -190,14 +217,24 @@ class Observer:
             case "optimizer.step":
                 if self._updated < call.context.step:
                     self._record_gradients(source, "grad")
+                    self._record_norms(call)
                 self._record_first_states(call, source)
                 self._note_owner(call, source)
 
     def end(self, call: WatchedCall, source: StateSource) -> None:
-        """A module returned, or a schedule's forward pass."""
-        if call.event == "forward_step" and not self._over:
-            self._scheduled = True
-            self._record_loss(call, next(iter(_tensors(call.fields.get("made"))), None))
+        """A module returned, a schedule's forward pass, or what computed a norm."""
+        match call.event:
+            case "forward_step" if not self._over:
+                self._scheduled = True
+                self._record_loss(call, next(iter(_tensors(call.fields.get("made"))), None))
+            case "chunk_loss" if not self._over:
+                self._scheduled = True
+                self._record_loss(call, call.fields.get("loss"))
+            case "clip" if not self._over:
+                self._note_norm(call)
+            case "update" if not self._over:
+                self._note_norm(call)
+                self._record_norms(call)
         name = self._names.pop(call.id, None)
         if self._over or name is None:
             return
@@ -325,7 +362,7 @@ class Observer:
         if held is None:
             return
         sketching = self._orders.sketching
-        if sketching is None or name.kind == "losses" or name in sketching.full:
+        if sketching is None or name.kind in NUMBERS or name in sketching.full:
             self._tensors[name] = held.clone()
         else:
             self._sketch(name, held, sketching)
@@ -373,6 +410,23 @@ class Observer:
                 local = held_here(held) if self._follows_updates else None
                 if local is not None:
                     self._gradients[name] = local.clone()
+
+    def _note_norm(self, call: WatchedCall) -> None:
+        """Keep the norm of all gradients until these are recorded. Of a DTensor each rank has a part of it."""
+        norm = call.fields.get("norm") if "gradient_norms" in self._kinds else None
+        if isinstance(norm, Tensor):
+            whole = getattr(norm, "full_tensor", None)
+            self._norms.append((norm.detach() if whole is None else whole().detach()).clone())
+        elif isinstance(norm, float):
+            self._norms.append(torch.tensor(norm))
+
+    def _record_norms(self, call: WatchedCall) -> None:
+        """The norms that were computed for an update."""
+        now = TensorName("gradient_norms", "norm", call.context.step)
+        for norm in self._norms:
+            self._record(replace(now, call=self._calls[now]), norm)
+            self._calls[now] += 1
+        self._norms.clear()
 
     def _record_first_states(self, call: WatchedCall, source: StateSource) -> None:
         """What an optimizer keeps before its first update, as a checkpoint gave it."""

@@ -47,6 +47,8 @@ def merge_by_layout(
         if not losses:
             return Merged(None, (MergeFault("missing", "no rank recorded it"),))
         return Merged(torch.stack(losses).mean(0))
+    if name.kind == "gradient_norms":  # that of all pieces, on each rank
+        return merge(full, [Piece(rank, whole(full), each) for rank, each in enumerate(held)])
     try:
         pieces = pieces_of(trial, name, full)
     except (UnevenShards, UnknownSize) as wrong:
@@ -57,7 +59,9 @@ def merge_by_layout(
     if shape != full:
         if name.kind == "states":  # it has no number for each element, as Adafactor's
             return None
-        says = f"the layout says {list(shape)}, and the reference has {list(full)}"
+        says = (
+            f"the layout says {list(shape)}{_by(trial, name)}, and the reference has {list(full)}"
+        )
         return Merged(None, (MergeFault("layout", says),))
     found = []
     for each in pieces:
@@ -73,6 +77,13 @@ def merge_by_layout(
             )
             found.append(replace(each, cut=cut, tensor=held[each.rank], sketched=of))
     return merge(full, found)
+
+
+def _by(trial: Trial, name: TensorName) -> str:
+    """The place of the layout that a tensor has."""
+    kind = LAYOUT_KINDS[name.kind]
+    place = placement_of(trial.layout, kind, name.subject, trial.sizes.known)
+    return "" if place is None else f' by `{place.kind} "{place.pattern}"`'
 
 
 def data_axes(trial: Trial, reference: Recording) -> frozenset[str]:

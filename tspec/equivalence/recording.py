@@ -49,6 +49,8 @@ class TensorName:
         return ", ".join(said)
 
 
+NUMBERS = ("losses", "gradient_norms")
+"""Kinds that are single numbers, of which each rank has all: layouts have no place for them."""
 UPDATED = ("param_grads", "states")
 """Kinds of which a rank has only what it updates from, where a distributed optimizer cuts its pieces once more."""
 EXACT = ("params", "buffers", "states")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
+from tspec.equivalence.child import seed_of
 from tspec.equivalence.configurations import Configuration, Settings, configurations_of
 from tspec.equivalence.observer import Sketching
 from tspec.equivalence.recording import TensorName
@@ -25,7 +26,7 @@ from tspec.resolve.program.trials import (
 
 COMPARED = (
     *("inputs", "input_grads", "outputs", "output_grads"),
-    *("param_grads", "params", "buffers", "states", "losses"),
+    *("param_grads", "gradient_norms", "params", "buffers", "states", "losses"),
 )
 """Kinds of tensors that are recorded."""
 GRADIENTS_OF_ACTIVATIONS = ("input_grads", "output_grads")
@@ -43,7 +44,7 @@ class Trial:
     """An equivalence that can be run.
 
     `layout` and `sizes` are the candidate's. `name` has the values of sweeps with it, `unlike` those of the reference that are others.
-    `localize`: where the sides differ, modules are judged alone. `seed` is None where weights are not generated; `origin` is a folder with recordings of the reference, whose weights the candidate is given; `perturb` None where the noise is that of
+    `localize`: where the sides differ, modules are judged alone. `seed` is None where weights are not generated; `origin` is a folder with recordings of the reference, with whose weights the candidate begins; `perturb` None where the noise is that of
     each tensor's dtype. `sketched`: runs record sketches, but of the tensors in `full`.
     """
 
@@ -71,7 +72,8 @@ class Trial:
     def recorded(self) -> tuple[str, ...]:
         """The kinds of tensors that runs record."""
         also = LOCALIZED if self.localize else ()
-        gradients = () if {"params", "states"}.isdisjoint(self.kinds) else ("param_grads",)
+        made = {"params", "states", "gradient_norms"}
+        gradients = () if made.isdisjoint(self.kinds) else ("param_grads",)
         made_of = ("outputs",) if "buffers" in self.kinds else ()
         return tuple(dict.fromkeys((*self.kinds, "losses", *gradients, *made_of, *also)))
 
@@ -163,10 +165,10 @@ def _refuse(declaration: EquivalenceDeclaration) -> None:
     ):
         if said:
             raise NotExecuted(f"{what} cannot be run yet")
-    if isinstance(declaration.origin, Recorded) and declaration.sketched:
+    if isinstance(declaration.origin, Recorded) and declaration.sketched and declaration.localize:
         raise NotExecuted(
-            "`from recorded` begins with the reference's weights, of which `store: sketch` keeps none: "
-            "leave one of the two out, or begin `from generated(seed: 1)`"
+            "modules are judged alone with the reference's tensors, of which a recording with `store: sketch` "
+            "keeps none: leave `localize` out, or begin `from generated(seed: 1)`"
         )
     if declaration.layout is None:
         raise NotExecuted("it has no `layout NAME`")
@@ -236,8 +238,22 @@ def setting_text(value: Value) -> str:
 
 
 def _seed(declaration: EquivalenceDeclaration) -> int | None:
-    origin = declaration.origin
-    return (origin.seed or 0) if isinstance(origin, Generated) else None
+    """That of generated weights. Where recordings keep sketches, the weights that they began with are generated again."""
+    if isinstance(declaration.origin, Generated):
+        return declaration.origin.seed or 0
+    place = _origin(declaration)
+    if place is None or not declaration.sketched:
+        return None
+    recorded = place / "reference.json"
+    if not recorded.exists():
+        raise NotExecuted(f"there is no recording of a reference in {place}")
+    seed = seed_of(recorded)
+    if seed is None:
+        raise NotExecuted(
+            f"the reference in {place} began with the script's own weights, of which `store: sketch` keeps none: "
+            "record it `from generated(seed: 1)`"
+        )
+    return seed
 
 
 def _origin(declaration: EquivalenceDeclaration) -> Path | None:

@@ -12,7 +12,15 @@ from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
 from tspec.layout.places import stages_of
 from tspec.layout.ranks import coordinates_of
 
-_AFTERWARDS = {"initial": 0, "param_grads": 2, "params": 3, "buffers": 3, "states": 3, "updates": 3}
+_AFTERWARDS = {
+    "initial": 0,
+    "param_grads": 2,
+    "gradient_norms": 2,
+    "params": 3,
+    "buffers": 3,
+    "states": 3,
+    "updates": 3,
+}
 """When in a step the others come into being; activations and their gradients do at 1."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import sqrt
 from pathlib import Path
+from textwrap import wrap
 from typing import Literal
 
 from tspec.equivalence.check import Outcome
@@ -19,6 +20,8 @@ from tspec.report.results import Case, Result, Results, fingerprint, portable, r
 from tspec.resolve.program.trials import EquivalenceDeclaration
 from tspec.values import Location
 
+WIDTH = 80
+"""Columns of the text."""
 SHOWN = 12
 """Of so many wrong tensors the text has a line."""
 
@@ -89,7 +92,7 @@ def _results(verdict: Verdict, declaration: EquivalenceDeclaration) -> Results:
 
 FIGURES = (
     ("Activations: inputs and outputs of modules", ("inputs", "outputs", "losses")),
-    ("Gradients", ("input_grads", "output_grads", "param_grads")),
+    ("Gradients", ("input_grads", "output_grads", "param_grads", "gradient_norms")),
     ("Parameters after the step", ("params", "buffers")),
     ("States of the optimizer", ("states",)),
 )
@@ -184,11 +187,12 @@ def _lines(name: str, outcome: Outcome) -> Iterator[str]:
     if faults:
         yield ""
         yield f"{_count(len(faults), 'tensor')} whose pieces do not fit:"
-        yield from (f"  {each.name}: {each.fault.message}" for each in faults[:SHOWN])
+        for fault in faults[:SHOWN]:
+            yield from _wrapped(f"{fault.name}: {fault.fault.message}", 2)
         yield from _more(len(faults))
     if outcome.first is not None:
         yield ""
-        yield f"first wrong: {_sentence(outcome.first)}"
+        yield from _wrapped(f"first wrong: {_sentence(outcome.first)}", 0)
         yield ""
         yield "     times     error  tolerated  tensor"
         for each in wrong[:SHOWN]:
@@ -210,7 +214,10 @@ def _estimated(outcome: Outcome) -> Iterator[str]:
     if error:
         estimated = sum(each.standard_error > 0 for each in outcome.comparisons)
         raised = CERTAINTY * sqrt(2) * error
-        yield f"{_count(estimated, 'error')} estimated from sketches: standard error {error:.1%}, tolerances raised by {raised:.0%}"
+        said = f"{_count(estimated, 'error')} estimated from sketches: "
+        yield from _wrapped(
+            f"{said}standard error {error:.1%}, tolerances raised by {raised:.0%}", 0
+        )
     if outcome.drilled:
         yield f"in full, of a second run: {_count(len(outcome.drilled), 'tensor')}, the first that were wrong"
 
@@ -222,12 +229,17 @@ def _localized(found: Localization) -> Iterator[str]:
         yield ""
         yield "     times  module"
     else:
-        yield "with the reference's inputs and gradients nothing is wrong: the fault lies between places of the layout"
+        said = "with the reference's inputs and gradients nothing is wrong: "
+        yield from _wrapped(f"{said}the fault lies between places of the layout", 0)
     for each in found.suspects[:SHOWN]:
-        yield f"{each.times:10.3g}  {_blame(each)}"
+        first, *more = _wrapped(_part(each), 12)
+        yield f"{each.times:10.3g}  {first.lstrip()}"
+        yield from more
+        if each.evidence.suggests != "unknown":
+            yield from _wrapped(f"{each.evidence.suggests}: {each.evidence.says}", 14)
         if each.call is not None:
             called = f", called from {each.call.called}" if each.call.called else ""
-            yield f"{'':10}    {each.call.kind}, forward at {each.call.defined}{called}"
+            yield from _wrapped(f"{each.call.kind}, forward at {each.call.defined}{called}", 14)
     yield from _more(len(found.suspects))
     if found.unjudged:
         yield ""
@@ -247,11 +259,29 @@ def _line(call: ModuleCall) -> Location | None:
 
 def _blame(each: Suspect) -> str:
     """A module, what of it is wrong, and what the numbers suggest."""
-    subject = each.module or "the script's own code"
-    said = f"{subject}: {each.part}"
+    said = _part(each)
     if each.evidence.suggests != "unknown":
         said += f"; {each.evidence.suggests}: {each.evidence.says}"
     return said
+
+
+def _part(each: Suspect) -> str:
+    """A module, and what of it is wrong."""
+    module = each.module or "the script's own code"
+    return f"{module}: {each.part}"
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    """The lines of a text on a screen, those after the first further to the right."""
+    first, later = " " * indent, " " * (indent + 2)
+    return wrap(
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=later,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _sentence(each: TensorComparison) -> str:

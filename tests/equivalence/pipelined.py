@@ -1,0 +1,79 @@
+"""Two stages of a model under a schedule of `torch.distributed.pipelining`; `--fault` puts one bug into them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+import torch
+import torch.distributed as dist
+from residual import BLOCKS, CLASSES, INPUTS, Block, Model
+from torch import nn
+
+RANKS, RANK = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+SCHEDULES = ("GPipe", "1F1B")
+FAULTS = ("averaged_twice", "not_averaged", "stale", "order")
+MICROBATCHES, BATCH = 4, 16
+
+
+class Stage(Model):
+    """The blocks of a rank."""
+
+
+def loss_of(fault: str):
+    """The part that a micro-batch has in the mean over the batch."""
+    parts = 1 if fault == "not_averaged" else MICROBATCHES
+    return lambda made, wanted: nn.functional.cross_entropy(made.float(), wanted) / parts
+
+
+def schedule_of(kind: str, model: nn.Module, fault: str):
+    """The schedule of this rank's stage."""
+    from torch.distributed import pipelining  # it takes a second
+
+    class Stale(pipelining.PipelineStage):
+        """Reads the buffer of the micro-batch before."""
+
+        def _retrieve_recv_activations(self, fwd_chunk_id: int):
+            return super()._retrieve_recv_activations(max(0, fwd_chunk_id - 1))
+
+    made = getattr(pipelining, f"Schedule{kind}")
+    kind_of_stage = Stale if fault == "stale" else pipelining.PipelineStage
+    stage = kind_of_stage(model, RANK, RANKS, torch.device("cpu"))
+    return made(stage, MICROBATCHES, loss_of(fault), scale_grads=fault == "averaged_twice")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--schedule", choices=SCHEDULES, default="1F1B")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--fault", default="", choices=("", *FAULTS))
+    options = parser.parse_args()
+    dtype, fault = getattr(torch, options.dtype), options.fault if RANKS > 1 else ""
+    share = BLOCKS // RANKS
+    held = range(RANK * share, (RANK + 1) * share)
+    model = Stage(Block, held).to(dtype)
+    last = RANK == RANKS - 1
+    if RANKS > 1:
+        dist.init_process_group("gloo")
+        schedule = schedule_of(options.schedule, model, fault)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    batches = torch.Generator().manual_seed(0)
+    for _ in range(3):
+        x = torch.randn(BATCH, INPUTS, generator=batches).to(dtype)
+        y = torch.randint(CLASSES, (BATCH,), generator=batches)
+        optimizer.zero_grad()
+        if RANKS == 1:
+            for part, wanted in zip(x.chunk(MICROBATCHES), y.chunk(MICROBATCHES), strict=True):
+                loss_of("")(model(part), wanted).backward()
+        elif last:
+            parts = y.chunk(MICROBATCHES)
+            schedule.step(target=torch.cat(parts[::-1]) if fault == "order" else y)
+        else:
+            schedule.step(x)
+        optimizer.step()
+    if RANKS > 1:
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
