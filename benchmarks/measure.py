@@ -11,12 +11,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 TSPEC = [PYTHON, "-m", "tspec"]
 DIGITS = ROOT / "docs/demo/digits.py"
 CHARGPT = ROOT / "docs/demo/chargpt.py"
+
+M = TypeVar("M")
+"""What is measured of a command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,10 @@ class Cost:
 
     wall: float
     cpu: float
+
+    def __sub__(self, other: "Cost") -> "Cost":
+        """What was taken since `other`."""
+        return Cost(self.wall - other.wall, self.cpu - other.cpu)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +46,7 @@ class Command:
     folder: Path = ROOT
     """Where it runs."""
     paces: str = r"epoch|step"
-    """How the lines begin between which `paced` measures."""
+    """How the lines begin at which `marks` reads the clocks."""
     printed: Path | None = None
     """Where what it prints is kept; `once` keeps that of its last run."""
 
@@ -73,25 +81,32 @@ def once(command: Command, limit: float = 900) -> Cost:
 
 
 def in_turn(
-    commands: Mapping[str, Command], rounds: int, measure: Callable[[Command], Cost] | None = None
-) -> dict[str, list[Cost]]:
-    """Run all commands `rounds` times, one after the other in each round."""
-    costs: dict[str, list[Cost]] = {name: [] for name in commands}
+    commands: Mapping[str, Command], rounds: int, measure: Callable[[Command], M] = once
+) -> dict[str, list[M]]:
+    """Measure all commands `rounds` times, one after the other in each round."""
+    costs: dict[str, list[M]] = {name: [] for name in commands}
     for _ in range(rounds):
         for name, command in commands.items():
-            costs[name].append((measure or once)(command))
+            costs[name].append(measure(command))
     return costs
 
 
-def paced(command: Command, limit: float = 900) -> Cost:
-    """What a command takes from its first printed line to its last: its loop, without start and end.
+def paced(command: Command) -> Cost:
+    """What a command takes from its first marked line to its last: its loop, without start and end."""
+    read = marks(command)
+    return read[-1] - read[0]
 
-    CPU time is that of the process and of those that it started. Raises RuntimeError if it fails or prints fewer than two lines.
+
+def marks(command: Command, limit: float = 900) -> list[Cost]:
+    """The clocks at each line that begins as `paces` says: the time, and the CPU time used since the start.
+
+    CPU time is that of the process and of those that it started. Raises RuntimeError if it fails or prints fewer than two
+    such lines.
     """
     if command.before is not None:
         command.before()
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-    marks: list[Cost] = []
+    read: list[Cost] = []
     printed: list[str] = []
     with subprocess.Popen(
         list(command.arguments),
@@ -104,13 +119,13 @@ def paced(command: Command, limit: float = 900) -> Cost:
         for line in process.stdout or ():
             printed.append(line)
             if re.match(command.paces, line):
-                marks.append(Cost(time.perf_counter(), cpu_of(process.pid)))
+                read.append(Cost(time.perf_counter(), cpu_of(process.pid)))
         status = process.wait(limit)
-    if status not in command.statuses or len(marks) < 2:
+    if status not in command.statuses or len(read) < 2:
         raise RuntimeError(
             f"{' '.join(command.arguments)} ended with {status}:\n{''.join(printed)[-2000:]}"
         )
-    return Cost(marks[-1].wall - marks[0].wall, marks[-1].cpu - marks[0].cpu)
+    return read
 
 
 def cpu_of(process: int) -> float:
