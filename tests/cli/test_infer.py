@@ -10,8 +10,8 @@ from typer.testing import CliRunner, Result
 from tests.cli.recordings import record_loop
 from tspec.cli.app import app
 from tspec.cli.infer import module_name
-from tspec.infer import frames, relations
-from tspec.infer.frames import Claim, RuleHead
+from tspec.infer import heads, relations
+from tspec.infer.heads import Claim, RuleHead
 from tspec.syntax.editions import NEWEST
 from tspec.trace.meta import write_meta
 
@@ -153,8 +153,8 @@ def test_drafts_are_of_the_newest_edition(
 ) -> None:
     tspec("infer", *runs, "-o", tmp_path / "d.tspec")
     assert (tmp_path / "d.tspec").read_text().startswith(f"edition {NEWEST}\n")
-    monkeypatch.setattr(frames, "NEWEST", 2025)
-    assert frames.header("m", ()) == ["edition 2025", "module m"]
+    monkeypatch.setattr(heads, "NEWEST", 2025)
+    assert heads.header("m", ()) == ["edition 2025", "module m"]
 
 
 def test_a_folder_that_is_no_recording_exits_with_two(tmp_path: Path) -> None:

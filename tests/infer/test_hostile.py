@@ -5,7 +5,7 @@ import pytest
 from tests.faults.hostile import HOSTILE, unprintable
 from tspec.infer.drafts import Draft
 from tspec.infer.emit import emit
-from tspec.infer.frames import Claim, RuleHead
+from tspec.infer.heads import Claim, RuleHead
 from tspec.source import Source
 from tspec.syntax.parse import parse
 

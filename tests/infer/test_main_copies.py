@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tspec.infer import STANDARD, vocabulary
-from tspec.infer.frames import Claim
+from tspec.infer.heads import Claim
 from tspec.infer.relations import RELATIONS
 from tspec.infer.survey import SeenEvent, SeenKind, Survey
 
@@ -46,9 +46,9 @@ def proposed(survey: Survey) -> list[Claim]:
 def across(survey: Survey, axis: str) -> set[tuple[str, str | None, str | None]]:
     """Claim, window and guard of what is compared over an axis."""
     return {
-        (claim.expect, claim.frame.window, claim.guard)
+        (claim.expect, claim.head.window, claim.guard)
         for claim in proposed(survey)
-        if claim.frame.across == axis and claim.frame.subjects
+        if claim.head.across == axis and claim.head.subjects
     }
 
 

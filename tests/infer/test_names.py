@@ -2,13 +2,13 @@
 
 from tspec.infer.drafts import Draft
 from tspec.infer.emit import LONGEST_NAME, name_all, name_of
-from tspec.infer.frames import Claim, RuleHead
+from tspec.infer.heads import Claim, RuleHead
 
 GRADIENT = RuleHead(("p in parameters",), "world", "before optimizer.step every 10 steps", ())
 
 
-def draft(expect: str, when: str | None = None, frame: RuleHead = GRADIENT) -> Draft:
-    return Draft(Claim("test", frame, expect, "It breaks."), when, 9, 0)
+def draft(expect: str, when: str | None = None, head: RuleHead = GRADIENT) -> Draft:
+    return Draft(Claim("test", head, expect, "It breaks."), when, 9, 0)
 
 
 def test_a_guard_of_what_is_read_is_not_in_the_name() -> None:
@@ -22,7 +22,7 @@ def test_a_guard_of_what_is_read_is_not_in_the_name() -> None:
 def test_a_long_name_loses_its_condition_first_and_ends_in_a_word() -> None:
     cleared = RuleHead(("p in parameters",), None, "after optimizer.zero_grad", ())
     assert (
-        name_of(draft("not present(p.grad) or norm(p.grad) == 0", frame=cleared))
+        name_of(draft("not present(p.grad) or norm(p.grad) == 0", head=cleared))
         == "no_parameter_grad_after_optimizer_zero_grad"
     )
     felt = "optimizer.step.lr * norm(p.grad) > 4 * ulp(float32) * norm(p.data)"

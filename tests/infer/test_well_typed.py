@@ -12,7 +12,7 @@ from tspec.infer import STANDARD, select, vocabulary
 from tspec.infer.drafts import Draft, judge
 from tspec.infer.emit import emit, name_all
 from tspec.infer.evidence import ClaimEvidence, Column, key_of
-from tspec.infer.frames import Claim, RuleHead
+from tspec.infer.heads import Claim, RuleHead
 from tspec.infer.preconditions import Condition, Precondition, deduce
 from tspec.infer.relations import RELATIONS
 from tspec.infer.survey import SeenEvent, SeenKind, Survey
@@ -61,10 +61,10 @@ def some_evidence(claims: tuple[Claim, ...], chance: random.Random) -> ClaimEvid
         true = chance.getrandbits(INSTANCES) | chance.getrandbits(INSTANCES)
         columns[key_of(claim)] = Column(true, everything & ~true)
         part = true & chance.getrandbits(INSTANCES)
-        for condition in (*claim.frame.conditions, *filter(None, [claim.witness])):
+        for condition in (*claim.head.conditions, *filter(None, [claim.witness])):
             drawn = chance.choice([part, true & ~part, true, everything, chance.getrandbits(9)])
-            columns.setdefault((claim.frame, condition, None), Column(drawn, everything & ~drawn))
-    return ClaimEvidence(columns, {claim.frame: (everything,) for claim in claims}, {})
+            columns.setdefault((claim.head, condition, None), Column(drawn, everything & ~drawn))
+    return ClaimEvidence(columns, {claim.head: (everything,) for claim in claims}, {})
 
 
 @given(st.integers(0, 2**32))
@@ -111,9 +111,9 @@ def test_each_conjunct_is_said_once(
 
 
 def test_a_draft_that_does_not_type_is_left_out_and_the_others_are_kept() -> None:
-    frame = RuleHead(("p in parameters",), "world", "each step", ())
-    good = Draft(Claim("consistent", frame, "same(p.data)", "They drift."), None, 9, 0)
-    bad = Draft(Claim("consistent", frame, "same(p.grad)", "They drift."), None, 7, 2)
+    head = RuleHead(("p in parameters",), "world", "each step", ())
+    good = Draft(Claim("consistent", head, "same(p.data)", "They drift."), None, 9, 0)
+    bad = Draft(Claim("consistent", head, "same(p.grad)", "They drift."), None, 7, 2)
     kept, dropped = keep_typed((bad, good), STANDARD)
     assert [draft for draft, _ in kept] == [good]
     assert [rule.name for _, rule in kept] == [name_all((good,))[good.key]]

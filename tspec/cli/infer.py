@@ -214,7 +214,7 @@ def explanation(found: Inference, wanted: str) -> str:
         if wanted in d.claim.expect
     ]
     lines += [
-        f"  {d.reason}: {' '.join(d.claim.frame.clauses())} expect {d.claim.expect}"
+        f"  {d.reason}: {' '.join(d.claim.head.clauses())} expect {d.claim.expect}"
         f" (held {d.held:,}, broken {d.broken:,})"
         for d in found.dropped
         if wanted in d.claim.expect

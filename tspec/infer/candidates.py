@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tspec.infer.frames import header
+from tspec.infer.heads import header
 from tspec.resolve.program.rules import Rule
 
 _FILE = "candidates.tspec"

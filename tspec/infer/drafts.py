@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tspec.infer.evidence import ClaimEvidence, key_of
-from tspec.infer.frames import Claim
+from tspec.infer.heads import Claim
 from tspec.infer.preconditions import LEAST_SUPPORT, Condition, deduce
 
 
@@ -23,9 +23,9 @@ class Draft:
     @property
     def key(self) -> tuple[object, ...]:
         """The rule's parts, for comparison and a stable order."""
-        frame = self.claim.frame
-        window = frame.window or ""
-        return (frame.subjects, frame.across or "", window, self.when or "", self.claim.expect)
+        head = self.claim.head
+        window = head.window or ""
+        return (head.subjects, head.across or "", window, self.when or "", self.claim.expect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def _judge(claim: Claim, evidence: ClaimEvidence) -> Draft | Dropped:
     if found is None:
         return Dropped(claim, "no condition separates where it holds", held, broken)
     selected = column.true & found.true
-    for run, instances in enumerate(evidence.runs[claim.frame]):
+    for run, instances in enumerate(evidence.runs[claim.head]):
         if instances and not selected & instances:
             return Dropped(claim, f"not seen in run {run + 1}", held, broken)
     if selected.bit_count() < _least(claim):
@@ -74,7 +74,7 @@ def _judge(claim: Claim, evidence: ClaimEvidence) -> Draft | Dropped:
     if claim.distinguishes and found.under() is None:
         return Dropped(claim, "held throughout: a setting of these runs", held, broken)
     if claim.witness is not None:
-        witnessed = selected & evidence.columns[claim.frame, claim.witness, None].true
+        witnessed = selected & evidence.columns[claim.head, claim.witness, None].true
         if witnessed.bit_count() < _least(claim):
             reason = f"vacuous: `{claim.witness}` was seen {witnessed.bit_count()} times"
             return Dropped(claim, reason, held, broken)
@@ -84,9 +84,9 @@ def _judge(claim: Claim, evidence: ClaimEvidence) -> Draft | Dropped:
 def _conditions(claim: Claim, evidence: ClaimEvidence) -> list[Condition]:
     mine, counted = _words(claim.expect), _counted(claim.expect)
     return [
-        Condition(text, evidence.columns[claim.frame, text, None].true)
-        for text in claim.frame.conditions
-        if (claim.frame, text, None) in evidence.columns
+        Condition(text, evidence.columns[claim.head, text, None].true)
+        for text in claim.head.conditions
+        if (claim.head, text, None) in evidence.columns
         if _words(text) != mine and text not in claim.expect and claim.expect not in text
         if not counted or _counted(text) != counted
     ]
@@ -105,4 +105,4 @@ def _words(text: str) -> str:
 
 def _least(claim: Claim) -> int:
     """An epoch is a rare thing; all else must be seen more often."""
-    return 3 if claim.frame.window == "each epoch" else LEAST_SUPPORT
+    return 3 if claim.head.window == "each epoch" else LEAST_SUPPORT

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import chain, count
 
 from tspec.infer.drafts import Draft
-from tspec.infer.frames import EVERY, header, invariant
+from tspec.infer.heads import EVERY, header, invariant
 from tspec.syntax.strings import quote
 
 LONGEST_NAME = 72
@@ -44,7 +44,7 @@ def block(name: str, draft: Draft, runs: Sequence[str]) -> str:
     """The text of one draft, not yet in canonical form."""
     claim = draft.claim
     says = textwrap.wrap(claim.breaks, WIDTH, initial_indent="/// ", subsequent_indent="/// ")
-    rule = invariant(name, claim.frame, claim.expect, draft.when, draft=True)
+    rule = invariant(name, claim.head, claim.expect, draft.when, draft=True)
     text = "\n".join([*says, rule])
     inferred = [
         "  inferred {",
@@ -58,7 +58,7 @@ def block(name: str, draft: Draft, runs: Sequence[str]) -> str:
 
 
 def name_all(drafts: Sequence[Draft]) -> dict[tuple[object, ...], str]:
-    """A name for each draft; of those that would share one, the second ends in `_2`, by the order of their keys."""
+    """A name for each draft. Where drafts would share a name, the second in the order of their keys ends in `_2`."""
     plain = {draft.key: name_of(draft) for draft in drafts}
     names: dict[tuple[object, ...], str] = {}
     taken: set[str] = set()
@@ -71,13 +71,13 @@ def name_all(drafts: Sequence[Draft]) -> dict[tuple[object, ...], str]:
 
 def name_of(draft: Draft) -> str:
     """Words of the claim, of where it is looked at, and of its condition, as far as there is room."""
-    frame = draft.claim.frame
-    kinds = dict(subject.split(" in ", 1) for subject in frame.subjects)
+    head = draft.claim.head
+    kinds = dict(subject.split(" in ", 1) for subject in head.subjects)
     parts = [_words(draft.claim.expect, kinds)]
-    if frame.across:
-        parts.append(f"across_{frame.across}")
-    if frame.window:
-        parts.append(_words(_WHOSE.sub("", frame.window.removesuffix(EVERY)), kinds))
+    if head.across:
+        parts.append(f"across_{head.across}")
+    if head.window:
+        parts.append(_words(_WHOSE.sub("", head.window.removesuffix(EVERY)), kinds))
     if condition := _condition(draft):
         parts.append("when_" + _words(condition, kinds))
     while len(parts) > 1 and len("_".join(parts)) > LONGEST_NAME:

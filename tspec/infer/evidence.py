@@ -11,24 +11,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tspec.infer.candidates import resolve_each
-from tspec.infer.frames import Claim, RuleHead, invariant
+from tspec.infer.heads import Claim, RuleHead, invariant
 from tspec.resolve.program.rules import Rule
 
 Key = tuple[int, object]
 """Run and instance."""
 
 Candidate = tuple[RuleHead, str, str | None]
-"""Frame, text and guard of a claim or of a condition."""
+"""Head, text and guard of a claim or of a condition."""
 
 
 def key_of(claim: Claim) -> Candidate:
     """The key of a claim's evidence."""
-    return claim.frame, claim.expect, claim.guard
+    return claim.head, claim.expect, claim.guard
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The truth of one claim or condition on the instances of its frame, as bitsets."""
+    """The truth of one claim or condition on the instances of its head, as bitsets."""
 
     true: int
     false: int
@@ -41,17 +41,16 @@ class ClaimEvidence:
     columns: dict[Candidate, Column]
     """The claims that type."""
     runs: dict[RuleHead, tuple[int, ...]]
-    """For each frame the set of instances of each run."""
+    """For each head the set of instances of each run."""
     untyped: dict[Candidate, str]
     """Candidates that do not type in this vocabulary, and why."""
 
 
 def gather(claims: Sequence[Claim], runs: Sequence[Path], uses: Sequence[str]) -> ClaimEvidence:
-    """Decide all claims and all conditions of their frames over all runs."""
+    """Decide all claims and all conditions of their heads over all runs."""
     names = {f"c{index}": key for index, key in enumerate(_wanted(claims))}
     blocks = {
-        name: invariant(name, frame, expect, guard)
-        for name, (frame, expect, guard) in names.items()
+        name: invariant(name, head, expect, guard) for name, (head, expect, guard) in names.items()
     }
     rules, problems = resolve_each(blocks, uses)
     typed = {name: key for name, key in names.items() if name not in problems}
@@ -63,8 +62,8 @@ def _wanted(claims: Iterable[Claim]) -> tuple[Candidate, ...]:
     keys: dict[Candidate, None] = {}
     for claim in claims:
         keys[key_of(claim)] = None
-        for condition in (*claim.frame.conditions, *filter(None, [claim.witness])):
-            keys[claim.frame, condition, None] = None
+        for condition in (*claim.head.conditions, *filter(None, [claim.witness])):
+            keys[claim.head, condition, None] = None
     return tuple(keys)
 
 
@@ -97,11 +96,11 @@ def _pack(
             (bits_true if holds else bits_false).append(place.setdefault(instance, len(place)))
         columns[key] = Column(_bitset(bits_true), _bitset(bits_false))
     by_run = {
-        frame: tuple(
+        head: tuple(
             _bitset([bit for (run, _), bit in place.items() if run == wanted])
             for wanted in range(runs)
         )
-        for frame, place in places.items()
+        for head, place in places.items()
     }
     return ClaimEvidence(columns, by_run, untyped)
 

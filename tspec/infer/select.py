@@ -38,23 +38,23 @@ def prefer_exact(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
     is in every epoch.
     """
     counted = {
-        (d.claim.frame, d.claim.expect) for d in drafts if d.claim.expect.startswith("count(calls(")
+        (d.claim.head, d.claim.expect) for d in drafts if d.claim.expect.startswith("count(calls(")
     }
-    general = {(d.claim.frame, d.claim.expect) for d in drafts if d.when is None}
+    general = {(d.claim.head, d.claim.expect) for d in drafts if d.when is None}
     stepwise = {
         d.claim.expect.removeprefix("contains ").removeprefix("count(calls(").partition("))")[0]
         for d in drafts
-        if d.claim.frame.window == "each step" and not d.when
+        if d.claim.head.window == "each step" and not d.when
     }
     kept = []
     for draft in drafts:
-        frame, expect = draft.claim.frame, draft.claim.expect
+        head, expect = draft.claim.head, draft.claim.expect
         name = expect.removeprefix("contains ")
-        if expect.startswith("contains ") and (frame, f"count(calls({name})) == 1") in counted:
+        if expect.startswith("contains ") and (head, f"count(calls({name})) == 1") in counted:
             continue
-        if frame.window == "each epoch" and name in stepwise:
+        if head.window == "each epoch" and name in stepwise:
             continue
-        if draft.when is not None and (frame, expect) in general:
+        if draft.when is not None and (head, expect) in general:
             continue
         kept.append(draft)
     return tuple(kept)

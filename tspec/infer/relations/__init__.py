@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tspec.infer.frames import Claim
+from tspec.infer.heads import Claim
 from tspec.infer.relations import (
     accumulation,
     argument,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tspec.infer.frames import Claim, RuleHead
+from tspec.infer.heads import Claim, RuleHead
 from tspec.infer.survey import Survey
 
 SEVERAL = "count(calls(backward)) > 1"
@@ -20,10 +20,10 @@ def _distinct(survey: Survey) -> tuple[Claim, ...]:
     forward = survey.event("forward")
     if forward is None or "inputs" not in forward.fields:
         return ()
-    frame = RuleHead((), None, "before optimizer.step", ())
+    head = RuleHead((), None, "before optimizer.step", ())
     expect = "distinct(calls(forward).inputs)"
     again = "Two micro-batches of one step are the same data, which is learned twice."
-    return (Claim("accumulation", frame, expect, again, SEVERAL, surprise=3),)
+    return (Claim("accumulation", head, expect, again, SEVERAL, surprise=3),)
 
 
 def _averaged(survey: Survey) -> tuple[Claim, ...]:
@@ -31,10 +31,10 @@ def _averaged(survey: Survey) -> tuple[Claim, ...]:
     loss = survey.event("cross_entropy")
     if loss is None or "loss" not in loss.fields or survey.event("optimizer.step") is None:
         return ()
-    frame = RuleHead((), None, "before optimizer.step", ())
+    head = RuleHead((), None, "before optimizer.step", ())
     given = "mean(calls(backward)[0].loss) * count(calls(backward))"
     computed = "calls(cross_entropy)[0].loss"
     expect = f"abs({given} - {computed}) <= 4 * ulp(float32) * abs({computed})"
     added = "The losses of micro-batches are added and not averaged: the update is as many times larger."
     guard = f"{SEVERAL} and count(calls(cross_entropy)) > 0"
-    return (Claim("accumulation", frame, expect, added, guard, surprise=3),)
+    return (Claim("accumulation", head, expect, added, guard, surprise=3),)

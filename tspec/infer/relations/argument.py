@@ -7,7 +7,7 @@ coincidences, and an argument that was left out in some runs may be given in oth
 
 from __future__ import annotations
 
-from tspec.infer.frames import Claim, RuleHead
+from tspec.infer.heads import Claim, RuleHead
 from tspec.infer.survey import SeenEvent, Survey, fields_of
 from tspec.resolve.program.types import Optional
 
@@ -28,45 +28,45 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
     """Flags, arguments that are given, zeros and modes, under the conditions of a call."""
     claims: list[Claim] = []
     for event in survey.events:
-        frame = RuleHead((f"c in calls({event.name})",), None, None, call_conditions(survey, event))
+        head = RuleHead((f"c in calls({event.name})",), None, None, call_conditions(survey, event))
         arguments = [field for field in event.declaration.fields if not field.reads_result]
         for field, optional in fields_of(event, "bool"):
             if field in {each.name for each in arguments}:
-                claims += _flag(event, frame, field, optional)
+                claims += _flag(event, head, field, optional)
         for field, optional in fields_of(event, "float"):
             guard = f"present(c.{field})" if optional else None
             other = (
                 f"`{field}` of `{event.name}` is zero where it should be in force, or the reverse."
             )
             claims.append(
-                Claim("argument", frame, f"c.{field} == 0", other, guard, 2, distinguishes=True)
+                Claim("argument", head, f"c.{field} == 0", other, guard, 2, distinguishes=True)
             )
         for declared in arguments:
             if isinstance(declared.type, Optional) and declared.name in event.fields:
                 given = f"`{event.name}` is called without the `{declared.name}` that sound runs give it."
                 expect = f"present(c.{declared.name})"
-                claims.append(Claim("argument", frame, expect, given, surprise=2))
+                claims.append(Claim("argument", head, expect, given, surprise=2))
         for field, optional in fields_of(event, "module"):
             if not optional:
-                claims += _modes(frame, f"c.{field}.training", surprise=3)
+                claims += _modes(head, f"c.{field}.training", surprise=3)
     return tuple(claims)
 
 
-def _flag(event: SeenEvent, frame: RuleHead, field: str, optional: bool) -> list[Claim]:
+def _flag(event: SeenEvent, head: RuleHead, field: str, optional: bool) -> list[Claim]:
     """A flag that is always given, or never."""
     if field == "training":
-        return _modes(frame, f"c.{field}", surprise=2)
+        return _modes(head, f"c.{field}", surprise=2)
     guard = f"present(c.{field})" if optional else None
     other = FLAGS.get(field, f"`{field}` of `{event.name}` is not what it is in sound runs.")
     return [
-        Claim("argument", frame, f"c.{field}", other, guard, surprise=3),
-        Claim("argument", frame, f"not c.{field}", other, guard, surprise=2, distinguishes=True),
+        Claim("argument", head, f"c.{field}", other, guard, surprise=3),
+        Claim("argument", head, f"not c.{field}", other, guard, surprise=2, distinguishes=True),
     ]
 
 
-def _modes(frame: RuleHead, x: str, surprise: int) -> list[Claim]:
+def _modes(head: RuleHead, x: str, surprise: int) -> list[Claim]:
     return [
-        Claim("argument", frame, claim.format(x=x), MIXED_UP[phase], f"phase == {phase}", surprise)
+        Claim("argument", head, claim.format(x=x), MIXED_UP[phase], f"phase == {phase}", surprise)
         for phase, claim in MODES
     ]
 

@@ -6,7 +6,7 @@ TrainCheck's EventContain with a variable's change inside a call (section 3.3).
 from __future__ import annotations
 
 from tspec.builtin.events import EVENTS
-from tspec.infer.frames import EVERY, Claim, RuleHead
+from tspec.infer.heads import EVERY, Claim, RuleHead
 from tspec.infer.main_copies import update_of, whole
 from tspec.infer.survey import SeenKind, Survey
 from tspec.resolve.program.types import BOOL, TENSOR
@@ -42,17 +42,17 @@ def _of_kind(survey: Survey, kind: SeenKind) -> list[Claim]:
         x = f"{v}.{field}"
         if optional:
             if "optimizer.zero_grad" in changers:
-                frame = RuleHead((subject,), None, "after optimizer.zero_grad", ())
+                head = RuleHead((subject,), None, "after optimizer.zero_grad", ())
                 empty = f"not present({x}) or norm({x}) == 0"
                 left = "Gradients that are left are added to those of the next backward pass."
-                claims.append(Claim("change", frame, empty, left, surprise=2))
+                claims.append(Claim("change", head, empty, left, surprise=2))
             continue
         for name in changers:
             conditions = subject_conditions(survey, kind, name)
-            frame = RuleHead((subject,), None, f"during {name} {EVERY}", conditions)
+            head = RuleHead((subject,), None, f"during {name} {EVERY}", conditions)
             expect, guard = _changes(survey, kind, name, x)
             stuck = STUCK.get(name, OTHERWISE.format(event=name))
-            claims.append(Claim("change", frame, expect, stuck, guard, surprise=_surprise(kind)))
+            claims.append(Claim("change", head, expect, stuck, guard, surprise=_surprise(kind)))
         claims += _kept(survey, kind, x)
     return claims
 
@@ -81,9 +81,9 @@ def _changes(survey: Survey, kind: SeenKind, event: str, x: str) -> tuple[str, s
 def _kept(survey: Survey, kind: SeenKind, x: str) -> list[Claim]:
     """Only an update changes it, or for running statistics a forward pass, or nothing does."""
     subject = f"{kind.name[0]} in {kind.plural}"
-    frame = RuleHead((subject,), None, f"each step {EVERY}", subject_conditions(survey, kind, None))
+    head = RuleHead((subject,), None, f"each step {EVERY}", subject_conditions(survey, kind, None))
     frozen = "What stays fixed in sound runs is trained or overwritten."
-    claims = [Claim("change", frame, f"not changed({x})", frozen, surprise=2)]
+    claims = [Claim("change", head, f"not changed({x})", frozen, surprise=2)]
     within = []
     if survey.event("forward") is not None:
         # A wrapper brings running statistics into line before it calls the module.
@@ -95,7 +95,7 @@ def _kept(survey: Survey, kind: SeenKind, x: str) -> list[Claim]:
         expect = f"changed({x}) only during {events}"
         outside = "Something else writes into it, and undoes or adds to what training does."
         witness = f"changed({x})"
-        claims.append(Claim("change", frame, expect, outside, guard, surprise=2, witness=witness))
+        claims.append(Claim("change", head, expect, outside, guard, surprise=2, witness=witness))
     return claims
 
 

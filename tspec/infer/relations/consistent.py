@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tspec.builtin.events import roles_of
 from tspec.infer import main_copies
-from tspec.infer.frames import EVERY, Claim, RuleHead
+from tspec.infer.heads import EVERY, Claim, RuleHead
 from tspec.infer.loop import is_inner, is_of_the_loop
 from tspec.infer.main_copies import both
 from tspec.infer.relations.change import subject_conditions
@@ -45,21 +45,21 @@ def _across(survey: Survey, kind: SeenKind, axis: str) -> list[Claim]:
             continue
         copied = main_copies.guard(survey, axis, optional) if kind.name == "parameter" else None
         guard = both(f"present({x})" if optional else None, copied)
-        frame = RuleHead((subject,), axis, f"{window} {EVERY}", conditions)
-        claims.append(Claim("consistent", frame, f"same({x})", DRIFT, guard, surprise=3))
+        head = RuleHead((subject,), axis, f"{window} {EVERY}", conditions)
+        claims.append(Claim("consistent", head, f"same({x})", DRIFT, guard, surprise=3))
     for field, optional in kind.of_type(FLOAT, INT, BOOL):
         window = _window(survey, kind, field, optional)
         if window is None or (kind.name == "parameter" and field not in SETTINGS):
             continue
         x = f"{v}.{field}"
         guard = f"present({x})" if optional else None
-        frame = RuleHead((subject,), axis, window, conditions)
-        claims.append(Claim("consistent", frame, f"same({x})", DRIFT, guard, surprise=3))
+        head = RuleHead((subject,), axis, window, conditions)
+        claims.append(Claim("consistent", head, f"same({x})", DRIFT, guard, surprise=3))
     if kind.name == "batch":
-        frame = RuleHead((subject,), axis, "each step", ())
+        head = RuleHead((subject,), axis, "each step", ())
         for relation in ("same", "distinct"):
             expect = f"{relation}(digest({v}.tensors))"
-            claims.append(Claim("consistent", frame, expect, BATCHES[relation], surprise=3))
+            claims.append(Claim("consistent", head, expect, BATCHES[relation], surprise=3))
     return claims
 
 
@@ -90,12 +90,10 @@ def _calls_across(survey: Survey, axis: str) -> list[Claim]:
             optional = isinstance(field.type, Optional)
             plain = field.type.item if isinstance(field.type, Optional) else field.type
             if field.name in event.fields and plain in (FLOAT, INT, BOOL):
-                frame = RuleHead((), axis, f"during {event.name}", ())
+                head = RuleHead((), axis, f"during {event.name}", ())
                 value = f"{event.name}.{field.name}"
                 guard = f"present({value})" if optional else None
-                claims.append(
-                    Claim("consistent", frame, f"same({value})", DRIFT, guard, surprise=3)
-                )
+                claims.append(Claim("consistent", head, f"same({value})", DRIFT, guard, surprise=3))
     return claims
 
 

@@ -6,7 +6,7 @@ TrainCheck's EventContain over spans (section 3.3); the changes that a call brin
 from __future__ import annotations
 
 from tspec.builtin.events import roles_of
-from tspec.infer.frames import Claim, RuleHead
+from tspec.infer.heads import Claim, RuleHead
 from tspec.infer.loop import calls_of_the_loop, is_once_a_step
 from tspec.infer.survey import SeenEvent, Survey
 

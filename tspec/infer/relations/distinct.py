@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tspec.infer.frames import Claim, RuleHead
+from tspec.infer.heads import Claim, RuleHead
 from tspec.infer.relations.argument import call_conditions
 from tspec.infer.survey import Survey
 
@@ -12,18 +12,23 @@ SOON = "20 steps"
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
-    """Batches of a loader are distinct in an epoch; what the outermost modules are given, for some steps."""
+    """Batches of a loader are distinct in an epoch, the first inputs of the outermost modules for some steps.
+
+    Inputs after the first may be a state that changes also where the data are stuck.
+    """
     claims = []
     if survey.kind("batch") is not None:
-        frame = RuleHead(("b in batches",), None, "each step", ())
+        head = RuleHead(("b in batches",), None, "each step", ())
         again = "A batch that comes again within an epoch is learned twice in it."
         expect = _are_distinct("b.tensors", EPOCH)
-        claims.append(Claim("distinct", frame, expect, again, surprise=3))
+        claims.append(Claim("distinct", head, expect, again, surprise=3))
     forward = survey.event("forward")
     if forward is not None and "inputs" in forward.fields:
-        frame = RuleHead(("c in calls(forward)",), None, None, call_conditions(survey, forward))
+        head = RuleHead(("c in calls(forward)",), None, None, call_conditions(survey, forward))
         stuck = "A model that is given the same input again soon trains on data that are stuck."
-        claims.append(Claim("distinct", frame, _are_distinct("c.inputs", SOON), stuck, surprise=3))
+        claims.append(
+            Claim("distinct", head, _are_distinct("c.inputs[0]", SOON), stuck, surprise=3)
+        )
     return tuple(claims)
 
 

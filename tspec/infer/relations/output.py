@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tspec.infer.frames import Claim, RuleHead
+from tspec.infer.heads import Claim, RuleHead
 from tspec.infer.loop import is_of_the_loop
 from tspec.infer.relations.argument import call_conditions
 from tspec.infer.survey import Survey, fields_of
@@ -17,13 +17,13 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
     """Tensors of floats that are finite in the loop's own calls, and of autocast's dtype."""
     claims: list[Claim] = []
     for event in survey.events:
-        frame = RuleHead((f"c in calls({event.name})",), None, None, call_conditions(survey, event))
+        head = RuleHead((f"c in calls({event.name})",), None, None, call_conditions(survey, event))
         for field, optional in fields_of(event, "tensor"):
             x = f"c.{field}"
             guard = f"present({x})" if optional else None
             if is_of_the_loop(event) and event.landmark and field in event.floating:
-                claims.append(Claim("output", frame, f"finite({x})", NOT_FINITE, guard))
+                claims.append(Claim("output", head, f"finite({x})", NOT_FINITE, guard))
             if "autocast.dtype" in survey.ambient:
                 same = f"{x}.dtype == autocast.dtype"
-                claims.append(Claim("output", frame, same, OTHER_DTYPE, guard, surprise=3))
+                claims.append(Claim("output", head, same, OTHER_DTYPE, guard, surprise=3))
     return tuple(claims)

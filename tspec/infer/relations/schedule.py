@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tspec.infer.frames import Claim, RuleHead
+from tspec.infer.heads import Claim, RuleHead
 from tspec.infer.survey import Survey
 
 SOON = "20 steps"
@@ -14,7 +14,7 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
     update = survey.event("optimizer.step")
     if update is None or "lr" not in update.fields or survey.kind("optimizer") is None:
         return ()
-    frame = RuleHead(("o in optimizers",), None, "after optimizer.step(optimizer: o)", ())
+    head = RuleHead(("o in optimizers",), None, "after optimizer.step(optimizer: o)", ())
     moves = f"spread(optimizer.step.lr, over: {SOON}) > 0"
     stays = "A learning rate that stays where it is was computed and never given to the optimizer."
-    return (Claim("schedule", frame, moves, stays, surprise=3),)
+    return (Claim("schedule", head, moves, stays, surprise=3),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tspec.infer.frames import Claim, RuleHead
+from tspec.infer.heads import Claim, RuleHead
 from tspec.infer.loop import is_of_the_user
 from tspec.infer.survey import SeenEvent, Survey
 
@@ -23,7 +23,7 @@ before the second: it comes later, or not at all.
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
     """For each ordered pair of landmarks that a step usually holds: every B has an A before it."""
-    frame = RuleHead((), None, "each step", ())
+    head = RuleHead((), None, "each step", ())
     usual = [event for event in survey.events if event.landmark and event.per_step >= 0.5]
     claims = []
     for first in usual:
@@ -31,7 +31,7 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
             breaks = _breaks(first, second)
             if first != second and breaks is not None:
                 expect = f"{first.name} before {second.name}"
-                claims.append(Claim("sequence", frame, expect, breaks, surprise=2))
+                claims.append(Claim("sequence", head, expect, breaks, surprise=2))
     return tuple(claims)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tspec.infer.frames import EVERY, Claim, RuleHead
+from tspec.infer.heads import EVERY, Claim, RuleHead
 from tspec.infer.survey import Survey
 
 
@@ -11,7 +11,7 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
     kind = survey.kind("parameter")
     if kind is None or "names" not in kind.fields:
         return ()
-    frame = RuleHead((), None, f"each step {EVERY}", ())
+    head = RuleHead((), None, f"each step {EVERY}", ())
     untied = "Layers that share a tensor in sound runs have one each, and drift apart."
     expect = "count(parameters.names) > count(parameters)"
-    return (Claim("tied", frame, expect, untied, surprise=3),)
+    return (Claim("tied", head, expect, untied, surprise=3),)

@@ -1,6 +1,6 @@
-"""A frame is all of a rule but its claim: subjects, ranks and window, and the conditions to try there.
+"""A head is all of a rule but its claim: subjects, ranks and window, and the conditions to try there.
 
-Claims of one frame have the same instances, so that they are decided together and their truth can be
+Claims of one head have the same instances, so that they are decided together and their truth can be
 set against the truth of the conditions bit by bit.
 """
 
@@ -28,7 +28,7 @@ class RuleHead:
     """Most general first."""
 
     def clauses(self) -> tuple[str, ...]:
-        """The frame's lines, in the fixed order of clauses."""
+        """The head's lines, in the fixed order of clauses."""
         lines = [f"for {subject}" for subject in self.subjects]
         if self.across:
             lines.append(f"across {self.across}")
@@ -39,10 +39,10 @@ class RuleHead:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One candidate: a frame, what is expected in it, and the relation that proposed it."""
+    """One candidate: a head, what is expected under it, and the relation that proposed it."""
 
     relation: str
-    frame: RuleHead
+    head: RuleHead
     expect: str
     breaks: str
     """One sentence: what goes wrong in a job that breaks it."""
@@ -61,11 +61,9 @@ def header(module: str, uses: Sequence[str]) -> list[str]:
     return [f"edition {NEWEST}", f"module {module}", *(f"use {use}" for use in uses)]
 
 
-def invariant(
-    name: str, frame: RuleHead, expect: str, when: str | None, draft: bool = False
-) -> str:
+def invariant(name: str, head: RuleHead, expect: str, when: str | None, draft: bool = False) -> str:
     """The text of one invariant; `tspec fmt` makes it canonical."""
-    lines = [f"  {line}" for line in frame.clauses()]
+    lines = [f"  {line}" for line in head.clauses()]
     if when:
         lines.append(f"  when {when}")
     lines.append(f"  expect {expect}")
