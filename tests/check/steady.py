@@ -4,6 +4,7 @@
   reads such state once in a pass, and once in a step (`tspec/runtime/instant.py`).
 - A call returns in the step in which it began, unless the recording is cut off there: ranks decide together when all
   have passed that step. A call that begins while another runs is made by that one.
+- A step opens with a micro-batch, at the same instant.
 - A process group is known to all of its members: making one is a collective.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tspec.runtime.instant import STRUCTURE
-from tspec.trace.model import Begin, End, Finish, Record, Sample, Stream, Tensor, Trace
+from tspec.trace.model import Begin, Boundary, End, Finish, Record, Sample, Stream, Tensor, Trace
 
 
 def steady(trace: Trace) -> Trace:
@@ -27,7 +28,13 @@ def steady(trace: Trace) -> Trace:
     return replace(
         trace,
         streams=tuple(
-            replace(stream, records=(*_joined(stream, groups), *_stable(_returning(stream))))
+            replace(
+                stream,
+                records=(
+                    *_joined(stream, groups),
+                    *_with_microbatches(_stable(_returning(stream))),
+                ),
+            )
             for stream in trace.streams
         ),
     )
@@ -83,6 +90,25 @@ def _stable(records: Iterator[Record]) -> Iterator[Record]:
                 yield kept
             continue
         yield record
+
+
+def _with_microbatches(records: Iterator[Record]) -> Iterator[Record]:
+    """The records with a micro-batch wherever a step opens."""
+    lacking: Boundary | None = None
+    for record in records:
+        span = record.span if isinstance(record, Boundary) else ""
+        if lacking is not None and span != "microbatch":
+            yield lacking
+        yield record
+        opens = isinstance(record, Boundary) and span == "step" and record.index > 0
+        lacking = _microbatch(record) if opens else None
+    if lacking is not None:
+        yield lacking
+
+
+def _microbatch(step: Boundary) -> Boundary:
+    """The one that opens with a step."""
+    return replace(step, span="microbatch", index=step.context.microbatch)
 
 
 def _sampled(record: Sample, in_forward: bool, known: set[tuple[str, str]]) -> Sample | None:

@@ -1,7 +1,8 @@
 """Clean: two ranks with 3 and 5 batches. Inside of `join`, the rank that has done takes part in the other's collectives.
 
-`--late` gives the second rank more batches, `--kind loader` takes them from a loader, `--kind sharded`
-updates by `ZeroRedundancyOptimizer`, which joins too.
+`--late` gives the second rank more batches, `--kind loader` takes them from a loader, `--kind left` too, of which the
+rank that is done first takes a batch more and leaves it, and `--kind sharded` updates by `ZeroRedundancyOptimizer`,
+which joins too.
 """
 
 import argparse
@@ -30,15 +31,18 @@ def run(rank: int, meeting: str, args: argparse.Namespace) -> None:
         joining = model.join()
     counts = (3, 5) if args.late else (5, 3)
     torch.manual_seed(rank)
-    inputs, targets = torch.randn(6 * counts[rank], 8), torch.randint(4, (6 * counts[rank],))
+    samples = 6 * (max(counts) if args.kind == "left" else counts[rank])
+    inputs, targets = torch.randn(samples, 8), torch.randint(4, (samples,))
     for _ in range(args.epochs):
-        if args.kind == "loader":
+        if args.kind in ("loader", "left"):
             dataset = torch.utils.data.TensorDataset(inputs, targets)
             batches = torch.utils.data.DataLoader(dataset, batch_size=6, shuffle=True)
         else:
             batches = list(zip(inputs.split(6), targets.split(6), strict=True))
         with joining:
-            for x, y in batches:
+            for number, (x, y) in enumerate(batches):
+                if number == counts[rank]:
+                    break
                 optimizer.zero_grad()
                 loss = nn.functional.cross_entropy(model(x), y)
                 loss.backward()
@@ -54,7 +58,7 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--late", action="store_true")
-    parser.add_argument("--kind", choices=["list", "loader", "sharded"], default="list")
+    parser.add_argument("--kind", choices=["list", "loader", "left", "sharded"], default="list")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         mp.spawn(run, (os.path.join(folder, "meeting"), args), nprocs=2)

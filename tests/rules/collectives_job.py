@@ -1,9 +1,11 @@
 """A job on two gloo ranks whose collectives are of each kind. `collectives_job.py KIND [FAULT]`.
 
 Kinds: `plain`, `async`, `functional`, `all` (one after the other, and an uneven `all_to_all_single` in each step),
-`fsdp` (`fully_shard`), `dtensor` (a tensor-parallel plan).
+`fsdp` (`fully_shard`), `dtensor` (a tensor-parallel plan), `messages` (a rank sends what it computes to the other).
 Faults: `early` (a result is used before it is waited for), `written` (it is written to before), `op` (one rank reduces
-otherwise), `order` (one rank in another order), `splits` (one rank expects other sizes); with `dtensor`: `replica` (a
+otherwise), `order` (one rank in another order), `splits` (one rank expects other sizes), `dtype` (one rank reduces in
+another half precision), `driver` (below torch one rank loses the end of each result), `unwaited` (one rank reads the buffer
+of a message that it does not wait for); with `dtensor`: `replica` (a
 replica is changed on one rank), `unreduced` (a partial gradient is taken for the whole).
 """
 
@@ -27,7 +29,10 @@ def work(rank: int, meeting: str, kind: str, fault: str) -> None:
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
-    (sharded if kind in ("fsdp", "dtensor") else replicated)(model, rank, kind, fault)
+    if kind == "messages":
+        staged(model, rank, fault)
+    else:
+        (sharded if kind in ("fsdp", "dtensor") else replicated)(model, rank, kind, fault)
     dist.destroy_process_group()
 
 
@@ -45,6 +50,16 @@ def replicated(model: nn.Module, rank: int, kind: str, fault: str) -> None:
         model(batch(step, rank)).square().mean().backward()
         grads = [each.grad for each in model.parameters()]
         alone = wrong if rank == 1 else ""
+        if wrong == "dtype":
+            half = torch.bfloat16 if alone else torch.float16
+            for each in model.parameters():
+                reduced = each.grad.to(half)
+                dist.all_reduce(reduced)
+                each.grad.copy_(reduced / 2)
+            optimizer.step()
+            continue
+        if alone == "driver":
+            lose_the_end()
         if alone == "order":
             grads = grads[2:] + grads[:2]
         op = dist.ReduceOp.MAX if alone == "op" else dist.ReduceOp.SUM
@@ -61,6 +76,41 @@ def replicated(model: nn.Module, rank: int, kind: str, fault: str) -> None:
             optimizer.step()
         if kind == "all":
             exchange(rank, alone)
+
+
+def lose_the_end() -> None:
+    """What lies below `dist.all_reduce`."""
+    reduce = dist.ProcessGroup.allreduce
+
+    def reduce_the_beginning(group, tensors, *options):
+        end = len(tensors[0]) // 2
+        kept = tensors[0][end:].clone()
+        work = reduce(group, tensors, *options)
+        work.wait()
+        tensors[0][end:] = kept
+        return work
+
+    dist.ProcessGroup.allreduce = reduce_the_beginning
+
+
+def staged(model: nn.Module, rank: int, fault: str) -> None:
+    """The first rank computes features on which the second one trains."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    works = []
+    for step in range(1, STEPS + 1):
+        if rank == 0:
+            features = model[0](batch(step, 0)).detach()
+            dist.send(features, 1)
+            model(batch(step, 1)).square().mean().backward()
+        else:
+            features = torch.empty(4, 8)
+            works.append(dist.irecv(features, 0))
+            if not (fault == "unwaited" and step >= FROM):
+                works[-1].wait()
+            model(features).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    dist.barrier()
 
 
 def reduce_plain(grads, op):

@@ -5,8 +5,10 @@ A variant does what its name says only where `self.faulty`; else it is a sound j
 
 from __future__ import annotations
 
+import tempfile
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -445,6 +447,32 @@ class AveragesFollowTheirWeights(Loop):
             self.average.update_parameters(self.model)
         with torch.no_grad():
             self.average(DIGITS.images[:8])
+
+
+class AveragesAreUpdatedAfterTheWeights(Loop):
+    def prepared(self):
+        self.average = torch.optim.swa_utils.AveragedModel(self.model)
+
+    def before_update(self):
+        if self.faulty:
+            self.average.update_parameters(self.model)
+
+    def after_update(self):
+        if not self.faulty:
+            self.average.update_parameters(self.model)
+
+
+class AveragesLieBetween(Loop):
+    steps = 11
+
+    def prepared(self):
+        part = 1.0 if self.faulty else 0.1
+        self.average = torch.optim.swa_utils.AveragedModel(
+            self.model, avg_fn=lambda slow, fast, _: 0.9 * slow + part * fast
+        )
+
+    def after_update(self):
+        self.average.update_parameters(self.model)
 
 
 class SchedulesStepOnceAStep(Loop):
@@ -920,6 +948,58 @@ class LoadingChangesWhatItLoads(LoadsBoth):
         self.average[3].lost = self.faulty
 
 
+class Saves(Loop):
+    """Saves its model after the fourth update."""
+
+    pack = "checkpoints"
+
+    def build(self):
+        return nn.Sequential(nn.Linear(64, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 10))
+
+    def spoil(self):
+        """What the fault does to the model before it is saved."""
+
+    def after_update(self):
+        if self.step == 4:
+            if self.faulty:
+                self.spoil()
+            with tempfile.TemporaryDirectory() as folder:
+                torch.save(self.model.state_dict(), Path(folder, "model.pt"))
+
+
+class CheckpointsAreFinite(Saves):
+    @torch.no_grad()
+    def spoil(self):
+        self.model[3].weight[0, 0] = float("nan")
+
+
+class SavedBuffersAreFinite(Saves):
+    def spoil(self):
+        self.model[1].running_var.div_(0.0)
+
+
+class LoadingLeavesNothingOut(Loop):
+    pack = "checkpoints"
+
+    def prepared(self):
+        saved = self.build().state_dict()
+        if self.faulty:
+            saved["head.weight"] = saved.pop("3.weight")
+        self.model.load_state_dict(saved, strict=False)
+
+
+class LoadingKeepsTheParameters(Loop):
+    pack = "checkpoints"
+
+    def make_optimizer(self):
+        self.model.load_state_dict(self.build().state_dict(), assign=True)
+        return super().make_optimizer()
+
+    def after_update(self):
+        if self.step == 3:
+            self.model.load_state_dict(self.build().state_dict(), assign=self.faulty)
+
+
 class DropoutIsOffWithoutGradients(Loop):
     pack = "advice"
 
@@ -1047,7 +1127,7 @@ class AccumulatedLossesAreAveraged(Accumulates):
         self.passes = 1 if faulty else 2
 
 
-BASES = (Loop, FromGiven, LoadsBoth, Accumulates, Continues, Divergence)
+BASES = (Loop, FromGiven, LoadsBoth, Saves, Accumulates, Continues, Divergence)
 
 
 def variants() -> dict[str, type[Loop]]:

@@ -1,6 +1,7 @@
 """Packs on collectives of each kind, FSDP2 and DTensor: silent on a sound job, and a fault of each is found.
 
 With gloo a rank in another group, or one that reduces other sizes, ends or hangs the job before any rule is decided.
+What averages gradients by hand is here too: `gradual_job.py`.
 """
 
 import json
@@ -12,20 +13,38 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.gloo]
 JOB = Path(__file__).with_name("collectives_job.py")
+BY_HAND = Path(__file__).with_name("gradual_job.py")
 ROOT = JOB.parents[2]
 
 
 COPIES = ("essentials", "data_parallel", "replicas")
+FAULTS = (
+    ("async", "early", "results_are_waited_for"),
+    ("async", "written", "results_are_waited_for"),
+    ("async", "order", "ranks_reduce_in_one_order"),
+    ("plain", "op", "ranks_reduce_by_one_operation"),
+    ("functional", "op", "ranks_reduce_by_one_operation"),
+    ("all", "splits", "split_sizes_fit"),
+    ("plain", "dtype", "collectives_match"),
+    ("plain", "driver", "collectives_leave_one_result"),
+    ("messages", "unwaited", "all_messages_are_received"),
+)
+"""A kind of job, its fault, and a rule of the pack communication that finds it."""
+FAULTS_BY_HAND = (
+    ("unaveraged", "gradients_agree"),
+    ("own_moments", "optimizer_state_agrees"),
+)
+"""A fault of `gradual_job.py`, and a rule of the pack data_parallel that finds it."""
 
 
-def run(tmp_path, *options, packs=("communication",)):
+def run(tmp_path, *options, packs=("communication",), job=JOB):
     """The process that ended, and the rules that were violated with their subjects."""
     report = tmp_path / "report.json"
     command = [sys.executable, "-m", "tspec", "run", *(f"specs/{pack}" for pack in packs)]
+    command += ["--fail-on", "warning"]
     done = subprocess.run(
-        [*command, "--report", str(report), "--", str(JOB), *options],
+        [*command, "--report", str(report), "--", str(job), *options],
         cwd=ROOT,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
@@ -42,10 +61,13 @@ def run(tmp_path, *options, packs=("communication",)):
     return done, found
 
 
+@pytest.mark.slow
+@pytest.mark.gloo
 @pytest.mark.parametrize(
     ("kind", "packs", "held"),
     [
         ("all", ("communication",), 6),
+        ("messages", ("communication",), 3),
         ("fsdp", ("communication", *COPIES), 15),
         ("dtensor", ("communication", *COPIES), 15),
     ],
@@ -57,23 +79,17 @@ def test_sound_jobs(kind, packs, held, tmp_path):
     assert counted is not None and int(counted[1]) >= held, done.stdout
 
 
-@pytest.mark.parametrize(
-    ("kind", "fault", "rule"),
-    [
-        ("async", "early", "results_are_waited_for"),
-        ("async", "written", "results_are_waited_for"),
-        ("async", "order", "ranks_reduce_in_one_order"),
-        ("plain", "op", "ranks_reduce_by_one_operation"),
-        ("functional", "op", "ranks_reduce_by_one_operation"),
-        ("all", "splits", "split_sizes_fit"),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize(("kind", "fault", "rule"), FAULTS)
 def test_faults(kind, fault, rule, tmp_path):
     done, found = run(tmp_path, kind, fault)
     assert done.returncode == 1, done.stdout + done.stderr
     assert rule in {each for each, _ in found}
 
 
+@pytest.mark.slow
+@pytest.mark.gloo
 @pytest.mark.parametrize(
     ("fault", "rule", "tensor"),
     [
@@ -85,3 +101,19 @@ def test_faults_of_placed_tensors(fault, rule, tensor, tmp_path):
     done, found = run(tmp_path, "dtensor", fault, packs=COPIES)
     assert done.returncode == 1, done.stdout + done.stderr
     assert (rule, tensor) in found
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_a_sound_job_that_averages_by_hand(tmp_path):
+    done, found = run(tmp_path, packs=COPIES, job=BY_HAND)
+    assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize(("fault", "rule"), FAULTS_BY_HAND)
+def test_faults_of_averages_by_hand(fault, rule, tmp_path):
+    done, found = run(tmp_path, fault, packs=("data_parallel",), job=BY_HAND)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert rule in {each for each, _ in found}

@@ -99,13 +99,15 @@ def start(folder: Path, *arguments: str, **more: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=hears_interrupts,
+        preexec_fn=hears_signals,
     )
 
 
-def hears_interrupts() -> None:
-    """As from a terminal: what a shell starts in the background ignores them, and so do its children."""
+def hears_signals() -> None:
+    """As from a terminal: what a shell starts in the background ignores them, what `nohup` starts hangups, and so do
+    their children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def done(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:

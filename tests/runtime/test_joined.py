@@ -23,7 +23,7 @@ pytestmark = pytest.mark.gloo
 JOB = ROOT / "tests" / "clean" / "joined.py"
 
 
-@pytest.mark.parametrize("kind", ["list", "loader"])
+@pytest.mark.parametrize("kind", ["list", "loader", "left"])
 def test_ranks_that_joined_number_steps_alike(kind: str, tmp_path: Path) -> None:
     recording = tmp_path / "run"
     options = ("--record", recording, "--", JOB, "--kind", kind, "--epochs", "2")

@@ -92,8 +92,9 @@ STEP = 100
 
 
 def test_within_an_epoch_a_batch_is_kept_and_no_more() -> None:
-    early, late = bytes_at((50, 250), checked(1, 255))
-    assert (late - early) / 200 < BATCH
+    # Over fewer batches it tells whether the process had run a job before: first calls fill caches of the interpreter.
+    early, late = bytes_at((50, 650), checked(1, 655))
+    assert (late - early) / 600 < BATCH
 
 
 def test_epochs_leave_nothing_behind() -> None:

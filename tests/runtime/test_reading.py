@@ -42,6 +42,20 @@ def test_what_a_step_changed_is_read_in_a_job() -> None:
     assert [(one["step"], one["subject"]) for one in done.found] == [(2, "bias")]
 
 
+def test_the_difference_of_two_tensors_is_read_in_a_job() -> None:
+    rule = (
+        "for p in parameters\nfor q in parameters\neach step\nwhen p.data.shape == q.data.shape\n"
+        "expect norm(difference(p.data, q.data)) == 0\n"
+        "  and norm(difference(p.data, old(q.data))) == norm(change(p.data))\n"
+        "  and (step > 1 or norm(difference(p.data, first(q.data))) == norm(change(p.data)))"
+    )
+    done = train(module(rule), steps=3)
+    assert done.checker is not None
+    counts = done.checker.rules[0].counts
+    assert (counts["violated"], counts["unknown"]) == (0, 0)
+    assert counts["holds"] == 6
+
+
 def test_a_cast_is_that_of_the_other_dtype() -> None:
     rule = (
         "for p in parameters\nafter optimizer.step\n"
@@ -61,6 +75,21 @@ def test_inside_of_a_transform_nothing_is_cut() -> None:
         torch.vmap(model)(torch.ones(5, 4, 3))
 
     done = train(module(rule), steps=2, disturb=transform)
+    assert done.checker is not None
+    assert done.checker.faults == []
+    counts = done.checker.rules[0].counts
+    assert (counts["holds"], counts["unknown"]) == (2, 2)
+
+
+def test_nested_tensors_are_not_cut() -> None:
+    """As layers of a transformer get them in evaluation, where padding is masked."""
+    rule = "for c in calls(forward)\nexpect max(std(c.inputs[0], dim: 0)) >= 0"
+
+    def evaluate(step: int, model: nn.Module) -> None:
+        with torch.no_grad():
+            model(torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)]))
+
+    done = train(module(rule), steps=2, disturb=evaluate)
     assert done.checker is not None
     assert done.checker.faults == []
     counts = done.checker.rules[0].counts

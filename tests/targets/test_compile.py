@@ -54,6 +54,20 @@ def test_the_same_rules_give_the_same_bytes() -> None:
     assert compile_program(program(TWO)) == compile_program(program(TWO))
 
 
+def test_hooks_follow_the_fields_of_entities_that_rules_read() -> None:
+    """A field may cost digests at each update: hooks whose rules do not read it do not follow it."""
+    read, unread = (
+        compile_program(
+            program(
+                f"invariant t {{\n  for p in parameters\n  when {when}\n  expect finite(p.data)\n}}"
+            )
+        )
+        for when in ("not p.projected", "p.requires_grad")
+    )
+    assert "projected" in read
+    assert "projected" not in unread
+
+
 def compiled(folder: Path, seed: int) -> bytes:
     """What another process writes of a project in a folder, with its own order of hashes."""
     (folder / "rules").mkdir(parents=True)

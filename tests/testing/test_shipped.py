@@ -9,6 +9,8 @@ from tspec.testing.coverage import VerdictCounts, count_tests, coverage
 from tspec.testing.suite import run_all
 
 ROOT = Path(__file__).resolve().parents[2]
+ONLY_LIVE = {("TS0610", "std.hygiene.averages_lie_between")}
+"""Rules on differences of tensors, which no script can say; `tests/rules` has their faults."""
 
 
 def test_the_shipped_tests_pass_by_every_executor() -> None:
@@ -31,7 +33,7 @@ def test_each_rule_of_the_essentials_is_seen_to_fire_and_to_hold() -> None:
     found = coverage(essentials.rules, counts)
     assert len(found.rules) >= 51
     gaps = [(gap.code, each.rule.qualified) for each in found.rules for gap in each.gaps]
-    assert [gap for gap in gaps if gap[0] != "TS0613"] == []
+    assert {gap for gap in gaps if gap[0] != "TS0613"} == ONLY_LIVE
     assert found.percent >= 97
 
 

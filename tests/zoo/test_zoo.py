@@ -136,6 +136,7 @@ NEW = (
 )
 HEALTH = (
     Case("h1_nan_on_one_rank", "nan", "loss_is_finite", 15),
+    Case("h1_nan_on_one_rank", "nan", "ranks_agree_on_finiteness", 15),
     Case("h2_nan_gradient_finite_loss", "square-root", "gradients_are_finite", 12),
     Case("h3_spike", "scale", "loss_does_not_spike", 130),
     Case("h4_explosion", "restart", "loss_does_not_explode", None),
@@ -152,7 +153,18 @@ LOSSES = (
     Case("s3_next_word", "over-queries", "attention_weighs_keys", 1),
     Case("s3_next_word", "bare-temperature", "loose_parameters_are_trained", 3),
 )
-AVERAGES = (Case("s2_average_that_stays", "counts-steps", "averages_follow_their_weights", 80),)
+AVERAGES = (
+    Case("s2_average_that_stays", "counts-steps", "averages_follow_their_weights", 80),
+    Case("s4_average_of_weights", "before-update", "averages_are_updated_after_the_weights", 5),
+    Case("s4_average_of_weights", "sum", "averages_lie_between", 10),
+    Case(
+        "s4_average_of_weights",
+        "sum-by-hand",
+        "averages_stay_near_their_weights",
+        41,
+        ("specs/advice",),
+    ),
+)
 REPLICAS = (
     Case("r1_dry_run_before_wrapping", "own-state", "optimizer_state_starts_alike", 4),
     Case("r1_dry_run_before_wrapping", "own-rate", "options_of_replicas_agree", 4),

@@ -10,7 +10,7 @@ from tspec.resolve.program import rules as r
 from tspec.resolve.program import types as t
 from tspec.resolve.program.queries import reads_entities_only
 from tspec.resolve.program.types import holds_tensors, innermost, is_tensor, plain
-from tspec.resolve.program.walk import operands
+from tspec.resolve.program.walk import expressions, operands
 
 Frame = Literal["now", "was", "first"]
 """Where a value is read: at the window's end (or the instant), at its start, or at the subject's beginning."""
@@ -191,8 +191,6 @@ class _ReadCollector:
             case r.Feature(tensor=tensor):
                 for name in _inputs(expr):
                     self.feature(tensor, name, frame)
-            case r.Change(tensor=tensor):
-                self.visit(tensor, "was")
             case r.Function(name="isinstance", arguments=arguments):
                 looked_at = innermost(arguments[0].type)
                 if isinstance(looked_at, t.Entity):
@@ -253,9 +251,13 @@ class _ReadCollector:
                 self.feature(value, name, "was")
             case r.Cast(tensor=inner):
                 self.feature(inner, f"{name}@cast", frame)
-            case r.Change(tensor=inner):
-                self.feature(inner, "@itself", frame)
-                self.feature(inner, "@copy", "was")
+            case r.Difference(left=left, right=right):
+                for side in (left, right):
+                    # What is read of an earlier instant has changed since.
+                    earlier = frame != "now" or any(
+                        isinstance(each, r.Old | r.First) for each in expressions(side)
+                    )
+                    self.feature(side, "@copy" if earlier else "@itself", frame)
             case r.First(value=value) if reads_entities_only(value):
                 self.feature(value, name, "first")
             case _:

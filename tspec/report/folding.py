@@ -87,7 +87,7 @@ class Cause:
 
 
 def fold(symptoms: Sequence[Symptom], vocabulary: Vocabulary) -> tuple[Cause, ...]:
-    """The causes behind symptoms, earliest first."""
+    """The causes behind symptoms, earliest first; those about settings alone, which sound jobs have too, last."""
     placed = [ComparableSymptom(s, aspects(s.rule, vocabulary), _places(s)) for s in symptoms]
     placed.sort(key=_precedence)
     roots: list[list[ComparableSymptom]] = []
@@ -99,9 +99,14 @@ def fold(symptoms: Sequence[Symptom], vocabulary: Vocabulary) -> tuple[Cause, ..
         else:
             nearest = [m for m, link in zip(roots, links, strict=True) if link is strongest]
             min(nearest, key=lambda members: members[0].step).append(one)
-    return tuple(
-        sorted(map(_cause, roots), key=lambda c: (c.headline.first.step, _source(c.headline.rule)))
+    roots.sort(
+        key=lambda members: (
+            members[0].of_settings,
+            members[0].step,
+            _source(members[0].symptom.rule),
+        )
     )
+    return tuple(map(_cause, roots))
 
 
 def _cause(members: list[ComparableSymptom]) -> Cause:

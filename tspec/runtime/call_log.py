@@ -113,7 +113,7 @@ class CallLog:
 
     def add(self, call: CallRecord) -> None:
         """A call begins."""
-        call.within = tuple(outer.id for outer in ancestors(call.call)) if call.call else ()
+        call.within = tuple([outer.id for outer in ancestors(call.call)]) if call.call else ()
         of = self._events.get(call.event)
         if of is None:
             of = self._events[call.event] = _EventCalls(

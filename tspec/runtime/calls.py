@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from tspec.runtime.edges import Missing, Ref, StateSource, UnresolvedRef, WatchedCall
-from tspec.runtime.reading import read_features
+from tspec.runtime.reading import read_samples
 from tspec.runtime.tensors import PLAIN, TensorSample, handles, replaced
 from tspec.runtime.values import NOT_RECORDED
 
@@ -155,14 +155,10 @@ def _taken(value: Any, features: tuple[str, ...], source: StateSource, deferred:
 
 
 def _with_features(value: Any, features: tuple[str, ...], source: StateSource) -> Any:
-    found = [value] if value.__class__ not in _NESTED else list(handles(value))
+    found = [value] if value.__class__ not in _NESTED else handles((value,))
     if not found:
         return value
-    if len(found) == 1 and found[0] is value:
-        return TensorSample(read_features(source, found, features)[0] if features else {})
-    rows = read_features(source, found, features) if features else [{} for _ in found]
-    read = iter([row for _, row in zip(found, rows, strict=True)])
-    return replaced(value, lambda _: TensorSample(next(read)))
+    return replaced(value, read_samples(source, found, features))
 
 
 def own(call: Any, name: str) -> Any:
@@ -170,12 +166,14 @@ def own(call: Any, name: str) -> Any:
     return call.get(name) if call.__class__ is CallRecord else NOT_RECORDED
 
 
-def ancestors(call: WatchedCall) -> Iterator[WatchedCall]:
+def ancestors(call: WatchedCall) -> list[WatchedCall]:
     """The calls that enclose a call, innermost first."""
+    found = []
     parent = call.parent
     while parent is not None:
-        yield parent
+        found.append(parent)
         parent = parent.parent
+    return found
 
 
 def outermost(calls: Iterable[CallRecord]) -> tuple[CallRecord, ...]:

@@ -10,14 +10,13 @@ from tspec.builtin.features import DOTTED, FEATURES
 from tspec.builtin.numbers import as_float, ratio
 from tspec.runtime.edges import Missing, StateSource
 from tspec.runtime.folds import fold_list
-from tspec.runtime.reading import of_change
+from tspec.runtime.reading import of_difference
 from tspec.runtime.tensors import TensorSample, recorded
 from tspec.runtime.values import (
     ABSENT,
     NO_HISTORY,
     NOT_RECORDED,
     conjunction,
-    first_missing,
     is_number,
 )
 
@@ -44,47 +43,64 @@ def feature(tensor: Any, name: str) -> Any:
 
 def _as_one(tensors: Sequence[Any], name: str) -> Any:
     if name == "finite":
-        return conjunction(feature(tensor, name) for tensor in tensors)
+        finite = [
+            each.features.get(name, NOT_RECORDED)
+            if each.__class__ is TensorSample
+            else feature(each, name)
+            for each in tensors
+        ]
+        return conjunction(finite)
     if name == "zeros":
         return _zeros(tensors)
     if name == "mean":
         return _mean(tensors)
     if name == "std" or "/" in name or "@" in name:
         return next((t for t in tensors if t.__class__ is Missing), NOT_RECORDED)
-    values = [recorded(tensor, name) for tensor in tensors]
-    why = first_missing(values)
-    if why is not None:
-        return why
+    values = _recorded(tensors, name)
+    if values.__class__ is Missing:
+        return values
     if name == "digest":
         return combine_digests(values)
     if name == "norm":
-        return math.sqrt(_sum(as_float(value) * as_float(value) for value in values))
+        return _norm(values)
     return fold_list(str(FEATURES[name].many), values)
 
 
-def _sum(values: Any) -> float:
+def _recorded(tensors: Sequence[Any], name: str) -> Any:
+    """A feature of each tensor as the source gave it, or why the first that is missing is. A model has hundreds."""
+    values = []
+    for tensor in tensors:
+        if tensor.__class__ is not TensorSample:
+            return tensor if tensor.__class__ is Missing else NOT_RECORDED
+        value = tensor.features.get(name, NOT_RECORDED)
+        if value.__class__ is Missing:
+            return value
+        values.append(value)
+    return values
+
+
+def _norm(norms: Sequence[float]) -> float:
     total = 0.0
-    for value in values:
-        total += value
-    return total
+    for norm in norms:
+        length = norm if norm.__class__ is float else as_float(norm)
+        total += length * length
+    return math.sqrt(total)
 
 
 def _zeros(tensors: Sequence[Any]) -> Any:
-    zeros = [recorded(tensor, "zeros") for tensor in tensors]
-    numels = [recorded(tensor, "numel") for tensor in tensors]
-    why = first_missing([*zeros, *numels])
-    if why is not None:
-        return why
+    zeros, numels = _recorded(tensors, "zeros"), _recorded(tensors, "numel")
+    for each in (zeros, numels):
+        if each.__class__ is Missing:
+            return each
     total = sum(numels)
     return ratio(as_float(sum(zeros)), as_float(total)) if total else 0.0
 
 
 def _mean(tensors: Sequence[Any]) -> Any:
-    sums = [recorded(tensor, "sum") for tensor in tensors]
-    numels = [recorded(tensor, "numel") for tensor in tensors]
-    why = first_missing([*sums, *numels])
-    if why is not None:
-        return why
+    sums, numels = _recorded(tensors, "sum"), _recorded(tensors, "numel")
+    for each in (sums, numels):
+        if each.__class__ is Missing:
+            return each
     if not tensors:
         return NO_HISTORY
     return ratio(as_float(fold_list("sum", sums)), as_float(sum(numels)))
@@ -109,13 +125,19 @@ def cast_feature(tensor: Any, dtype: Any, name: str) -> Any:
     return recorded(tensor, f"{name}@{str(dtype).removeprefix('torch.')}")
 
 
-def change_feature(source: StateSource, before: Any, after: Any, name: str) -> Any:
-    """A feature of what a window did to a tensor: only in a running job."""
-    for tensor in (after, before):
+def difference_feature(source: StateSource, left: Any, right: Any, name: str) -> Any:
+    """A feature of one tensor less another: only in a running job."""
+    for tensor in (left, right):
         if tensor.__class__ is Missing:
             return tensor
-    old, new = recorded(before, "@copy"), recorded(after, "@itself")
-    for one in (new, old):
+    elements = _elements(left), _elements(right)
+    for one in elements:
         if one.__class__ is Missing:
             return one
-    return of_change(source, old, new, name)
+    return of_difference(source, *elements, name)
+
+
+def _elements(tensor: Any) -> Any:
+    """The tensor itself, or a copy from the instant at which it was read."""
+    copy = recorded(tensor, "@copy")
+    return recorded(tensor, "@itself") if copy is NOT_RECORDED else copy

@@ -24,6 +24,9 @@ from tspec.runtime.values import (
     missing_in,
 )
 
+_NUMBERS = frozenset((int, float))
+"""Classes of numbers; bools are none."""
+
 
 def fold_list(name: str, values: Any) -> Any:
     """Fold a list, or say why there is none. Of a list, `count` is the number of its elements."""
@@ -35,7 +38,10 @@ def fold_list(name: str, values: Any) -> Any:
         return NOT_RECORDED
     present = [value for value in values if value is not ABSENT]
     if name == "count":
-        return next((value for value in present if value.__class__ is Missing), len(present))
+        for value in present:
+            if value.__class__ is Missing:
+                return value
+        return len(present)
     return _fold(name, present)
 
 
@@ -57,11 +63,8 @@ def _fold(name: str, values: Sequence[Any]) -> Any:
     decided = DECIDED_EARLY.get(name)
     if decided is not None:
         return decided(values)
-    why = first_missing(values)
-    if why is not None:
-        return why
-    if not all(map(is_number, values)):
-        return NOT_RECORDED
+    if not _NUMBERS.issuperset(map(type, values)):
+        return first_missing(values) or NOT_RECORDED
     of = FOLDS[name].of
     assert of is not None, name
     return of(values) if values or name == "sum" else NO_HISTORY

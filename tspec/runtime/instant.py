@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any, Protocol
 
 from tspec.builtin.numbers import as_float
 from tspec.runtime.calls import CallRecord
 from tspec.runtime.edges import Context, Missing, Ref, StateSource
 from tspec.runtime.functions import device_part, is_of_class
-from tspec.runtime.reading import read_features
-from tspec.runtime.tensors import TensorSample, handles, replaced
+from tspec.runtime.reading import read_features, read_samples
+from tspec.runtime.tensors import TensorSample, column_of, handles
 from tspec.runtime.values import ABSENT, NOT_RECORDED, equal, is_number
 
 _NONE: frozenset[str] = frozenset()
@@ -36,7 +37,7 @@ STRUCTURE = frozenset(
 )
 """Fields that say how a model is built: in a job they are read once in a step, and anew with new subjects."""
 Structure = dict[tuple[str, str], tuple[tuple[str, ...], Mapping[str, Any]]]
-"""Kind and field -> the subjects when it was read, and the column."""
+"""Kind and field -> the subjects when it was read, and the column; no field: the subjects as values."""
 
 
 _READ = frozenset(
@@ -135,15 +136,15 @@ class StateInstant:
             if key in self._read and known is not None:
                 _add(self.source, raw, known, tuple(sorted(new)))
             else:
-                found = [handle for value in raw.values() for handle in handles(value)]
+                found = handles(raw.values())
                 pending.setdefault(tuple(sorted(features)), []).append((key, raw, found))
             self._read[key] = self._read.get(key, _NONE) | features
         self._wanted.clear()
         for names, columns in pending.items():
             together = [handle for _, _, found in columns for handle in found]
-            read = _reading(self.source, together, names)
+            samples = read_samples(self.source, together, names)
             for key, raw, _ in columns:
-                self._columns[key] = {s: replaced(value, read) for s, value in raw.items()}
+                self._columns[key] = column_of(raw, samples)
 
     def _plain_column(self, key: tuple[str, str]) -> Mapping[str, Any]:
         """A column without features. It is read once within a forward pass."""
@@ -153,7 +154,7 @@ class StateInstant:
             there, found = (None, None) if held is None else held.get(key, (None, None))
             if found is None or there != self.subjects(key[0]):
                 raw = self.source.fields(*key)
-                found = {s: replaced(value, _unread) for s, value in raw.items()}
+                found = column_of(raw, map(TensorSample, repeat({})))
                 if held is not None:
                     held[key] = (self.subjects(key[0]), found)
             self._plain[key] = found
@@ -236,7 +237,13 @@ class StateInstant:
         """All subjects of a kind as values."""
         found = self._refs.get(kind)
         if found is None:
-            found = self._refs[kind] = tuple(Ref(kind, name) for name in self.subjects(kind))
+            names = self.subjects(kind)
+            held = {} if self.structure is None else self.structure
+            there, column = held.get((kind, ""), ((), {}))
+            if there != names:
+                column = {name: Ref(kind, name) for name in names}
+                held[kind, ""] = (names, column)
+            found = self._refs[kind] = tuple(column.values())
         return found
 
     # fields
@@ -270,12 +277,15 @@ class StateInstant:
         """A field of a collection: the list without absent elements; `union`: of sets, all in one."""
         if not isinstance(base, (tuple, frozenset)):
             return self.field(base, name)
-        elements = self.ordered(base)
+        return gathered(self._fields(self.ordered(base), name), union)
+
+    def _fields(self, elements: Sequence[Any], name: str) -> list[Any]:
+        """A field of each element, of subjects of one kind from the column."""
         kinds = {each.kind if each.__class__ is Ref else None for each in elements}
-        if len(kinds) == 1 and None not in kinds:
-            column = self.column(elements[0].kind, name)
-            return gathered([column.get(each.name, NOT_RECORDED) for each in elements], union)
-        return gathered([self.field(each, name) for each in elements], union)
+        if len(kinds) != 1 or None in kinds:
+            return [self.field(each, name) for each in elements]
+        column = self.column(elements[0].kind, name)
+        return [column.get(each.name, NOT_RECORDED) for each in elements]
 
     def class_of(self, value: Any) -> Any:
         """What `isinstance` looks into: the `class` of a subject or call, or a class itself."""
@@ -295,9 +305,13 @@ class StateInstant:
         """The elements of a collection whose fields equal the values."""
         if not isinstance(collection, (tuple, frozenset)):
             return collection
-        kept: Iterable[Any] = collection
+        kept = list(collection)
         for name, wanted in filters:
-            kept = [each for each in kept if self.matches(name, self.field(each, name), wanted)]
+            found = zip(kept, self._fields(kept, name), strict=True)
+            if wanted.__class__ is bool and name != "class":
+                kept = [each for each, value in found if value is wanted]
+            else:
+                kept = [each for each, value in found if self.matches(name, value, wanted)]
         return frozenset(kept) if isinstance(collection, frozenset) else tuple(kept)
 
     def listed(self, value: Any) -> Any:
@@ -314,7 +328,8 @@ class StateInstant:
         if len(kinds) == 1 and "" not in kinds:
             places = self._places_of(kinds.pop())
             last = len(places)
-            return tuple(sorted(collection, key=lambda ref: (places.get(ref.name, last), ref.name)))
+            order = sorted([(places.get(ref.name, last), ref.name, ref) for ref in collection])
+            return tuple([ref for _, _, ref in order])
         return tuple(sorted(collection, key=self._rank_in_set))
 
     def _rank_in_set(self, value: Any) -> tuple[str, float, str]:
@@ -376,12 +391,8 @@ class FirstSamples(StateInstant):
             past = self.source.past
             raw = {} if past is None else past.first(kind, name)
             names = tuple(sorted(self._wanted.get((kind, name), ())))
-            read = _reading(
-                self.source, [h for value in raw.values() for h in handles(value)], names
-            )
-            found = self._firsts[kind, name] = {
-                s: replaced(value, read) for s, value in raw.items()
-            }
+            samples = read_samples(self.source, handles(raw.values()), names)
+            found = self._firsts[kind, name] = column_of(raw, samples)
         return found
 
 
@@ -410,7 +421,7 @@ def _add(
     source: StateSource, raw: Mapping[str, Any], known: Mapping[str, Any], names: tuple[str, ...]
 ) -> None:
     """Read more features of the tensors of a column that was read before, at the same instant."""
-    new = [handle for subject in known for handle in handles(raw[subject])]
+    new = handles(raw[subject] for subject in known)
     old = [seen for value in known.values() for seen in _seen_in(value)]
     rows = read_features(source, new, names) if new else ()
     for seen, row in zip(old, rows, strict=True):
@@ -428,23 +439,9 @@ def _seen_in(value: Any) -> Iterator[TensorSample]:
             yield from _seen_in(item)
 
 
-def _unread(handle: Any) -> TensorSample:
-    """A tensor without features. The tensor itself is not kept."""
-    return TensorSample({})
-
-
-def _reading(
-    source: StateSource, tensors: Sequence[Any], names: tuple[str, ...]
-) -> Callable[[Any], TensorSample]:
-    """Features of tensors in one batch, to be handed out in order."""
-    rows = read_features(source, tensors, names) if tensors else ()
-    read = iter([row for _, row in zip(tensors, rows, strict=True)])
-    return lambda _: TensorSample(next(read))
-
-
 def gathered(values: Iterable[Any], union: bool) -> Any:
     """The field of a collection from the field of each element."""
-    present = tuple(value for value in values if value is not ABSENT)
+    present = tuple([value for value in values if value is not ABSENT])
     if not union:
         return present
     why = next((value for value in present if value.__class__ is Missing), None)

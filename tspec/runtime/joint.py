@@ -212,6 +212,8 @@ def result_of_one(
 
 def named(subjects: Subjects, at: At) -> tuple[str, ...]:
     """Names of subjects, the window's own call by its place."""
+    if None not in subjects:
+        return subjects  # type: ignore[return-value]
     return tuple(f"#{at[1]}" if name is None else name for name in subjects)
 
 

@@ -6,7 +6,7 @@ from tspec.runtime.calls import Pattern, own
 from tspec.runtime.checker import Checker, CheckerOptions
 from tspec.runtime.claims import call_only_during, change_only_during, contains, in_order
 from tspec.runtime.edges import Ref
-from tspec.runtime.features import cast_feature, change_feature, feature
+from tspec.runtime.features import cast_feature, difference_feature, feature
 from tspec.runtime.folds import fold_list
 from tspec.runtime.functions import apply, is_of_class
 from tspec.runtime.generated import GeneratedModule
@@ -75,11 +75,11 @@ __all__ = [
     "both",
     "call_only_during",
     "cast_feature",
-    "change_feature",
     "change_only_during",
     "constant",
     "contained",
     "contains",
+    "difference_feature",
     "either",
     "equal",
     "feature",

@@ -1,13 +1,15 @@
-"""Features of tensors from a source, and those that only a live job can give: per row, cast, of a change."""
+"""Features of tensors from a source, and those that only a live job can give: per row, cast, of a difference."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tspec.builtin.features import FEATURES
 from tspec.runtime.edges import Missing, StateSource
+from tspec.runtime.tensors import TensorSample
 
 if TYPE_CHECKING:
     import torch
@@ -22,12 +24,11 @@ def read_features(
 ) -> Sequence[Features]:
     """The features of many tensors, those of the source in one call.
 
-    `norm/row`, `std/0`, `digest@cast`, `zeros@change` are made here of live tensors; of recorded ones
+    `norm/row`, `std/0`, `digest@cast` and copies are made here of live tensors; of recorded ones
     they are not known.
     """
-    plain = tuple(name for name in names if "/" not in name and "@" not in name)
+    plain, special = _split(tuple(names))
     rows = source.features(tensors, plain) if plain else [{} for _ in tensors]
-    special = [name for name in names if "/" in name or "@" in name]
     if not special:
         return rows
     return [
@@ -36,10 +37,27 @@ def read_features(
     ]
 
 
+@cache
+def _split(names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The features of a source, and those that are made here."""
+    special = tuple(name for name in names if "/" in name or "@" in name)
+    return tuple(name for name in names if name not in special), special
+
+
+def read_samples(
+    source: StateSource, tensors: Sequence[Any], names: Sequence[str]
+) -> Iterator[TensorSample]:
+    """The same as samples, one for each tensor, in order."""
+    rows = read_features(source, tensors, names) if names and tensors else [{} for _ in tensors]
+    return iter([TensorSample(row) for _, row in zip(tensors, rows, strict=True)])
+
+
 def is_live(tensor: Any) -> bool:
-    """Elements of the tensor can be read: it belongs to a running job, and is not wrapped by `vmap` or `grad`."""
+    """Elements of the tensor can be read: of a running job, neither nested nor wrapped by `vmap` or `grad`."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(tensor, torch.Tensor):
+        return False
+    if tensor.is_nested:
         return False
     return tensor.layout != torch.strided or bool(torch._C._has_storage(tensor))
 
@@ -74,15 +92,21 @@ def _cast(source: StateSource, tensor: torch.Tensor, feature: str) -> dict[str, 
     return found
 
 
-def of_change(source: StateSource, before: Any, after: Any, feature: str) -> Any:
-    """A feature of what a window did to a live tensor: its end less its start."""
-    if not is_live(before) or not is_live(after) or before.shape != after.shape:
+def of_difference(source: StateSource, left: Any, right: Any, feature: str) -> Any:
+    """A feature of one live tensor less another of its shape; of distributed ones they have to lie alike."""
+    if not is_live(left) or not is_live(right) or left.shape != right.shape:
         return Missing.NOT_RECORDED
-    difference = after.double() - before.double()
+    if type(left) is not type(right) or _placements(left) != _placements(right):
+        return Missing.NOT_RECORDED
+    difference = left.double() - right.to(left.device).double()
     [row] = source.features([difference], (feature, "numel"))
     if feature == "zeros":
         return row["zeros"] / row["numel"] if row["numel"] else 0.0
     return row[feature]
+
+
+def _placements(tensor: Any) -> Any:
+    return getattr(tensor, "placements", None)
 
 
 def cut_feature(tensor: torch.Tensor, feature: str, cut: str) -> Any:

@@ -30,7 +30,7 @@ class SampleStore:
         self._look_passing(now)
         for kind, name, features in self.firsts:
             known = self.first_values.setdefault((kind, name), {})
-            if any(subject not in known for subject in now.subjects(kind)):
+            if not all(map(known.__contains__, now.subjects(kind))):
                 now.want(((kind, name, features),))
                 for subject, value in now.column(kind, name).items():
                     known.setdefault(subject, value)

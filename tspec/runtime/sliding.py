@@ -4,7 +4,8 @@ A window holds the values whose index (step, epoch, microbatch) is among the las
 what `folds.fold_many` gives for these values in order, to the bit. Indices grow: a value that comes with a smaller
 index than the one before is not known where, so its fold is unknown and the window begins anew.
 
-- `any`, `all`, `count`, `min`, `max`, `spread`, `same`: one summary per index. Summaries of neighbours are merged
+- `any`, `all`: where a value that decides was last seen, and why values are missing.
+- `count`, `min`, `max`, `spread`, `same`: one summary per index. Summaries of neighbours are merged
   from two stacks, so that a value costs the same whatever the length.
 - `distinct`: the bits of each value, and how often they occur.
 - `sum`, `mean`: the values and their running total. Float64 is added in order, so a total begins anew after values
@@ -28,10 +29,9 @@ from tspec.runtime.values import (
     NO_HISTORY,
     NOT_RECORDED,
     bits,
-    conjunction,
-    disjunction,
     is_number,
     missing_in,
+    truth,
 )
 
 
@@ -68,7 +68,8 @@ class FoldSeries:
             return NO_HISTORY
         if self._begun is None:
             self._begun = index
-        self.forget(index)
+        if index > self._latest:
+            self.forget(index)
         self._fold.push(index, value)
         return self._fold.result(self._begun <= index - self._length + self._stride)
 
@@ -77,6 +78,44 @@ class FoldSeries:
         if index > self._latest:
             self._fold.drop(index - self._length)
             self._latest = index
+
+
+# --- conditions ---------------------------------------------------------------------------------
+
+
+class ConditionFold:
+    """Kleene's or (and) of conditions: one that is true (false) decides, else the first that is missing does."""
+
+    __slots__ = ("_decided", "_decides", "_missing")
+
+    def __init__(self, decides: bool) -> None:
+        self._decides = decides
+        self._decided = -1
+        """The latest index of a value that decides."""
+        self._missing: deque[tuple[int, Missing]] = deque()
+        """The first value of each index that is missing."""
+
+    def push(self, index: int, value: Any) -> None:
+        """Add a condition."""
+        if value is self._decides:
+            self._decided = index
+        elif value.__class__ is not bool and not (self._missing and self._missing[-1][0] == index):
+            self._missing.append((index, truth(value)))
+
+    def drop(self, last: int) -> None:
+        """Let go of the conditions up to an index."""
+        if self._decided <= last:
+            self._decided = -1
+        while self._missing and self._missing[0][0] <= last:
+            self._missing.popleft()
+
+    def result(self, complete: bool) -> Any:
+        """What they come to."""
+        if self._decided >= 0:
+            return self._decides
+        if self._missing:
+            return self._missing[0][1]
+        return not self._decides if complete else NO_HISTORY
 
 
 # --- one summary per index ----------------------------------------------------------------------
@@ -137,15 +176,6 @@ class TwoStackFold:
 
 def _unchanged(found: Any) -> Any:
     return found
-
-
-def _quantified(join: Callable[[Any], Any], empty: bool) -> Monoid:
-    """Kleene's or (and) of conditions: one that is true (false) decides, whatever lacks."""
-
-    def merge(a: Any, b: Any) -> Any:
-        return b if a is empty else join((a, b))
-
-    return Monoid(lambda value: join((value,)), merge, empty, _unchanged)
 
 
 def _counted(value: Any) -> Any:
@@ -411,8 +441,8 @@ class OrderedFold:
 
 
 _KEPT: Mapping[str, Callable[[], WindowFold]] = {
-    "any": partial(TwoStackFold, _quantified(disjunction, empty=False)),
-    "all": partial(TwoStackFold, _quantified(conjunction, empty=True)),
+    "any": partial(ConditionFold, decides=True),
+    "all": partial(ConditionFold, decides=False),
     "count": partial(TwoStackFold, COUNT),
     "min": partial(TwoStackFold, _extremes(lambda found: found.low)),
     "max": partial(TwoStackFold, _extremes(lambda found: found.high)),

@@ -88,12 +88,15 @@ class RuleState:
     def idle(self, w: RuleWindow, choices: Choices, reason: str = "") -> None:
         """Count an idle window: one instance for each choice of one subject from every clause."""
         if self.declared.once:
-            group = (w.rank,)
-            new = [one for one in product(*choices) if self.is_new(group, named(one, w.at))]
+            done = self.done.setdefault((w.rank,), set())
+            rest = (one for one in product(*choices) if one not in done)
+            names = dict.fromkeys(named(one, w.at) for one in rest)
+            new = [one for one in names if one not in done]
+            done.update(new)
             self.counts["idle"] += len(new)
             if self.observer is not None:
                 for subjects in new:
-                    self._observe(w, named(subjects, w.at), "idle", reason)
+                    self._observe(w, subjects, "idle", reason)
             return
         self.counts["idle"] += math.prod(map(len, choices))
         if self.observer is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -30,29 +30,42 @@ def _form(kind: type) -> Literal["value", "list", "map", "handle"]:
     return "map" if issubclass(kind, dict) else "handle"
 
 
-def handles(value: Any) -> Iterator[Any]:
-    """Every tensor handle in a field's value, in order."""
-    form = _form(value.__class__)
-    if form == "handle":
-        yield value
-    elif form == "list":
-        for item in value:
-            yield from handles(item)
-    elif form == "map":
-        for item in value.values():
-            yield from handles(item)
+def handles(values: Iterable[Any]) -> list[Any]:
+    """Every tensor handle in some values of fields, in order."""
+    found = []
+    for value in values:
+        form = _form(value.__class__)
+        if form == "handle":
+            found.append(value)
+        elif form == "list":
+            found += handles(value)
+        elif form == "map":
+            found += handles(value.values())
+    return found
 
 
-def replaced(value: Any, seen: Callable[[Any], Any]) -> Any:
-    """A field's value with each handle replaced by what `seen` gives for it, in the order of `handles`."""
+def replaced(value: Any, samples: Iterator[TensorSample]) -> Any:
+    """A field's value with the next sample in place of each handle, in the order of `handles`."""
     form = _form(value.__class__)
     if form == "value":
         return value
     if form == "handle":
-        return seen(value)
+        return next(samples)
     if form == "list":
-        return tuple(replaced(item, seen) for item in value)
-    return {key: replaced(item, seen) for key, item in value.items()}
+        return tuple(replaced(item, samples) for item in value)
+    return column_of(value, samples)
+
+
+def column_of(raw: Mapping[Any, Any], samples: Iterator[TensorSample]) -> dict[Any, Any]:
+    """The same of many values: columns hold thousands, most of which are plain, or one tensor."""
+    found = {}
+    for key, value in raw.items():
+        form = _form(value.__class__)
+        if form == "value":
+            found[key] = value
+        else:
+            found[key] = next(samples) if form == "handle" else replaced(value, samples)
+    return found
 
 
 def recorded(tensor: Any, name: str) -> Any:

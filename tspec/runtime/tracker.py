@@ -200,7 +200,8 @@ class WindowTracker:
         edge.microbatches = self._microbatches
         self.in_forward(call, edge.now)
         self._edges[call.id] = edge
-        self.log.open(self._looked_up.get(call.event, ()), source.seq)
+        if looked_up := self._looked_up.get(call.event):
+            self.log.open(looked_up, source.seq)
         if call.event in self.program.logged:
             self.log.add(watched)
         return edge
@@ -249,11 +250,11 @@ class WindowTracker:
         assert call is not None and call.call is not None
         if pattern.deferred:
             return
-        key = tuple(call.get(name) for name in pattern.fields)
-        nested = any(
+        key = tuple(map(call.get, pattern.fields))
+        around = [one for one in ancestors(call.call) if one.event in pattern.events]
+        nested = bool(around) and any(
             all(map(e.now.matches, pattern.fields, key, _raw_fields(one, pattern)))
-            for one in ancestors(call.call)
-            if one.event in pattern.events
+            for one in around
         )
         before: list[int] = []
         count = 0

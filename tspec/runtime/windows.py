@@ -112,7 +112,7 @@ class RuleWindow:
             if element.__class__ is Missing:
                 continue
             if element.__class__ is Ref:
-                name = self.subject_name(element)
+                name = self.subject_name(element) if element.kind in PASSING else element.name
             else:
                 name = f"#{place}" if element.__class__ is CallRecord else str(place)
             found.setdefault(name, element)

@@ -12,7 +12,7 @@ from tspec.plan.shown import reads
 from tspec.resolve.program import rules as r
 from tspec.resolve.program import types as t
 from tspec.resolve.program.queries import variables
-from tspec.resolve.program.types import PASSING, plain
+from tspec.resolve.program.types import PASSING, holds_tensors, plain
 from tspec.resolve.program.walk import operands
 from tspec.targets.idle import choices, counted_at_hook, group_names, no_group, told_as_one
 from tspec.targets.joints import JointStatements, is_leaf
@@ -130,6 +130,11 @@ def _idle_if(flag: str, scalars: Scalars, reason: str) -> Iterator[str]:
 def _head(s: Scalars) -> Iterator[str]:
     """What is read before the loops. The group of a call is needed also without subjects."""
     yield "now, end, was = w.now, w.end, w.was"
+    columns = s.rule.reads.of("now")
+    if columns and any(holds_tensors(one.collection.type) for one in s.rule.rule.subjects):
+        # No hook has said what is read where the recording ends.
+        yield "if w.cut:"
+        yield f"{INDENT}now.want({wants(columns)})"
     kind = first_kind(s.rule)
     if kind is not None and not _group_is_of_call(s.rule.rule):
         yield f"if not now.subjects({literal(kind)}):"

@@ -209,17 +209,16 @@ def _feature(s: Scalars, e: r.Feature, frame: str) -> str:
     if isinstance(e.tensor, r.Cast):
         inner, dtype = s.code(e.tensor.tensor, frame), s.code(e.tensor.dtype, frame)
         return f"cast_feature({inner}, {dtype}, {key})"
-    if isinstance(e.tensor, r.Change):
-        inner = s.code(e.tensor.tensor, frame)
-        before = s.code(e.tensor.tensor, "was")
-        return f"change_feature({s.window}.now.source, {before}, {inner}, {key})"
+    if isinstance(e.tensor, r.Difference):
+        left, right = s.code(e.tensor.left, frame), s.code(e.tensor.right, frame)
+        return f"difference_feature({s.window}.now.source, {left}, {right}, {key})"
     tensor = s.code(e.tensor, frame)
     if is_collection(e.tensor.type):
         return f"feature({frame}.listed({tensor}), {key})"
     return f"feature({tensor}, {key})"
 
 
-def _tensor_of(s: Scalars, e: r.Cast | r.Change, frame: str) -> str:
+def _tensor_of(s: Scalars, e: r.Cast, frame: str) -> str:
     return s.code(e.tensor, frame)
 
 
@@ -274,7 +273,7 @@ _CODE: Mapping[type, Callable[[Scalars, Any, str], str]] = {
     r.Field: _field,
     r.Feature: _feature,
     r.Cast: _tensor_of,
-    r.Change: _tensor_of,
+    r.Difference: lambda s, e, frame: s.code(e.left, frame),
     r.Index: _index,
     r.Old: _old,
     r.First: _first,

@@ -7,12 +7,13 @@ from dataclasses import replace
 from tspec.plan.model import Plan
 from tspec.record.watch import entity_spec, event_specs
 from tspec.resolve.program.rules import Vocabulary
-from tspec.runtime.live.watch import GroupSpec, WatchSpec
+from tspec.runtime.live.watch import EntitySpec, GroupSpec, WatchSpec
 
 
 def watched(vocabulary: Vocabulary, plan: Plan) -> WatchSpec:
-    """The events of a plan with their fields; all entities, groups and context of the vocabulary."""
+    """The events of a plan with their fields, and of entities the fields that its rules read; all groups and context of the vocabulary."""
     events = [vocabulary.event(name) for name in plan.kept]
+    read = {(one.kind, one.name) for rule in plan.rules for one in rule.reads.columns}
     outermost = frozenset(plan.outermost)
     return WatchSpec(
         tuple(
@@ -21,7 +22,12 @@ def watched(vocabulary: Vocabulary, plan: Plan) -> WatchSpec:
             if event is not None
             for spec in event_specs(event)
         ),
-        tuple(entity_spec(entity) for entity in vocabulary.entities),
+        tuple(
+            EntitySpec(
+                spec.kind, tuple(each for each in spec.fields if (spec.kind, each.name) in read)
+            )
+            for spec in map(entity_spec, vocabulary.entities)
+        ),
         tuple(GroupSpec(group.name, group.callables) for group in vocabulary.groups),
         tuple(name.name for name in vocabulary.context),
     )

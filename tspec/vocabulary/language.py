@@ -204,6 +204,11 @@ KEYWORDS: Mapping[str, tuple[str, str]] = {
         "The tensor at the end of the window less that at its begin.",
         "for p in parameters during optimizer.step expect norm(change(p.data)) < 1",
     ),
+    "difference": (
+        "One tensor less another of its shape.",
+        "for p in parameters for q in p.copies after optimizer.step"
+        " expect norm(difference(q.data, p.data)) < norm(p.data)",
+    ),
     "cast": (
         "The tensor in another dtype.",
         "for p in parameters after optimizer.step when present(p.main)"

@@ -330,6 +330,13 @@ def _looked_back(word: str, behind: str) -> Callable[[Any], str]:
     return said
 
 
+def _difference(expr: rules.Difference) -> str:
+    left = noun(expr.left)
+    if isinstance(expr.right, rules.Old) and noun(expr.right.value) == left:
+        return f"what changes in {left}"
+    return f"{left} less {noun(expr.right)}"
+
+
 def _index(expr: rules.Index) -> str:
     return f"element {text(expr.index)} of {noun(expr.base)}"
 
@@ -370,7 +377,7 @@ _NOUNS: Mapping[type, Callable[[Any], str]] = {
     rules.Function: _function,
     rules.Transpose: lambda e: f"what each rank has for this one of {noun(e.value)}",
     rules.Negate: lambda e: f"minus {noun(e.value)}",
-    rules.Change: lambda e: f"what changes in {noun(e.tensor)}",
+    rules.Difference: _difference,
     rules.Cast: lambda e: f"{noun(e.tensor)} in {noun(e.dtype)}",
     rules.Index: _index,
 }

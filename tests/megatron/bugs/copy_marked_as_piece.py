@@ -18,7 +18,8 @@ def put_in() -> None:
     original = DistributedDataParallel.__init__
 
     def init(self: Any, config: Any, buckets: Any, module: Any, **options: Any) -> None:
-        weight = module.embedding.position_embeddings.weight
+        model = getattr(module, "module", module)  # in bfloat16 it is wrapped
+        weight = model.embedding.position_embeddings.weight
         weight.tensor_model_parallel, weight.partition_dim = True, 0
         original(self, config, buckets, module, **options)
 

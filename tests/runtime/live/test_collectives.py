@@ -193,13 +193,50 @@ def test_an_output_that_nobody_waited_for_is_not_known(group: None) -> None:
     assert [fields["output"] for _, fields in seen.ended] == [Missing.NOT_RECORDED] * 2
 
 
-def test_what_is_coalesced_is_issued_later(group: None) -> None:
-    seen, sent = Seen(), torch.ones(3)
+def test_what_is_coalesced_ends_where_it_is_waited_for(group: None) -> None:
+    seen, tensors = Seen(), (torch.ones(3), torch.ones(2))
+    with LiveJob(LATE, [seen]):
+        with dist.distributed_c10d._coalescing_manager(async_ops=True) as later:
+            for each in tensors:
+                dist.all_reduce(each, async_op=True)
+        assert seen.ended == []
+        later.wait()
+        assert len(seen.ended) == 2
+    assert {id(fields["output"]) for _, fields in seen.ended} == set(map(id, tensors))
+    assert not any(fields["used_early"] for _, fields in seen.ended)
+
+
+def test_what_is_coalesced_is_not_read_before_it_is_waited_for(group: None) -> None:
+    seen, layer = Seen(), torch.nn.Linear(3, 3)
+    sent = torch.ones(3)
     with LiveJob(LATE, [seen]):
         with dist.distributed_c10d._coalescing_manager(async_ops=True) as later:
             dist.all_reduce(sent, async_op=True)
-        sent.mul_(2)
+        layer(sent)
         later.wait()
+    [(_, fields)] = seen.ended
+    assert fields["used_early"]
+
+
+def test_what_is_coalesced_and_not_waited_for_has_no_output(group: None) -> None:
+    seen, sent = Seen(), torch.ones(3)
+    with LiveJob(LATE, [seen]):
+        with dist.distributed_c10d._coalescing_manager():
+            dist.all_reduce(sent)
         dist.all_reduce(sent)
-    assert [fields["output"] for _, fields in seen.ended] == [Missing.NOT_RECORDED, sent]
-    assert not any(fields["used_early"] for _, fields in seen.ended)
+    assert [fields["output"] for _, fields in seen.ended] == [sent, Missing.NOT_RECORDED]
+
+
+def test_a_collective_that_raises_is_named(group: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def time_out(*args: object) -> None:
+        raise RuntimeError("timed out")
+
+    said: list[str] = []
+    monkeypatch.setattr(dist.ProcessGroup, "allreduce", time_out)
+    with LiveJob(SPEC, [Seen()], warn=said.append), pytest.raises(RuntimeError, match="timed out"):
+        dist.all_reduce(torch.ones(3))
+    [message] = said
+    assert message.startswith(
+        "rank 0: torch.distributed.all_reduce raised RuntimeError in step 0 at "
+    )
+    assert "Its group has the ranks 0." in message and "test_collectives.py:" in message

@@ -61,6 +61,41 @@ def test_other_products_of_softmaxes(product) -> None:
     assert graphs().softmax_dims(product().sum()) == []
 
 
+PROJECT = drawn(4, 12)
+X = drawn(2, 5, 4)
+
+
+def heads(projected: torch.Tensor) -> list[torch.Tensor]:
+    """Queries, keys and values of two heads."""
+    return [part.view(2, 5, 2, 2).transpose(1, 2) for part in projected.split(4, 2)]
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        (lambda q, k: q @ k.transpose(-2, -1), 1),
+        (lambda q, k: (q @ k.transpose(-2, -1)).masked_fill(torch.ones(5, 5).triu(1) > 0, -1e9), 1),
+        (lambda q, k: q @ k.transpose(-2, -1) + torch.zeros(5, 5), 1),
+        (lambda q, k: torch.einsum("bhqd,bhkd->bhqk", q, k), 1),
+        (lambda q, k: q @ k.transpose(-2, -1) / 2**0.5, 0),
+        (lambda q, k: (q @ k.transpose(-2, -1) * 2**-0.5).masked_fill(torch.ones(5, 5) < 0, 0), 0),
+        (lambda q, k: (q * 2**-0.5) @ k.transpose(-2, -1), 0),
+        (lambda q, k: F.normalize(q, dim=-1) @ k.transpose(-2, -1), 0),
+        (lambda q, k: F.layer_norm(q, (2,)) @ F.layer_norm(k, (2,)).transpose(-2, -1), 0),
+    ],
+)
+def test_scores_that_nothing_scales(scores, expected: int) -> None:
+    q, k, v = heads(X @ PROJECT)
+    loss = (scores(q, k).softmax(-1) @ v).sum()
+    assert graphs().unscaled_scores(loss) == expected
+
+
+def test_layers_of_torch_scale_their_scores() -> None:
+    layer = nn.MultiheadAttention(8, 2, batch_first=True)
+    x = drawn(2, 5, 8)
+    assert graphs().unscaled_scores(layer(x, x, x)[0].sum()) == 0
+
+
 def test_nothing_is_computed_again() -> None:
     calls = []
 

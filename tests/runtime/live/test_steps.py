@@ -304,3 +304,43 @@ def test_a_step_that_is_open_becomes_the_frameworks() -> None:
 
 def test_what_the_script_says_of_steps_stands() -> None:
     assert scheduled(StepAnnotated(7), Scheduled(), Stepped(), Scheduled())[-1] == (7, 1)
+
+
+def test_a_schedule_of_stages_numbers_its_passes_forward_and_back() -> None:
+    """As under 1F1B on the first of two stages: its second pass is made before the first goes back."""
+    place = LoopState(alive=frozenset({0}))
+    seen = []
+    turn = [
+        *(Forward(True, True, 1), Forward(True, True, 2)),
+        *(Backward(microbatch=1), Backward(ended=True), Forward(True, True, 3)),
+        *(Backward(microbatch=2), Backward(ended=True), Backward(microbatch=3)),
+        *(Backward(ended=True), *update()),
+    ]
+    for activity in (*turn, *turn):
+        place = advance(place, activity)
+        if not getattr(activity, "ended", False):
+            seen.append((place.step, place.microbatch))
+    numbers = (1, 2, 1, 3, 2, 3, 3)
+    assert seen == [(step, number) for step in (1, 2) for number in numbers]
+
+
+def built(*alive: int) -> LivingOptimizers:
+    return LivingOptimizers(frozenset(alive))
+
+
+def test_an_optimizer_that_each_step_builds_anew() -> None:
+    def turn(number: int) -> tuple[Activity, ...]:
+        clear = Clear(frozenset({number}))
+        living = built(number - 1, number) if number else built(0)
+        return (living, clear, TRAIN, *PASSES, living, *update(number), built(number, number + 1))
+
+    seen = run(turn(0), turn(1), turn(2), start=LoopState())
+    assert [step for name, step in seen if name == "Update"] == [1, 2, 3]
+
+
+def test_a_second_optimizer_of_the_first_turn_belongs_to_it() -> None:
+    both = built(0, 1)
+    first = (both, CLEAR, TRAIN, *PASSES, *update(0))
+    second = (both, Clear(frozenset({1})), TRAIN, *PASSES, *update(1))
+    seen = run(first, second, first, second, start=LoopState())
+    assert [step for name, step in seen if name == "Update"] == [1, 1, 2, 2]

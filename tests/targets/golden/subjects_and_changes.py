@@ -38,10 +38,10 @@ def r0_t_near(rule, w):
         when = contained(Ref('parameter', n0_p), h1_old_modules_root_true_parameters)
         expect = False
         if when is True:
-            v0_norm_change_p_data = change_feature(
+            v0_norm_change_p_data = difference_feature(
                 w.now.source,
-                c2_old_parameter_data.get(n0_p, NOT_RECORDED),
                 c1_parameter_data.get(n0_p, NOT_RECORDED),
+                c2_old_parameter_data.get(n0_p, NOT_RECORDED),
                 'norm',
             )
             v1_norm_p_data = feature(c1_parameter_data.get(n0_p, NOT_RECORDED), 'norm')

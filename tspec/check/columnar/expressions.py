@@ -36,7 +36,7 @@ from tspec.resolve.program.walk import expressions
 _HEAVY = (rules.Subjects, rules.Calls, rules.LastCall, rules.Restrict)
 _PATHS = (
     rules.Field, rules.Index, rules.Old, rules.Previous, rules.First, rules.Variable, rules.Ambient,
-    rules.Cast, rules.Change,
+    rules.Cast, rules.Difference,
 )  # fmt: skip
 
 
@@ -198,10 +198,9 @@ def _cast(scope: QueryScope, expr: rules.Cast, frame: Frame, want: str | None) -
     return tensors.unread(scope.relation, read(scope, expr.tensor, frame, KNOWN))
 
 
-def _change(scope: QueryScope, expr: rules.Change, frame: Frame, want: str | None) -> Cell:
-    now = read(scope, expr.tensor, frame, KNOWN)
-    before = read(scope, expr.tensor, Frame("s", frame.first), KNOWN)
-    return tensors.unread(scope.relation, now, before)
+def _difference(scope: QueryScope, expr: rules.Difference, frame: Frame, want: str | None) -> Cell:
+    left, right = (read(scope, side, frame, KNOWN) for side in (expr.left, expr.right))
+    return tensors.unread(scope.relation, left, right)
 
 
 # --- folds and look-backs -----------------------------------------------------------------------
@@ -308,7 +307,7 @@ _MEANING: Mapping[type, _Meaning] = {
     rules.Field: _field,
     rules.Feature: _feature,
     rules.Cast: _cast,
-    rules.Change: _change,
+    rules.Difference: _difference,
     rules.Index: _index,
     rules.Old: lambda s, e, f, want: read(s, e.value, Frame("s", f.first), want),
     rules.Previous: _previous,

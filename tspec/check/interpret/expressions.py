@@ -186,12 +186,9 @@ def _cast(expr: rules.Cast, frame: EvaluationContext) -> Datum:
     return tensor if isinstance(tensor, Missing) else NOT_RECORDED
 
 
-def _change(expr: rules.Change, frame: EvaluationContext) -> Datum:
-    now = evaluate(expr.tensor, frame)
-    if isinstance(now, Missing):
-        return now
-    before = evaluate(expr.tensor, lookback.old(frame))
-    return before if isinstance(before, Missing) else NOT_RECORDED
+def _difference(expr: rules.Difference, frame: EvaluationContext) -> Datum:
+    sides = (evaluate(side, frame) for side in (expr.left, expr.right))
+    return next((side for side in sides if isinstance(side, Missing)), NOT_RECORDED)
 
 
 def _index(expr: rules.Index, frame: EvaluationContext) -> Datum:
@@ -314,7 +311,7 @@ _MEANING: Mapping[type, Callable[[Any, EvaluationContext], Datum]] = {
     rules.Field: _field,
     rules.Feature: _feature,
     rules.Cast: _cast,
-    rules.Change: _change,
+    rules.Difference: _difference,
     rules.Index: _index,
     rules.Old: lambda e, f: evaluate(e.value, lookback.old(f)),
     rules.Previous: _previous,

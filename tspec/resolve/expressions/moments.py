@@ -34,7 +34,9 @@ def moment(node: nodes.Call, name: str, env: Environment) -> rules.Expr:
     if types.TENSOR not in (of, item_of(of)):
         hint = "of numbers, subtract: `x - old(x)`"
         env.refuse("TS0130", f"`change` takes a tensor, not {named(of)}", argument, hint)
-    return rules.Change(types.CHANGE, node.span, value)
+    return rules.Difference(
+        types.DIFFERENCE, node.span, value, rules.Old(value.type, node.span, value)
+    )
 
 
 def changed(value: rules.Expr, node: nodes.Expr) -> rules.Expr:

@@ -13,6 +13,7 @@ from tspec.resolve.expressions.arguments import Arguments, take
 from tspec.resolve.expressions.environment import Environment
 from tspec.resolve.expressions.operators import named
 from tspec.resolve.program import rules, types
+from tspec.resolve.program.queries import looks_back
 from tspec.resolve.program.types import ListOf, Type, item_of
 from tspec.syntax import nodes
 
@@ -24,21 +25,23 @@ RESULTS: Mapping[str, Type] = {
 }
 """What each feature that is read as a function gives."""
 
-TENSOR_FUNCTIONS = (*(name for name in FUNCTIONS if name not in FOLDS), "cast")
+TENSOR_FUNCTIONS = (*(name for name in FUNCTIONS if name not in FOLDS), "cast", "difference")
 """Functions that are features only; `min`, `max`, `sum`, `mean` and `std` are also folds."""
 
 _LARGEST = sys.float_info.max
 
 
 def is_tensor(of: Type) -> bool:
-    """Whether a type has features: a tensor, a list of tensors, or a change of one."""
-    return types.TENSOR in (of, item_of(of)) or of == types.CHANGE
+    """Whether a type has features: a tensor, a list of tensors, or a difference of two."""
+    return types.TENSOR in (of, item_of(of)) or of == types.DIFFERENCE
 
 
 def tensor_function(node: nodes.Call, name: str, env: Environment) -> rules.Expr:
     """One of TENSOR_FUNCTIONS. Raises Refused."""
     if name == "cast":
         return _cast(node, env)
+    if name == "difference":
+        return _difference(node, env)
     arguments = take(node, env, 1, ("per",) if name == "norm" else ())
     value = env.lower(arguments.values[0])
     of = env.there(value)
@@ -89,6 +92,24 @@ def _cast(node: nodes.Call, env: Environment) -> rules.Expr:
         message = f"`cast` takes a dtype, not {named(env.there(dtype))}"
         env.refuse("TS0130", message, arguments.values[1])
     return rules.Cast(types.TENSOR, node.span, value, dtype)
+
+
+def _difference(node: nodes.Call, env: Environment) -> rules.Expr:
+    arguments = take(node, env, 2)
+    sides = []
+    for argument in arguments.values:
+        side = env.lower(argument)
+        of = env.there(side)
+        if of != types.TENSOR:
+            hint = "of numbers, write `x - y`" if of in (types.FLOAT, types.INT) else None
+            env.refuse("TS0130", f"`difference` takes tensors, not {named(of)}", argument, hint)
+        if looks_back(side):
+            hint = "it can be `old(x)`, or the `first` one of a subject"
+            env.refuse(
+                "TS0150", "no copy is kept of a tensor of an earlier instance", argument, hint
+            )
+        sides.append(side)
+    return rules.Difference(types.DIFFERENCE, node.span, *sides)
 
 
 def _finite_number(value: rules.Expr, node: nodes.Call) -> rules.Expr:

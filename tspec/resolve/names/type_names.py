@@ -46,7 +46,7 @@ MEMORY_FORMAT = types.Enum(
     ("contiguous_format", "channels_last", "channels_last_3d", "preserve_format")
 )
 
-_SIMPLE = frozenset(name for name in get_args(types.Simple) if name != "change")
+_SIMPLE = frozenset(name for name in get_args(types.Simple) if name != "difference")
 _GENERIC = {"list": 1, "set": 1, "map": 2}
 
 

@@ -84,7 +84,7 @@ def reads_entities_only(expr: r.Expr) -> bool:
 
 _MOVING = (
     r.Ambient, r.WindowCall, r.LastCall, r.Subjects, r.Calls, r.Old, r.Previous, r.First,
-    r.Transpose, r.Change,
+    r.Transpose,
 )  # fmt: skip
 """Expressions whose value may change while their subjects stay the same."""
 

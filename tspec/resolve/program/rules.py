@@ -142,10 +142,11 @@ class Cast(_Typed):
 
 
 @dataclass(frozen=True, slots=True)
-class Change(_Typed):
-    """`change(x)`: x at the end of the window minus x at its start; read through features only."""
+class Difference(_Typed):
+    """`difference(x, y)`: x minus y; read through features only. `change(x)` is the one of x and `old(x)`."""
 
-    tensor: Expr
+    left: Expr
+    right: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +291,7 @@ class Function(_Typed):
 
 Expr = (
     Constant | ListDisplay | Ambient | Variable | WindowCall | LastCall | Subjects | Restrict | Calls
-    | Field | Feature | Cast | Change | Index | Old | Previous | First | Present | Fold | Transpose
+    | Field | Feature | Cast | Difference | Index | Old | Previous | First | Present | Fold | Transpose
     | Compare | Member | SameObject | Arithmetic | Negate | Not | And | Or | Implies | Function
 )  # fmt: skip
 

@@ -139,6 +139,13 @@ def _operator(expr: rules.Compare | rules.Arithmetic) -> str:
     return _infix(expr.op, expr.left, expr.right, _level(expr))
 
 
+def _difference(expr: rules.Difference) -> str:
+    left = text(expr.left)
+    if isinstance(expr.right, rules.Old) and text(expr.right.value) == left:
+        return f"change({left})"
+    return f"difference({left}, {text(expr.right)})"
+
+
 _TEXTS: Mapping[type, Callable[[Any], str]] = {
     rules.ListDisplay: lambda e: "[" + ", ".join(map(text, e.items)) + "]",
     rules.Ambient: lambda e: e.name,
@@ -151,7 +158,7 @@ _TEXTS: Mapping[type, Callable[[Any], str]] = {
     rules.Field: lambda e: f"{_inside(e.base, 9)}.{e.name}",
     rules.Feature: _feature,
     rules.Cast: lambda e: f"cast({text(e.tensor)}, {text(e.dtype)})",
-    rules.Change: lambda e: f"change({text(e.tensor)})",
+    rules.Difference: _difference,
     rules.Index: lambda e: f"{_inside(e.base, 9)}[{text(e.index)}]",
     rules.Old: _named("old"),
     rules.Previous: _named("previous"),

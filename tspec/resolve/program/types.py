@@ -20,11 +20,11 @@ Simple = Literal[
     "class",
     "scalar",
     "group",
-    "change",
+    "difference",
 ]
 """A type with a name.
 
-`scalar` is a bool, int, float or string; only the recording knows which. `change` is the difference
+`scalar` is a bool, int, float or string; only the recording knows which. `difference` is that
 of a tensor between the edges of a window, read only through features.
 """
 
@@ -133,7 +133,7 @@ TENSOR = Scalar("tensor")
 CLASS = Scalar("class")
 SCALAR = Scalar("scalar")
 GROUP = Scalar("group")
-CHANGE = Scalar("change")
+DIFFERENCE = Scalar("difference")
 
 
 # --- what a type is about -----------------------------------------------------------------------

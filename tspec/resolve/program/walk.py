@@ -23,7 +23,9 @@ def children(part: Part) -> tuple[Part, ...]:
             return ()
         case r.Field(base=base):
             return (base,)
-        case r.Compare() | r.SameObject() | r.Arithmetic() | r.Implies():
+        case (
+            r.Compare() | r.SameObject() | r.Arithmetic() | r.Implies() | r.Difference()
+        ):  # fmt: skip
             return (part.left, part.right)
         case r.And(items=items) | r.Or(items=items) | r.ListDisplay(items=items):
             return items
@@ -32,7 +34,7 @@ def children(part: Part) -> tuple[Part, ...]:
             | r.Negate() | r.Not()
         ):  # fmt: skip
             return (part.value,)
-        case r.Feature(tensor=tensor) | r.Change(tensor=tensor):
+        case r.Feature(tensor=tensor):
             return (tensor,)
         case r.Cast(tensor=tensor, dtype=dtype):
             return (tensor, dtype)
@@ -58,7 +60,9 @@ def rebuild(expr: r.Expr, change: Change) -> r.Expr:
             return expr
         case r.Field(base=base):
             return replace(expr, base=change(base))
-        case r.Compare() | r.SameObject() | r.Arithmetic() | r.Implies():
+        case (
+            r.Compare() | r.SameObject() | r.Arithmetic() | r.Implies() | r.Difference()
+        ):  # fmt: skip
             return replace(expr, left=change(expr.left), right=change(expr.right))
         case r.And() | r.Or() | r.ListDisplay():
             return replace(expr, items=tuple(map(change, expr.items)))
@@ -67,7 +71,7 @@ def rebuild(expr: r.Expr, change: Change) -> r.Expr:
             | r.Negate() | r.Not()
         ):  # fmt: skip
             return replace(expr, value=change(expr.value))
-        case r.Feature() | r.Change():
+        case r.Feature():
             return replace(expr, tensor=change(expr.tensor))
         case r.Cast(tensor=tensor, dtype=dtype):
             return replace(expr, tensor=change(tensor), dtype=change(dtype))

@@ -48,7 +48,7 @@ SETTINGS: Mapping[str, Type] = {
 
 COMPARED = (
     "inputs", "outputs", "output_grads", "input_grads", "param_grads", "params", "buffers",
-    "states", "losses", "predictions",
+    "gradient_norms", "states", "losses", "predictions",
 )  # fmt: skip
 
 STORED = ("sketch",)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from tspec.runtime.live.graph import (
     KEEPS,
+    MATRIX_PRODUCTS,
     PASSES,
     REORDERS,
     RESHAPES,
@@ -22,6 +23,8 @@ from tspec.runtime.live.graph import (
 
 _SHORTEST = 4
 """Of shorter sequences a mask says little."""
+_FUSED = "ScaledDotProduct"
+"""Begins the names of the operations that compute a whole attention."""
 _RECURRENT = frozenset({"MkldnnRnnLayer", "CudnnRnn"})
 _MOVES_PLACES = frozenset(
     {"ConstantPadNd", "Roll", "CopySlices", "IndexPut", "SliceScatter", "Gather", "Convolution"}
@@ -53,45 +56,50 @@ class Causality:
         if self._read >= PASSES or output.grad_fn is None:
             return None
         self._read += 1
-        walked = list(nodes(output))
-        found = [each for node in walked for each in _attention(node)]
+        walked = nodes(output)
+        found = [
+            each
+            for operation, node in walked
+            if operation in MATRIX_PRODUCTS or operation.startswith(_FUSED)
+            for each in _attention(operation, node)
+        ]
         if not found:
             return _keeps_places_apart(output.grad_fn)
         if False in found:
             return False
-        return None if None in found or any(map(_moves_places, walked)) else True
+        moves = any(
+            operation in _MOVES_PLACES or (operation in _JOINS and _joins_places(node))
+            for operation, node in walked
+        )
+        return None if None in found or moves else True
 
 
-def _moves_places(node: Any) -> bool:
-    """Whether it may move what was read to another place. What is joined in the last dimension stays where it was."""
-    operation = operation_of(node)
-    if operation in _JOINS:
-        return signed(node._saved_dim) not in (-1, len(shape_of(node)) - 1)
-    return operation in _MOVES_PLACES
+def _joins_places(node: Any) -> bool:
+    """What is joined in the last dimension stays at its place, all else may come to another."""
+    return signed(node._saved_dim) not in (-1, len(shape_of(node)) - 1)
 
 
-def _attention(node: Any) -> Iterator[bool | None]:
+def _attention(operation: str, node: Any) -> Sequence[bool | None]:
     """Of each attention that a node computes, whether it leaves out later places; None where that is not shown."""
-    for softmax, _ in weighing_softmaxes(node):
-        weights = _saved(softmax, "result")
-        yield None if weights is None else _is_zero_above(weights)
-    if operation_of(node).startswith("ScaledDotProduct"):
-        yield from _fused(node)
+    if operation.startswith(_FUSED):
+        return _fused(node)
+    weights = (_saved(softmax, "result") for softmax, _ in weighing_softmaxes(node))
+    return [None if each is None else _is_zero_above(each) for each in weights]
 
 
-def _fused(node: Any) -> Iterator[bool | None]:
+def _fused(node: Any) -> Sequence[bool | None]:
     """The same of fused attention, if a sequence looks at itself."""
     if node._saved_is_causal:
-        yield True
-        return
+        return (True,)
     query, key = _saved(node, "query"), _saved(node, "key")
     if query is None or key is None:
-        yield None
-    elif query.shape[-2] == key.shape[-2] >= _SHORTEST:
-        mask = _saved(node, "attn_bias" if hasattr(node, "_saved_attn_bias") else "attn_mask")
-        if mask is not None and mask.dtype != torch.bool:
-            mask = mask.float().exp()
-        yield False if mask is None else _is_zero_above(mask)
+        return (None,)
+    if not query.shape[-2] == key.shape[-2] >= _SHORTEST:
+        return ()
+    mask = _saved(node, "attn_bias" if hasattr(node, "_saved_attn_bias") else "attn_mask")
+    if mask is not None and mask.dtype != torch.bool:
+        mask = mask.float().exp()
+    return (False if mask is None else _is_zero_above(mask),)
 
 
 def _saved(node: Any, name: str) -> torch.Tensor | None:

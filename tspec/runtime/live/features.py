@@ -18,7 +18,7 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 from tspec.builtin.features import FEATURES, OF_ELEMENTS
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.digest import digests
-from tspec.runtime.live.placed import is_partial, local
+from tspec.runtime.live.placed import ORDINARY, is_partial, local
 
 
 @cache
@@ -81,8 +81,9 @@ def features(tensors: Sequence[Any], names: Sequence[str]) -> list[dict[str, Any
                 missing = tensor if isinstance(tensor, Missing) else Missing.NOT_RECORDED
                 found.append(dict.fromkeys(names, missing))
                 continue
-            found.append({name: function(tensor) for name, function in plain})
-            part = None if is_partial(tensor) else local_part(tensor)
+            found.append({name: function(tensor) for name, function in plain} if plain else {})
+            ordinary = type(tensor) in ORDINARY
+            part = local_part(tensor) if ordinary or not is_partial(tensor) else None
             if part is None:
                 found[index].update(dict.fromkeys(wanted, Missing.NOT_RECORDED))
             else:
@@ -111,8 +112,12 @@ def _plain_row(tensor: Any, names: Sequence[str], plain: _Plain) -> dict[str, An
 
 def local_part(tensor: torch.Tensor) -> torch.Tensor | None:
     """The elements that this rank holds, dense and without a graph; None if there are none to read."""
-    held = local(tensor)
-    if _dispatches(type(held)) or held.is_meta or held.is_nested:
+    held = tensor
+    if type(tensor) not in ORDINARY:
+        held = local(tensor)
+        if _dispatches(type(held)):
+            return None
+    if held.is_meta or held.is_nested:
         return None
     if held.layout == torch.strided and not torch._C._has_storage(held):
         return None  # inside of `vmap`, `grad` and the like
@@ -145,8 +150,9 @@ def _read(
     rest = [name for name in wanted if name not in ("digest", "zeros")]
     if rest:
         columns.update(_numbers(_real(tensors), rest))
-    for row, (index, _) in enumerate(group):
-        found[index].update({name: columns[name][row] for name in wanted})
+    for name in wanted:
+        for (index, _), value in zip(group, columns[name], strict=True):
+            found[index][name] = value
 
 
 def _real(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:

@@ -39,7 +39,7 @@ class FaultReporter(Protocol):
 class FieldReader:
     """Reads the fields of an event from calls of one callable."""
 
-    __slots__ = ("_after", "_before", "_event", "_parameters", "_path")
+    __slots__ = ("_after", "_before", "_event", "_parameters", "_path", "reads_result")
 
     def __init__(self, event: EventSpec, path: str, parameters: CallSignature) -> None:
         self._event = event.name
@@ -49,22 +49,23 @@ class FieldReader:
         fields = [_FieldAccess(each, parameters, path) for each in event.fields]
         self._before = [each for each, is_late in zip(fields, late, strict=True) if not is_late]
         self._after = [each for each, is_late in zip(fields, late, strict=True) if is_late]
-
-    @property
-    def reads_result(self) -> bool:
+        self.reads_result = any(late)
         """Some field needs what the call returned."""
-        return bool(self._after)
 
     def before(
         self, args: Arguments, kwargs: Keywords, namer: Namer, faults: FaultReporter
     ) -> dict[str, Any]:
         """Fields that the arguments give."""
+        if not self._before:
+            return {}
         return self._read(self._before, (args, kwargs, None), namer, faults)
 
     def after(
         self, args: Arguments, kwargs: Keywords, result: Any, namer: Namer, faults: FaultReporter
     ) -> dict[str, Any]:
         """Fields that need what the call returned."""
+        if not self._after:
+            return {}
         return self._read(self._after, (args, kwargs, (result,)), namer, faults)
 
     def of(self, values: Mapping[str, Any], namer: Namer, faults: FaultReporter) -> dict[str, Any]:

@@ -23,6 +23,10 @@ class FollowedJob(Protocol):
 
     calibrating: int
     """In how many calls statistics are taken."""
+    joins: bool
+    """The loop is within `Join`: this rank may leave it at any batch, and then wait for others."""
+    chunk: int | None
+    """The micro-batch that a stage of a pipeline passes on or back, from 1; None outside of such a pass."""
 
     @property
     def active(self) -> bool:
@@ -66,6 +70,9 @@ class FollowedJob(Protocol):
 
     def do(self, activity: Activity) -> None:
         """The run did something by which steps are found."""
+
+    def do_before_next(self, action: Callable[[], None]) -> None:
+        """Do it right before the next activity. If the rank joins before there is one, it is left out."""
 
     def happened(self, role: Role, values: Mapping[str, Any]) -> None:
         """A call is over already; its fields are read from values at hand."""

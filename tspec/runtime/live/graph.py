@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -26,9 +27,15 @@ _BY_CONSTANT = frozenset({"Mul", "Div"})
 """Operations that keep the order of elements. Of two factors with a graph neither is the other's scale."""
 RESHAPES = frozenset({"View", "UnsafeView", "ReshapeAlias", "Expand", "Squeeze", "Unsqueeze"})
 REORDERS = frozenset({"Transpose", "Permute", "T"})
+MATRIX_PRODUCTS = frozenset({"Bmm", "Mm"})
 _PICKS = frozenset({"Slice", "Select", "Index", "IndexSelect", "BackwardHookFunction"})
 _ROWS = frozenset({"Slice", "Index", "IndexSelect"})
 """Operations that pick rows, so that the other dimensions stay."""
+_PARTS = frozenset({"Split", "SplitWithSizes", "Unbind", "Chunk"})
+_PROJECTIONS = frozenset({"Addmm", "Mm"})
+"""Operations that compute queries and keys of a layer's inputs."""
+_MASKS = frozenset({"Add", "Sub", "Where"})
+"""Operations that hide some scores and leave the others, or add a bias to them."""
 _UNSEEN = KEEPS - {"MaskedFill", "NativeDropout", "FusedDropout"} | RESHAPES | REORDERS | _PICKS
 """Operations that compute no new values."""
 
@@ -75,6 +82,7 @@ class LossGraphs:
         self._is_held = is_held
         self._softmaxes = 0
         self._loose = 0
+        self._scores = 0
         self._seen: dict[int, tuple[weakref.ref[torch.Tensor], torch.Tensor]] = {}
         """Loose parameters, with copies of their values in the pass before."""
 
@@ -87,7 +95,27 @@ class LossGraphs:
         if self._softmaxes >= PASSES:
             return None
         self._softmaxes += 1
-        return [dim for node in nodes(losses) for _, dim in weighing_softmaxes(node)]
+        return [
+            dim
+            for operation, node in nodes(losses)
+            if operation in MATRIX_PRODUCTS
+            for _, dim in weighing_softmaxes(node)
+        ]
+
+    def unscaled_scores(self, losses: Any) -> int | None:
+        """How many softmaxes that weigh rows have scores that are products of projections as they are.
+
+        None after the first passes.
+        """
+        if self._scores >= PASSES:
+            return None
+        self._scores += 1
+        return sum(
+            _is_unscaled(_first_input(softmax))
+            for operation, node in nodes(losses)
+            if operation in MATRIX_PRODUCTS
+            for softmax, _ in weighing_softmaxes(node)
+        )
 
     def loose_parameters(self, losses: Any) -> list[torch.Size] | None:
         """The shapes of parameters that neither a model nor an optimizer holds, and that stayed as they were since the pass before.
@@ -99,8 +127,8 @@ class LossGraphs:
             return None
         self._loose += 1
         shapes = []
-        for node in nodes(losses):
-            leaf = getattr(node, "variable", None)
+        for operation, node in nodes(losses):
+            leaf = node.variable if operation == "AccumulateGrad" else None
             if not isinstance(leaf, nn.Parameter) or self._is_held(leaf):
                 continue
             known = self._seen.get(id(leaf))
@@ -111,31 +139,58 @@ class LossGraphs:
 
 
 def weighing_softmaxes(product: Any) -> Iterator[tuple[Any, int]]:
-    """The softmaxes whose rows a matrix product multiplies, each with its dimension, counted from the end."""
-    if operation_of(product) in ("Bmm", "Mm"):
-        for factor, last, other in ((0, -1, -2), (1, -2, -1)):
-            found = _softmax_of(product.next_functions[factor][0], last, other)
-            if found is not None:
-                yield found
+    """The softmaxes whose rows one of the `MATRIX_PRODUCTS` multiplies, each with its dimension, counted from the end."""
+    for factor, last, other in ((0, -1, -2), (1, -2, -1)):
+        found = _softmax_of(product.next_functions[factor][0], last, other)
+        if found is not None:
+            yield found
 
 
-def nodes(losses: Any) -> Iterator[Any]:
-    """All nodes of the graphs of some tensors, each once."""
+def _is_unscaled(scores: Any) -> bool:
+    """Whether scores of attention are a product of two projections that nothing multiplies, divides or normalises."""
+    product = _before(scores, KEEPS | RESHAPES | REORDERS | _MASKS)
+    if product is None or operation_of(product) != "Bmm":
+        return False
+    factors = (following for following, _ in product.next_functions)
+    return all(
+        factor is not None and operation_of(factor) in _PROJECTIONS
+        for factor in (_before(each, _UNSEEN | _PARTS) for each in factors)
+    )
+
+
+def _before(node: Any, passed: frozenset[str]) -> Any:
+    """The first operation, backwards along the first inputs with a graph, that is none of these; None if it is too far away."""
+    for _ in range(_CHAIN):
+        if node is None or operation_of(node) not in passed:
+            return node
+        node = next((each for each, _ in node.next_functions if each is not None), None)
+    return None
+
+
+def nodes(losses: Any) -> list[tuple[str, Any]]:
+    """All nodes of the graphs of some tensors, each once, after the name of its operation."""
     waiting = [each.grad_fn for each in tensors_in(losses) if each.grad_fn is not None]
     seen = set(waiting)
+    found = []
     while waiting:
         node = waiting.pop()
-        yield node
+        found.append((_operation(node.name()), node))
         for following, _ in node.next_functions:
             if following is not None and following not in seen:
                 seen.add(following)
                 waiting.append(following)
+    return found
 
 
 def operation_of(node: Any) -> str:
     """The name of what it is the derivative of: `Softmax` of `SoftmaxBackward0`."""
-    name: str = node.name().rpartition("::")[2]
-    return name.rstrip("0123456789").removesuffix("Backward")
+    return _operation(node.name())
+
+
+@cache
+def _operation(name: str) -> str:
+    """The same of a node's name, taken apart once: a graph has hundreds of nodes of a dozen names."""
+    return name.rpartition("::")[2].rstrip("0123456789").removesuffix("Backward")
 
 
 def _first_input(node: Any) -> Any:

@@ -24,7 +24,7 @@ from tspec.runtime.edges import (
     WaitListener,
     WatchedCall,
 )
-from tspec.runtime.live import steps
+from tspec.runtime.live import collectives, steps
 from tspec.runtime.live.adapter import Adapter
 from tspec.runtime.live.fields import FieldReader
 from tspec.runtime.live.functions import WatchedFunctions
@@ -32,7 +32,13 @@ from tspec.runtime.live.locations import ScriptLocations
 from tspec.runtime.live.mechanisms import install
 from tspec.runtime.live.mechanisms.forward import MODULE_CALL
 from tspec.runtime.live.models import Naming, has_parameters
-from tspec.runtime.live.pending import PendingCall, awaited, is_coalesced, without_tensors
+from tspec.runtime.live.pending import (
+    PendingCall,
+    awaited,
+    is_coalesced,
+    is_collective,
+    without_tensors,
+)
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.source import LiveSource
 from tspec.runtime.live.threads import IsolatedWork, ThreadState, UnseenCalls
@@ -84,6 +90,11 @@ class LiveJob(LiveSource):
         """The mode of fake tensors in which the whole job runs, or None."""
         self.calibrating = 0
         """Statistics are taken, in so many calls."""
+        self.joins = False
+        """The loop is within `Join`: this rank may leave it at any batch, and then wait for others."""
+        self._before_next: list[Callable[[], None]] = []
+        self.chunk: int | None = None
+        """The micro-batch that a stage of a pipeline passes on or back, from 1; None outside of such a pass."""
 
     # --- the life of a job ----------------------------------------------------------------------
 
@@ -140,7 +151,8 @@ class LiveJob(LiveSource):
         self._context = Context()
         self._location = None
         self._seq = self._calls = 0
-        self._finished = False
+        self._finished = self.joins = False
+        self._before_next.clear()
         for sink in self.sinks:
             if isinstance(sink, ForkListener):
                 self.quietly(partial(sink.forked, self, worker))
@@ -168,8 +180,11 @@ class LiveJob(LiveSource):
         threads = self.threads
         stack = threads.stack
         subject = args[0] if args else None
-        listeners = [each for each in watched.listeners if each[0].is_asked(subject, stack)]
-        events = [each for each in watched.events if each[0].is_asked(subject, stack)]
+        listeners, events = watched.listeners, watched.events
+        if listeners:
+            listeners = [each for each in listeners if each[0].is_asked(subject, stack)]
+        if events:
+            events = [each for each in events if each[0].is_asked(subject, stack)]
         if not listeners and not events:
             return original(*args, **kwargs)
         threads.frames.append((id(subject) if args else 0, watched.keys))
@@ -287,13 +302,17 @@ class LiveJob(LiveSource):
                         is_module = call.callable == MODULE_CALL  # it returns, whatever it made
                         handle = awaited(result) if reader.reads_result and not is_module else None
                         given = result if handle is None else handle
-                        read = partial(reader.after, args, kwargs, given, self.state, self)
-                        if handle is not None and not is_coalesced(call.callable):
-                            self.state.pending.add(PendingCall(call, handle, read))
+                        after = partial(self._fields_after, reader, args, kwargs)
+                        if reader.reads_result and is_coalesced(call.callable):
+                            self.state.pending.postpone(call, after)
                             continue
-                        is_issued = not (reader.reads_result and is_coalesced(call.callable))
-                        call.fields.update(read() if is_issued else without_tensors(read()))
+                        if handle is not None:
+                            self.state.pending.add(PendingCall(call, handle, partial(after, given)))
+                            continue
+                        call.fields.update(after(given))
                     self._end(call, error)
+                if error is not None and opened and is_collective(opened[0][0].callable):
+                    self._say_failed([call for call, _ in opened])
                 # Listeners after one that failed before the call have no token.
                 for (role, listener), token in zip(listeners, tokens, strict=False):
                     where = role.path or role.key
@@ -343,6 +362,17 @@ class LiveJob(LiveSource):
         if call in stack:
             del stack[stack.index(call) :]
 
+    def _fields_after(
+        self, reader: FieldReader, args: Arguments, kwargs: Mapping[str, Any], result: Any
+    ) -> dict[str, Any]:
+        return reader.after(args, kwargs, result, self.state, self)
+
+    def _say_failed(self, calls: list[WatchedCall]) -> None:
+        """A collective raised: no rule is decided across its group, so the person is told what it was."""
+        given = next((each.fields["tensor"] for each in calls if "tensor" in each.fields), None)
+        named = self.state.tensor_name(given) if isinstance(given, torch.Tensor) else None
+        self.say(collectives.failed(self.rank, calls, named))
+
     def arrived(self, pending: PendingCall, waited_for: bool = True) -> None:
         """A call ends late: its output was waited for, or is not known at the end of its step."""
         found = pending.fields()
@@ -352,6 +382,7 @@ class LiveJob(LiveSource):
 
     def _end_pending(self) -> None:
         """Their step is over, and nobody has waited for them."""
+        self.state.pending.issued(None)
         for each in self.state.pending:
             self.arrived(each, waited_for=False)
 
@@ -367,6 +398,10 @@ class LiveJob(LiveSource):
         """The run did something by which steps are found. All boundaries that follow have one instant."""
         if isinstance(activity, steps.Backward | steps.Update) and activity.ended:
             self._location = self._locations.here()
+        waiting, self._before_next = self._before_next, []
+        if not isinstance(activity, steps.Joined):
+            for each in waiting:
+                each()
         before = self.place
         after = steps.advance(before, activity)
         if after is before:
@@ -387,6 +422,10 @@ class LiveJob(LiveSource):
         self._tick()
         for span, index in opened:
             self._bound(span, index)
+
+    def do_before_next(self, action: Callable[[], None]) -> None:
+        """Do it right before the next activity. If the rank joins before there is one, it is left out."""
+        self._before_next.append(action)
 
     def _bound(self, span: Literal["step", "microbatch", "epoch"], index: int) -> None:
         self._tell(lambda sink: sink.boundary(span, index, self))

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from tspec.runtime.live.identity import IdentitySet
 
@@ -171,8 +172,9 @@ class ModelRegistry:
         self.naming_of: Callable[[nn.Module], Naming | None] = lambda module: None
         """How a framework names what lies in a root; None where it is no model of its own."""
         self.roots: list[RootModule] = []
-        self.tables = NameTables()
-        self.stale = True
+        self._tables = NameTables()
+        self._stale = False
+        """A module holds other tensors than before: the tables are made anew before they are read."""
         self.version = 0
         """Grows whenever the tables change what they hold."""
         self.built: IdentitySet[nn.Module] = IdentitySet()
@@ -183,6 +185,17 @@ class ModelRegistry:
         self._settled = False
         """The first step has opened: roots keep their names, also when their modules are gone."""
         self._shape: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def tables(self) -> NameTables:
+        """What the roots hold."""
+        if self._stale:
+            self.refresh()
+        return self._tables
+
+    def replaced(self) -> None:
+        """Tensors of a module were replaced, as `load_state_dict(assign=True)` does."""
+        self._stale = True
 
     def called_from_outside(self, module: nn.Module) -> None:
         """A module was called while none other was running: it is a root, or part of one."""
@@ -217,7 +230,6 @@ class ModelRegistry:
         if not self._settled:
             self.roots = self._named_anew(self._alive())
         self.roots.append(self._root(module, self.roots))
-        self.stale = True
         self.refresh()
         if any(held in self.called for _, held in walk(module)):
             self.called.add(module)
@@ -307,7 +319,8 @@ class ModelRegistry:
 
         The last tables go first: they are all that may still hold a model that the script has dropped.
         """
-        tables = self.tables = NameTables()
+        tables = self._tables = NameTables()
+        self._stale = False
         for root in self.roots:
             module = root.module()
             if module is not None:
@@ -317,7 +330,6 @@ class ModelRegistry:
         if shape != self._shape:
             self._shape = shape
             self.version += 1
-        self.stale = False
 
     def name_of_parameter(self, tensor: torch.Tensor) -> str | None:
         """The canonical name of a parameter, of a model or of an optimizer alone; None if unknown."""
@@ -344,6 +356,19 @@ class ModelRegistry:
             if tensor is not None and id(tensor) not in self.tables.parameter_by_id:
                 found.setdefault(name, NamedParameter(name, tensor, [name], None))
         return found
+
+    def paths(self) -> list[dict[str, tuple[str, tuple[int, ...]]]]:
+        """Of each root the canonical names and shapes of its parameters, by their paths in it."""
+        known = self.tables.parameter_by_id
+        return [
+            {
+                _within(path, key): (known[id(parameter)], tuple(parameter.shape))
+                for path, held in walk(module)
+                for key, parameter in table(held, "_parameters").items()
+                if id(parameter) in known and not is_lazy(parameter)
+            }
+            for module in self._alive()
+        ]
 
     def module_of(self, name: str) -> nn.Module | None:
         """The module of a canonical name."""

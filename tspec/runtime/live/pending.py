@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeGuard
 
 import torch
@@ -21,15 +22,20 @@ def awaited(result: Any) -> Any:
     return result.elem if _is_functional(result) and not result.completed else None
 
 
+def is_collective(path: str) -> bool:
+    """Whether a function is one of torch's collectives."""
+    return path.startswith("torch.distributed.")
+
+
 def is_coalesced(path: str) -> bool:
-    """Whether a collective was only noted, to be issued where its `_coalescing_manager` ends: its output is not there."""
-    if not path.startswith("torch.distributed.") or not dist.is_available():
+    """Whether a collective was only noted, to be issued where its `_coalescing_manager` ends."""
+    if not is_collective(path) or not dist.is_available():
         return False
     return bool(dist.distributed_c10d._world.pg_coalesce_state)
 
 
 def without_tensors(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a call of which it is not known when its output was there."""
+    """The fields of a call whose tensors cannot be read: nobody knows when its output was complete."""
     return {
         name: Missing.NOT_RECORDED if tensors_in(value) else value for name, value in fields.items()
     }
@@ -53,13 +59,13 @@ class _Output:
 
     tensor: torch.Tensor
     version: int | None
-    """None of a view: it counts what is written to its siblings too."""
+    """None where it counts other writes too: of a view those to its siblings, of what is coalesced those of the backend."""
     begin: int
     end: int
 
     @staticmethod
-    def of(tensor: torch.Tensor) -> _Output:
-        counts = not (tensor.is_inference() or tensor._is_view())
+    def of(tensor: torch.Tensor, coalesced: bool) -> _Output:
+        counts = not coalesced and not (tensor.is_inference() or tensor._is_view())
         return _Output(tensor, tensor._version if counts else None, *_extent(tensor))
 
     def was_written(self) -> bool:
@@ -84,6 +90,8 @@ class PendingCall:
     handle: Any
     fields: Callable[[], dict[str, Any]]
     """The fields that need the result."""
+    coalesced: bool = False
+    """It has its work in common with others."""
     outputs: tuple[_Output, ...] = ()
     used: bool = False
 
@@ -95,7 +103,9 @@ class PendingCall:
         if isinstance(self.handle, torch.Tensor):
             return
         found = tensors_in(list(self.fields().values()))
-        self.outputs = tuple(_Output.of(each) for each in found if each.layout == torch.strided)
+        self.outputs = tuple(
+            _Output.of(each, self.coalesced) for each in found if each.layout == torch.strided
+        )
 
     def read(self, extents: Sequence[tuple[int, int]]) -> None:
         """Something reads memory: the output may be in it."""
@@ -109,6 +119,8 @@ class PendingCalls:
 
     def __init__(self) -> None:
         self._by_handle: dict[int, list[PendingCall]] = {}
+        self._noted: list[tuple[WatchedCall, Callable[[Any], dict[str, Any]]]] = []
+        """Collectives that are not issued yet, and how their fields are read from their result."""
 
     def __bool__(self) -> bool:
         return bool(self._by_handle)
@@ -120,6 +132,17 @@ class PendingCalls:
         """A call returned before its output was there."""
         self._by_handle.setdefault(_key(pending.handle), []).append(pending)
         pending.expect_output()
+
+    def postpone(self, call: WatchedCall, fields: Callable[[Any], dict[str, Any]]) -> None:
+        """A collective was noted within `_coalescing_manager`, which issues it at its end."""
+        self._noted.append((call, fields))
+
+    def issued(self, work: Any) -> None:
+        """What was noted has one work. Without a work it is not known when the output is there."""
+        noted, self._noted = self._noted, []
+        handle = object() if work is None else work
+        for call, fields in noted:
+            self.add(PendingCall(call, handle, partial(fields, work), coalesced=True))
 
     def of(self, handle: Any) -> Sequence[PendingCall]:
         """The calls that end when this is waited for."""

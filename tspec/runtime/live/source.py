@@ -27,7 +27,7 @@ class LiveSource:
         self._warn = warn
         self.threads = ThreadState()
         self.ranks_known = RankTopology(spec.groups, self.say)
-        self.state = SubjectRegistry(spec, self.ranks_known, self.unread)
+        self.state = SubjectRegistry(spec, self.ranks_known, self.unread, self._readable)
         self.known = AmbientValues()
         self._context = Context()
         self._location: Location | None = None

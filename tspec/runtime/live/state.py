@@ -14,7 +14,7 @@ from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.live.causality import Causality
 from tspec.runtime.live.convert import convert
 from tspec.runtime.live.entities.data import BatchSubjects, LoaderSubjects
-from tspec.runtime.live.entities.kind import UNKNOWN, SubjectKind, asked
+from tspec.runtime.live.entities.kind import UNKNOWN, ColumnReader, SubjectKind, asked
 from tspec.runtime.live.entities.messages import MessageSubjects
 from tspec.runtime.live.entities.modules import ModuleSubjects
 from tspec.runtime.live.entities.optimizers import (
@@ -36,6 +36,7 @@ from tspec.runtime.live.graph import LossGraphs, made_by, over_classes
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
 from tspec.runtime.live.pending import PendingCalls
 from tspec.runtime.live.placed import local
+from tspec.runtime.live.projected import ProjectedParameters, ReadFeatures
 from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.saved import SavedModel, saved_models
 from tspec.runtime.live.tokens import TokenHistory
@@ -56,7 +57,11 @@ class SubjectRegistry:
     """Answers what a job's subjects are. It is the `Namer` of everything that is read."""
 
     def __init__(
-        self, spec: WatchSpec, ranks: RankTopology, unread: Callable[[str, str, str], None]
+        self,
+        spec: WatchSpec,
+        ranks: RankTopology,
+        unread: Callable[[str, str, str], None],
+        features: ReadFeatures,
     ) -> None:
         """`unread` is called with kind, field and reason where a field of a subject cannot be read."""
         self.ranks = ranks
@@ -74,6 +79,7 @@ class SubjectRegistry:
         self.pending = PendingCalls()
         self.tokens = TokenHistory()
         self.graphs = LossGraphs(self._is_held)
+        self.projected = ProjectedParameters(features)
         self.generators = GeneratorSubjects()
         self.more_fields: list[Callable[[str, str, Any], Any]] = []
         """Of kind, field and thing what an adapter's framework says; UNKNOWN if it says nothing."""
@@ -89,15 +95,19 @@ class SubjectRegistry:
             "made_by": made_by,
             "over_classes": over_classes,
             "softmax_dims": self.graphs.softmax_dims,
+            "unscaled_scores": self.graphs.unscaled_scores,
             "loose_parameters": self.graphs.loose_parameters,
         }
+        parameters = ParameterSubjects(
+            self.models, self.optimizers, self.wrappers, self.stages, self.projected
+        )
+        modules = ModuleSubjects(self.models)
+        self._columns: Mapping[str, ColumnReader] = {"parameter": parameters, "module": modules}
         self._kinds: dict[str, SubjectKind] = {
-            "parameter": ParameterSubjects(
-                self.models, self.optimizers, self.wrappers, self.stages
-            ),
+            "parameter": parameters,
             "buffer": BufferSubjects(self.models),
             "state": OptimizerStateSubjects(self.models, self.optimizers),
-            "module": ModuleSubjects(self.models),
+            "module": modules,
             "optimizer": self.optimizers,
             "param_group": ParamGroupSubjects(self.optimizers),
             "scheduler": self.schedulers,
@@ -147,6 +157,10 @@ class SubjectRegistry:
         if spec is not None and spec.source is not None:
             source, type_ = spec.source, spec.type
             return {s: self._computed(source, type_, thing) for s, thing in things.items()}
+        if kind in self._columns:
+            column = self._columns[kind].column(name, things)
+            if column is not None:
+                return column
         read = held.field
         found = {s: read(name, s, thing) for s, thing in things.items()}
         for more in self.more_fields:
@@ -217,6 +231,7 @@ class SubjectRegistry:
         living = self.optimizers.numbers()
         if not self._living <= living:
             self.models.refresh()
+            self.projected.forget(self._living - living)
         self._living = living
         return living
 

@@ -34,17 +34,22 @@ class Clear:
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """An outermost module is called, with or without a graph, in training mode or not."""
+    """An outermost module is called, with or without a graph, in training mode or not.
+
+    `microbatch` is the number that a schedule of torch's gave it.
+    """
 
     grad: bool
     training: bool
+    microbatch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Backward:
-    """A backward pass begins, or ended."""
+    """A backward pass begins, or ended. `microbatch` is the number that a schedule of torch's gave it."""
 
     ended: bool = False
+    microbatch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +155,7 @@ class LoopState:
     updated: frozenset[int] = frozenset()
     """Optimizers that have updated in this turn."""
     expected: frozenset[int] | None = None
-    """Those that updated in the turn before; None in the first turn."""
+    """Those that updated in the turn before; in the first turn those that there were at its first update, or None."""
     cleared: frozenset[int] = frozenset()
     """Those whose gradients were cleared in this turn."""
     ever: frozenset[int] = frozenset()
@@ -214,10 +219,10 @@ def advance(place: LoopState, activity: Activity) -> LoopState:
             return _fetch(place, activity)
         case Clear(optimizers):
             return _clear(place, optimizers)
-        case Forward(grad, training):
-            return _forward(place, grad, training)
-        case Backward(ended):
-            return _backward_end(place) if ended else _backward_begin(place)
+        case Forward(grad, training, microbatch):
+            return _forward(place, grad, training, microbatch)
+        case Backward(ended, microbatch):
+            return _backward_end(place) if ended else _backward_begin(place, microbatch)
         case Update(optimizer, ended):
             return replace(place, updating=False) if ended else _update(place, optimizer)
         case LivingOptimizers(optimizers):
@@ -285,8 +290,7 @@ def _scheduled(place: LoopState) -> LoopState:
 
 def _all_updated(place: LoopState) -> bool:
     """Every optimizer from which an update is due has made it: the turn can be over."""
-    expected = place.alive if place.expected is None else place.expected
-    return bool(place.updated) and expected <= place.updated
+    return place.expected is not None and bool(place.updated) and place.expected <= place.updated
 
 
 def sees_optimizer(place: LoopState) -> bool:
@@ -356,7 +360,7 @@ def _clear(place: LoopState, optimizers: frozenset[int]) -> LoopState:
     return replace(place, cleared=place.cleared | optimizers)
 
 
-def _forward(place: LoopState, grad: bool, training: bool) -> LoopState:
+def _forward(place: LoopState, grad: bool, training: bool, microbatch: int | None) -> LoopState:
     if not grad:
         return replace(place, phase="eval", looked=place.looked is not False)
     place = replace(place, forward_mode=training, looked=False)
@@ -365,11 +369,15 @@ def _forward(place: LoopState, grad: bool, training: bool) -> LoopState:
     turn = place.turn
     due = place.pending or (not place.fed and (_all_updated(place) or _by_hand(place)))
     place = _opened(replace(place, phase="train"), due)
+    if microbatch is not None:
+        return replace(place, microbatch=microbatch)
     return _next_microbatch(place, turn)
 
 
-def _backward_begin(place: LoopState) -> LoopState:
+def _backward_begin(place: LoopState, microbatch: int | None) -> LoopState:
     place = _opened(replace(place, phase="train"), place.pending)
+    if microbatch is not None:
+        place = replace(place, microbatch=microbatch)
     for _, reading in sorted(place.taken):
         place = _count(place, reading)
     feeding = place.feeding.union(loader for loader, _ in place.taken)
@@ -389,13 +397,18 @@ def _update(place: LoopState, optimizer: int) -> LoopState:
     again = optimizer in place.updated and place.backward_since_update and not place.fed
     if not place.joined:  # a sharded optimizer of a rank that has joined helps the others' update
         place = _opened(replace(place, phase="train"), again)
-    others = not place.updated and place.expected is not None and optimizer not in place.expected
+    expected = place.expected
+    if expected is None:
+        # The first turn does not wait for an optimizer that is built after its first update.
+        expected = place.alive | {optimizer}
+    elif not place.updated and optimizer not in expected:
+        expected = frozenset({optimizer})
     return replace(
         place,
         updated=place.updated | {optimizer},
         ever=place.ever | {optimizer},
         updating=True,
-        expected=frozenset({optimizer}) if others else place.expected,
+        expected=expected,
         ever_updated=True,
         backward_since_update=False,
     )

@@ -8,7 +8,7 @@ is no second one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
@@ -78,12 +78,14 @@ class Role:
     once: bool = False
     """A call right inside of a call of the same event (`F.linear` in `Linear.forward`) is no second one."""
 
-    @property
-    def name(self) -> str:
-        """The event that a call is: in a family, the callable's own path."""
+    name: str = field(init=False)
+    """The event that a call is: in a family, the callable's own path."""
+
+    def __post_init__(self) -> None:
         if self.event is None:
-            return self.key
-        return self.path if self.event.family else self.event.name
+            self.name = self.key
+        else:
+            self.name = self.path if self.event.family else self.event.name
 
     def is_asked(self, subject: Any, stack: Sequence[WatchedCall]) -> bool:
         """Whether this role looks at a call, whose first argument and enclosing calls are given."""

@@ -21,6 +21,13 @@ class SubjectKind(Protocol):
         """A field's value, tensors as handles; UNKNOWN if the kind has no such field of its own."""
 
 
+class ColumnReader(Protocol):
+    """A kind of which there are hundreds of subjects: what is read often is read of all at once."""
+
+    def column(self, name: str, things: Mapping[str, Any]) -> dict[str, Any] | None:
+        """A field of some subjects; None if it is to be read of each."""
+
+
 def asked(thing: Any, name: str) -> Any:
     """An attribute of an object of the user's; None if it has none, or raises when it is asked."""
     try:

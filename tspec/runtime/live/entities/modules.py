@@ -31,22 +31,31 @@ class ModuleSubjects:
             return None
         return self._models.tables.module_by_id.get(id(unwrapped(thing)))
 
-    def field(self, name: str, subject: str, thing: nn.Module) -> Any:
-        models = self._models
+    def column(self, name: str, things: Mapping[str, nn.Module]) -> dict[str, Any] | None:
         if name == "training":
-            return trains(thing)
+            return {s: trains(module) for s, module in things.items()}
+        if name == "root":
+            titles = self._models.tables.titles
+            return {s: s in titles for s in things}
+        if name == "called":
+            called = self._models.called
+            return {s: module in called for s, module in things.items()}
+        if name == "parameters":
+            held = self._tables()[0]
+            return {s: held.get(s, frozenset()) for s in things}
+        return None
+
+    def field(self, name: str, subject: str, thing: nn.Module) -> Any:
+        column = self.column(name, {subject: thing})
+        if column is not None:
+            return column[subject]
+        models = self._models
         if name == "class":
             return self._spelled(type(thing))
         if name == "name":
             return subject
-        if name == "root":
-            return subject in models.tables.titles
-        if name == "called":
-            return thing in models.called
         if name == "leaf":
             return not any(child is not None for child in table(thing, "_modules").values())
-        if name == "parameters":
-            return self._tables()[0].get(subject, frozenset())
         if name == "state_names":
             return self._tables()[1].get(subject, frozenset())
         if name == "attributes":

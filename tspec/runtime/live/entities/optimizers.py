@@ -76,7 +76,8 @@ class OptimizerSubjects:
     def __init__(self, models: ModelRegistry) -> None:
         self._models = models
         self.numbered = NumberedObjects("optimizer")
-        self._groups: dict[int, tuple[str, Callable[[], Any]]] = {}
+        self._groups: dict[int, tuple[Ref, Callable[[], Any]]] = {}
+        """By a parameter's id its group, and what gives the optimizer as long as it exists."""
 
     def things(self) -> Mapping[str, Any]:
         return self.numbered.alive()
@@ -118,20 +119,21 @@ class OptimizerSubjects:
         subject, place = self.numbered.name(optimizer), 0
         held = self.numbered.held(optimizer)
         for index, group in enumerate(groups_of(optimizer)):
+            reference = Ref("param_group", f"{subject}.group.{index}")
             for parameter in params_of(group):
                 self._models.name_free(parameter, f"{subject}.param.{place}")
-                self._groups[id(parameter)] = (f"{subject}.group.{index}", held)
+                self._groups[id(parameter)] = (reference, held)
                 place += 1
 
     def group_of(self, tensor: torch.Tensor) -> Ref | None:
         """The group that holds a parameter, of an optimizer that is still there."""
         found = self._groups.get(id(tensor))
-        return None if found is None or found[1]() is None else Ref("param_group", found[0])
+        return None if found is None or found[1]() is None else found[0]
 
     def references(self, tensors: list[torch.Tensor]) -> frozenset[Ref]:
         """The parameters that tensors are; those without a name are left out."""
-        names = (self._models.name_of_parameter(tensor) for tensor in tensors)
-        return frozenset(Ref("parameter", name) for name in names if name is not None)
+        names = map(self._models.name_of_parameter, tensors)
+        return frozenset([Ref("parameter", name) for name in names if name is not None])
 
 
 class ParamGroupSubjects:

@@ -9,12 +9,14 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from tspec.runtime.edges import Ref
+from tspec.runtime.live.copies import copies
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
 from tspec.runtime.live.entities.optimizers import OptimizerSubjects
 from tspec.runtime.live.entities.others import WrapperSubjects
 from tspec.runtime.live.entities.stages import PipelineStages
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
 from tspec.runtime.live.placed import placed, placements
+from tspec.runtime.live.projected import ProjectedParameters
 
 
 class ParameterSubjects:
@@ -26,11 +28,14 @@ class ParameterSubjects:
         optimizers: OptimizerSubjects,
         wrappers: WrapperSubjects,
         stages: PipelineStages,
+        projected: ProjectedParameters,
     ) -> None:
         self._models = models
         self._optimizers = optimizers
         self._wrappers = wrappers
         self._stages = stages
+        self._projected = projected
+        self._copies: tuple[int, Mapping[str, frozenset[str]]] = (-1, {})
 
     def things(self) -> Mapping[str, NamedParameter]:
         return self._models.parameters()
@@ -38,29 +43,42 @@ class ParameterSubjects:
     def name_of(self, thing: Any) -> str | None:
         return self._models.name_of_parameter(thing) if isinstance(thing, torch.Tensor) else None
 
-    def field(self, name: str, subject: str, thing: NamedParameter) -> Any:
-        tensor = thing.tensor
+    def column(self, name: str, things: Mapping[str, NamedParameter]) -> dict[str, Any] | None:
         if name == "data":
-            return tensor
+            return {s: one.tensor for s, one in things.items()}
         if name == "grad":
-            return ABSENT if tensor.grad is None else tensor.grad
+            grads = {s: one.tensor.grad for s, one in things.items()}
+            return {s: ABSENT if grad is None else grad for s, grad in grads.items()}
+        if name == "requires_grad":
+            return {s: bool(one.tensor.requires_grad) for s, one in things.items()}
+        if name == "group":
+            group_of = self._optimizers.group_of
+            return {s: group_of(one.tensor) or ABSENT for s, one in things.items()}
+        if name == "module":
+            holders = {s: one.module for s, one in things.items()}
+            return {s: ABSENT if m is None else Ref("module", m) for s, m in holders.items()}
+        return None
+
+    def field(self, name: str, subject: str, thing: NamedParameter) -> Any:
+        column = self.column(name, {subject: thing})
+        if column is not None:
+            return column[subject]
+        tensor = thing.tensor
         if name == "name":
             return subject
         if name == "names":
             return frozenset(thing.names)
-        if name == "module":
-            return ABSENT if thing.module is None else Ref("module", thing.module)
         if name == "dtype":
             return str(tensor.dtype).removeprefix("torch.")
-        if name == "requires_grad":
-            return bool(tensor.requires_grad)
         if name == "shared":
             return _is_shared(tensor)
+        if name == "copies":
+            return frozenset(Ref("parameter", each) for each in self._copies_of(subject))
+        if name == "projected":
+            return tensor in self._projected
         if name == "main":
             main = getattr(tensor, "main_param", None)
             return ABSENT if main is None else main
-        if name == "group":
-            return self._optimizers.group_of(tensor) or ABSENT
         if name == "whole_shape":
             return UNKNOWN if is_lazy(tensor) else tuple(tensor.shape)
         if name == "placements":
@@ -78,6 +96,12 @@ class ParameterSubjects:
                 or UNKNOWN
             )
         return UNKNOWN
+
+    def _copies_of(self, subject: str) -> frozenset[str]:
+        """The names of its copies; all are found anew where a model was found or replaced."""
+        if self._copies[0] != self._models.version:
+            self._copies = (self._models.version, copies(self._models.paths()))
+        return self._copies[1].get(subject, frozenset())
 
 
 def _is_shared(tensor: torch.Tensor) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.mechanisms import (
+    averages,
     backward,
+    chunks,
     clears,
     construction,
     events,
@@ -32,7 +34,9 @@ MECHANISMS = (
     forks.install,
     joins.install,
     shape_inference.install,
+    chunks.install,
     tokens.install,
+    averages.install,
 )
 
 

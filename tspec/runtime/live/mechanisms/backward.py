@@ -1,4 +1,7 @@
-"""Backward passes: `Tensor.backward` goes through `torch.autograd.backward` too."""
+"""Backward passes: `Tensor.backward` goes through `torch.autograd.backward` too.
+
+One within another is a part of it: a reentrant checkpoint makes one for each piece that it computes again.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,16 @@ class BackwardListener:
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
 
-    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """A backward pass begins at its loss."""
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+        """A backward pass begins at its loss; whether it is within none."""
+        if torch._C._current_graph_task_id() != -1:
+            return False
         loss = first_tensor(args[0] if args else kwargs.get("tensors"))
         if loss is not None:
             self._job.known.loss_is(loss)
-        self._job.do(Backward())
+        self._job.do(Backward(microbatch=self._job.chunk))
         self._job.taken_up()
+        return True
 
     def after(
         self,
@@ -36,7 +42,8 @@ class BackwardListener:
         error: BaseException | None,
     ) -> None:
         """The gradients are there."""
-        self._job.do(Backward(ended=True))
+        if token:
+            self._job.do(Backward(ended=True))
 
 
 def install(job: FollowedJob) -> None:

@@ -13,12 +13,12 @@ from tspec.runtime.live.entities.optimizers import holds_groups
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.models import parameters_of
 from tspec.runtime.live.steps import Clear, LivingOptimizers
-from tspec.runtime.live.watched import Role
+from tspec.runtime.live.watched import Listener, Role
 
 CLEAR = "torch.optim.Optimizer.zero_grad"
 
 
-class ZeroGradListener:
+class ZeroGradListener(Listener):
     """Follows `zero_grad` of optimizers and modules."""
 
     def __init__(self, job: FollowedJob) -> None:
@@ -33,16 +33,6 @@ class ZeroGradListener:
             cleared = frozenset({optimizers.numbered.number(args[0])})
         self._job.do(LivingOptimizers(self._job.state.living_optimizers()))
         self._job.do(Clear(cleared))
-
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
-        """Nothing more."""
 
 
 def install(job: FollowedJob) -> None:

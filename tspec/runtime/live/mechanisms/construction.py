@@ -1,4 +1,7 @@
-"""What is built: optimizers, schedulers, loaders, scalers, wrappers, meshes, stages and modules, before and after the start."""
+"""What is built: optimizers, schedulers, loaders, scalers, wrappers, meshes, stages and modules, before and after the start.
+
+And what is loaded in their place.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,8 @@ def install(job: FollowedJob) -> None:
         for register in wanted[type(thing)]:
             if _complete(thing):
                 register(thing)
+    assigned = Role("assigned", ReturnListener(partial(_assigned, job)))
+    job.functions.watch_function(nn.Module._load_from_state_dict, assigned, method=True)
     load = Role("resumed", ReturnListener(partial(_resume, job)))
     job.functions.watch_method(torch.optim.Optimizer, "load_state_dict", load)
 
@@ -114,6 +119,13 @@ def _registers(job: FollowedJob) -> dict[type, Callable[[Any], None]]:
 
 def _number(number: Callable[[Any], int], thing: Any) -> None:
     number(thing)
+
+
+def _assigned(job: FollowedJob, args: Arguments, kwargs: Mapping[str, Any]) -> None:
+    """A module has loaded its own tensors: with `assign=True` it holds those of the state dict now."""
+    metadata = args[3] if len(args) > 3 else kwargs.get("local_metadata", {})
+    if metadata.get("assign_to_params_buffers"):
+        job.state.models.replaced()
 
 
 def _resume(job: FollowedJob, args: Arguments, kwargs: Mapping[str, Any]) -> None:

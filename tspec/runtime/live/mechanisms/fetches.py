@@ -1,10 +1,15 @@
-"""Batches: what a `DataLoader`'s iterator gives out, told after the fact, as the last call gives none."""
+"""Batches: what a `DataLoader`'s iterator gives out, told after the fact, as the last call gives none.
+
+Within `Join` a rank may take a batch, leave it and wait for others, so there a batch is told of when it is used: a step
+that only this rank would have opened is none.
+"""
 
 from __future__ import annotations
 
 import itertools
 import weakref
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -48,11 +53,21 @@ class LoaderIterators:
     def fetched(self, iterator: Any, batch: Any, roles: list[Role]) -> None:
         """A batch was given out."""
         job = self._job
+        told = partial(self._told, iterator, batch, roles, torch.is_grad_enabled(), self._mode())
+        if job.joins:
+            job.do_before_next(told)
+        else:
+            told()
+
+    def _told(
+        self, iterator: Any, batch: Any, roles: list[Role], grad: bool, mode: bool | None
+    ) -> None:
+        job = self._job
         loader = self.loader_of(iterator)
         number = job.state.loaders.numbered.number(loader)
         if iterator not in self._reading:
             self._reading[iterator] = next(self._passes)
-        job.do(Fetch(number, self._reading[iterator], torch.is_grad_enabled(), self._mode()))
+        job.do(Fetch(number, self._reading[iterator], grad, mode))
         job.state.batches.add(Ref("loader", job.state.loaders.numbered.name(loader)), batch)
         for role in roles:
             values = {

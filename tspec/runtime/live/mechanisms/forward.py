@@ -40,7 +40,8 @@ class ModuleCallListener:
             if self._job.calibrating:
                 self._job.do(Calibrating())
             elif has_parameters(module):
-                self._job.do(Forward(torch.is_grad_enabled(), trains(unwrapped(module))))
+                training = trains(unwrapped(module))
+                self._job.do(Forward(torch.is_grad_enabled(), training, self._job.chunk))
             if self._job.staggered:
                 self._job.taken_up(tensors_in((args[1:], kwargs)))
         else:

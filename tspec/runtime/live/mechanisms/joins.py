@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.steps import Joined, Shadowed
-from tspec.runtime.live.watched import Role
+from tspec.runtime.live.watched import Listener, Role
 
 
 class JoinListener:
@@ -27,6 +27,7 @@ class JoinListener:
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """This rank has no more batches, unless an error ends the loop."""
+        self._job.joins = False
         if args[0]._enable and not any(args[1:2]):
             self._shadowed.clear()
             self._job.do(Joined())
@@ -50,7 +51,18 @@ class JoinListener:
             self._shadowed.clear()
 
 
-class JoinHookListener:
+class JoinEntryListener(Listener):
+    """Follows `Join.__enter__`."""
+
+    def __init__(self, job: FollowedJob) -> None:
+        self._job = job
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """A loop begins that this rank may leave before others."""
+        self._job.joins = args[0]._enable
+
+
+class JoinHookListener(Listener):
     """Follows the hooks by which a rank that has joined takes part."""
 
     def __init__(self, joins: JoinListener) -> None:
@@ -60,16 +72,6 @@ class JoinHookListener:
         """One pass of another rank."""
         self._joins.shadowed(args[0])
 
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
-        """Nothing more."""
-
 
 def install(job: FollowedJob) -> None:
     """Follow ranks that join."""
@@ -78,6 +80,7 @@ def install(job: FollowedJob) -> None:
     from torch.distributed.algorithms.join import Join, JoinHook
 
     joins = JoinListener(job)
+    job.functions.watch_method(Join, "__enter__", Role("begin to join", JoinEntryListener(job)))
     job.functions.watch_method(Join, "__exit__", Role("join", joins))
     job.functions.watch_method(JoinHook, "main_hook", Role("shadow", JoinHookListener(joins)))
     asks = Role("who has joined", hides=True)

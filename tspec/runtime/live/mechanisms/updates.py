@@ -29,15 +29,21 @@ class UpdateListener:
 
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
+        parameter = job.spec.entity("parameter")
+        self._projections = parameter is not None and any(
+            field.name == "projected" for field in parameter.fields
+        )
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
         """An optimizer is about to change what it holds."""
         if self._job.state.pending:
-            held = (each for group in groups_of(args[0]) for each in params_of(group))
+            held = _parameters(args[0])
             self._job.state.pending.read(each.grad for each in held if each.grad is not None)
         optimizers = self._job.state.optimizers
         number = optimizers.numbered.number(args[0])
         optimizers.name_parameters(args[0])
+        if self._projections:
+            self._job.state.projected.before_update(number, _parameters(args[0]))
         self._job.do(LivingOptimizers(self._job.state.living_optimizers()))
         self._job.do(Update(number))
         self._job.taken_up()
@@ -52,8 +58,11 @@ class UpdateListener:
         error: BaseException | None,
     ) -> None:
         """The parameters are changed."""
-        if token is not None:
-            self._job.do(Update(token, ended=True))
+        if token is None:
+            return
+        if self._projections:
+            self._job.state.projected.after_update(token, _parameters(args[0]))
+        self._job.do(Update(token, ended=True))
 
 
 class CustomOptimizers:
@@ -84,6 +93,11 @@ class CustomOptimizers:
                 if path in event.callables:
                     role = Role(event.name, event=event, path=path, guard=is_own_optimizer)
                     functions.watch_function(function, role, method=True)
+
+
+def _parameters(optimizer: Any) -> list[torch.Tensor]:
+    """What an optimizer holds, in the order of its groups."""
+    return [each for group in groups_of(optimizer) for each in params_of(group)]
 
 
 def is_own_optimizer(thing: Any) -> bool:

@@ -41,6 +41,14 @@ class WaitedWorkListener(_WorkListener):
                 self._job.arrived(each)
 
 
+class CoalescedWorkListener(_WorkListener):
+    """Follows `_CoalescingManager.append`: the collectives of its block are issued, and have this work."""
+
+    def before(self, args: Arguments, kwargs: Mapping[str, Any]) -> None:
+        """They are issued."""
+        self._job.state.pending.issued(args[1] if len(args) > 1 else kwargs.get("work"))
+
+
 class OtherListener(_WorkListener):
     """Ends the calls of which the job asks otherwise: nothing is known of their output."""
 
@@ -72,6 +80,8 @@ def install(job: FollowedJob) -> None:
     def awaits(handle: Any) -> bool:
         return bool(job.state.pending.of(handle))
 
+    coalesced = Role("coalesced", CoalescedWorkListener(job))
+    job.functions.watch_method(dist.distributed_c10d._CoalescingManager, "append", coalesced)
     for path in WAITS:
         job.functions.watch_path(Role("wait", WaitedWorkListener(job), path=path, guard=awaits))
     for path in OTHERS:

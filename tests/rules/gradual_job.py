@@ -1,0 +1,65 @@
+"""Two gloo ranks that average gradients by hand, and train the last layer from step 11 on: its rate is 0 until then.
+
+`gradual_job.py [FAULT]`. Faults: `unaveraged` (gradients of what has a rate of 0 are not averaged), `own_moments` (after
+step 6 one rank goes on with empty moments of the last layer).
+"""
+
+import sys
+import tempfile
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+
+STEPS, UNFROZEN, RESUMED = 12, 11, 6
+RATE = 1e-2
+
+
+def work(rank: int, meeting: str, fault: str) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
+    optimizer = make_optimizer(model)
+    for step in range(1, STEPS + 1):
+        if step == UNFROZEN:
+            optimizer.param_groups[1]["lr"] = RATE
+        optimizer.zero_grad()
+        inputs, labels = batch(step, rank)
+        nn.functional.cross_entropy(model(inputs), labels).backward()
+        average(optimizer, fault)
+        optimizer.step()
+        if step == RESUMED:
+            state = optimizer.state_dict()
+            if fault == "own_moments" and rank == 1:
+                for index in state["param_groups"][1]["params"]:
+                    state["state"][index]["exp_avg"].zero_()
+            optimizer = make_optimizer(model)
+            optimizer.load_state_dict(state)
+    dist.destroy_process_group()
+
+
+def make_optimizer(model: nn.Sequential) -> torch.optim.Optimizer:
+    body, head = model[0].parameters(), model[2].parameters()
+    return torch.optim.Adam([{"params": body}, {"params": head, "lr": 0.0}], lr=RATE)
+
+
+def batch(step: int, rank: int) -> tuple[torch.Tensor, torch.Tensor]:
+    drawn = torch.Generator().manual_seed(10 * step + rank)
+    inputs = torch.randn(32, 8, generator=drawn)
+    return inputs, inputs[:, :4].argmax(1)
+
+
+def average(optimizer: torch.optim.Optimizer, fault: str) -> None:
+    for group in optimizer.param_groups:
+        if fault == "unaveraged" and group["lr"] == 0:
+            continue
+        for parameter in group["params"]:
+            dist.all_reduce(parameter.grad)
+            parameter.grad /= 2
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(work, (f"file://{folder}/meeting", (*sys.argv[1:], "")[0]), nprocs=2)

@@ -1,0 +1,74 @@
+"""What a script changes after each update is told from what it changes once, or now and then."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from tspec.runtime.live.features import features
+from tspec.runtime.live.projected import ProjectedParameters
+
+Change = Callable[[int, torch.Tensor], None]
+
+
+def clip(after: int, weight: torch.Tensor) -> None:
+    weight.clamp_(-0.5, 0.5)
+
+
+def keep_within(after: int, weight: torch.Tensor) -> None:
+    """Does nothing as long as the weight is small."""
+    weight.renorm_(2, 0, 3.0)
+
+
+def write_once(after: int, weight: torch.Tensor) -> None:
+    if after == 7:
+        weight.mul_(2)
+
+
+def write_after_each_epoch(after: int, weight: torch.Tensor) -> None:
+    if after % 21 == 0:
+        weight.mul_(2)
+
+
+def write_twice(after: int, weight: torch.Tensor) -> None:
+    if after in (3, 4):
+        weight.mul_(2)
+
+
+def projected(change: Change) -> bool:
+    """Whether a weight that grows by 0.1 in each of 100 updates is said to be projected."""
+    weight, other = nn.Parameter(torch.zeros(4, 4)), nn.Parameter(torch.zeros(3))
+    known = ProjectedParameters(features)
+    with torch.no_grad():
+        for number in range(1, 101):
+            known.before_update(0, [weight, other])
+            weight += 0.1
+            known.after_update(0, [weight, other])
+            change(number, weight)
+    assert other not in known
+    return weight in known
+
+
+@pytest.mark.parametrize("change", [clip, keep_within])
+def test_what_is_changed_after_every_update_is_projected(change: Change) -> None:
+    assert projected(change)
+
+
+@pytest.mark.parametrize("change", [write_once, write_twice, write_after_each_epoch])
+def test_what_is_changed_now_and_then_is_not(change: Change) -> None:
+    assert not projected(change)
+
+
+def test_nothing_is_kept_of_an_optimizer_that_is_gone() -> None:
+    weight = nn.Parameter(torch.zeros(4, 4))
+    known = ProjectedParameters(features)
+    with torch.no_grad():
+        for number in range(1, 5):
+            known.before_update(0, [weight])
+            weight += 0.1
+            known.after_update(0, [weight])
+            weight.mul_(0.5)
+            if number == 2:
+                known.forget([0])
+    assert weight not in known

@@ -1,0 +1,48 @@
+"""Micro-batches of torch's pipeline schedules, which call them chunks: each has the number that the schedule gives it.
+
+Its forward pass and its backward pass come apart: under GPipe all forward passes are made first, under 1F1B a stage
+is some micro-batches ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tspec.runtime.live.followed import FollowedJob
+from tspec.runtime.live.watched import Role
+
+STAGE = "torch.distributed.pipelining.stage._PipelineStageBase"
+PASSES = {"forward_one_chunk": "fwd_chunk_id", "backward_one_chunk": "bwd_chunk_id"}
+"""Methods that make one pass of a stage, and the argument with the number, from 0 on."""
+
+
+class ChunkListener:
+    """Follows the passes of stages; what a pass calls belongs to its micro-batch."""
+
+    def __init__(self, job: FollowedJob, argument: str) -> None:
+        self._job = job
+        self._argument = argument
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """A stage is about to pass a micro-batch on or back."""
+        number = args[1] if len(args) > 1 else kwargs.get(self._argument)
+        self._job.chunk = None if number is None else number + 1
+
+    def after(
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        """It has done so."""
+        self._job.chunk = None
+
+
+def install(job: FollowedJob) -> None:
+    """Follow the passes of stages."""
+    for method, argument in PASSES.items():
+        listener = ChunkListener(job, argument)
+        job.functions.watch_path(Role("chunk", listener, path=f"{STAGE}.{method}"))

@@ -1,0 +1,82 @@
+"""Which parameters a script changes between updates, again and again: it clips them, or scales them to a norm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from tspec.runtime.edges import Missing
+from tspec.runtime.live.identity import IdentitySet
+
+FIRST = 6
+"""After each of the first so many updates of an optimizer is looked at what its parameters become."""
+EVERY = 7
+"""After that at every seventh: epochs are seldom as long."""
+IN_A_ROW = 3
+"""What changes after so many updates in a row is projected. A change by mistake, or at the end of an epoch, is not."""
+
+ReadFeatures = Callable[[Sequence[Any], tuple[str, ...]], Sequence[Mapping[str, Any]]]
+"""Gives the features of some tensors by name; of one that cannot be read they are missing."""
+
+
+@dataclass(slots=True)
+class _Updates:
+    """What is known of the updates of one optimizer. Parameters are named by their ids."""
+
+    count: int = 0
+    returned: dict[int, Any] | None = None
+    """The digests of its parameters where the last update returned, if the next one is to look at them."""
+    changed: dict[int, int] = field(default_factory=dict)
+    """After how many updates in a row each parameter changed."""
+
+
+class ProjectedParameters:
+    """Compares parameters where an update returned with those where the next one of the same optimizer begins."""
+
+    def __init__(self, features: ReadFeatures) -> None:
+        self._features = features
+        self._projected: IdentitySet[torch.Tensor] = IdentitySet()
+        self._updates: dict[int, _Updates] = {}
+        """By the number of the optimizer, as long as it exists."""
+
+    def __contains__(self, parameter: torch.Tensor) -> bool:
+        return parameter in self._projected
+
+    def before_update(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
+        """An update begins: what changed since the last one was changed by the script."""
+        known = self._updates.get(optimizer)
+        if known is None or known.returned is None:
+            return
+        changed: dict[int, int] = {}
+        for parameter, digest in zip(parameters, self._digests(parameters), strict=True):
+            key = id(parameter)
+            if isinstance(digest, Missing) or known.returned.get(key, digest) == digest:
+                continue
+            changed[key] = known.changed.get(key, 0) + 1
+            if changed[key] >= IN_A_ROW:
+                self._projected.add(parameter)
+        known.returned, known.changed = None, changed
+
+    def after_update(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
+        """An update returned: keep what it left, if the next one is to look at it."""
+        known = self._updates.setdefault(optimizer, _Updates())
+        known.count += 1
+        undecided = any(number < IN_A_ROW for number in known.changed.values())
+        if known.count <= FIRST or known.count % EVERY == 0 or undecided:
+            known.returned = {
+                id(parameter): digest
+                for parameter, digest in zip(parameters, self._digests(parameters), strict=True)
+                if not isinstance(digest, Missing)
+            }
+
+    def forget(self, optimizers: Iterable[int]) -> None:
+        """These optimizers are gone."""
+        for each in optimizers:
+            self._updates.pop(each, None)
+
+    def _digests(self, parameters: Sequence[torch.Tensor]) -> list[Any]:
+        rows = self._features(parameters, ("digest",))
+        return [row.get("digest", Missing.NOT_RECORDED) for row in rows]
