@@ -59,7 +59,7 @@ def test_hooks_follow_the_fields_of_entities_that_rules_read() -> None:
     read, unread = (
         compile_program(
             program(
-                f"invariant t {{\n  for p in parameters\n  when {when}\n  expect finite(p.data)\n}}"
+                f"invariant t {{\n  for p in parameters\n  each step\n  when {when}\n  expect finite(p.data)\n}}"
             )
         )
         for when in ("not p.projected", "p.requires_grad")
