@@ -47,6 +47,8 @@ class StreamSource:
         self._born: dict[str, dict[str, int]] = {}
         self.units: dict[tuple[str, str], tuple[int, int]] = {}
         """(step, epoch) in which each subject was first sampled."""
+        self.version = 0
+        """The number of samples so far that changed a field that is no tensor."""
 
     @property
     def past(self) -> StreamSource:
@@ -62,7 +64,11 @@ class StreamSource:
             self.units[key] = (sample.context.step, sample.context.epoch)
         self._present.setdefault(kind, {})[subject] = not sample.gone
         for name, value in sample.fields.items():
-            self._columns.setdefault((kind, name), {})[subject] = value
+            column = self._columns.setdefault((kind, name), {})
+            changed = subject not in column or column[subject] != value
+            if changed and not isinstance(value, model.Tensor):
+                self.version += 1
+            column[subject] = value
             self._firsts.setdefault((kind, name), {}).setdefault(subject, value)
 
     def ambient(self, name: str) -> Any:

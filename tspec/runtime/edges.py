@@ -7,7 +7,7 @@ live and over a trace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -62,6 +62,10 @@ class StateSource(Protocol):
     @property
     def world(self) -> int:
         """How many ranks the job has."""
+
+    @property
+    def version(self) -> Hashable:
+        """Equal at two instants only if no group of ranks changed between them, for any subject that lasts."""
 
     @property
     def seq(self) -> int:

@@ -68,7 +68,7 @@ class RuleRecord:
     when: bool = False
     history: bool = False
     over: str | None = None
-    """The kind whose subjects have one instance each; empty if the rule has one instance."""
+    """With `once`: the kind of the subjects, all of which are looked at; empty if the rule has one instance."""
     counts: tuple[str, ...] = ()
     """The events whose calls the rule reads within its window."""
     passing: tuple[str, ...] = ()

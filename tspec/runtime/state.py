@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+from tspec.runtime.instant import StateInstant
 from tspec.runtime.joint import Choices, PendingInstance, Ranks, SubjectChoice, Subjects, named
 from tspec.runtime.results import (
     VERDICTS,
@@ -42,6 +43,8 @@ class RuleState:
     """(step, fields) of the calls that were windows on this rank, for rules that look across ranks."""
     done: dict[Ranks, set[Subjects]] = field(default_factory=dict)
     """Group -> the subjects for which a rule with `once` has been evaluated."""
+    settled: Hashable = None
+    """What there was when a rule with `once` had been evaluated for all of it; nothing is read while it is the same."""
     there: set[tuple[At, Subjects]] = field(default_factory=set)
     """Places and subjects of windows that a filter on results selects, of this step and the one before."""
     idle_choices: Choices = ()
@@ -133,6 +136,8 @@ class RuleState:
         deferred = w.pattern is not None and w.pattern.deferred
         if deferred and not self.declared.across and not self._is_first_there(w, choice.subjects):
             return
+        if self.declared.once and named(choice.subjects, w.at) in self.done.get(choice.group, ()):
+            return
         self.begun = True
         self.entries.append(
             PendingInstance(
@@ -198,12 +203,23 @@ class RuleState:
         done.add(subjects)
         return new
 
-    def is_done(self, rank: int, subjects: Sequence[str]) -> bool:
-        """Whether a rule with `once` has been evaluated for every subject that exists."""
-        over, done = self.declared.over, self.done.get((rank,))
-        if over is None or not done:
-            return False
-        return all((name,) in done for name in subjects) if over else () in done
+    def settles(self, now: StateInstant) -> None:
+        """A window of a rule with `once` was evaluated: none is as long as there is nothing new, if all was decided."""
+        over = self.declared.over
+        if over is not None:
+            of_rank = [done for group, done in self.done.items() if now.source.rank in group]
+            known = set().union(*of_rank)
+            subjects = [(name,) for name in now.subjects(over)] if over else [()]
+            self.settled = self._there(now) if known.issuperset(subjects) else None
+
+    def is_settled(self, now: StateInstant) -> bool:
+        """Whether a rule with `once` has been evaluated for all subjects of this instant, with their groups."""
+        return self.settled is not None and self.settled == self._there(now)
+
+    def _there(self, now: StateInstant) -> Hashable:
+        """The subjects of the rule, and what their groups depend on."""
+        over = self.declared.over
+        return (now.source.version, now.source.world, now.subjects(over) if over else ())
 
     def note_group(self, w: RuleWindow, group: tuple[int, ...]) -> None:
         """Remember the group of a call that is a window."""

@@ -280,10 +280,8 @@ class WindowTracker:
             return False
         if place is not None and rule.declared.across:
             rule.windows.append((call.step, place.key))
-        if rule.done and rule.declared.over is not None:
-            over = rule.declared.over
-            if rule.is_done(e.rank, (now or e.now).subjects(over) if over else ()):
-                return False
+        if rule.settled is not None and rule.is_settled(now or e.now):
+            return False
         if rule.declared.every is None or _due(rule.declared, call.context, None):
             return True
         if pattern.deferred and rule.declared.across:
@@ -396,6 +394,9 @@ class WindowTracker:
     def run(self, function: Evaluation, number: int, window: RuleWindow) -> None:
         """Evaluate a rule on a window."""
         self._evaluate(function, number, window)
+        rule = self.rules[number]
+        if rule.declared.once:
+            rule.settles(window.now)
 
     def _forget(self, source: StateSource) -> None:
         """A step begins: drop what no open window can ask for."""

@@ -12,6 +12,7 @@ from tspec.plan.model import Plan, RulePlan
 from tspec.plan.reads import SubjectField
 from tspec.resolve.program import rules as r
 from tspec.resolve.program.types import PASSING
+from tspec.resolve.program.walk import expressions
 from tspec.targets.bodies import INDENT, comment_of, first_kind, wants
 from tspec.targets.idle import (
     choices,
@@ -392,10 +393,14 @@ def declared(one: RulePlan, text: str) -> str:
 def _over(one: RulePlan) -> str | None:
     """The kind over which a rule that is looked at once goes, one subject at a time; empty for none.
 
-    None where a window opens before its subjects are known: those that come into being in it count.
+    None where a window opens before its subjects are known: those that come into being in it count. None too where
+    a call tells their group.
     """
     rule = one.rule
-    if not rule.window.once or rule.across or len(rule.subjects) > 1:
+    if not rule.window.once or len(rule.subjects) > 1:
+        return None
+    fields = [each.value for each in rule.across if not isinstance(each, r.Axis)]
+    if any(isinstance(node, _CALLS) for value in fields for node in expressions(value)):
         return None
     if rule.subjects and needs_begin(one):
         return None
@@ -408,6 +413,9 @@ def _over(one: RulePlan) -> str | None:
         if isinstance(one.collection, r.Subjects)
     )
     return (kinds[0] if kinds else "") if unfiltered else None
+
+
+_CALLS = (r.WindowCall, r.Calls, r.LastCall)
 
 
 def _response(response: r.Response) -> str:

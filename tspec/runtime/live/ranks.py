@@ -11,6 +11,10 @@ import torch.distributed as dist
 from tspec.runtime.live import dotted
 from tspec.runtime.live.watch import GroupSpec
 
+_AVAILABLE = dist.is_available()
+if _AVAILABLE:
+    from torch.distributed.distributed_c10d import get_pg_count
+
 
 class RankTopology:
     """Looks at the process group if there is one, else at the environment that torchrun sets."""
@@ -39,6 +43,11 @@ class RankTopology:
         """1 as long as nothing is known."""
         self._look()
         return self._place[1]
+
+    @property
+    def process_groups(self) -> int:
+        """How many process groups there are."""
+        return get_pg_count() if _AVAILABLE else 0
 
     def _look(self) -> None:
         if _started():
@@ -152,9 +161,6 @@ def _named(group: str) -> tuple[int, ...] | None:
         return tuple(dist.get_process_group_ranks(_resolve_process_group(group)))  # type: ignore[arg-type]
     except (ValueError, KeyError, RuntimeError):
         return None
-
-
-_AVAILABLE = dist.is_available()
 
 
 def _started() -> bool:

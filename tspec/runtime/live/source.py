@@ -70,7 +70,7 @@ class LiveSource:
 
     @property
     def version(self) -> tuple[int, ...]:
-        """Differs when something was built, found or replaced."""
+        """Differs when something was built, found or replaced, process groups too."""
         return self.state.version
 
     @property

@@ -124,11 +124,12 @@ class SubjectRegistry:
 
     @property
     def version(self) -> tuple[int, ...]:
-        """Differs when something was built, found or replaced."""
+        """Differs when something was built, found or replaced, process groups too."""
         counted = (self.optimizers, self.schedulers, self.loaders, self.wrappers, self.stages)
         return (
             self.models.version,
             len(self.ranks.meshes),
+            self.ranks.process_groups,
             *(each.numbered.count for each in counted),
             *(_size(asked(each, "state")) for each in self.optimizers.things().values()),
         )
