@@ -14,7 +14,9 @@ from torch.utils.checkpoint import checkpoint
 
 from tspec.equivalence.cut import Cut, whole
 from tspec.equivalence.generator import weights
-from tspec.equivalence.observer import WATCH, Observer, Orders, Perturbation
+from tspec.equivalence.observing.observer import Observer
+from tspec.equivalence.observing.orders import Orders, Perturbation
+from tspec.equivalence.observing.watch import WATCH
 from tspec.equivalence.recording import Recording, TensorName, read
 from tspec.runtime.live import LiveJob
 

@@ -13,7 +13,7 @@ import pytest
 
 from tspec.equivalence.child import Given
 from tspec.equivalence.launch import Failed, SideRun, launch
-from tspec.equivalence.observer import Orders
+from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.progress import Progress, changes, standing
 
 HERE = Path(__file__).resolve().parent

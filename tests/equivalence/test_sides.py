@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tspec.equivalence.child import Given
-from tspec.equivalence.observer import Orders
+from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.sides import NotExecuted, Trial, trial_of, trials_of
 from tspec.resolve import load_text
 

@@ -10,7 +10,7 @@ import torch
 
 from tspec.equivalence.child import Given
 from tspec.equivalence.launch import Failed
-from tspec.equivalence.observer import Orders, Perturbation
+from tspec.equivalence.observing.orders import Orders, Perturbation
 from tspec.equivalence.recording import Recording, TensorName
 from tspec.equivalence.sides import Trial, trial_of
 from tspec.equivalence.stages import first_stage, joined

@@ -11,7 +11,7 @@ from tests.equivalence.test_observer import observed
 from tspec.equivalence.compare import Comparer
 from tspec.equivalence.cut import whole
 from tspec.equivalence.merge import Merged, Piece, merge
-from tspec.equivalence.observer import Orders
+from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.pieces import merge_by_layout, names_of
 from tspec.equivalence.recording import Recording, TensorName
 from tspec.equivalence.sides import trial_of

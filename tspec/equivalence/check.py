@@ -11,7 +11,7 @@ from tspec.equivalence.compare import Comparer, Fault, TensorComparison
 from tspec.equivalence.launch import SideRun, launch, recorded
 from tspec.equivalence.losses import gradient_factor, loss_factor
 from tspec.equivalence.merge import MergeFault
-from tspec.equivalence.observer import Orders, Perturbation
+from tspec.equivalence.observing.orders import Orders, Perturbation
 from tspec.equivalence.pieces import (
     data_axes,
     merge_by_layout,

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tspec.equivalence.cut import Cut
-from tspec.equivalence.observer import WATCH, Observer, Orders, Perturbation, Sketching
+from tspec.equivalence.observing.observer import Observer
+from tspec.equivalence.observing.orders import Orders, Perturbation, Sketching
+from tspec.equivalence.observing.watch import WATCH
 from tspec.equivalence.progress import showing_its_stack
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.recording import read as recorded

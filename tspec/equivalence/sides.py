@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tspec.equivalence.child import seed_of
 from tspec.equivalence.configurations import Configuration, Settings, configurations_of
-from tspec.equivalence.observer import Sketching
+from tspec.equivalence.observing.orders import Sketching
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.tolerances import DEFAULT, SAMPLES, noises, number
 from tspec.layout.conditions import Value

@@ -1,0 +1,20 @@
+"""What this rank holds of a tensor."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from tspec.runtime.live.features import local_part
+
+
+def held_here(tensor: Tensor) -> Tensor | None:
+    """What this rank holds of a tensor; a collective that is under way in it is waited for."""
+    local = getattr(tensor, "_local_tensor", tensor)
+    wait = getattr(local, "trigger_wait", None)
+    return local_part(local if wait is None else wait())
+
+
+def in_shape_of(whole: Tensor, tensor: Tensor) -> Tensor:
+    """A flat tensor in the shape of a parameter, if it has as many elements."""
+    is_flat = tensor.shape != whole.shape and tensor.numel() == whole.numel()
+    return tensor.view_as(whole) if is_flat else tensor

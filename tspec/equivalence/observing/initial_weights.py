@@ -1,0 +1,64 @@
+"""Weights with which a job begins: its own, generated or recorded ones."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tspec.equivalence.cut import whole
+from tspec.equivalence.generator import weights
+from tspec.equivalence.observing.held import held_here
+from tspec.equivalence.observing.orders import Orders
+from tspec.equivalence.observing.recorder import Recorder
+from tspec.equivalence.observing.update_sizes import UpdateSizes
+from tspec.equivalence.recording import TensorName
+from tspec.runtime.edges import Missing, StateSource
+
+
+class InitialWeights:
+    """Gives parameters their weights when they are first seen, and records these."""
+
+    def __init__(self, orders: Orders, recorder: Recorder, sizes: UpdateSizes) -> None:
+        self._orders = orders
+        self._recorder = recorder
+        self._sizes = sizes
+        self._known: set[str] = set()
+        """Parameters whose weights were generated, or left as they are."""
+        self.filled: dict[str, float] = {}
+        """Generated parameter -> the number with which the model had filled it."""
+
+    def set(self, source: StateSource) -> None:
+        """Give parameters that were not there before their generated values, and record them."""
+        found = source.fields("parameter", "data")
+        if len(found) == len(self._known):
+            return
+        for name, tensor in found.items():
+            held = None if isinstance(tensor, Missing) else held_here(tensor)
+            if name not in self._known and held is not None:
+                self._known.add(name)
+                self._generate(name, held)
+                self._recorder.rewrite(TensorName("initial", name, 0), tensor.data)
+                self._recorder.record(TensorName("initial", name, 0), tensor)
+                if self._sizes.are_followed:
+                    self._sizes.begins(name, held)
+
+    def _generate(self, name: str, tensor: Tensor) -> None:
+        orders = self._orders
+        if orders.seed is None or not tensor.is_floating_point():
+            return
+        if orders.cuts is None:
+            cut, mean = whole(tuple(tensor.shape)), _filled_with(tensor)
+            self.filled[name] = mean
+        elif name in orders.cuts:
+            cut, mean = orders.cuts[name]
+        else:
+            return
+        if cut.shape == tuple(tensor.shape):  # else the comparison tells of the shape
+            with torch.no_grad():
+                tensor.copy_(weights(orders.seed, name, cut, mean))
+
+
+def _filled_with(tensor: Tensor) -> float:
+    """The number that fills a vector; 0 if it holds several."""
+    first = tensor.detach().flatten()[:1]
+    return float(first) if tensor.numel() and bool((tensor == first).all()) else 0.0

@@ -1,0 +1,131 @@
+"""Calls of modules: what flows into them, out of them, and back through both as gradients."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
+
+from tspec.equivalence.observing.orders import Orders
+from tspec.equivalence.observing.perturber import Perturber, is_forward
+from tspec.equivalence.observing.recorder import Recorder
+from tspec.equivalence.recording import ModuleCall, TensorName
+from tspec.runtime.edges import Ref, WatchedCall
+
+
+class ModuleCalls:
+    """Records and rewrites inputs, outputs and their gradients, and notes who called which module with what."""
+
+    def __init__(self, orders: Orders, recorder: Recorder) -> None:
+        self._orders = orders
+        self._recorder = recorder
+        self._perturber = Perturber(orders)
+        self._passed: set[TensorName] = set()
+        """Outputs of modules of which a forward pass made a graph."""
+        self._names: dict[int, TensorName] = {}
+        """Call -> the name of the module's output."""
+        self._held: Any = WeakIdKeyDictionary()
+        """Tensor -> kind and name of the latest record of it."""
+        self.modules: dict[str, ModuleCall] = {}
+
+    def begins(self, call: WatchedCall) -> None:
+        """A module is called."""
+        if not self._is_followed(call):
+            return
+        tensors = tensors_of(call.fields.get("inputs"))
+        self._perturber.perturb(tensors, call)
+        name = self._recorder.name("outputs", call.fields["module"].name, call)
+        self._names[call.id] = name
+        first = next(iter(tensors), None)
+        if name.name not in self.modules:
+            self.modules[name.name] = self._described(call, first)
+        given = replace(name, kind="inputs")
+        if isinstance(first, Tensor) and first not in self._held:  # else it is followed already
+            self._follow_back("input_grads", name, first)
+        self._passes(given, first)
+
+    def ends(self, call: WatchedCall) -> None:
+        """A call returned."""
+        name = self._names.pop(call.id, None)
+        if name is None:
+            return
+        output = call.fields.get("output")
+        self._perturber.perturb([output], call)
+        self._returns(name, output)
+        self._passes(name, output)
+        self._follow_back("output_grads", name, output)
+
+    def _is_followed(self, call: WatchedCall) -> bool:
+        """A training pass of a module with a name.
+
+        Of what is computed again for a backward pass it is the first one, if that made a graph: a
+        reentrant checkpoint, as Megatron's, makes none.
+        """
+        module, now = call.fields.get("module"), call.context
+        if not isinstance(module, Ref) or not torch.is_grad_enabled():
+            return False
+        of = TensorName("outputs", module.name, now.step, now.microbatch)
+        if is_forward():
+            self._passed.add(of)
+            return True
+        return of not in self._passed
+
+    def _described(self, call: WatchedCall, first: Any) -> ModuleCall:
+        at, parent = call.fields, call.parent
+        while parent is not None and not isinstance(parent.fields.get("module"), Ref):
+            parent = parent.parent
+        line = call.location
+        written = isinstance(at["file"], str)  # else `forward` is cached, or not written in Python
+        return ModuleCall(
+            kind=at["class"],
+            parent="" if parent is None else parent.fields["module"].name,
+            defined=f"{_shown(at['file'])}:{at['line']}" if written else "",
+            called="" if line is None else f"{line.file}:{line.line}",
+            takes=self._held.get(first, ()) if isinstance(first, Tensor) else (),
+            numbers=isinstance(first, Tensor) and first.is_floating_point(),
+        )
+
+    def _returns(self, name: TensorName, output: Any) -> None:
+        """Note whose output a module returns as it is."""
+        kind, of = (isinstance(output, Tensor) and self._held.get(output)) or ("", "")
+        returns = of if kind == "outputs" else ""
+        self.modules[name.name] = replace(self.modules[name.name], returns=returns)
+
+    def _passes(self, name: TensorName, value: Any) -> None:
+        """A tensor goes into a module or comes out of it."""
+        self._recorder.record(name, value)
+        if isinstance(value, Tensor):
+            self._held[value] = (name.kind, name.name)
+            self._recorder.rewrite(name, value.data)
+
+    def _follow_back(self, kind: str, name: TensorName, value: Any) -> None:
+        """The gradient of a tensor that goes into a module or comes out of it."""
+        if isinstance(value, Tensor) and value.requires_grad and kind in self._orders.kinds:
+            of = replace(name, kind=kind)
+            value.register_hook(lambda grad: self._flows_back(of, grad))  # type: ignore[no-untyped-call]
+
+    def _flows_back(self, name: TensorName, gradient: Tensor) -> Tensor | None:
+        """The gradient of an output; what goes on backwards instead of it, if that is another one."""
+        self._recorder.record(name, gradient)
+        if name not in self._orders.rewrites:
+            return None
+        changed = gradient.clone()
+        self._recorder.rewrite(name, changed)
+        return changed
+
+
+def tensors_of(field: Any) -> list[Any]:
+    """What a field of several tensors holds; nothing if it is missing."""
+    return list(field) if isinstance(field, tuple) else []
+
+
+def _shown(file: str) -> str:
+    """A path from the working folder on, or from the folder of installed packages."""
+    path = Path(file)
+    if path.is_relative_to(Path.cwd()) and "site-packages" not in path.parts:
+        return path.relative_to(Path.cwd()).as_posix()
+    return file.rpartition("/site-packages/")[2]

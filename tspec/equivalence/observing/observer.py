@@ -1,0 +1,116 @@
+"""The sink of one process: hands each edge of the live source to those who record what it is about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from torch import Tensor
+
+from tspec.equivalence.observing.held import held_here
+from tspec.equivalence.observing.initial_weights import InitialWeights
+from tspec.equivalence.observing.module_calls import ModuleCalls, tensors_of
+from tspec.equivalence.observing.optimizers import Optimizers
+from tspec.equivalence.observing.orders import Orders
+from tspec.equivalence.observing.recorder import Recorder
+from tspec.equivalence.observing.update_sizes import UpdateSizes
+from tspec.equivalence.progress import Progress
+from tspec.equivalence.recording import Recording, TensorName, write
+from tspec.runtime.edges import StateSource, WatchedCall
+
+
+class Observer:
+    """The sink of one process. It writes what it recorded when the steps are over, and ends the script."""
+
+    def __init__(self, orders: Orders, folder: Path, rank: int) -> None:
+        self._orders = orders
+        self._folder = folder
+        self._progress = Progress(folder, rank)
+        self._recorder = Recorder(orders, self._progress)
+        self._sizes = UpdateSizes(orders, self._recorder)
+        self._weights = InitialWeights(orders, self._recorder, self._sizes)
+        self._calls = ModuleCalls(orders, self._recorder)
+        self._optimizers = Optimizers(orders, self._recorder, self._sizes)
+        self._scheduled = False
+        """Losses are those of a schedule, which may free them before the backward pass."""
+        self._over = False
+
+    def begin(self, call: WatchedCall, source: StateSource) -> None:
+        """A module, a backward pass or an update begins."""
+        if self._over:
+            return
+        match call.event:
+            case "forward":
+                self._weights.set(source)
+                self._calls.begins(call)
+            case "backward" if not self._scheduled:
+                self._record_loss(call, call.fields.get("loss"))
+            case "update":
+                self._optimizers.begins_megatrons(call, source)
+            case "optimizer.step":
+                self._optimizers.begins(call, source)
+
+    def end(self, call: WatchedCall, source: StateSource) -> None:
+        """A module returned, a schedule's forward pass, or what computed a norm."""
+        if self._over:
+            return
+        match call.event:
+            case "forward":
+                self._calls.ends(call)
+            case "forward_step":
+                self._scheduled = True
+                self._record_loss(call, next(iter(tensors_of(call.fields.get("made"))), None))
+            case "chunk_loss":
+                self._scheduled = True
+                self._record_loss(call, call.fields.get("loss"))
+            case "clip":
+                self._optimizers.note_norm(call)
+            case "update":
+                self._optimizers.note_norm(call)
+                self._optimizers.record_norms(call)
+
+    def boundary(
+        self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
+    ) -> None:
+        """A step closes. After the last one the script ends, on all ranks at the same place."""
+        if span != "step" or index < 2 or self._over:
+            return
+        self._close_step(index - 1, source)
+        if index > self._orders.steps:
+            self._finish(source)
+            raise SystemExit(0)
+
+    def finish(self, source: StateSource) -> None:
+        """The script ended by itself."""
+        if not self._over:
+            if source.context.step:
+                self._close_step(source.context.step, source)
+            self._finish(source)
+
+    def _record_loss(self, call: WatchedCall, loss: Any) -> None:
+        if isinstance(loss, Tensor) and loss.numel() == 1:  # else the output of a stage
+            self._recorder.record(self._recorder.name("losses", "loss", call), loss)
+
+    def _close_step(self, step: int, source: StateSource) -> None:
+        self._optimizers.record_states(source, step)  # parameters are updated from them
+        for kind, entity in (("params", "parameter"), ("buffers", "buffer")):
+            for name, value in source.fields(entity, "data").items():
+                self._recorder.record(TensorName(kind, name, step), value)
+                is_sized = kind == "params" and self._sizes.are_followed
+                local = held_here(value) if is_sized and isinstance(value, Tensor) else None
+                if local is not None:
+                    self._sizes.is_made(name, step, local)
+
+    def _finish(self, source: StateSource) -> None:
+        self._over = True
+        recording = Recording(
+            tensors=self._recorder.tensors,
+            filled=self._weights.filled,
+            modules=self._calls.modules,
+            parts=self._recorder.parts,
+            sketched=self._recorder.sketched,
+            elsewhere=self._optimizers.elsewhere(source),
+        )
+        write(self._folder, source.rank, recording)
+        self._progress.reached("its end")
+        self._progress.close()

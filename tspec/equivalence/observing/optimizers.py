@@ -1,0 +1,144 @@
+"""Updates of a step: gradients that they read, norms of these, and states that optimizers keep."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tspec.equivalence.observing.held import held_here, in_shape_of
+from tspec.equivalence.observing.orders import Orders
+from tspec.equivalence.observing.recorder import Recorder
+from tspec.equivalence.observing.update_sizes import UpdateSizes
+from tspec.equivalence.recording import TensorName
+from tspec.runtime.edges import Ref, StateSource, WatchedCall
+
+
+class Optimizers:
+    """Records what updates read and keep, and notes of which parameters this rank makes the update."""
+
+    def __init__(self, orders: Orders, recorder: Recorder, sizes: UpdateSizes) -> None:
+        self._kinds = orders.kinds
+        self._recorder = recorder
+        self._sizes = sizes
+        self._updated = 0
+        """The latest step in which an optimizer of Megatron's began its update."""
+        self._copies: dict[Ref, dict[str, str]] = {}
+        """Optimizers that began an update -> the model's parameters of which they have copies, by the names of these."""
+        self._updates: dict[Ref, frozenset[str]] = {}
+        """Optimizers that began an update -> their parameters; none of one that has another optimizer make it."""
+        self._norms: list[Tensor] = []
+        """Norms of gradients that were computed since the latest update."""
+
+    def begins_megatrons(self, call: WatchedCall, source: StateSource) -> None:
+        """An optimizer of Megatron's begins its update."""
+        if self._updated < call.context.step:
+            self._updated = call.context.step
+            self._record_parts(source)
+            self._record_gradients(source, "main_grad")
+
+    def begins(self, call: WatchedCall, source: StateSource) -> None:
+        """An optimizer of torch's begins its update, by itself or within another one's."""
+        if self._updated < call.context.step:
+            self._record_gradients(source, "grad")
+            self.record_norms(call)
+        self._record_first_states(call, source)
+        self._note_owner(call, source)
+
+    def note_norm(self, call: WatchedCall) -> None:
+        """Keep the norm of all gradients until these are recorded. Of a DTensor each rank has a part of it."""
+        norm = call.fields.get("norm") if "gradient_norms" in self._kinds else None
+        if isinstance(norm, Tensor):
+            whole = getattr(norm, "full_tensor", None)
+            self._norms.append((norm.detach() if whole is None else whole().detach()).clone())
+        elif isinstance(norm, float):
+            self._norms.append(torch.tensor(norm))
+
+    def record_norms(self, call: WatchedCall) -> None:
+        """The norms that were computed for an update."""
+        now = TensorName("gradient_norms", "norm", call.context.step)
+        for norm in self._norms:
+            self._recorder.record(self._recorder.numbered(now), norm)
+        self._norms.clear()
+
+    def record_states(
+        self, source: StateSource, step: int, of: frozenset[Ref] | None = None
+    ) -> None:
+        """What optimizers keep for parameters, in the parameter's shape where it is of all elements; `of` names some."""
+        if "states" not in self._kinds:
+            return
+        whole = source.fields("parameter", "data")
+        models = {copy: name for each in self._copies.values() for copy, name in each.items()}
+        keys, held = source.fields("state", "name"), source.fields("state", "data")
+        for state, parameter in source.fields("state", "parameter").items():
+            if of is None or parameter in of:
+                name = models.get(parameter.name, parameter.name)
+                tensor = in_shape_of(whole[name], held[state])
+                self._recorder.record(TensorName("states", f"{name}.{keys[state]}", step), tensor)
+
+    def elsewhere(self, source: StateSource) -> frozenset[str]:
+        """The parameters that an optimizer of this rank holds, and that another rank updates."""
+        held = source.fields("optimizer", "parameters")
+        named = {each.name for optimizer in self._updates for each in held.get(optimizer.name, ())}
+        return frozenset(named.difference(*self._updates.values()))
+
+    def _record_gradients(self, source: StateSource, field: str) -> None:
+        """The gradients that an update reads, in the parameter's shape where they are all of it."""
+        whole = source.fields("parameter", "data")
+        for name, gradient in source.fields("parameter", field).items():
+            if isinstance(gradient, Tensor):
+                held = in_shape_of(whole[name], gradient)
+                self._recorder.record(TensorName("param_grads", name, source.context.step), held)
+                local = held_here(held) if self._sizes.are_followed else None
+                if local is not None:
+                    self._sizes.is_made_from(name, local)
+
+    def _record_parts(self, source: StateSource) -> None:
+        """Which elements of each gradient this rank updates from, where those are not all."""
+        shards = source.fields("parameter", "shard")
+        for name, tensor in source.fields("parameter", "data").items():
+            part = shards.get(name)
+            if not isinstance(part, Tensor):
+                self._recorder.parts[name] = (0, 0)
+            elif part.numel() < tensor.numel():
+                first = int(part.storage_offset() - tensor.storage_offset())
+                self._recorder.parts[name] = (first, first + part.numel())
+
+    def _record_first_states(self, call: WatchedCall, source: StateSource) -> None:
+        """What an optimizer keeps before its first update, as a checkpoint gave it."""
+        optimizer = call.fields.get("optimizer")
+        if "states" not in self._kinds or not isinstance(optimizer, Ref):
+            return
+        if optimizer not in self._copies:
+            self._copies[optimizer] = _copies(source)  # later Megatron's groups may be gone
+            held = source.fields("optimizer", "parameters")[optimizer.name]
+            self.record_states(source, 0, held)
+
+    def _note_owner(self, call: WatchedCall, source: StateSource) -> None:
+        """Note of which parameters this rank makes the update. Each rank's own optimizer, in that of `ZeroRedundancyOptimizer`, has some."""
+        optimizer = call.fields.get("optimizer")
+        if not isinstance(optimizer, Ref):
+            return
+        held = source.fields("optimizer", "parameters")[optimizer.name]
+        self._updates[optimizer] = frozenset(each.name for each in held)
+        outer = call.parent
+        while outer is not None:
+            other = outer.fields.get("optimizer")
+            if isinstance(other, Ref) and other != optimizer:
+                self._updates[other] = frozenset()
+            outer = outer.parent
+
+
+def _copies(source: StateSource) -> dict[str, str]:
+    """The parameters of the model that optimizers have copies or parts of: the optimizer's name -> the model's.
+
+    Megatron's update a copy in float32, or a view of what the rank updates.
+    """
+    places = {
+        (held.data_ptr(), held.numel()): name
+        for field in ("shard", "main")
+        for name, held in source.fields("parameter", field).items()
+        if isinstance(held, Tensor) and held.numel()
+    }
+    parameters = source.fields("parameter", "data").items() if places else ()
+    found = ((name, (tensor.data_ptr(), tensor.numel())) for name, tensor in parameters)
+    return {name: places[place] for name, place in found if place in places}

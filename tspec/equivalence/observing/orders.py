@@ -1,0 +1,53 @@
+"""What a process of a run is told to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from tspec.equivalence.cut import Cut
+from tspec.equivalence.recording import TensorName
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbation:
+    """Floating inputs are changed by `epsilon`, relatively, up or down by the numbers of a sample.
+
+    Without `epsilon` it is the machine epsilon of each tensor's dtype.
+    """
+
+    sample: int
+    epsilon: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sketching:
+    """Sketches are recorded instead of tensors. Losses and the tensors in `full` are recorded whole.
+
+    `cuts` has the reference's name of this rank's tensors, and which of its elements they are; None on the
+    reference, which has all of each.
+    """
+
+    full: frozenset[TensorName] = frozenset()
+    cuts: Mapping[TensorName, tuple[str, Cut]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a process of a run is to do.
+
+    `seed` is None if weights are the script's own. `cuts` has this rank's piece of each parameter,
+    and the mean of each vector; None on the reference, which has all of each. `rewrites` has what
+    inputs, outputs and their gradients are to be after they were recorded, and parameters before the
+    first step.
+    """
+
+    steps: int
+    kinds: tuple[str, ...]
+    seed: int | None = None
+    cuts: Mapping[str, tuple[Cut, float]] | None = None
+    perturbation: Perturbation | None = None
+    rewrites: Mapping[TensorName, Tensor] = field(default_factory=dict)
+    sketching: Sketching | None = None

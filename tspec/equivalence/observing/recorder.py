@@ -1,0 +1,90 @@
+"""The tensors that this rank recorded, whole or as sketches, and what they are after that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+from tspec.equivalence.cut import whole
+from tspec.equivalence.observing.held import held_here
+from tspec.equivalence.observing.orders import Orders, Sketching
+from tspec.equivalence.progress import Progress
+from tspec.equivalence.recording import EXACT, NUMBERS, UPDATED, Sketched, TensorName
+from tspec.equivalence.sketch import Draws, sketch
+from tspec.runtime.edges import WatchedCall
+from tspec.runtime.live.digest import digests
+
+
+class Recorder:
+    """Records tensors of the kinds that the orders name, and rewrites those of which they say what these are to be."""
+
+    def __init__(self, orders: Orders, progress: Progress) -> None:
+        self._orders = orders
+        self._progress = progress
+        self._calls: Counter[TensorName] = Counter()
+        self._draws = Draws()
+        self.tensors: dict[TensorName, Tensor] = {}
+        self.sketched: dict[TensorName, Sketched] = {}
+        self.parts: dict[str, tuple[int, int]] = {}
+        """Parameter -> which elements of its piece this rank updates, where those are not all."""
+
+    def name(self, kind: str, name: str, call: WatchedCall) -> TensorName:
+        """The name of what a call makes: the next one of that module in the micro-batch."""
+        now = call.context
+        return self.numbered(TensorName(kind, name, now.step, now.microbatch))
+
+    def numbered(self, first: TensorName) -> TensorName:
+        """The next name like that of a first call."""
+        self._calls[first] += 1
+        return replace(first, call=self._calls[first] - 1)
+
+    def record(self, name: TensorName, value: Any) -> None:
+        """Keep what a tensor holds now."""
+        self._progress.reached(str(name))
+        if name.kind not in (*self._orders.kinds, "initial") or not isinstance(value, Tensor):
+            return
+        held = held_here(value)
+        if held is None:
+            return
+        sketching = self._orders.sketching
+        if sketching is None or name.kind in NUMBERS or name in sketching.full:
+            self.tensors[name] = held.clone()
+        else:
+            self._sketch(name, held, sketching)
+
+    def _sketch(self, name: TensorName, held: Tensor, sketching: Sketching) -> None:
+        shape = tuple(held.shape)
+        of, cut = name.name, whole(shape)
+        if sketching.cuts is not None:
+            if name not in sketching.cuts:  # it has no place
+                return
+            of, cut = sketching.cuts[name]
+        part = self.parts.get(name.subject) if name.kind in UPDATED else None
+        cut = cut if part is None else replace(cut, flat=part)
+        bits = _bits(held) if name.kind in EXACT else 0
+        self.sketched[name] = Sketched(shape, str(held.dtype).removeprefix("torch."), bits)
+        fits = cut.shape == shape  # else the comparison tells of the shape
+        self.tensors[name] = sketch(of, cut, held, self._draws) if fits else held.new_empty(0)
+
+    def rewrite(self, name: TensorName, tensor: Tensor) -> None:
+        """Give a tensor the elements that the orders say; autograd does not see it."""
+        wanted = self._orders.rewrites.get(name)
+        held = None if wanted is None else held_here(tensor)
+        if wanted is not None and held is not None and _is_writable(held, wanted):
+            held.copy_(wanted)
+
+
+def _bits(tensor: Tensor) -> int:
+    """64 bits of all elements and their order; -0.0 is 0.0, but of dtypes of one byte, which have no addition."""
+    return int(digests([tensor if tensor.itemsize == 1 else tensor + 0]))
+
+
+def _is_writable(tensor: Tensor, wanted: Tensor) -> bool:
+    """Of that shape, each element in a place of its own."""
+    own = all(
+        stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size > 1
+    )
+    return tensor.shape == wanted.shape and own

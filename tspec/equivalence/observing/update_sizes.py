@@ -1,0 +1,41 @@
+"""How far parameters of the reference may be off because of their gradients, where sketches are recorded."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from tspec.equivalence.observing.orders import Orders
+from tspec.equivalence.observing.recorder import Recorder
+from tspec.equivalence.recording import TensorName
+from tspec.equivalence.updates import spread
+
+
+class UpdateSizes:
+    """Records how large the update of each parameter was where its gradient was how large, which sketches do not tell."""
+
+    def __init__(self, orders: Orders, recorder: Recorder) -> None:
+        sketching = orders.sketching
+        is_reference = sketching is not None and sketching.cuts is None
+        self._recorder = recorder
+        self.are_followed = (
+            is_reference and orders.perturbation is None and "params" in orders.kinds
+        )
+        self._gradients: dict[str, Tensor] = {}
+        self._before: dict[str, Tensor] = {}
+        """Of parameters the gradients and the values before the update."""
+
+    def begins(self, name: str, tensor: Tensor) -> None:
+        """A parameter has these numbers before the first step."""
+        self._before[name] = tensor.clone()
+
+    def is_made_from(self, name: str, gradient: Tensor) -> None:
+        """The next update of a parameter reads this gradient."""
+        self._gradients[name] = gradient.clone()
+
+    def is_made(self, name: str, step: int, tensor: Tensor) -> None:
+        """A parameter has these numbers after a step."""
+        before, gradient = self._before.get(name), self._gradients.get(name)
+        if before is not None and gradient is not None and len(before.view(-1)) == gradient.numel():
+            made = spread(tensor.double() - before.double(), gradient)
+            self._recorder.tensors[TensorName("updates", name, step)] = made
+        self._before[name] = tensor.clone()

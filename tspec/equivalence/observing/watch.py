@@ -1,0 +1,88 @@
+"""Which calls, optimizers and tensors of a job are followed for an equivalence."""
+
+from __future__ import annotations
+
+from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, WatchSpec
+
+_CLASS = ("field", ("name", "self"), "__class__")
+_CODE = ("field", ("field", ("name", "self"), "forward"), "__code__")
+_TENSOR, _OPTIONAL = ("tensor",), ("optional", ("tensor",))
+WATCH = WatchSpec(
+    events=(
+        EventSpec(
+            "forward",
+            ("torch.nn.Module.__call__",),
+            (
+                FieldSpec("module", ("entity", "module"), ("name", "self")),
+                FieldSpec("inputs", ("list", _TENSOR)),
+                FieldSpec("output", _TENSOR, ("name", "result"), True),
+                FieldSpec("class", ("string",), ("field", _CLASS, "__qualname__")),
+                FieldSpec("file", ("string",), ("field", _CODE, "co_filename")),
+                FieldSpec("line", ("int",), ("field", _CODE, "co_firstlineno")),
+            ),
+        ),
+        EventSpec(
+            "backward",
+            ("torch.autograd.backward",),
+            (FieldSpec("loss", _TENSOR, ("name", "tensors")),),
+        ),
+        EventSpec(
+            "forward_step",
+            ("megatron.core.pipeline_parallel.schedules.forward_step",),
+            (FieldSpec("made", ("list", _TENSOR), ("name", "result"), True),),
+        ),
+        EventSpec(
+            "chunk_loss",
+            ("torch.distributed.pipelining.schedules._PipelineSchedule._compute_loss",),
+            (FieldSpec("loss", _TENSOR, ("name", "result"), True),),
+        ),
+        EventSpec(
+            "update",
+            ("megatron.core.optimizer.optimizer.MegatronOptimizer.step",),
+            (
+                FieldSpec(
+                    "norm",
+                    ("optional", ("float",)),
+                    ("index", ("name", "result"), ("literal", 1)),
+                    True,
+                ),
+            ),
+        ),
+        EventSpec(
+            "clip",
+            (
+                "torch.nn.utils.clip_grad_norm_",
+                "torch.distributed.fsdp.FullyShardedDataParallel.clip_grad_norm_",
+            ),
+            (FieldSpec("norm", _TENSOR, ("name", "result"), True),),
+        ),
+        EventSpec(
+            "optimizer.step",
+            ("torch.optim.Optimizer.step",),
+            (FieldSpec("optimizer", ("entity", "optimizer"), ("name", "self")),),
+        ),
+    ),
+    entities=(
+        EntitySpec(
+            "parameter",
+            (
+                FieldSpec("data", _TENSOR),
+                FieldSpec("grad", _OPTIONAL),
+                FieldSpec("main_grad", _OPTIONAL),
+                FieldSpec("main", _OPTIONAL),
+                FieldSpec("shard", _OPTIONAL),
+            ),
+        ),
+        EntitySpec("optimizer", (FieldSpec("parameters", ("set", ("entity", "parameter"))),)),
+        EntitySpec(
+            "state",
+            (
+                FieldSpec("data", _TENSOR),
+                FieldSpec("parameter", ("entity", "parameter")),
+                FieldSpec("name", ("string",)),
+            ),
+        ),
+        EntitySpec("buffer", (FieldSpec("data", _TENSOR),)),
+    ),
+)
+"""What is followed. Megatron's schedules go past `torch.autograd.backward`, and its optimizers clip gradients before they update."""
