@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tspec.equivalence.blame import EVERYWHERE, Calls
 from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.evidence import Evidence
-from tspec.equivalence.localize import EVERYWHERE, suspects
+from tspec.equivalence.localize import suspects
 from tspec.equivalence.merge import MergeFault
 from tspec.equivalence.recording import ModuleCall, TensorName
 
@@ -39,13 +40,16 @@ def outcome(*wrong: tuple[str, str, float], right: tuple[tuple[str, str], ...] =
         ),
         (),
         (),
+        calls=called(MODULES),
     )
 
 
+def called(modules: dict[str, ModuleCall], *seen: str) -> Calls:
+    return Calls(modules, seen or tuple(modules))
+
+
 def blamed(found: Outcome) -> list[tuple[str, str, float]]:
-    return [
-        (each.module, each.part, each.times) for each in suspects(found, MODULES, tuple(MODULES))
-    ]
+    return [(each.module, each.part, each.times) for each in suspects(found)]
 
 
 def test_an_output_is_its_modules_and_an_input_that_of_the_module_that_hands_it_on() -> None:
@@ -63,11 +67,16 @@ def test_what_a_compiled_module_has_in_it_is_its_own() -> None:
     )
     blocks, whole = ("Net", "attention"), ("Net",)
     part = "gradients of its parameters"
-    assert [(each.module, each.part) for each in suspects(found, MODULES, blocks)] == [
+    assert [
+        (each.module, each.part)
+        for each in suspects(replace(found, calls=called(MODULES, *blocks)))
+    ] == [
         ("attention", part),
         ("Net", part),
     ]
-    assert [(each.module, each.part) for each in suspects(found, MODULES, whole)] == [("Net", part)]
+    assert [
+        (each.module, each.part) for each in suspects(replace(found, calls=called(MODULES, *whole)))
+    ] == [("Net", part)]
 
 
 def test_a_gradient_is_of_the_innermost_module_that_took_the_tensor() -> None:
@@ -82,7 +91,7 @@ def test_a_gradient_comes_through_a_parent_that_was_not_judged() -> None:
     within = {**MODULES, "norm.inner": module("norm")}
     for right, expected in (((), "attention"), ((("output_grads", "norm"),), "norm")):
         found = outcome(("output_grads", "norm.inner", 2), right=right)
-        [suspect] = suspects(found, within, tuple(within))
+        [suspect] = suspects(replace(found, calls=called(within)))
         assert suspect.module.partition(".")[0] == expected
 
 
@@ -90,7 +99,7 @@ def test_the_gradient_of_what_a_parent_returns_as_it_is_came_to_the_parent() -> 
     found = outcome(("output_grads", "attention.proj", 2), right=(("output_grads", "attention"),))
     for returns, expected in (("", "attention"), ("attention.proj", "Net")):
         within = {**MODULES, "attention": replace(MODULES["attention"], returns=returns)}
-        [suspect] = suspects(found, within, tuple(within))
+        [suspect] = suspects(replace(found, calls=called(within)))
         assert (suspect.module, suspect.part) == (expected, "backward pass")
 
 
@@ -110,7 +119,7 @@ def test_gradients_that_are_all_wrong_are_one_fault() -> None:
     names = ("norm.weight", "attention.qkv.weight")
     found = outcome(*(("param_grads", name, 2.0) for name in names))
     assert blamed(found) == [(EVERYWHERE, "gradients", 2)]
-    [suspect] = suspects(found, MODULES, tuple(MODULES))
+    [suspect] = suspects(found)
     assert suspect.evidence == Evidence("wrong scale", "2 x")
 
 
@@ -138,7 +147,7 @@ def test_a_place_that_does_not_fit_the_reference_is_no_fault_of_a_module() -> No
     name = TensorName("inputs", "attention", 1)
     fault = Fault(name, 0, MergeFault("layout", "the layout says [4], and the reference has [2]"))
     found = outcome(("outputs", "norm", 9))
-    [suspect] = suspects(Outcome(found.comparisons, (fault,), ()), MODULES, tuple(MODULES))
+    [suspect] = suspects(replace(found, faults=(fault,)))
     assert suspect.module == "norm"
 
 
@@ -147,7 +156,7 @@ def test_a_missing_reduction_is_said_before_what_it_does() -> None:
     missing = Evidence("missing reduction", "their sum is the reference")
     fault = Fault(name, 0, MergeFault("replicas", "they differ"), 5.0, missing)
     found = outcome(("outputs", "norm", 9))
-    [suspect] = suspects(Outcome(found.comparisons, (fault,), ()), MODULES, tuple(MODULES))
+    [suspect] = suspects(replace(found, faults=(fault,)))
     assert (suspect.times, suspect.evidence) == (9, missing)
 
 
@@ -159,5 +168,5 @@ def test_earlier_numbers_are_said_before_a_missing_reduction() -> None:
         Fault(name, 0, MergeFault("replicas", "they differ"), times, each)
         for times, each in ((9.0, missing), (5.0, stale))
     )
-    [suspect] = suspects(Outcome((), faults, ()), MODULES, tuple(MODULES))
+    [suspect] = suspects(Outcome((), faults, (), calls=called(MODULES)))
     assert suspect.evidence == stale

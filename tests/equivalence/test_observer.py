@@ -179,6 +179,22 @@ def test_a_module_is_described_by_its_code_and_what_it_is_given(tmp_path: Path) 
     assert found["first"].called.startswith("tests/equivalence/test_observer.py:")
 
 
+def test_lines_of_the_script_are_known_that_make_losses_norms_and_updates(tmp_path: Path) -> None:
+    net = nn.Linear(3, 3)
+
+    def job() -> None:
+        loss = net(torch.ones(2, 3)).square().mean()
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 0.01)
+        torch.optim.SGD(net.parameters(), lr=0.1).step()
+
+    lines = observed(tmp_path, Orders(1, ("losses",)), job).lines
+    begins = job.__code__.co_firstlineno
+    numbers = {kind: int(line.rpartition(":")[2]) - begins for kind, line in lines.items()}
+    assert numbers == {"losses": 2, "gradient_norms": 3, "params": 4}
+    assert {Path(line.rpartition(":")[0]).name for line in lines.values()} == {"test_observer.py"}
+
+
 @pytest.mark.parametrize("tokens", [False, True], ids=["numbers", "tokens"])
 def test_a_sample_changes_the_first_numbers_by_one_epsilon(tokens: bool, tmp_path: Path) -> None:
     def job() -> None:

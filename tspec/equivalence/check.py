@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tspec.equivalence.blame import Blame, Calls, calls_of, everywhere, first_blamed
 from tspec.equivalence.child import Given
 from tspec.equivalence.compare import Comparer, Fault, TensorComparison
 from tspec.equivalence.launch import SideRun, launch, recorded
@@ -52,6 +53,7 @@ class Outcome:
     faults: tuple[Fault, ...]
     unplaced: tuple[TensorName, ...]
     drilled: tuple[TensorName, ...] = ()
+    calls: Calls = field(default_factory=Calls)
 
     @property
     def wrong(self) -> tuple[TensorComparison, ...]:
@@ -63,6 +65,26 @@ class Outcome:
     def first(self) -> TensorComparison | None:
         """The first of them in the order of the reference's run."""
         return min(self.wrong, key=lambda each: each.order, default=None)
+
+    @property
+    def judged(self) -> frozenset[tuple[str, str]]:
+        """Kinds and names of all tensors that were compared."""
+        return frozenset((each.name.kind, each.name.name) for each in self.comparisons)
+
+    @property
+    def blame(self) -> Blame | None:
+        """Whose code made what is wrong first, since what came before is right; None if that was not compared."""
+        misfits = (each for each in self.faults if each.fault.kind != "layout")
+        wrong: tuple[TensorComparison | Fault, ...] = (*self.wrong, *misfits)
+        if not wrong:
+            return None
+        kinds = {kind for kind, _ in self.judged}
+        first = min(wrong, key=lambda each: each.order).name
+        off = {each.name.name for each in wrong if each.name.kind == "param_grads"}
+        gradients = {name for kind, name in self.judged if kind == "param_grads"}
+        if first.kind == "param_grads" and len(off) > 1 and gradients <= off:
+            return everywhere(self.calls) if "output_grads" in kinds else None
+        return first_blamed(first, self.calls, self.judged, kinds)
 
 
 def reference_runs(trial: Trial) -> tuple[SideRun, ...]:
@@ -173,7 +195,8 @@ def compare(
             comparisons.append(comparer.compared(name, merged.tensor))
     if "losses" in trial.kinds:
         faults += _extra_losses(tuple(known), candidate)
-    return Outcome(tuple(comparisons), tuple(faults), tuple(unplaced))
+    calls = calls_of(trial, reference.recording, candidate)
+    return Outcome(tuple(comparisons), tuple(faults), tuple(unplaced), calls=calls)
 
 
 def _extra_losses(

@@ -6,13 +6,14 @@ reference has (TTrace, section 4.3). So an error does not flow on, and what is w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from tspec.equivalence.blame import EVERYWHERE, Blame, blamed, everywhere, is_given_right
 from tspec.equivalence.check import (
     Launch,
     Outcome,
@@ -28,30 +29,19 @@ from tspec.equivalence.losses import gradient_factor
 from tspec.equivalence.pieces import data_axes, parameter_pieces, placed
 from tspec.equivalence.recording import ModuleCall, Recording, TensorName, write
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, LOCALIZED, Trial
-from tspec.layout.places import stages_of
-from tspec.layout.ranks import coordinates_of
 
 REWRITTEN = ("inputs", "outputs", *GRADIENTS_OF_ACTIVATIONS)
 FROM_GRADIENTS = ("params", "states")
 """What an update makes."""
-EVERYWHERE = "all parameters"
-"""What is named where no gradient of a parameter is right."""
 
 
 @dataclass(frozen=True, slots=True)
-class Suspect:
-    """Something that is wrong by itself.
+class Suspect(Blame):
+    """Something that is wrong by itself. `times` is how many times its tolerance the worst of its tensors is off."""
 
-    `module` is empty for the script's own code; `part` says what of it is wrong. `times` is how many
-    times its tolerance the worst of its tensors is off.
-    """
-
-    module: str
-    part: str
     times: float
     tensors: tuple[TensorName, ...]
     evidence: Evidence
-    call: ModuleCall | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,28 +72,11 @@ def localize(
         write(rewrites, rank, Recording({**tensors, **weights[rank]}, {}))
     again = run_candidate(trial, reference.recording, folder, rewrites, start)
     outcome = compare(judging_all(trial), reference, again)
-    modules = _called(trial, again)
-    seen = tuple(modules)
-    modules = {**reference.recording.modules, **modules}
-    placed = {(each.name.kind, each.name.name) for each in outcome.comparisons}
     return Localization(
-        tuple(suspects(outcome, modules, seen)),
-        tuple(_unjudged(reference.recording.modules, placed)),
+        tuple(suspects(outcome)),
+        tuple(_unjudged(reference.recording.modules, outcome.judged)),
         outcome.comparisons,
     )
-
-
-def _called(trial: Trial, ranks: Sequence[Recording]) -> dict[str, ModuleCall]:
-    """The modules that the candidate called, each as a rank tells it whose stage has it."""
-    modules: dict[str, ModuleCall] = {}
-    others: dict[str, ModuleCall] = {}
-    for rank, each in enumerate(ranks):
-        at = coordinates_of(trial.layout.mesh, rank).get("pp", 0)
-        for name, call in each.modules.items():
-            stages = stages_of(trial.layout, name)
-            holds = not stages or at in {stage.number for stage in stages}
-            (modules if holds else others).setdefault(name, call)
-    return {**others, **modules}
 
 
 def judging_all(trial: Trial) -> Trial:
@@ -156,15 +129,9 @@ def _rewrites(
 # --- whom to blame --------------------------------------------------------------------------------
 
 
-def suspects(
-    outcome: Outcome, modules: Mapping[str, ModuleCall], seen: Sequence[str]
-) -> Iterator[Suspect]:
-    """What is wrong by itself in a run with rewritten tensors, the worst first.
-
-    `seen` are the modules that the candidate called: those within a compiled one are not.
-    """
-    found: dict[str, dict[str, list[TensorComparison | Fault]]] = {}
-    judged = {(each.name.kind, each.name.name) for each in outcome.comparisons}
+def suspects(outcome: Outcome) -> Iterator[Suspect]:
+    """What is wrong by itself in a run with rewritten tensors, the worst first."""
+    found: dict[str, dict[Blame, list[TensorComparison | Fault]]] = {}
     gradients = {each.name.name for each in outcome.comparisons if each.name.kind == "param_grads"}
     # A layout that does not fit is no fault of the job.
     faults = [each for each in outcome.faults if each.fault.kind != "layout"]
@@ -184,12 +151,12 @@ def suspects(
         ):
             continue  # what a wrong gradient does, or a wrong norm
         if each.name.kind == "param_grads" and gradients <= off and len(off) > 1:
-            module, part = EVERYWHERE, "gradients"
+            blame = everywhere(outcome.calls)
         else:
-            module, part = _blamed(each.name, modules, judged, seen)
-        found.setdefault(module, {}).setdefault(part, []).append(each)
-    blamed = (_suspect(module, parts, modules) for module, parts in found.items())
-    return iter(sorted(blamed, key=lambda each: -each.times))
+            blame = blamed(each.name, outcome.calls, outcome.judged)
+        found.setdefault(blame.module, {}).setdefault(blame, []).append(each)
+    suspected = (_suspect(module, parts) for module, parts in found.items())
+    return iter(sorted(suspected, key=lambda each: -each.times))
 
 
 def _scaled_by(
@@ -204,11 +171,7 @@ def _scaled_by(
     )
 
 
-def _suspect(
-    module: str,
-    parts: Mapping[str, list[TensorComparison | Fault]],
-    modules: Mapping[str, ModuleCall],
-) -> Suspect:
+def _suspect(module: str, parts: Mapping[Blame, list[TensorComparison | Fault]]) -> Suspect:
     wrong = [each for part in parts.values() for each in part]
     worst = sorted(wrong, key=lambda each: -each.times)
     known = [each.evidence for each in worst if each.evidence.says]
@@ -218,8 +181,10 @@ def _suspect(
         wrong
     ):
         evidence = NONE  # it is that of a few
-    said = ", ".join(parts)
-    return Suspect(module, said, worst[0].times, names, evidence, modules.get(module))
+    said = ", ".join(dict.fromkeys(each.part for each in parts))
+    lines = tuple(dict.fromkeys(line for each in parts for line in each.lines))
+    call = next(iter(parts)).call
+    return Suspect(module, said, call, lines, worst[0].times, names, evidence)
 
 
 def _strength(evidence: Evidence) -> int:
@@ -228,77 +193,8 @@ def _strength(evidence: Evidence) -> int:
     return order.index(evidence.suggests) if evidence.suggests in order else len(order)
 
 
-def _blamed(
-    name: TensorName,
-    modules: Mapping[str, ModuleCall],
-    judged: set[tuple[str, str]],
-    seen: Sequence[str],
-) -> tuple[str, str]:
-    """The module whose code made a tensor from what was rewritten last, and which part of it that is."""
-    parent = _parent(name.name, modules)
-    match name.kind:
-        case "outputs":
-            return name.name, "forward pass"
-        case "inputs":
-            return parent, f"what it hands to {name.name}"
-        case "output_grads":
-            made = _returned(name.name, modules)
-            parent = _parent(made, modules)
-            took = list(_innermost(_takers(made, modules)))
-            if not took and ("output_grads", parent) not in judged:  # it came through the parent's
-                took = list(_innermost(_takers(parent, modules)))
-            return (", ".join(took), "backward pass") if took else (parent, "backward pass")
-        case "input_grads":
-            return name.name, "backward pass"
-        case "losses":
-            return "", "loss"
-        case "gradient_norms":
-            return "", "norm of the gradients"
-    outermost = next((each for each in seen if not _parent(each, modules)), "")
-    holders = (each for each in seen if name.name.startswith(f"{each}."))
-    owner = max(holders, key=len, default=outermost)
-    parts = {
-        "param_grads": "gradients of its parameters",
-        "params": "update of its parameters",
-        "states": "optimizer's state of its parameters",
-    }
-    return owner, parts.get(name.kind, name.kind)
-
-
-def _parent(name: str, modules: Mapping[str, ModuleCall]) -> str:
-    call = modules.get(name)
-    return "" if call is None else call.parent
-
-
-def _returned(name: str, modules: Mapping[str, ModuleCall]) -> str:
-    """The outermost module that returned a module's output as it is: the gradient came to that one first."""
-    parent = _parent(name, modules)
-    while parent in modules and modules[parent].returns == name:
-        name, parent = parent, _parent(parent, modules)
-    return name
-
-
-def _takers(name: str, modules: Mapping[str, ModuleCall]) -> Iterator[str]:
-    """The modules to which the output of a module is given, also those within them that are given the same tensor."""
-    wanted = {("outputs", name)}
-    for each, call in modules.items():  # in the order of their first calls
-        if call.takes in wanted:
-            wanted.add(("inputs", each))
-            yield each
-
-
-def _innermost(names: Iterable[str]) -> Iterator[str]:
-    """The modules that hold none of the others."""
-    found = list(names)
-    for each in found:
-        if not any(other.startswith(f"{each}.") for other in found):
-            yield each
-
-
-def _unjudged(modules: Mapping[str, ModuleCall], placed: set[tuple[str, str]]) -> Iterator[str]:
+def _unjudged(
+    modules: Mapping[str, ModuleCall], placed: Container[tuple[str, str]]
+) -> Iterator[str]:
     """Modules whose input was not rewritten: it has no place, and is no tensor that has one."""
-    for name, call in modules.items():
-        if not call.numbers or not call.parent:
-            continue  # the script's batch, as tokens or as numbers
-        if ("inputs", name) not in placed and call.takes not in placed:
-            yield name
+    return (name for name in modules if not is_given_right(name, modules, placed))

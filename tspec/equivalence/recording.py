@@ -95,7 +95,8 @@ class Recording:
     parameter of whose piece the rank updates only some elements, the first and the last (not
     included), flattened. `elsewhere` are parameters that another rank updates, as under `ZeroRedundancyOptimizer`: this one
     keeps no states of them. `sketched` has the tensors of which `tensors` has a sketch; it is empty where the
-    tensor has another shape than the layout gives the rank.
+    tensor has another shape than the layout gives the rank. `lines` has the line of the script from which `losses` were
+    first handed to a backward pass or a schedule, `gradient_norms` computed, and `params` updated.
     """
 
     tensors: Mapping[TensorName, Tensor]
@@ -104,6 +105,7 @@ class Recording:
     parts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     sketched: Mapping[TensorName, Sketched] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
+    lines: Mapping[str, str] = field(default_factory=dict)
 
     def shape(self, name: TensorName) -> tuple[int, ...]:
         """The shape of a tensor, whatever was recorded of it."""
@@ -128,6 +130,7 @@ def write(folder: Path, rank: int, recording: Recording) -> None:
     said = {"tensors": rows, "bytes": end, "filled": dict(recording.filled)}
     said["parts"] = dict(recording.parts)
     said["elsewhere"] = sorted(recording.elsewhere)
+    said["lines"] = dict(recording.lines)
     said["modules"] = {name: asdict(each) for name, each in recording.modules.items()}
     said["sketched"] = [
         [astuple(name), *astuple(each)] for name, each in recording.sketched.items()
@@ -155,7 +158,9 @@ def read(folder: Path, rank: int) -> Recording:
         for name, shape, dtype, bits in said["sketched"]
     }
     elsewhere = frozenset(said["elsewhere"])
-    return Recording(tensors, said["filled"], modules, parts, sketched, elsewhere)
+    return Recording(
+        tensors, said["filled"], modules, parts, sketched, elsewhere, lines=said["lines"]
+    )
 
 
 def is_recorded(folder: Path, rank: int) -> bool:

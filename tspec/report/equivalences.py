@@ -8,10 +8,10 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Literal
 
+from tspec.equivalence.blame import Blame
 from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.localize import Localization, Suspect
-from tspec.equivalence.recording import ModuleCall
 from tspec.equivalence.sides import setting_text, settings_text
 from tspec.equivalence.sketch import CERTAINTY
 from tspec.equivalence.verdicts import Verdict
@@ -59,12 +59,19 @@ def _results(verdict: Verdict, declaration: EquivalenceDeclaration) -> Results:
         said = {"what": "difference", **_named(each), **numbers, "evidence": each.evidence.says}
         if each.standard_error:
             said["standard_error"] = each.standard_error
+        blame = outcome.blame if each is outcome.first else None
+        if blame is not None:
+            said["made_by"] = {"subject": blame.module, "part": blame.part, **_places(blame)}
         mark = fingerprint(name, file, "difference", each.name.kind, each.name.name)
-        message = _sentence(each)
-        return Result(name, message, place, properties=said, fingerprint=mark, consequences=others)
+        return Result(
+            *(name, _sentence(each), place),
+            properties=said,
+            fingerprint=mark,
+            consequences=others,
+            location=None if blame is None else _line(blame),
+        )
 
     def of_suspect(each: Suspect) -> Result:
-        call = each.call
         said = {
             "what": "module",
             "subject": each.module,
@@ -72,13 +79,12 @@ def _results(verdict: Verdict, declaration: EquivalenceDeclaration) -> Results:
             "times": each.times,
             "suggests": each.evidence.suggests,
             "evidence": each.evidence.says,
-            "defined": "" if call is None else call.defined,
-            "called": "" if call is None else call.called,
+            **_places(each),
             "tensors": [str(one) for one in each.tensors],
         }
         mark = fingerprint(name, file, "module", each.module, each.part)
         message = f"wrong by itself: {_blame(each)}"
-        line = None if call is None else _line(call)
+        line = _line(each)
         return Result(name, message, place, properties=said, fingerprint=mark, location=line)
 
     found = [of_fault(each) for each in outcome.faults]
@@ -193,6 +199,10 @@ def _lines(name: str, outcome: Outcome) -> Iterator[str]:
     if outcome.first is not None:
         yield ""
         yield from _wrapped(f"first wrong: {_sentence(outcome.first)}", 0)
+    if outcome.blame is not None:
+        yield from _wrapped(f"made by {_part(outcome.blame)}", 2)
+        yield from _where(outcome.blame, 4)
+    if outcome.first is not None:
         yield ""
         yield "     times     error  tolerated  tensor"
         for each in wrong[:SHOWN]:
@@ -237,9 +247,7 @@ def _localized(found: Localization) -> Iterator[str]:
         yield from more
         if each.evidence.suggests != "unknown":
             yield from _wrapped(f"{each.evidence.suggests}: {each.evidence.says}", 14)
-        if each.call is not None:
-            called = f", called from {each.call.called}" if each.call.called else ""
-            yield from _wrapped(f"{each.call.kind}, forward at {each.call.defined}{called}", 14)
+        yield from _where(each, 14)
     yield from _more(len(found.suspects))
     if found.unjudged:
         yield ""
@@ -248,9 +256,29 @@ def _localized(found: Localization) -> Iterator[str]:
         yield from _more(len(found.unjudged))
 
 
-def _line(call: ModuleCall) -> Location | None:
-    """The module's own code if it is in the project, else the line of the script that called it."""
-    for place, function in ((call.defined, f"{call.kind}.forward"), (call.called, "")):
+def _where(blame: Blame, indent: int) -> Iterator[str]:
+    """The module's own code, the line that called it, and lines of the script that did more."""
+    if blame.call is not None:
+        called = f", called from {blame.call.called}" if blame.call.called else ""
+        yield from _wrapped(f"{blame.call.kind}, forward at {blame.call.defined}{called}", indent)
+    if blame.lines:
+        yield from _wrapped(f"at {', '.join(blame.lines)}", indent)
+
+
+def _places(blame: Blame) -> dict[str, object]:
+    call = blame.call
+    return {
+        "defined": "" if call is None else call.defined,
+        "called": "" if call is None else call.called,
+        "lines": list(blame.lines),
+    }
+
+
+def _line(blame: Blame) -> Location | None:
+    """The module's own code if it is in the project, else the line of the script that called it, or did more."""
+    call = blame.call
+    calls = () if call is None else ((call.defined, f"{call.kind}.forward"), (call.called, ""))
+    for place, function in (*calls, *((line, "") for line in blame.lines)):
         file, _, line = place.rpartition(":")
         if file and Path(file).is_file():
             return Location(file, int(line), function)
@@ -265,7 +293,7 @@ def _blame(each: Suspect) -> str:
     return said
 
 
-def _part(each: Suspect) -> str:
+def _part(each: Blame) -> str:
     """A module, and what of it is wrong."""
     module = each.module or "the script's own code"
     return f"{module}: {each.part}"

@@ -31,6 +31,7 @@ class Observer:
         self._weights = InitialWeights(orders, self._recorder, self._sizes)
         self._calls = ModuleCalls(orders, self._recorder)
         self._optimizers = Optimizers(orders, self._recorder, self._sizes)
+        self._lines: dict[str, str] = {}
         self._scheduled = False
         """Losses are those of a schedule, which may free them before the backward pass."""
         self._over = False
@@ -44,10 +45,13 @@ class Observer:
                 self._weights.set(source)
                 self._calls.begins(call)
             case "backward" if not self._scheduled:
+                self._note_line("losses", call)
                 self._record_loss(call, call.fields.get("loss"))
             case "update":
+                self._note_line("params", call)
                 self._optimizers.begins_megatrons(call, source)
             case "optimizer.step":
+                self._note_line("params", call)
                 self._optimizers.begins(call, source)
 
     def end(self, call: WatchedCall, source: StateSource) -> None:
@@ -59,13 +63,17 @@ class Observer:
                 self._calls.ends(call)
             case "forward_step":
                 self._scheduled = True
+                self._note_line("losses", call)
                 self._record_loss(call, next(iter(tensors_of(call.fields.get("made"))), None))
             case "chunk_loss":
                 self._scheduled = True
+                self._note_line("losses", call)
                 self._record_loss(call, call.fields.get("loss"))
             case "clip":
+                self._note_line("gradient_norms", call)
                 self._optimizers.note_norm(call)
             case "update":
+                self._note_line("gradient_norms", call)
                 self._optimizers.note_norm(call)
                 self._optimizers.record_norms(call)
 
@@ -86,6 +94,11 @@ class Observer:
             if source.context.step:
                 self._close_step(source.context.step, source)
             self._finish(source)
+
+    def _note_line(self, kind: str, call: WatchedCall) -> None:
+        """Note from which line of the script tensors of a kind were first made."""
+        if call.location is not None:
+            self._lines.setdefault(kind, f"{call.location.file}:{call.location.line}")
 
     def _record_loss(self, call: WatchedCall, loss: Any) -> None:
         if isinstance(loss, Tensor) and loss.numel() == 1:  # else the output of a stage
@@ -110,6 +123,7 @@ class Observer:
             parts=self._recorder.parts,
             sketched=self._recorder.sketched,
             elsewhere=self._optimizers.elsewhere(source),
+            lines=self._lines,
         )
         write(self._folder, source.rank, recording)
         self._progress.reached("its end")

@@ -1,0 +1,90 @@
+"""Whose code made the first wrong tensor of a plain comparison, and on which line of the script."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tspec.equivalence.blame import Calls
+from tspec.equivalence.check import Outcome
+from tspec.equivalence.compare import Fault, TensorComparison
+from tspec.equivalence.merge import MergeFault
+from tspec.equivalence.recording import ModuleCall, TensorName
+
+MODULES = {
+    "Net": ModuleCall("Net", "", "model.py:3", "train.py:9", (), True),
+    "norm": ModuleCall("Norm", "Net", "model.py:20", "model.py:5", ("inputs", "Net"), True),
+    "head": ModuleCall("Head", "Net", "model.py:30", "model.py:6", ("outputs", "norm"), True),
+    "head.fc": ModuleCall("Linear", "head", "torch.py:9", "model.py:31", (), True),
+}
+LINES = {"losses": "train.py:10", "gradient_norms": "train.py:11", "params": "train.py:12"}
+ALL = ("outputs", "losses", "output_grads", "param_grads", "params", "states")
+
+
+def outcome(*wrong: tuple[str, str], right: tuple[tuple[str, str], ...] = ()) -> Outcome:
+    said = [*((*each, 2.0) for each in wrong), *((*each, 0.5) for each in right)]
+    return Outcome(
+        tuple(
+            TensorComparison(TensorName(kind, name, 1), order, times, 1.0, 1e-7)
+            for order, (kind, name, times) in enumerate(said)
+        ),
+        (),
+        (),
+        calls=Calls(MODULES, tuple(MODULES), LINES),
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "module", "part", "defined", "lines"),
+    [
+        ("outputs", "norm", "norm", "forward pass", "model.py:20", ()),
+        ("inputs", "head.fc", "head", "what it hands to head.fc", "model.py:30", ("model.py:31",)),
+        ("inputs", "Net", "", "what it hands to Net", None, ("train.py:9",)),
+        ("losses", "loss", "", "loss", None, ("train.py:10",)),
+        ("output_grads", "Net", "", "backward pass", None, ("train.py:10",)),
+        ("output_grads", "norm", "head", "backward pass", "model.py:30", ()),
+        ("param_grads", "norm.weight", "norm", "gradients of its parameters", "model.py:20", ()),
+        ("gradient_norms", "norm", "", "norm of the gradients", None, ("train.py:11",)),
+        ("params", "head.b", "head", "update of its parameters", "model.py:30", ("train.py:12",)),
+    ],
+)
+def test_the_first_wrong_tensor_has_code_that_made_it(
+    kind: str, name: str, module: str, part: str, defined: str | None, lines: tuple[str, ...]
+) -> None:
+    found = outcome((kind, name), right=tuple((each, "right") for each in (*ALL, "inputs"))).blame
+    assert found is not None
+    assert (found.module, found.part, found.lines) == (module, part, lines)
+    assert (found.call and found.call.defined) == defined
+
+
+def test_what_comes_first_is_to_blame_also_if_only_its_pieces_do_not_fit() -> None:
+    found = outcome(("outputs", "head"))
+    fault = Fault(TensorName("outputs", "norm", 1), -1, MergeFault("replicas", "they differ"))
+    misplaced = replace(fault, fault=MergeFault("layout", "the layout says [4]"))
+    for faults, expected in (((fault,), "norm"), ((misplaced,), "head")):
+        blame = replace(found, faults=faults).blame
+        assert blame is not None and blame.module == expected
+    assert outcome(right=(("outputs", "norm"),)).blame is None
+
+
+def test_nobody_is_blamed_where_that_from_which_it_is_made_was_not_compared() -> None:
+    for kind, name in (("param_grads", "norm.weight"), ("params", "norm.weight"), ("losses", "l")):
+        assert outcome((kind, name)).blame is None
+
+
+def test_gradients_that_are_all_wrong_are_of_no_single_module() -> None:
+    names = (("param_grads", "norm.weight"), ("param_grads", "head.fc.weight"))
+    assert outcome(*names).blame is None
+    found = outcome(*names, right=(("output_grads", "head"),)).blame
+    assert found is not None
+    assert (found.module, found.lines) == ("all parameters", ("train.py:10",))
+
+
+def test_a_module_whose_input_was_not_compared_may_have_been_given_what_is_wrong() -> None:
+    maybe = "forward pass, or what it is given"
+    for right, part in (((), maybe), ((("outputs", "norm"),), "forward pass")):
+        found = outcome(("outputs", "head"), right=right).blame
+        assert found is not None and found.part == part
+    of_batch = outcome(("outputs", "norm")).blame  # it has the model's own input
+    assert of_batch is not None and of_batch.part == "forward pass"

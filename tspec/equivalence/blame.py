@@ -1,0 +1,174 @@
+"""Whose code made a tensor that is wrong, where what it is made from is right: a module, or the script, with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tspec.equivalence.recording import ModuleCall, Recording, TensorName
+from tspec.equivalence.sides import Trial
+from tspec.layout.places import stages_of
+from tspec.layout.ranks import coordinates_of
+
+EVERYWHERE = "all parameters"
+"""What is named where no gradient of a parameter is right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """What a run called.
+
+    `modules` are those of both sides, `seen` those that the candidate called: not those within a compiled one. `lines`
+    has the line of the script that first computed a loss, a norm, or an update, by the kind of tensor that comes of it.
+    """
+
+    modules: Mapping[str, ModuleCall] = field(default_factory=dict)
+    seen: tuple[str, ...] = ()
+    lines: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """Whose code made a tensor, and which part of it did.
+
+    `module` is empty for the script's own code. `lines` are those of the script that did more than call the module.
+    """
+
+    module: str
+    part: str
+    call: ModuleCall | None
+    lines: tuple[str, ...]
+
+
+def calls_of(trial: Trial, reference: Recording, candidate: Sequence[Recording]) -> Calls:
+    """The calls of a run, each module as a rank tells it whose stage has it."""
+    modules: dict[str, ModuleCall] = {}
+    others: dict[str, ModuleCall] = {}
+    lines: dict[str, str] = {}
+    for rank, each in enumerate(candidate):
+        lines = {**each.lines, **lines}
+        at = coordinates_of(trial.layout.mesh, rank).get("pp", 0)
+        for name, call in each.modules.items():
+            stages = stages_of(trial.layout, name)
+            holds = not stages or at in {stage.number for stage in stages}
+            (modules if holds else others).setdefault(name, call)
+    modules = {**others, **modules}
+    return Calls({**reference.modules, **modules}, tuple(modules), lines)
+
+
+def blamed(name: TensorName, calls: Calls, judged: Container[tuple[str, str]]) -> Blame:
+    """The code that made a tensor from others that are right; `judged` are kinds and names of tensors that are compared."""
+    modules = calls.modules
+    parent = _parent(name.name, modules)
+    match name.kind:
+        case "outputs":
+            return _of(name.name, "forward pass", calls)
+        case "inputs":
+            handed = modules.get(name.name)
+            line = "" if handed is None else handed.called
+            return _of(parent, f"what it hands to {name.name}", calls, line)
+        case "output_grads":
+            made = _returned(name.name, modules)
+            parent = _parent(made, modules)
+            took = list(_innermost(_takers(made, modules)))
+            if not took and ("output_grads", parent) not in judged:  # it came through the parent's
+                took = list(_innermost(_takers(parent, modules)))
+            line = calls.lines.get("losses", "") if not (took or parent) else ""
+            return _of(", ".join(took) or parent, "backward pass", calls, line)
+        case "input_grads":
+            return _of(name.name, "backward pass", calls)
+        case "losses":
+            return _of("", "loss", calls, calls.lines.get("losses", ""))
+        case "gradient_norms":
+            line = calls.lines.get("gradient_norms", "")
+            return _of("", "norm of the gradients", calls, line)
+    outermost = next((each for each in calls.seen if not _parent(each, modules)), "")
+    holders = (each for each in calls.seen if name.name.startswith(f"{each}."))
+    owner = max(holders, key=len, default=outermost)
+    parts = {
+        "param_grads": "gradients of its parameters",
+        "params": "update of its parameters",
+        "states": "optimizer's state of its parameters",
+    }
+    line = calls.lines.get("params", "") if name.kind in ("params", "states") else ""
+    return _of(owner, parts.get(name.kind, name.kind), calls, line)
+
+
+def everywhere(calls: Calls) -> Blame:
+    """No gradient of a parameter is right."""
+    return _of(EVERYWHERE, "gradients", calls, calls.lines.get("losses", ""))
+
+
+MADE_FROM = {
+    "losses": "outputs",
+    "output_grads": "outputs",
+    "input_grads": "outputs",
+    "param_grads": "output_grads",
+    "gradient_norms": "param_grads",
+    "params": "param_grads",
+    "states": "param_grads",
+    "buffers": "outputs",
+}
+"""Kinds of tensors -> the kind of what they are made from."""
+
+
+def first_blamed(
+    name: TensorName, calls: Calls, judged: Container[tuple[str, str]], kinds: Container[str]
+) -> Blame | None:
+    """The code that made the first wrong tensor of a run; None if what it is made from was not compared.
+
+    `judged` are kinds and names of all tensors that were compared, `kinds` their kinds.
+    """
+    if MADE_FROM.get(name.kind, name.kind) not in kinds:
+        return None
+    found = blamed(name, calls, judged)
+    if name.kind == "outputs" and not is_given_right(name.name, calls.modules, judged):
+        return replace(found, part="forward pass, or what it is given")
+    return found
+
+
+def is_given_right(
+    name: str, modules: Mapping[str, ModuleCall], judged: Container[tuple[str, str]]
+) -> bool:
+    """Whether a module's first input is one of the tensors that were compared, or the script's own batch."""
+    call = modules[name]
+    if not call.numbers or not call.parent:
+        return True
+    if ("inputs", name) in judged or call.takes in judged:
+        return True
+    kind, taken = call.takes or ("", "")
+    return kind == "inputs" and is_given_right(taken, modules, judged)
+
+
+def _of(module: str, part: str, calls: Calls, line: str = "") -> Blame:
+    return Blame(module, part, calls.modules.get(module), (line,) if line else ())
+
+
+def _parent(name: str, modules: Mapping[str, ModuleCall]) -> str:
+    call = modules.get(name)
+    return "" if call is None else call.parent
+
+
+def _returned(name: str, modules: Mapping[str, ModuleCall]) -> str:
+    """The outermost module that returned a module's output as it is: the gradient came to that one first."""
+    parent = _parent(name, modules)
+    while parent in modules and modules[parent].returns == name:
+        name, parent = parent, _parent(parent, modules)
+    return name
+
+
+def _takers(name: str, modules: Mapping[str, ModuleCall]) -> Iterator[str]:
+    """The modules to which the output of a module is given, also those within them that are given the same tensor."""
+    wanted = {("outputs", name)}
+    for each, call in modules.items():  # in the order of their first calls
+        if call.takes in wanted:
+            wanted.add(("inputs", each))
+            yield each
+
+
+def _innermost(names: Iterable[str]) -> Iterator[str]:
+    """The modules that hold none of the others."""
+    found = list(names)
+    for each in found:
+        if not any(other.startswith(f"{each}.") for other in found):
+            yield each
