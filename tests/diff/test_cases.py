@@ -64,6 +64,20 @@ def test_every_kind_of_change_has_a_case() -> None:
         "action",
         "draft",
         "place",
+        *(
+            "layout",
+            "reference",
+            "candidate",
+            "equal when",
+            "sweep",
+            "require",
+            "cover",
+            "run",
+            "compare",
+            "within",
+            "store",
+            "localize",
+        ),
     )
     assert [kind for kind in kinds if f"\n{kind}  " not in said] == []
     assert [part for part in parts if f"\n  {part}: " not in said] == []

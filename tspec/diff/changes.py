@@ -12,13 +12,15 @@ ChangeKind = Literal[
     "removed", "loosened", "incomparable", "unknown", "tightened", "added", "renamed",
     "draft accepted", "equivalent", "changed",
 ]  # fmt: skip
-"""In a reviewer's order. `changed` is for declarations other than rules."""
+"""In a reviewer's order. `changed` is for declarations other than rules, also of equivalences that go no certain way."""
 
 KINDS: Sequence[str] = get_args(ChangeKind)
 
 PartName = Literal[
     "subjects", "group", "window", "thinning", "when", "expect", "action", "draft", "vocabulary",
     "place", "replicas", "mesh", "sizes",
+    "layout", "reference", "candidate", "sweep", "require", "equal when", "cover", "run",
+    "compare", "within", "store", "localize",
 ]  # fmt: skip
 
 
@@ -41,7 +43,7 @@ class ChangedPart:
     """One part of a declaration that changed, and which way that alone goes.
 
     `change` is a relation, or `stricter`, `milder`, `changed` of actions, `accepted`, `withdrawn`
-    of drafts, `added`, `removed` of places. A text is empty where there is none.
+    of drafts, `added`, `removed` of places, `loosened`, `tightened`, `changed` of clauses of equivalences. A text is empty where there is none.
     """
 
     part: PartName

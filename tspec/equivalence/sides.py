@@ -12,11 +12,12 @@ from tspec.equivalence.child import seed_of
 from tspec.equivalence.configurations import Configuration, Settings, configurations_of
 from tspec.equivalence.observing.orders import Sketching
 from tspec.equivalence.recording import TensorName
-from tspec.equivalence.tolerances import DEFAULT, SAMPLES, noises, number
+from tspec.equivalence.tolerances import noises, number
 from tspec.layout.conditions import Value
 from tspec.layout.sizes import Sizes, sizes_of
 from tspec.resolve.program.sharding import Axes, LayoutDeclaration, MeshDeclaration
 from tspec.resolve.program.trials import (
+    DEFAULT_SAMPLES,
     EquivalenceDeclaration,
     Generated,
     Noise,
@@ -130,7 +131,7 @@ def _trial(
         sizes_of(each, flags=frozenset(name for name in layout.flags if said.get(name) is True))
         for each, said in zip((reference, candidate), sides, strict=True)
     ]
-    tolerance = declaration.within or DEFAULT
+    tolerance = declaration.within
     noise = _noise(tolerance)
     assert declaration.length is not None
     return Trial(
@@ -148,7 +149,7 @@ def _trial(
         origin=_origin(declaration),
         kinds=declaration.compare,
         tolerance=tolerance,
-        samples=0 if noise is None else noise.samples or SAMPLES,
+        samples=0 if noise is None else noise.samples or DEFAULT_SAMPLES,
         perturb=None if noise is None or noise.perturb is None else number(noise.perturb),
         localize=declaration.localize,
         sketched=declaration.sketched,

@@ -17,11 +17,6 @@ from tspec.resolve.program.trials import (
     Ulp,
 )
 
-DEFAULT = Combined("*", Number(3.0), Noise())
-"""Without `within`."""
-SAMPLES = 3
-"""Perturbed runs of the reference where `noise` does not say how many."""
-
 
 @dataclass(frozen=True, slots=True)
 class Allowed:

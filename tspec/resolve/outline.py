@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -240,7 +240,7 @@ def canonical_text(unit: Unit, span: Span) -> str:
 
 
 def canonical_lines(unit: Unit, span: Span) -> dict[str, tuple[str, Span]]:
-    """The canonical text of each entry of a mesh or `dims`, or clause of a layout, by its key."""
+    """The canonical text of each entry of a mesh or `dims`, or clause of a layout or equivalence, by its key."""
     node = _at(unit, span)
     match node:
         case nodes.Mesh(entries=entries, regroups=regroups):
@@ -250,6 +250,8 @@ def canonical_lines(unit: Unit, span: Span) -> dict[str, tuple[str, Span]]:
             return {_key(each): (_line(each), each.span) for each in entries}
         case nodes.Layout(clauses=clauses):
             return {_clause_key(each): (_clause(node, each), each.span) for each in clauses}
+        case nodes.Equivalence(clauses=clauses):
+            return {_trial_key(each): (_trial_clause(node, each), each.span) for each in clauses}
     return {}
 
 
@@ -280,4 +282,34 @@ def _clause_key(clause: nodes.Place | nodes.Tied | nodes.Stage) -> str:
 
 def _clause(layout: nodes.Layout, clause: nodes.Place | nodes.Tied | nodes.Stage) -> str:
     written = render(declaration(replace(layout, clauses=(clause,))), ONE_LINE)
+    return " ".join(line.strip() for line in written.splitlines()[1:-1])
+
+
+_TRIAL_KEYS: Mapping[type[nodes.Clause], str] = {
+    nodes.UsesLayout: "layout",
+    nodes.Reference: "reference",
+    nodes.Candidate: "candidate",
+    nodes.Cover: "cover",
+    nodes.Run: "run",
+    nodes.Compare: "compare",
+    nodes.Within: "within",
+    nodes.Store: "store",
+    nodes.Localize: "localize",
+}
+"""Clauses of which an equivalence has one."""
+
+
+def _trial_key(clause: nodes.Clause) -> str:
+    match clause:
+        case nodes.Sweep():
+            return f"sweep {clause.name.text}"
+        case nodes.Require():
+            return f"require at {clause.span.start}"
+        case nodes.EqualWhen():
+            return f"equal when at {clause.span.start}"
+    return _TRIAL_KEYS[type(clause)]
+
+
+def _trial_clause(trial: nodes.Equivalence, clause: nodes.Clause) -> str:
+    written = render(declaration(replace(trial, clauses=(clause,))), ONE_LINE)
     return " ".join(line.strip() for line in written.splitlines()[1:-1])

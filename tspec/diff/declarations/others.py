@@ -1,4 +1,4 @@
-"""Changes of layouts, meshes, sizes and trials, and of the tensors that are cut differently."""
+"""Changes of layouts, meshes, sizes and trials: of the tensors that are cut differently, and of clauses."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, get_args
 
 from tspec.diff.changes import ChangedPart, ChangeKind, DeclarationChange, DeclarationText
+from tspec.diff.declarations import equivalences
 from tspec.diff.sides.side import Side
 from tspec.layout.differences import differences
 from tspec.resolve.modules.files import Unit
 from tspec.resolve.outline import canonical_lines, outline
 from tspec.resolve.program.rules import LayoutDeclaration
+from tspec.resolve.program.trials import EquivalenceDeclaration
 from tspec.source import Span
 
 What = Literal["layout", "mesh", "dims", "equivalence", "replay", "test"]
@@ -40,6 +42,8 @@ def other_changes(old: Side, new: Side) -> tuple[list[DeclarationChange], int]:
             same += 1
             continue
         kind = "equivalent" if key[0] == "layout" and not parts else "changed"
+        if key[0] == "equivalence":
+            kind = equivalences.relation(parts)
         changes.append(DeclarationChange(key[0], _name(key), kind, *written, parts=parts))
     return changes, same
 
@@ -78,13 +82,32 @@ def _written(side: Side, found: Found | None) -> DeclarationText | None:
 def _parts(key: Key, pair: tuple[Found, Found], sides: tuple[Side, Side]) -> Iterator[ChangedPart]:
     if key[0] == "layout":
         yield from _of_layout(key[2], pair, sides)
+    elif key[0] == "equivalence":
+        old, new = (
+            _equivalence(side, key, unit) for side, (unit, _) in zip(sides, pair, strict=True)
+        )
+        before, after = (_lines(unit, span) for unit, span in pair)
+        yield from equivalences.changed_clauses(old, new, (before, after))
     elif key[0] in ("mesh", "dims"):
-        before, after = (canonical_lines(unit, span) for unit, span in pair)
+        before, after = (_lines(unit, span) for unit, span in pair)
         part: Literal["mesh", "sizes"] = "mesh" if key[0] == "mesh" else "sizes"
         for name in dict.fromkeys([*before, *after]):
-            first, second = (lines[name][0] if name in lines else "" for lines in (before, after))
+            first, second = (lines.get(name, "") for lines in (before, after))
             if first != second:
                 yield ChangedPart(part, "changed", first, second)
+
+
+def _lines(unit: Unit, span: Span) -> dict[str, str]:
+    """The entries or clauses of a declaration as they are written, by their keys."""
+    return {key: text for key, (text, _) in canonical_lines(unit, span).items()}
+
+
+def _equivalence(side: Side, key: Key, unit: Unit) -> EquivalenceDeclaration:
+    return next(
+        each
+        for each in side.program.equivalences
+        if each.name == key[2] and each.source.path == unit.source.path
+    )
 
 
 # --- layouts ------------------------------------------------------------------------------------

@@ -58,10 +58,21 @@ def meaning(change: DeclarationChange) -> str:
     return f"{said}; {rest} done about what is violated"
 
 
+OF_EQUIVALENCES = {
+    "loosened": "less is compared, or more is tolerated",
+    "tightened": "more is compared, or less is tolerated",
+    "incomparable": "less is compared or more is tolerated, and more is compared or less is tolerated",
+    "equivalent": "is written differently and finds the same",
+    "changed": "something else is compared",
+}
+
+
 def _of_kind(change: DeclarationChange) -> str:
     about_actions = {part.part for part in change.parts} <= {"action", "draft"}
     if change.change == "equivalent" and change.what == "rule" and about_actions:
         return "the same is violated"
+    if change.what == "equivalence" and change.change in OF_EQUIVALENCES:
+        return OF_EQUIVALENCES[change.change]
     return {
         "removed": "was removed",
         "loosened": "some of what was violated no longer is",

@@ -102,6 +102,9 @@ class Combined:
 
 Tolerance = Number | Ulp | Relative | Absolute | Noise | Combined
 
+DEFAULT_SAMPLES = 3
+"""Perturbed runs of the reference where `noise` does not say how many."""
+
 
 @dataclass(frozen=True, slots=True)
 class EquivalenceDeclaration:
@@ -123,7 +126,7 @@ class EquivalenceDeclaration:
     length: Length | None
     origin: Generated | Recorded | None
     compare: tuple[str, ...]
-    within: Tolerance | None
+    within: Tolerance
     sketched: bool
     """Of each tensor a sketch is kept, not its elements."""
     localize: bool

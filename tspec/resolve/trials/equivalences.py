@@ -115,7 +115,8 @@ def lower_equivalence(
         check_words((store.what,), STORED, "stored", reporter)
     within = [lower_tolerance(each.tolerance, reporter) for each in trial.clauses(nodes.Within)]
     _check_sides(trial)
-    if reporter.failed or not trial.closed:
+    tolerance = within[0] if within else None
+    if reporter.failed or not trial.closed or tolerance is None:
         return None
     return EquivalenceDeclaration(
         node.name.text,
@@ -130,7 +131,7 @@ def lower_equivalence(
         length,
         origin,
         tuple(kind.text for each in trial.clauses(nodes.Compare) for kind in each.kinds),
-        within[0] if within else None,
+        tolerance,
         bool(trial.clauses(nodes.Store)),
         bool(trial.clauses(nodes.Localize)),
         scope.source,
