@@ -241,6 +241,18 @@ class ClippingComesBeforeTheUpdate(Loop):
             nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
 
 
+class ClippingFindsGradients(Loop):
+    """The generator that is clipped was read by the optimizer."""
+
+    def prepared(self):
+        clipped = self.model.parameters()
+        self.optimizer = torch.optim.SGD(clipped, lr=0.1)
+        self.clipped = clipped if self.faulty else list(self.model.parameters())
+
+    def before_update(self):
+        nn.utils.clip_grad_norm_(self.clipped, 1.0)
+
+
 class ClippingWithAClosure(WithClosure):
     """Clips in the closure, or after the update."""
 
@@ -898,6 +910,24 @@ class AheadOfOthers(Continues):
             self.model(further[:, :-2]).flatten(0, 1), further[:, 2:].flatten()
         )
         return after_next if self.faulty else super().loss(output, labels) + after_next
+
+
+class NextTokensAreHidden(Continues):
+    """One layer of attention, with a causal mask or without."""
+
+    def build(self):
+        return LooksBack(None if self.faulty else torch.ones(63, 63, dtype=torch.bool).tril())
+
+
+class LooksBack(nn.Module):
+    def __init__(self, mask):
+        super().__init__()
+        self.rows, self.out = nn.Embedding(17, 16), nn.Linear(16, 17)
+        self.mask = mask
+
+    def forward(self, tokens):
+        rows = self.rows(tokens)
+        return self.out(F.scaled_dot_product_attention(rows, rows, rows, attn_mask=self.mask))
 
 
 class PaddingIsLeftOutOfTheLoss(Continues):

@@ -6,8 +6,9 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from tspec.runtime.live.causality import Causality
+from tspec.runtime.live.causality import Causality, Sight, sight_of
 from tspec.runtime.live.graph import PASSES
+from tspec.runtime.live.tokens import TokenHistory
 
 LENGTH = 6
 LATER = torch.ones(LENGTH, LENGTH, dtype=torch.bool).triu(1)
@@ -15,8 +16,12 @@ Q = torch.randn(2, 3, LENGTH, 4, requires_grad=True)
 X = torch.randn(2, LENGTH, 8, requires_grad=True)
 
 
-def is_causal(output: torch.Tensor) -> bool | None:
-    return Causality().is_causal(output)
+NO_TOKENS = torch.zeros(0)
+"""Of graphs without an embedding all attention counts."""
+
+
+def sight(output: torch.Tensor, tokens: torch.Tensor = NO_TOKENS) -> Sight | None:
+    return sight_of(output, tokens)
 
 
 def by_hand(mask: torch.Tensor | None) -> torch.Tensor:
@@ -81,28 +86,28 @@ MOVED = {
 
 @pytest.mark.parametrize("compute", MOVED.values(), ids=MOVED)
 def test_models_that_move_places(compute) -> None:
-    assert is_causal(compute()) is None
+    assert sight(compute()) is None
 
 
 def test_what_is_joined_within_a_place() -> None:
     turned = torch.cat([-X[..., 4:], X[..., :4]], -1)
-    assert is_causal(attend(X + turned)) is True
-    assert is_causal(attend(torch.stack([X, turned], -1).flatten(2))) is True
+    assert sight(attend(X + turned)) is Sight.NONE
+    assert sight(attend(torch.stack([X, turned], -1).flatten(2))) is Sight.NONE
 
 
 @pytest.mark.parametrize("compute", CAUSAL.values(), ids=CAUSAL)
 def test_later_places_are_masked(compute) -> None:
-    assert is_causal(compute()) is True
+    assert sight(compute()) is Sight.NONE
 
 
 @pytest.mark.parametrize("compute", NOT_CAUSAL.values(), ids=NOT_CAUSAL)
 def test_later_places_are_seen(compute) -> None:
-    assert is_causal(compute()) is False
+    assert sight(compute()) is Sight.NEXT
 
 
 @pytest.mark.parametrize("compute", UNKNOWN.values(), ids=UNKNOWN)
 def test_the_graph_does_not_show_it(compute) -> None:
-    assert is_causal(compute()) is None
+    assert sight(compute()) is None
 
 
 def lstm(x: torch.Tensor, start: object = None, **options: object) -> tuple:
@@ -121,31 +126,72 @@ def embed() -> torch.Tensor:
 
 def test_recurrent_layers_that_run_forward() -> None:
     embedded = embed()
-    assert is_causal(HEAD(F.dropout(lstm(embedded)[0], 0.1))) is True
-    assert is_causal(HEAD(lstm(embedded, num_layers=2)[0]).flatten(0, 1)) is True
-    assert is_causal(lstm(embedded, bidirectional=True)[0]) is not True
+    assert sight(HEAD(F.dropout(lstm(embedded)[0], 0.1))) is Sight.NONE
+    assert sight(HEAD(lstm(embedded, num_layers=2)[0]).flatten(0, 1)) is Sight.NONE
+    assert sight(lstm(embedded, bidirectional=True)[0]) is not Sight.NONE
 
 
 def test_models_that_look_at_one_token() -> None:
-    assert is_causal(HEAD(embed())) is True
-    assert is_causal(HEAD(embed()).flatten(0, 1)) is True
+    assert sight(HEAD(embed())) is Sight.NONE
+    assert sight(HEAD(embed()).flatten(0, 1)) is Sight.NONE
 
 
 def test_codes_of_whole_sequences() -> None:
     output, (state, cell) = lstm(embed())
     flat = nn.Linear(8 * LENGTH, 4)(embed().flatten(1)).relu()
-    assert is_causal(nn.Linear(4, 5 * LENGTH)(flat).view(2, LENGTH, 5)) is None
-    assert (
-        is_causal(nn.Linear(8 * LENGTH, 5 * LENGTH)(output.flatten(1)).view(2, LENGTH, 5)) is None
-    )
-    assert is_causal(nn.Linear(8, 5 * LENGTH)(state[-1]).view(2, LENGTH, 5)) is None
-    assert is_causal(nn.Linear(8, 5 * LENGTH)(output[:, -1]).view(2, LENGTH, 5)) is None
-    assert is_causal(HEAD(lstm(output[:, -1:].expand(-1, LENGTH, -1))[0])) is None
-    assert is_causal(HEAD(lstm(output.mean(1, keepdim=True).repeat(1, LENGTH, 1))[0])) is None
-    assert is_causal(HEAD(lstm(embed(), (state, cell))[0])) is not True
+    assert sight(nn.Linear(4, 5 * LENGTH)(flat).view(2, LENGTH, 5)) is None
+    assert sight(nn.Linear(8 * LENGTH, 5 * LENGTH)(output.flatten(1)).view(2, LENGTH, 5)) is None
+    assert sight(nn.Linear(8, 5 * LENGTH)(state[-1]).view(2, LENGTH, 5)) is None
+    assert sight(nn.Linear(8, 5 * LENGTH)(output[:, -1]).view(2, LENGTH, 5)) is None
+    assert sight(HEAD(lstm(output[:, -1:].expand(-1, LENGTH, -1))[0])) is None
+    assert sight(HEAD(lstm(output.mean(1, keepdim=True).repeat(1, LENGTH, 1))[0])) is None
+    assert sight(HEAD(lstm(embed(), (state, cell))[0])) is not Sight.NONE
 
 
 def test_later_outputs_are_not_read() -> None:
-    seen = Causality()
-    found = [seen.is_causal(by_hand(LATER)) for _ in range(PASSES + 1)]
-    assert found == [True] * PASSES + [None]
+    tokens = torch.arange(2 * 20).reshape(2, 20)
+    history = TokenHistory()
+    history.given(tokens)
+    seen = Causality(history)
+    output = nn.Linear(8, 50)(nn.Embedding(50, 8)(tokens))
+    found = [seen.sees_later(output, tokens, -100) for _ in range(PASSES + 1)]
+    assert found == ["none"] * PASSES + [None]
+
+
+def test_targets_that_are_no_tokens() -> None:
+    assert Causality(TokenHistory()).sees_later(by_hand(LATER), torch.arange(12), -100) is None
+
+
+TOKENS, OTHERS = torch.randint(9, (2, 2, LENGTH))
+WORDS = nn.Embedding(9, 8)
+
+
+def decoded(mask: torch.Tensor | None, *, over: torch.Tensor = OTHERS) -> torch.Tensor:
+    """What a decoder of `TOKENS` puts out, beside an encoder of other tokens that looks at all of them."""
+    source, target = WORDS(over), WORDS(TOKENS)
+    memory = F.scaled_dot_product_attention(source, source, source)
+    memory = torch.cat([memory[:, 1:], memory[:, :1]], 1)
+    own = F.scaled_dot_product_attention(target, target, target, attn_mask=mask)
+    by_products = (own @ memory.mT).softmax(-1) @ memory
+    return F.scaled_dot_product_attention(own, memory, memory) + by_products
+
+
+def test_only_what_attends_to_the_tokens_counts() -> None:
+    assert sight(decoded(~LATER), TOKENS) is Sight.NONE
+    assert sight(decoded(None), TOKENS) is Sight.NEXT
+    assert sight(decoded(~LATER), OTHERS) is None  # the encoder's output is moved
+    assert sight(decoded(None, over=TOKENS), TOKENS) is None
+
+
+def test_prefixes_that_are_seen_whole() -> None:
+    prefix = ~LATER
+    prefix[:, :3] = True
+    assert sight(fused(attn_mask=prefix)) is Sight.SOME
+    assert sight(by_hand(~prefix)) is Sight.SOME
+
+
+def test_padding_is_seen_by_none() -> None:
+    hidden = LATER.clone()
+    hidden[:, 4:] = True
+    assert sight(by_hand(hidden)) is Sight.NONE
+    assert sight(by_hand((torch.arange(LENGTH) > 3).expand(LENGTH, -1))) is Sight.NEXT

@@ -128,6 +128,15 @@ def test_parameters_that_nobody_holds() -> None:
     assert found == [[], [(3,)], [], [(3,)]]
 
 
+def test_numbers_with_a_gradient_that_nobody_holds() -> None:
+    temperature, places = drawn(1), drawn(4)
+    loss = (temperature * places).sum()
+    seen = graphs()
+    assert [seen.loose_parameters(loss) for _ in range(2)] == [[], [(1,)]]
+    held = graphs(temperature)
+    assert [held.loose_parameters(loss) for _ in range(2)] == [[], []]
+
+
 def test_parameters_that_are_made_anew() -> None:
     seen = graphs()
     found = [seen.loose_parameters(nn.Parameter(torch.ones(2)).sum()) for _ in range(3)]

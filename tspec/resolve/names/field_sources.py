@@ -38,7 +38,7 @@ SOURCE_FUNCTIONS = frozenset(
         "names",
         "used_early",
         "tokens_ahead",
-        "is_causal",
+        "sees_later",
         "made_by",
         "over_classes",
         "softmax_dims",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 import torch
@@ -20,11 +21,14 @@ from tspec.runtime.live.graph import (
     signed,
     weighing_softmaxes,
 )
+from tspec.runtime.live.tokens import TokenHistory
 
 _SHORTEST = 4
 """Of shorter sequences a mask says little."""
 _FUSED = "ScaledDotProduct"
 """Begins the names of the operations that compute a whole attention."""
+_VALUES = 2
+"""The place of the values among the inputs of a fused attention."""
 _RECURRENT = frozenset({"MkldnnRnnLayer", "CudnnRnn"})
 _MOVES_PLACES = frozenset(
     {"ConstantPadNd", "Roll", "CopySlices", "IndexPut", "SliceScatter", "Gather", "Convolution"}
@@ -41,37 +45,99 @@ _PLACE_BY_PLACE = (
 """Operations that compute each place from one place."""
 
 
+class Sight(Enum):
+    """Which later places attention sees."""
+
+    NONE = "none"
+    NEXT = "next"
+    """Each place sees the one after it, and so what comes next."""
+    SOME = "some"
+
+
 class Causality:
     """Reads the graphs of the first outputs."""
 
-    def __init__(self) -> None:
+    def __init__(self, tokens: TokenHistory) -> None:
+        self._tokens = tokens
         self._read = 0
 
-    def is_causal(self, output: torch.Tensor) -> bool | None:
-        """No place of an output sees later places: all attention of it is masked so, or there is none and places stay apart.
+    def sees_later(self, output: torch.Tensor, target: torch.Tensor, ignored: int) -> str | None:
+        """Which later places a place of an output sees, in the sequence of tokens that the targets are of.
 
-        Attention is a softmax of square matrices, or fused; recurrent layers that run forward keep places apart. None
-        where the graph does not show it, as under activation checkpointing, and after the first outputs.
+        None where the targets are no tokens, where the graph does not show it, and after the first outputs.
         """
-        if self._read >= PASSES or output.grad_fn is None:
+        if self._read >= PASSES:
             return None
         self._read += 1
-        walked = nodes(output)
-        found = [
-            each
-            for operation, node in walked
-            if operation in MATRIX_PRODUCTS or operation.startswith(_FUSED)
-            for each in _attention(operation, node)
-        ]
-        if not found:
-            return _keeps_places_apart(output.grad_fn)
-        if False in found:
-            return False
-        moves = any(
-            operation in _MOVES_PLACES or (operation in _JOINS and _joins_places(node))
-            for operation, node in walked
+        found = self._tokens.sequence_of(target, ignored)
+        sight = None if found is None else sight_of(output, found[1])
+        return None if sight is None else sight.value
+
+
+def sight_of(output: torch.Tensor, tokens: torch.Tensor) -> Sight | None:
+    """Which later places attention to a sequence of tokens sees; none of them where there is no attention and places stay apart.
+
+    Attention is a softmax of square matrices, or fused; recurrent layers that run forward keep places apart. What is
+    attended to is computed from the tokens: an encoder of other tokens may look at all of them. If no embedding of the
+    tokens has a gradient, all attention counts. None where the graph does not show it, as under activation checkpointing.
+    """
+    walked = nodes(output)
+    reaching = _computed_from(walked, tokens)
+    found = [
+        each
+        for operation, node in walked
+        if operation in MATRIX_PRODUCTS or operation.startswith(_FUSED)
+        for each in _attention(operation, node, reaching)
+    ]
+    if not found:
+        return (
+            Sight.NONE
+            if output.grad_fn is not None and _keeps_places_apart(output.grad_fn)
+            else None
         )
-        return None if None in found or moves else True
+    if Sight.NEXT in found:
+        return None if _moves_places(walked, reaching) else Sight.NEXT
+    if Sight.SOME in found:
+        return Sight.SOME
+    return None if None in found or _moves_places(walked, reaching) else Sight.NONE
+
+
+def _computed_from(walked: Sequence[tuple[str, Any]], tokens: torch.Tensor) -> frozenset[Any]:
+    """The nodes of what is computed from rows that an embedding looked up for the tokens; all nodes if none was."""
+    waiting = [
+        node for operation, node in walked if operation == "Embedding" and _looks_up(node, tokens)
+    ]
+    if not waiting:
+        return frozenset(node for _, node in walked)
+    users: dict[Any, list[Any]] = {}
+    for _, node in walked:
+        for following, _ in node.next_functions:
+            users.setdefault(following, []).append(node)
+    reached = set(waiting)
+    while waiting:
+        for user in users.get(waiting.pop(), ()):
+            if user not in reached:
+                reached.add(user)
+                waiting.append(user)
+    return frozenset(reached)
+
+
+def _looks_up(embedding: Any, tokens: torch.Tensor) -> bool:
+    indices = _saved(embedding, "indices")
+    return (
+        indices is not None
+        and indices.shape == tokens.shape
+        and indices.device == tokens.device
+        and torch.equal(indices, tokens)
+    )
+
+
+def _moves_places(walked: Sequence[tuple[str, Any]], reaching: frozenset[Any]) -> bool:
+    return any(
+        operation in _MOVES_PLACES or (operation in _JOINS and _joins_places(node))
+        for operation, node in walked
+        if node in reaching
+    )
 
 
 def _joins_places(node: Any) -> bool:
@@ -79,18 +145,23 @@ def _joins_places(node: Any) -> bool:
     return signed(node._saved_dim) not in (-1, len(shape_of(node)) - 1)
 
 
-def _attention(operation: str, node: Any) -> Sequence[bool | None]:
-    """Of each attention that a node computes, whether it leaves out later places; None where that is not shown."""
+def _attention(operation: str, node: Any, reaching: frozenset[Any]) -> Sequence[Sight | None]:
+    """Of each attention that a node computes to what is computed from the tokens, which later places it sees; None where that is not shown."""
     if operation.startswith(_FUSED):
-        return _fused(node)
-    weights = (_saved(softmax, "result") for softmax, _ in weighing_softmaxes(node))
-    return [None if each is None else _is_zero_above(each) for each in weights]
+        return _fused(node) if node.next_functions[_VALUES][0] in reaching else ()
+    attended = [following for following, _ in node.next_functions]
+    weights = (
+        _saved(softmax, "result")
+        for factor, softmax, _ in weighing_softmaxes(node)
+        if attended[1 - factor] in reaching
+    )
+    return [None if each is None else _sight(each) for each in weights]
 
 
-def _fused(node: Any) -> Sequence[bool | None]:
+def _fused(node: Any) -> Sequence[Sight | None]:
     """The same of fused attention, if a sequence looks at itself."""
     if node._saved_is_causal:
-        return (True,)
+        return (Sight.NONE,)
     query, key = _saved(node, "query"), _saved(node, "key")
     if query is None or key is None:
         return (None,)
@@ -99,7 +170,7 @@ def _fused(node: Any) -> Sequence[bool | None]:
     mask = _saved(node, "attn_bias" if hasattr(node, "_saved_attn_bias") else "attn_mask")
     if mask is not None and mask.dtype != torch.bool:
         mask = mask.float().exp()
-    return (False if mask is None else _is_zero_above(mask),)
+    return (Sight.NEXT if mask is None else _sight(mask),)
 
 
 def _saved(node: Any, name: str) -> torch.Tensor | None:
@@ -112,12 +183,19 @@ def _saved(node: Any, name: str) -> torch.Tensor | None:
 
 
 @torch.no_grad()
-def _is_zero_above(weights: torch.Tensor) -> bool | None:
-    """Whether the first of a batch of square matrices is zero above its diagonal. None of short sequences."""
+def _sight(weights: torch.Tensor) -> Sight | None:
+    """Which later places the first of a batch of square matrices weighs; None of short sequences.
+
+    Places that none looks at are padding. A mask may be broadcast over the queries.
+    """
     size = weights.shape[-1]
-    if weights.shape[-2] != size or size < _SHORTEST:
+    if size < _SHORTEST or weights.shape[-2] not in (1, size):
         return None
-    return not bool(weights.reshape(-1, size, size)[0].triu(1).any())
+    first = weights.reshape(-1, weights.shape[-2], size)[0].expand(size, size) != 0
+    if not first.triu(1).any():
+        return Sight.NONE
+    is_next_seen = first.diagonal(1) | ~first.any(0)[1:]
+    return Sight.NEXT if is_next_seen.all() else Sight.SOME
 
 
 def _keeps_places_apart(node: Any) -> bool | None:

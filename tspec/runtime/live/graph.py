@@ -99,7 +99,7 @@ class LossGraphs:
             dim
             for operation, node in nodes(losses)
             if operation in MATRIX_PRODUCTS
-            for _, dim in weighing_softmaxes(node)
+            for _, _, dim in weighing_softmaxes(node)
         ]
 
     def unscaled_scores(self, losses: Any) -> int | None:
@@ -114,13 +114,13 @@ class LossGraphs:
             _is_unscaled(_first_input(softmax))
             for operation, node in nodes(losses)
             if operation in MATRIX_PRODUCTS
-            for softmax, _ in weighing_softmaxes(node)
+            for _, softmax, _ in weighing_softmaxes(node)
         )
 
     def loose_parameters(self, losses: Any) -> list[torch.Size] | None:
         """The shapes of parameters that neither a model nor an optimizer holds, and that stayed as they were since the pass before.
 
-        None after the first passes.
+        A single number with a gradient is a parameter, whatever its class: inputs with gradients are more. None after the first passes.
         """
         if self._loose >= PASSES:
             self._seen.clear()
@@ -129,7 +129,9 @@ class LossGraphs:
         shapes = []
         for operation, node in nodes(losses):
             leaf = node.variable if operation == "AccumulateGrad" else None
-            if not isinstance(leaf, nn.Parameter) or self._is_held(leaf):
+            if leaf is None or self._is_held(leaf):
+                continue
+            if not isinstance(leaf, nn.Parameter) and leaf.numel() != 1:
                 continue
             known = self._seen.get(id(leaf))
             if known is not None and known[0]() is leaf and torch.equal(known[1], leaf):
@@ -138,12 +140,15 @@ class LossGraphs:
         return shapes
 
 
-def weighing_softmaxes(product: Any) -> Iterator[tuple[Any, int]]:
-    """The softmaxes whose rows one of the `MATRIX_PRODUCTS` multiplies, each with its dimension, counted from the end."""
+def weighing_softmaxes(product: Any) -> Iterator[tuple[int, Any, int]]:
+    """The softmaxes whose rows one of the `MATRIX_PRODUCTS` multiplies.
+
+    Each comes after the place of the factor that it is, and before its dimension, counted from the end.
+    """
     for factor, last, other in ((0, -1, -2), (1, -2, -1)):
         found = _softmax_of(product.next_functions[factor][0], last, other)
         if found is not None:
-            yield found
+            yield factor, *found
 
 
 def _is_unscaled(scores: Any) -> bool:

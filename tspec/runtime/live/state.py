@@ -91,7 +91,7 @@ class SubjectRegistry:
             "for_parameters": self._for_parameters,
             "used_early": self.pending.used_early,
             "tokens_ahead": self.tokens.tokens_ahead,
-            "is_causal": Causality().is_causal,
+            "sees_later": Causality(self.tokens).sees_later,
             "made_by": made_by,
             "over_classes": over_classes,
             "softmax_dims": self.graphs.softmax_dims,

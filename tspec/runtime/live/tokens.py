@@ -50,15 +50,23 @@ class TokenHistory:
         if self.is_over() or not self._inputs or target.is_floating_point():
             return None
         self._losses += 1
+        found = self.sequence_of(target, ignored)
+        if self.is_over():
+            self._inputs.clear()
+        return None if found is None else found[0]
+
+    @torch.no_grad()
+    def sequence_of(self, target: torch.Tensor, ignored: int) -> tuple[int, torch.Tensor] | None:
+        """By how many places the targets are ahead, and the tokens that they are ahead of; None if there are none."""
+        if target.is_floating_point():
+            return None
         found = {
-            shift
+            shift: tokens
             for tokens in self._inputs
             if tokens.device == target.device
             for shift in _shifts(tokens, target, ignored)
         }
-        if self.is_over():
-            self._inputs.clear()
-        return next((shift for shift in _SHIFTS if shift in found), None)
+        return next(((shift, found[shift]) for shift in _SHIFTS if shift in found), None)
 
 
 def _shifts(tokens: torch.Tensor, target: torch.Tensor, ignored: int) -> Iterator[int]:

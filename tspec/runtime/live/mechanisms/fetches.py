@@ -32,6 +32,8 @@ class LoaderIterators:
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
         self._passes = itertools.count(1)
+        self._optimizers: frozenset[int] = frozenset()
+        """Those whose models were looked for."""
         self._reading: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._loaders: weakref.WeakKeyDictionary[Any, weakref.ref[Any]] = (
             weakref.WeakKeyDictionary()
@@ -81,7 +83,12 @@ class LoaderIterators:
 
     def _mode(self) -> bool | None:
         """Whether a model is in training mode; None if none is known."""
-        modes = [root.module() for root in self._job.state.models.roots]
+        state = self._job.state
+        living = state.optimizers.numbers()
+        if self._job.place.ever_updated and not living <= self._optimizers:
+            state.find_models()  # the next fold's model is in training mode, and not called yet
+        self._optimizers = living
+        modes = [root.module() for root in state.models.roots]
         held = [trains(module) for module in modes if module is not None and has_parameters(module)]
         return any(held) if held else None
 
