@@ -109,14 +109,14 @@ def decided(
     of: rules.Rule,
     steps: Iterable[int],
     *,
-    subject: str = "",
+    subject: str | tuple[str, ...] = (),
     ranks: tuple[int, ...] = (0,),
     verdict: Verdict = "violated",
     reason: str = "",
     values: dict[str, str] | None = None,
     location: Location | None = None,
 ) -> list[Decision]:
-    subjects = (subject,) if subject else ()
+    subjects = (subject,) if isinstance(subject, str) else subject
     return [
         Decision(
             Instance(of.qualified, ranks, (step, 0), subjects),

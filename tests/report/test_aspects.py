@@ -15,6 +15,7 @@ RULES = {
     "for c in calls(dropout) expect c.training == false": {"mode"},
     "for c in calls(attention) expect c.dropout_p == 0": {"mode"},
     "for m in modules before backward expect m.training": {"mode"},
+    "before backward expect 0 in calls(cross_entropy).ignore_index": {"objective"},
     "for g in generators during forward expect not changed(g.state)": {"randomness"},
     "for p in parameters after optimizer.step expect finite(p.data)": {"finiteness"},
     "before optimizer.step expect norm(parameters.grad) <= 100": {"values"},
@@ -52,3 +53,9 @@ def test_a_forgotten_clear_shows_in_numbers_and_not_in_dropout() -> None:
     assert disturbs(frozenset({"clearing"}), frozenset({"values"}))
     assert not disturbs(frozenset({"clearing"}), frozenset({"mode"}))
     assert not disturbs(frozenset({"values"}), frozenset({"clearing"}))
+
+
+def test_targets_change_numbers_and_not_which_parameters_have_gradients() -> None:
+    assert disturbs(frozenset({"objective"}), frozenset({"values"}))
+    assert disturbs(frozenset({"data"}), frozenset({"objective"}))
+    assert not disturbs(frozenset({"objective"}), frozenset({"gradients"}))

@@ -22,9 +22,10 @@ INFLUENCES = {
     "ownership": {"update", "gradients", "values"},
     "mode": {"randomness", "forward", "values"},
     "randomness": {"data", "values"},
-    "data": {"forward", "values"},
+    "data": {"forward", "objective", "values"},
     "precision": {"forward", "values"},
-    "forward": {"backward", "gradients", "values"},
+    "forward": {"objective", "backward", "gradients", "values"},
+    "objective": {"values"},
     "backward": {"gradients", "values"},
     "clearing": {"gradients", "values"},
     "gradients": {"update", "values"},
@@ -55,6 +56,7 @@ CALLABLES = (
     (r"zero_grad|(^|[._])zero_$", "clearing"),
     (r"dropout|Module\.(train|eval)$", "mode"),
     (r"clip_grad|_clip_", "gradients"),
+    (r"_loss$|(^|[._])(cross_entropy|kl_div)", "objective"),
     (r"autocast|\bamp\b|GradScaler", "precision"),
     (
         r"torch\.distributed|DistributedDataParallel|all_reduce|all_gather|broadcast",
@@ -124,6 +126,8 @@ def aspects(rule: rules.Rule, vocabulary: rules.Vocabulary) -> frozenset[str]:
     if (inside | found) & NUMERIC:
         inside &= NUMERIC | PLACES
     found |= inside
+    if "objective" in found:
+        found.discard("forward")
     if _tells_apart(rule):
         found = (found - NUMERIC) or found
     if not found and rule.window.event is not None:
