@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tspec.equivalence.blame import Calls
+from tspec.equivalence.blame import Calls, blamed
 from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.merge import MergeFault
@@ -56,6 +56,30 @@ def test_the_first_wrong_tensor_has_code_that_made_it(
     assert found is not None
     assert (found.module, found.part, found.lines) == (module, part, lines)
     assert (found.call and found.call.defined) == defined
+
+
+def test_a_gradient_is_also_of_modules_to_which_the_reference_alone_gave_the_tensor() -> None:
+    other = ModuleCall("Linear", "Net", "torch.py:9", "model.py:7", ("outputs", "norm"), True)
+    detached = {**MODULES, "other": replace(other, takes=())}
+    name = TensorName("output_grads", "norm", 1)
+    for reference, module, lines in (
+        ({**MODULES, "other": other}, "head, other", ("model.py:6", "model.py:7")),
+        (MODULES, "head", ()),
+    ):
+        found = blamed(name, Calls(detached, tuple(detached), LINES, reference), frozenset())
+        assert (found.module, found.lines) == (module, lines)
+
+
+def test_a_module_that_is_called_again_was_called_from_another_line() -> None:
+    again = replace(MODULES["head.fc"], again=("model.py:32",))
+    calls = Calls({**MODULES, "head.fc": again}, tuple(MODULES), LINES)
+    for number, line in ((0, "model.py:31"), (1, "model.py:32"), (2, "")):
+        output, given = (
+            blamed(TensorName(kind, "head.fc", 1, 1, number), calls, frozenset())
+            for kind in ("outputs", "inputs")
+        )
+        assert output.call is not None and output.call.called == line
+        assert given.lines == ((line,) if line else ())
 
 
 def test_what_comes_first_is_to_blame_also_if_only_its_pieces_do_not_fit() -> None:

@@ -176,7 +176,9 @@ def test_a_module_is_described_by_its_code_and_what_it_is_given(tmp_path: Path) 
     assert found["second"].kind == "Linear" and found["second"].numbers
     file, line = found["Net"].defined.split(":")
     assert "def forward" in Path(file).read_text().splitlines()[int(line) - 1]
-    assert found["first"].called.startswith("tests/equivalence/test_observer.py:")
+    line = found["first"].called
+    assert line.startswith("tests/equivalence/test_observer.py:")
+    assert found["first"].again == (line,) and found["second"].again == ()  # called twice in a line
 
 
 def test_lines_of_the_script_are_known_that_make_losses_norms_and_updates(tmp_path: Path) -> None:

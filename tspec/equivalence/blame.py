@@ -20,11 +20,13 @@ class Calls:
 
     `modules` are those of both sides, `seen` those that the candidate called: not those within a compiled one. `lines`
     has the line of the script that first computed a loss, a norm, or an update, by the kind of tensor that comes of it.
+    `reference` are the reference's own.
     """
 
     modules: Mapping[str, ModuleCall] = field(default_factory=dict)
     seen: tuple[str, ...] = ()
     lines: Mapping[str, str] = field(default_factory=dict)
+    reference: Mapping[str, ModuleCall] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ def calls_of(trial: Trial, reference: Recording, candidate: Sequence[Recording])
             holds = not stages or at in {stage.number for stage in stages}
             (modules if holds else others).setdefault(name, call)
     modules = {**others, **modules}
-    return Calls({**reference.modules, **modules}, tuple(modules), lines)
+    both = {**reference.modules, **modules}
+    return Calls(both, tuple(modules), lines, reference.modules)
 
 
 def blamed(name: TensorName, calls: Calls, judged: Container[tuple[str, str]]) -> Blame:
@@ -62,10 +65,11 @@ def blamed(name: TensorName, calls: Calls, judged: Container[tuple[str, str]]) -
     parent = _parent(name.name, modules)
     match name.kind:
         case "outputs":
-            return _of(name.name, "forward pass", calls)
+            found = _of(name.name, "forward pass", calls)
+            return replace(found, call=found.call and found.call.number(name.call))
         case "inputs":
             handed = modules.get(name.name)
-            line = "" if handed is None else handed.called
+            line = "" if handed is None else handed.number(name.call).called
             return _of(parent, f"what it hands to {name.name}", calls, line)
         case "output_grads":
             made = _returned(name.name, modules)
@@ -73,8 +77,14 @@ def blamed(name: TensorName, calls: Calls, judged: Container[tuple[str, str]]) -
             took = list(_innermost(_takers(made, modules)))
             if not took and ("output_grads", parent) not in judged:  # it came through the parent's
                 took = list(_innermost(_takers(parent, modules)))
-            line = calls.lines.get("losses", "") if not (took or parent) else ""
-            return _of(", ".join(took) or parent, "backward pass", calls, line)
+            if took:  # one that the candidate gives another tensor hands back nothing
+                took += [
+                    each for each in _innermost(_takers(made, calls.reference)) if each not in took
+                ]
+                return _of_several(took, "backward pass", calls)
+            return _of(
+                parent, "backward pass", calls, "" if parent else calls.lines.get("losses", "")
+            )
         case "input_grads":
             return _of(name.name, "backward pass", calls)
         case "losses":
@@ -142,6 +152,15 @@ def is_given_right(
 
 def _of(module: str, part: str, calls: Calls, line: str = "") -> Blame:
     return Blame(module, part, calls.modules.get(module), (line,) if line else ())
+
+
+def _of_several(names: Sequence[str], part: str, calls: Calls) -> Blame:
+    """One of several modules; with each the line that called it."""
+    if len(names) == 1:
+        return _of(names[0], part, calls)
+    known = (calls.modules.get(each) for each in names)
+    lines = dict.fromkeys(each.called for each in known if each is not None and each.called)
+    return Blame(", ".join(names), part, None, tuple(lines))
 
 
 def _parent(name: str, modules: Mapping[str, ModuleCall]) -> str:

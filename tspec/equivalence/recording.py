@@ -65,7 +65,7 @@ class ModuleCall:
     module's `forward`, `called` the line of the script (of a package, if there is none) from which it
     was reached. `takes` says what tensor its first input is: kind and name of one that was recorded,
     empty if it is another; `numbers` that it holds floating numbers. `returns` is the module that it
-    called and whose output it returned as it is, empty if none.
+    called and whose output it returned as it is, empty if none. `again` are the lines of later calls within a micro-batch.
     """
 
     kind: str
@@ -75,6 +75,12 @@ class ModuleCall:
     takes: tuple[str, str] | tuple[()]
     numbers: bool
     returns: str = ""
+    again: tuple[str, ...] = ()
+
+    def number(self, call: int) -> ModuleCall:
+        """This call as the one of a number within the micro-batch, from 0 on: from its own line, if that is known."""
+        later = self.again[call - 1 : call] if call else (self.called,)
+        return replace(self, called=later[0] if later else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +155,7 @@ def read(folder: Path, rank: int) -> Recording:
         size = kind.itemsize * prod(shape)
         tensors[TensorName(*name)] = elements[start : start + size].view(kind).reshape(shape)
     modules = {
-        name: ModuleCall(**each | {"takes": tuple(each["takes"])})
+        name: ModuleCall(**each | {"takes": tuple(each["takes"]), "again": tuple(each["again"])})
         for name, each in said["modules"].items()
     }
     parts = {name: (first, last) for name, (first, last) in said["parts"].items()}

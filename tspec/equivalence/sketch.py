@@ -24,7 +24,7 @@ from math import gcd, prod, sqrt
 import torch
 from torch import Tensor
 
-from tspec.equivalence.cut import Cut
+from tspec.equivalence.cut import Cut, whole
 from tspec.equivalence.generator import bits, key
 
 NUMBERS = 512
@@ -80,6 +80,7 @@ class Draws:
 
     room: int = 1 << 28
     _kept: dict[tuple[str, Cut], Draw] = field(default_factory=dict)
+    _places: dict[tuple[Cut, torch.device], Tensor] = field(default_factory=dict)
 
     def draw(self, name: str, cut: Cut, device: torch.device) -> Draw:
         """The draw of a tensor, on the device on which the tensor is."""
@@ -93,6 +94,13 @@ class Draws:
             self._kept[name, cut] = made
         return made
 
+    def places(self, cut: Cut, device: torch.device) -> Tensor:
+        """The places of a piece of a tensor that is its own sketch, flattened, -1 for padding."""
+        kept = self._places.get((cut, device))
+        if kept is None:
+            kept = self._places[cut, device] = cut.positions(device).flatten()
+        return kept
+
 
 def sketch(name: str, cut: Cut, tensor: Tensor, draws: Draws) -> Tensor:
     """What a piece of the tensor `name` adds to its sketch: float64 of `length(cut.full)`, on the tensor's device.
@@ -101,7 +109,9 @@ def sketch(name: str, cut: Cut, tensor: Tensor, draws: Draws) -> Tensor:
     """
     elements = tensor.detach().flatten()
     if prod(cut.full) <= NUMBERS:
-        positions = cut.positions(tensor.device).flatten()
+        if cut == whole(cut.full):
+            return elements.to(torch.float64, copy=True)
+        positions = draws.places(cut, tensor.device)
         found = torch.zeros(prod(cut.full), dtype=torch.float64, device=tensor.device)
         held = elements.double().masked_fill(positions < 0, 0.0)
         return found.index_add_(0, positions.clamp(min=0), held)

@@ -16,6 +16,9 @@ from tspec.equivalence.observing.recorder import Recorder
 from tspec.equivalence.recording import ModuleCall, TensorName
 from tspec.runtime.edges import Ref, WatchedCall
 
+MOST_LINES = 32
+"""Of so many later calls of a module within a micro-batch the line is kept."""
+
 
 class ModuleCalls:
     """Records and rewrites inputs, outputs and their gradients, and notes who called which module with what."""
@@ -41,8 +44,12 @@ class ModuleCalls:
         name = self._recorder.name("outputs", call.fields["module"].name, call)
         self._names[call.id] = name
         first = next(iter(tensors), None)
-        if name.name not in self.modules:
+        known = self.modules.get(name.name)
+        if known is None:
             self.modules[name.name] = self._described(call, first)
+        elif name.call == len(known.again) + 1 <= MOST_LINES:
+            again = (*known.again, _line(call))
+            self.modules[name.name] = replace(known, again=again)
         given = replace(name, kind="inputs")
         if isinstance(first, Tensor) and first not in self._held:  # else it is followed already
             self._follow_back("input_grads", name, first)
@@ -78,13 +85,12 @@ class ModuleCalls:
         at, parent = call.fields, call.parent
         while parent is not None and not isinstance(parent.fields.get("module"), Ref):
             parent = parent.parent
-        line = call.location
         written = isinstance(at["file"], str)  # else `forward` is cached, or not written in Python
         return ModuleCall(
             kind=at["class"],
             parent="" if parent is None else parent.fields["module"].name,
             defined=f"{_shown(at['file'])}:{at['line']}" if written else "",
-            called="" if line is None else f"{line.file}:{line.line}",
+            called=_line(call),
             takes=self._held.get(first, ()) if isinstance(first, Tensor) else (),
             numbers=isinstance(first, Tensor) and first.is_floating_point(),
         )
@@ -121,6 +127,11 @@ class ModuleCalls:
 def tensors_of(field: Any) -> list[Any]:
     """What a field of several tensors holds; nothing if it is missing."""
     return list(field) if isinstance(field, tuple) else []
+
+
+def _line(call: WatchedCall) -> str:
+    """The line of the script from which a module was reached, empty if it is not known."""
+    return "" if call.location is None else f"{call.location.file}:{call.location.line}"
 
 
 def _shown(file: str) -> str:

@@ -107,10 +107,13 @@ class Observer:
     def _close_step(self, step: int, source: StateSource) -> None:
         self._optimizers.record_states(source, step)  # parameters are updated from them
         for kind, entity in (("params", "parameter"), ("buffers", "buffer")):
-            for name, value in source.fields(entity, "data").items():
-                self._recorder.record(TensorName(kind, name, step), value)
-                is_sized = kind == "params" and self._sizes.are_followed
-                local = held_here(value) if is_sized and isinstance(value, Tensor) else None
+            found = source.fields(entity, "data")
+            self._recorder.record_all(
+                {TensorName(kind, name, step): value for name, value in found.items()}
+            )
+            for name, value in found.items() if kind == "params" else ():
+                is_sized = self._sizes.are_followed and isinstance(value, Tensor)
+                local = held_here(value) if is_sized else None
                 if local is not None:
                     self._sizes.is_made(name, step, local)
 

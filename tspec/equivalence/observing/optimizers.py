@@ -69,11 +69,13 @@ class Optimizers:
         whole = source.fields("parameter", "data")
         models = {copy: name for each in self._copies.values() for copy, name in each.items()}
         keys, held = source.fields("state", "name"), source.fields("state", "data")
+        found = {}
         for state, parameter in source.fields("state", "parameter").items():
             if of is None or parameter in of:
                 name = models.get(parameter.name, parameter.name)
                 tensor = in_shape_of(whole[name], held[state])
-                self._recorder.record(TensorName("states", f"{name}.{keys[state]}", step), tensor)
+                found[TensorName("states", f"{name}.{keys[state]}", step)] = tensor
+        self._recorder.record_all(found)
 
     def elsewhere(self, source: StateSource) -> frozenset[str]:
         """The parameters that an optimizer of this rank holds, and that another rank updates."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +13,13 @@ from tspec.equivalence.cut import whole
 from tspec.equivalence.observing.held import held_here
 from tspec.equivalence.observing.orders import Orders, Sketching
 from tspec.equivalence.progress import Progress
-from tspec.equivalence.recording import EXACT, NUMBERS, UPDATED, Sketched, TensorName
+from tspec.equivalence.recording import NUMBERS, UPDATED, Sketched, TensorName
 from tspec.equivalence.sketch import Draws, sketch
 from tspec.runtime.edges import WatchedCall
 from tspec.runtime.live.digest import digests
+
+AT_ONCE = 1 << 26
+"""Bytes of tensors of which the digests are made at once: each is copied for it."""
 
 
 class Recorder:
@@ -44,16 +48,44 @@ class Recorder:
     def record(self, name: TensorName, value: Any) -> None:
         """Keep what a tensor holds now."""
         self._progress.reached(str(name))
+        self._keep(name, value)
+
+    def record_all(self, values: Mapping[TensorName, Any]) -> None:
+        """Keep what tensors hold that are kept from step to step. Digests of them are made at once."""
+        if values:
+            self._progress.reached(str(next(iter(values))))
+        exact: dict[TensorName, Tensor] = {}
+        size = 0
+        for name, value in values.items():
+            held = self._keep(name, value)
+            if held is not None and name in self.sketched:
+                exact[name] = held
+                size += held.nbytes
+            if size > AT_ONCE:
+                self._digest(exact)
+                exact, size = {}, 0
+        self._digest(exact)
+
+    def _digest(self, exact: Mapping[TensorName, Tensor]) -> None:
+        """Note the digest of each of these tensors."""
+        for device in {tensor.device for tensor in exact.values()}:
+            of = {name: tensor for name, tensor in exact.items() if tensor.device == device}
+            for name, digest in zip(of, digests(_without_signs(of.values())).tolist(), strict=True):
+                self.sketched[name] = replace(self.sketched[name], digest=digest)
+
+    def _keep(self, name: TensorName, value: Any) -> Tensor | None:
+        """Keep a tensor, if it is of these kinds; what this rank holds of it."""
         if name.kind not in (*self._orders.kinds, "initial") or not isinstance(value, Tensor):
-            return
+            return None
         held = held_here(value)
         if held is None:
-            return
+            return None
         sketching = self._orders.sketching
         if sketching is None or name.kind in NUMBERS or name in sketching.full:
             self.tensors[name] = held.clone()
         else:
             self._sketch(name, held, sketching)
+        return held
 
     def _sketch(self, name: TensorName, held: Tensor, sketching: Sketching) -> None:
         shape = tuple(held.shape)
@@ -64,8 +96,7 @@ class Recorder:
             of, cut = sketching.cuts[name]
         part = self.parts.get(name.subject) if name.kind in UPDATED else None
         cut = cut if part is None else replace(cut, flat=part)
-        bits = _bits(held) if name.kind in EXACT else 0
-        self.sketched[name] = Sketched(shape, str(held.dtype).removeprefix("torch."), bits)
+        self.sketched[name] = Sketched(shape, str(held.dtype).removeprefix("torch."))
         fits = cut.shape == shape  # else the comparison tells of the shape
         self.tensors[name] = sketch(of, cut, held, self._draws) if fits else held.new_empty(0)
 
@@ -77,9 +108,9 @@ class Recorder:
             held.copy_(wanted)
 
 
-def _bits(tensor: Tensor) -> int:
-    """64 bits of all elements and their order; -0.0 is 0.0, but of dtypes of one byte, which have no addition."""
-    return int(digests([tensor if tensor.itemsize == 1 else tensor + 0]))
+def _without_signs(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """Tensors in which -0.0 is 0.0, but of dtypes of one byte, which have no addition."""
+    return [tensor if tensor.itemsize == 1 else tensor + 0 for tensor in tensors]
 
 
 def _is_writable(tensor: Tensor, wanted: Tensor) -> bool:
