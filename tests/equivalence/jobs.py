@@ -104,6 +104,11 @@ def engine(equivalence: str, options: str, fault: str, found: str, more: str = "
     return Job("engines", equivalence, f"--engine {options}", fault, found, more)
 
 
+def seq2seq(options: str, fault: str, found: str, more: str = "") -> Job:
+    """An encoder and a decoder under a plan of DTensor placements."""
+    return Job("seq2seq", "ranks_are_one", options, fault, found, more)
+
+
 BFLOAT16 = "--dtype bfloat16"
 BOTH = "wrong: params, states\n"
 FC2 = "alone: blocks.1.fc2: "
@@ -154,6 +159,22 @@ PIPELINED = (
     ("not_averaged", "losses loss, step 1", "alone: the script: loss, backward pass (wrong scale)"),
     ("stale", "inputs blocks.2, step 1, micro-batch 2", "hands to blocks.2 (stale)"),
     ("order", "losses loss, step 1", "alone: the script: loss, backward pass"),
+)
+SEQ2SEQ = (
+    ("", NOTHING),
+    ("scale", "inputs decoder.0.cross.proj, step 1", ".cross: what it hands to decoder."),
+    ("mask", "inputs decoder.0.cross.proj, step 1", ".cross: what it hands to decoder."),
+    ("positions", "inputs positions, step 1", "alone: Seq2Seq: what it hands to positions"),
+    ("detached", "output_grads encoder.1, step 1", "decoder.1.cross.k, decoder.1.cross.v: back"),
+    ("sum", "outputs decoder.1.fc2, step 1", "fc2: forward pass"),
+    ("norm_gradient", "param_grads decoder.0.norm2.weight", "alone: decoder.0.norm2: grad"),
+    ("labels", "losses loss, step 1", "alone: the script: loss, backward pass"),
+    ("decay", "params encoder.0.norm1.weight, step 1", ": update of its parameters"),
+)
+IN_BFLOAT16 = (
+    *SEQ2SEQ[:-2],
+    ("labels", "output_grads head, step 1", "alone: the script: backward pass (wrong layout)"),
+    ("decay", NOTHING),  # less than half of the distance of bfloat16 numbers near 1
 )
 JOBS: tuple[Job, ...] = (
     states(BFLOAT16, "", NOTHING),
@@ -211,6 +232,8 @@ JOBS: tuple[Job, ...] = (
         for dtype in ("--dtype float32", BFLOAT16)
         for each in PIPELINED
     ),
+    *(seq2seq("--dtype float32", *each) for each in SEQ2SEQ),
+    *(seq2seq(BFLOAT16, *each) for each in IN_BFLOAT16),
 )
 
 

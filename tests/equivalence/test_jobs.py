@@ -1,7 +1,7 @@
 """Jobs of this folder against one rank: silent if clean, and named where a fault is.
 
 States of optimizers, also of `ZeroRedundancyOptimizer`; float16 and eight bits; context parallelism; torch's own
-activation checkpointing, compiler and pipelines.
+activation checkpointing, compiler and pipelines; an encoder and a decoder under a plan of placements.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ SAMPLE = (
     "engines --engine checkpoint --dtype float32 random_state",
     "engines --engine blocks --dtype float32 backward",
     "pipelined --schedule 1F1B --dtype float32 stale",
+    "seq2seq --dtype float32 detached",
 )
 """One of each kind, in one process: to import torch takes as long as a job."""
 ALL = (
@@ -27,6 +28,7 @@ ALL = (
     *(f"engines --engine {each}" for each in ("checkpoint", "reentrant", "wrapper")),
     *(f"engines --engine {each}" for each in ("blocks", "model")),
     *(f"pipelined --schedule {each} --dtype" for each in ("GPipe", "1F1B")),
+    "seq2seq --dtype",
 )
 
 
