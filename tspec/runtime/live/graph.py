@@ -129,7 +129,7 @@ class LossGraphs:
         shapes = []
         for operation, node in nodes(losses):
             leaf = node.variable if operation == "AccumulateGrad" else None
-            if leaf is None or self._is_held(leaf):
+            if not isinstance(leaf, torch.Tensor) or self._is_held(leaf):
                 continue
             if not isinstance(leaf, nn.Parameter) and leaf.numel() != 1:
                 continue
