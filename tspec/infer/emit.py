@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import chain, count
 
 from tspec.infer.drafts import Draft
-from tspec.infer.heads import EVERY, header, invariant
+from tspec.infer.heads import EVERY, header, invariant, unsampled
 from tspec.syntax.strings import quote
 
 LONGEST_NAME = 72
@@ -87,8 +87,8 @@ def name_of(draft: Draft) -> str:
 
 
 def _condition(draft: Draft) -> str:
-    """Its precondition, but for the guard that what the claim reads is present."""
-    when = draft.when or ""
+    """Its precondition, but for sampling, and for the guard that what the claim reads is present."""
+    when = unsampled(draft.when) or ""
     guard = re.match(r"present\(([\w.]+)\)( and |$)", when)
     return when[guard.end() :] if guard and guard[1] in draft.claim.expect else when
 

@@ -15,6 +15,10 @@ EVERY = "every 10 steps"
 """Contents are compared by digests, which read all of a tensor: often enough to catch what goes wrong
 for good, seldom enough to be left on."""
 
+SAMPLED = "(step <= 20 or divisible(step, by: 10))"
+"""Of what is called many times in a step: a mistake there is one of all steps, and calls of which no rule reads anything
+cost little."""
+
 
 @dataclass(frozen=True, slots=True)
 class RuleHead:
@@ -54,6 +58,16 @@ class Claim:
     """A condition that must have been seen where the claim holds: without it the claim is vacuous."""
     distinguishes: bool = False
     """The claim is telling only where a condition separates it from its opposite; held throughout, it is a setting."""
+
+
+def both(*conditions: str | None) -> str | None:
+    """All conditions that there are."""
+    return " and ".join(filter(None, conditions)) or None
+
+
+def unsampled(when: str | None) -> str | None:
+    """A condition without its part on sampling."""
+    return both(*(part for part in (when or "").split(" and ") if part != SAMPLED))
 
 
 def header(module: str, uses: Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ that claims name these flags, whatever the runs hold.
 
 from __future__ import annotations
 
+from tspec.infer.heads import both
 from tspec.infer.survey import SeenKind, Survey
 
 MAIN_GRAD = "main_grad"
@@ -70,8 +71,3 @@ def whole(kind: SeenKind) -> str | None:
     """The condition that a parameter is not cut over its replicas; None where nothing says so."""
     sharded = kind.name == "parameter" and "sharded" in kind.fields
     return "not p.sharded" if sharded else None
-
-
-def both(*conditions: str | None) -> str | None:
-    """All conditions that there are."""
-    return " and ".join(filter(None, conditions)) or None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tspec.infer.drafts import Draft
+from tspec.infer.heads import unsampled
 
 MOST_SHOWN = 60
 
@@ -70,7 +71,8 @@ def rank(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
 
 
 def _conditions(draft: Draft) -> int:
-    return 0 if draft.when is None else 1 + draft.when.count(" and ") + draft.when.count(" or ")
+    when = unsampled(draft.when)
+    return 0 if when is None else 1 + when.count(" and ") + when.count(" or ")
 
 
 def _magnitude(count: int) -> int:

@@ -52,21 +52,8 @@ def _told_apart(rules: tuple[RulePlan, ...], patterns: tuple[PatternPlan, ...]) 
 
 def operators(events: Iterable[str], vocabulary: r.Vocabulary) -> tuple[str, ...]:
     """Events whose calls are torch's operators and layers: none of them changes step, epoch, micro-batch or phase."""
-    return tuple(event for event in events if _is_operator(vocabulary.event(event)))
-
-
-def _is_operator(event: r.EventDeclaration | None) -> bool:
-    return event is not None and all(map(_names_operator, event.callables))
-
-
-def _names_operator(path: str) -> bool:
-    """`torch.matmul`, `torch.Tensor.softmax`, `torch.nn.functional.gelu`, `torch.nn.GELU.forward`."""
-    first, *rest = path.split(".")
-    if first != "torch" or not rest:
-        return False
-    if rest[:2] == ["nn", "functional"] or rest[0] == "Tensor":
-        return rest[-1] != "backward"
-    return len(rest) == 1 or (rest[0] == "nn" and rest[-1] == "forward" and len(rest) == 3)
+    declared = {event: vocabulary.event(event) for event in events}
+    return tuple(name for name, event in declared.items() if event and event.is_operator)
 
 
 def needs_begin(one: RulePlan) -> bool:

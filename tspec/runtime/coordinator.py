@@ -13,11 +13,10 @@ from tspec.runtime.generated import GeneratedModule
 from tspec.runtime.joint import (
     PendingInstance,
     RuleHistory,
+    decide_alone,
     decide_group,
-    decide_one,
     instances,
     named,
-    result_of_one,
     split_idle,
 )
 from tspec.runtime.packets import GatheredPackets, Packet
@@ -87,16 +86,20 @@ class Coordinator:
         history = self._histories.setdefault(number, RuleHistory())
         for entry in rule.entries:
             entry.subjects = named(entry.subjects, entry.at)
-            if rule.declared.once and not rule.is_new(entry.group, entry.subjects):
-                continue
-            verdict, reason, shown = decide_one(joint, entry, history)
-            if verdict == "violated":
-                rule.enter(result_of_one(joint, entry, verdict, reason, shown))
-                continue
-            rule.counts[verdict] += 1
-            if rule.observer is not None:
-                rule.observer(result_of_one(joint, entry, verdict, reason, shown))
+        entries = [
+            entry
+            for entry in rule.entries
+            if not rule.declared.once or rule.is_new(entry.group, entry.subjects)
+        ]
         rule.entries.clear()
+        if not entries:
+            return
+        decided = decide_alone(joint, entries, history)
+        for place, (verdict, _) in enumerate(decided.verdicts):
+            if verdict == "violated" or rule.observer is not None:
+                rule.enter(decided.result(place))
+            else:
+                rule.counts[verdict] += 1
 
     def step_opens(self, source: StateSource, at: tuple[int, int]) -> None:
         """Exchange packets where a step opens, decide what is complete, and take the actions that are due."""

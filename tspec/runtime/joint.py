@@ -187,27 +187,43 @@ def decide_group(
     return result(verdict, reason, _values(joint, shown, of) if verdict == "violated" else None)
 
 
-def decide_one(
-    joint: JointDecision, entry: PendingInstance, history: RuleHistory
-) -> tuple[Verdict, str, Shown]:
-    """The verdict on an instance of one rank alone, the reason if it is unknown, and the values that it shows."""
-    past = history.past(entry)
-    whens, expects, shown = joint.decide((entry.leaves,), (past,), (entry.index,), (0,))
-    verdict, reason = _due(joint.declared, entry, whens[0])
-    return (*claimed(expects[0]), shown) if verdict == "holds" else (verdict, reason, shown)
+@dataclass(frozen=True, slots=True)
+class DecidedAlone:
+    """The verdicts on instances of one rank alone, with the reason of each that is unknown."""
+
+    joint: JointDecision
+    entries: Sequence[PendingInstance]
+    verdicts: Sequence[tuple[Verdict, str]]
+    shown: Shown
+
+    def result(self, place: int) -> InstanceResult:
+        """The outcome of one of the instances; with values if it is violated."""
+        entry, (verdict, reason) = self.entries[place], self.verdicts[place]
+        violated = verdict == "violated"
+        values = _values(self.joint, self.shown, {entry.rank: place}) if violated else {}
+        at = entry.location if violated else None
+        names = named(entry.subjects, entry.at)
+        return InstanceResult(
+            entry.rule, entry.group, entry.at, names, verdict, reason, entry.step, values, at
+        )
 
 
-def result_of_one(
-    joint: JointDecision, entry: PendingInstance, verdict: Verdict, reason: str, shown: Shown
-) -> InstanceResult:
-    """The outcome of an instance of one rank alone; with values if it is violated."""
-    violated = verdict == "violated"
-    values = _values(joint, shown, {entry.rank: 0}) if violated else {}
-    at = entry.location if violated else None
-    names = named(entry.subjects, entry.at)
-    return InstanceResult(
-        entry.rule, entry.group, entry.at, names, verdict, reason, entry.step, values, at
+def decide_alone(
+    joint: JointDecision, entries: Sequence[PendingInstance], history: RuleHistory
+) -> DecidedAlone:
+    """Decide instances of one rank alone, all in one call: without `across` no member reads of another."""
+    pasts = [history.past(entry) for entry in entries]
+    whens, expects, shown = joint.decide(
+        [entry.leaves for entry in entries],
+        pasts,
+        [entry.index for entry in entries],
+        [0] * len(entries),
     )
+    verdicts: list[tuple[Verdict, str]] = []
+    for entry, when, expect in zip(entries, whens, expects, strict=True):
+        found = _due(joint.declared, entry, when)
+        verdicts.append(claimed(expect) if found[0] == "holds" else found)
+    return DecidedAlone(joint, entries, verdicts, shown)
 
 
 def named(subjects: Subjects, at: At) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from tspec.runtime.results import InstanceResult, RuleRecord
 from tspec.runtime.samples import SampleStore
 from tspec.runtime.state import RuleState
 from tspec.runtime.values import NOT_RECORDED
-from tspec.runtime.windows import CallPosition, RuleWindow
+from tspec.runtime.windows import At, CallPosition, RuleWindow
 
 Evaluation = Callable[[RuleState, RuleWindow], None]
 """The generated function of a rule."""
@@ -59,6 +59,8 @@ class WindowTracker:
         self.started = False
         self._structure_of: tuple[int, Structure] = (0, {})
         """A step, and what was read in it of how models are built."""
+        self._resting: dict[str, tuple[Context, bool]] = {}
+        """Event -> a context, and whether no rule looks at its calls there."""
         self._pass: tuple[int, StateInstant] | None = None
         """The outermost forward call that runs, and an instant in it."""
 
@@ -304,14 +306,47 @@ class WindowTracker:
         if rule.observer is not None:
             rule.observe_idle(self._window(e, number, pattern), choices, reason)
 
+    def rests(self, call: WatchedCall) -> bool | None:
+        """Whether no rule looks at calls of this event before the next boundary; None if that is not known yet."""
+        known = self._resting.get(call.event)
+        return known[1] if known is not None and known[0] is call.context else None
+
+    def keep_rest(self, call: WatchedCall, rests: bool) -> None:
+        """Keep whether no rule looks at calls of this event before the next boundary."""
+        self._resting[call.event] = (call.context, rests)
+
+    def idle_all(
+        self,
+        call: WatchedCall,
+        source: StateSource,
+        pattern: Pattern,
+        rules: Sequence[tuple[int, Choices]],
+    ) -> None:
+        """Count the one instance of each rule in the window of a call that is passed over as idle."""
+        at = self._place_of(call, pattern)
+        for number, choices in rules:
+            rule = self.rules[number]
+            if not rule.on or not _due(rule.declared, call.context, None):
+                continue
+            rule.counts["idle"] += 1
+            if rule.observer is not None:
+                window = RuleWindow(self.instant(source, call.context), self.log)
+                window.at = at
+                rule.observe_idle(window, choices, "")
+
     def passed(self, call: WatchedCall, now: StateInstant, pattern: Pattern) -> RuleWindow:
         """The window of a call that is passed over: it is numbered as one that is looked at."""
-        before = self._places.setdefault((call.context.step, pattern.number, ()), [])
         window = RuleWindow(now, self.log)
-        window.at = (call.context.step, len(before))
+        window.at = self._place_of(call, pattern)
         window.idle = True
-        before.append(call.id)
         return window
+
+    def _place_of(self, call: WatchedCall, pattern: Pattern) -> At:
+        """The place of a call without fields among the windows of its step."""
+        step = call.context.step
+        before = self._places.setdefault((step, pattern.number, ()), [])
+        before.append(call.id)
+        return (step, len(before) - 1)
 
     def idle_passed(self, window: RuleWindow, number: int, choices: Choices) -> None:
         """Count the one instance of a window of a call that is passed over as idle."""

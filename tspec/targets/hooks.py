@@ -17,6 +17,7 @@ from tspec.targets.bodies import INDENT, comment_of, first_kind, wants
 from tspec.targets.idle import (
     choices,
     conditions_of,
+    conditions_on_place,
     counted_at_hook,
     may_pass,
     no_group,
@@ -125,7 +126,7 @@ def _pass(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFun
         Scalars(plan, one, window="").code(guard, "now")
         for one, guard in conditions_of(plan, event)
     )
-    lines = ["now = tracker.instant(source, call.context)"]
+    lines = [*_rests(plan, event), "now = tracker.instant(source, call.context)"]
     for condition in conditions:
         lines += [f"if {condition} is not False:", f"{INDENT}return False"]
     if not all(map(counted_at_hook, windows_on(plan, event))):
@@ -143,6 +144,28 @@ def _pass(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFun
     lines.append("return True")
     doc = comment(f"Pass over a call of {event}, if no rule reads anything of it: true if so.")
     return HookFunction(f"pass_{suffix}", "tracker, call, source", doc, tuple(lines))
+
+
+def _rests(plan: Plan, event: str) -> Iterator[str]:
+    """Between two boundaries, conditions on the place alone are evaluated once."""
+    conditions = dict.fromkeys(
+        Scalars(plan, one, window="").code(guard, "now")
+        for one, guard in conditions_on_place(plan, event)
+    )
+    if not conditions:
+        return
+    yield "rests = tracker.rests(call)"
+    yield "if rests is None:"
+    yield f"{INDENT}now = tracker.instant(source, call.context)"
+    for place, each in enumerate(conditions):
+        yield f"{INDENT}rests = {'rests and ' if place else ''}{each} is False"
+    yield f"{INDENT}tracker.keep_rest(call, rests)"
+    yield "if rests:"
+    for number in windows_of(plan, event):
+        found = [one for one in windows_on(plan, event) if _pattern(plan, one) == f"P{number}"]
+        rules = " ".join(f"({one.number}, {choices(one)})," for one in found)
+        yield f"{INDENT}tracker.idle_all(call, source, P{number}, ({rules}))"
+    yield f"{INDENT}return True"
 
 
 def _looked_at(plan: Plan, one: RulePlan, method: str, now: str) -> Iterator[str]:

@@ -59,7 +59,9 @@ def counted_at_hook(one: RulePlan) -> str:
     return "idle" if one.guard is not None and kind != "during" else ""
 
 
-STEADY = frozenset(("step", "epoch", "microbatch", "phase", "autocast.enabled", "autocast.dtype"))
+PLACE = frozenset(("step", "epoch", "microbatch", "phase"))
+"""Context values that are the same for all calls between two boundaries of spans."""
+STEADY = PLACE | {"autocast.enabled", "autocast.dtype"}
 """Context values that are the same when an operator is called and when it has returned."""
 
 
@@ -88,6 +90,18 @@ def conditions_of(plan: Plan, event: str) -> list[tuple[RulePlan, r.Expr]]:
     windows = [(one, _guard(one, STEADY)) for one in windows_on(plan, event)]
     found = windows + [(one, _step_guard(one)) for one in _lookers(plan, event)]
     return [(one, guard) for one, guard in found if guard is not None]
+
+
+def conditions_on_place(plan: Plan, event: str) -> list[tuple[RulePlan, r.Expr]]:
+    """Conditions on step, epoch, micro-batch and phase alone, all false where no call of an event is looked at.
+
+    None are given where some rule has no such condition, or loops over subjects.
+    """
+    windows = windows_on(plan, event)
+    found = [(one, _guard(one, PLACE)) for one in windows]
+    found += [(one, _step_guard(one)) for one in _lookers(plan, event)]
+    known = [(one, guard) for one, guard in found if guard is not None]
+    return known if len(known) == len(found) and all(map(counted_at_hook, windows)) else []
 
 
 def _lookers(plan: Plan, event: str) -> list[RulePlan]:

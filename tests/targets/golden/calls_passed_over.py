@@ -12,11 +12,13 @@ from tspec.runtime.prelude import *  # noqa: F403
 P0 = Pattern(number=0, events=frozenset(('matmul',)), fields=(), deferred=False)
 P1 = Pattern(number=1, events=frozenset(('optimizer.step',)), fields=(), deferred=False)
 P2 = Pattern(number=2, events=frozenset(('dropout',)), fields=(), deferred=False)
+P3 = Pattern(number=3, events=frozenset(('torch.nn.ReLU.forward',)), fields=(), deferred=False)
 
 KEPT = {
     'dropout': {'p': ((), False), },
     'matmul': {'output': (('dtype',), True), },
     'optimizer.step': {},
+    'torch.nn.ReLU.forward': {'output': (('numel', 'zeros'), False), },
 }
 LOGGED = frozenset(('matmul',))
 
@@ -95,6 +97,24 @@ def r2_t_of_models(rule, w):
             rule.violated(w, (n0_m,), (('dropout.p', h2_dropout_p),))
 
 
+# calls_passed_over.tspec:26: t.of_first_steps
+def r3_t_of_first_steps(rule, w):
+    """expect zeros(c.output) < numel(c.output)"""
+    now, end, was = w.now, w.end, w.was
+    when = both(at_most(end.ambient('step'), 2), equal(end.ambient('phase'), 'train'))
+    expect = False
+    if when is True:
+        v0_zeros_c_output = feature(own(w.call, 'output'), 'zeros')
+        v1_numel_c_output = feature(own(w.call, 'output'), 'numel')
+        expect = less(v0_zeros_c_output, v1_numel_c_output)
+    if rule.decide(w, (f"#{w.at[1]}",), when, expect):
+        rule.violated(
+            w,
+            (f"#{w.at[1]}",),
+            (('zeros(c.output)', v0_zeros_c_output), ('numel(c.output)', v1_numel_c_output),),
+        )
+
+
 
 def begin_0_dropout(tracker, call, source):
     """dropout begins."""
@@ -136,6 +156,12 @@ def begin_2_optimizer_step(tracker, call, source):
         tracker.run(r1_t_looked_up, 1, w1)
 
 
+def begin_3_torch_nn_ReLU_forward(tracker, call, source):
+    """torch.nn.ReLU.forward begins."""
+    e = tracker.begin_call(call, source)
+    tracker.count(e, P3)
+
+
 def end_0_dropout(tracker, call, source):
     """dropout returns."""
     e = tracker.end_call(call, source)
@@ -169,6 +195,23 @@ def end_2_optimizer_step(tracker, call, source):
     e = tracker.end_call(call, source)
     if e is None:
         return
+    tracker.leave(e)
+
+
+def end_3_torch_nn_ReLU_forward(tracker, call, source):
+    """torch.nn.ReLU.forward returns."""
+    e = tracker.end_call(call, source)
+    if e is None:
+        return
+    # calls_passed_over.tspec:26: t.of_first_steps
+    w3 = None
+    if tracker.is_due(e, 3, P3):
+        if both(at_most(e.now.ambient('step'), 2), equal(e.now.ambient('phase'), 'train')) is False:
+            tracker.idle(e, 3, P3, ((None,),))
+        else:
+            w3 = tracker.close_window(e, 3, P3)
+    if w3 is not None:
+        tracker.run(r3_t_of_first_steps, 3, w3)
     tracker.leave(e)
 
 
@@ -207,6 +250,25 @@ def pass_1_matmul(tracker, call, source):
     return True
 
 
+def pass_3_torch_nn_ReLU_forward(tracker, call, source):
+    """Pass over a call of torch.nn.ReLU.forward, if no rule reads anything of it: true if so."""
+    rests = tracker.rests(call)
+    if rests is None:
+        now = tracker.instant(source, call.context)
+        rests = both(at_most(now.ambient('step'), 2), equal(now.ambient('phase'), 'train')) is False
+        tracker.keep_rest(call, rests)
+    if rests:
+        tracker.idle_all(call, source, P3, ((3, ((None,),)),))
+        return True
+    now = tracker.instant(source, call.context)
+    if both(at_most(now.ambient('step'), 2), equal(now.ambient('phase'), 'train')) is not False:
+        return False
+    w = tracker.passed(call, now, P3)
+    # calls_passed_over.tspec:26: t.of_first_steps
+    tracker.idle_passed(w, 3, ((None,),))
+    return True
+
+
 RULES = (
     RuleRecord(
         number=0,
@@ -242,11 +304,23 @@ RULES = (
         responses=(ActionRecord(action='warn'),),
         when=True,
     ),
+    RuleRecord(
+        number=3,
+        name='t.of_first_steps',
+        file='calls_passed_over.tspec',
+        line=26,
+        text='expect zeros(c.output) < numel(c.output)',
+        draft=False,
+        kind='calls',
+        responses=(ActionRecord(action='warn'),),
+        when=True,
+    ),
 )
 FUNCTIONS = (
     r0_t_dtypes,
     r1_t_looked_up,
     r2_t_of_models,
+    r3_t_of_first_steps,
 )
 JOINTS = {
 }
@@ -254,11 +328,13 @@ BEGINS = {
     'dropout': begin_0_dropout,
     'matmul': begin_1_matmul,
     'optimizer.step': begin_2_optimizer_step,
+    'torch.nn.ReLU.forward': begin_3_torch_nn_ReLU_forward,
 }
 ENDS = {
     'dropout': end_0_dropout,
     'matmul': end_1_matmul,
     'optimizer.step': end_2_optimizer_step,
+    'torch.nn.ReLU.forward': end_3_torch_nn_ReLU_forward,
 }
 SPANS = {
     'step': at_step,
@@ -266,11 +342,14 @@ SPANS = {
 PASSES = {
     'dropout': pass_0_dropout,
     'matmul': pass_1_matmul,
+    'torch.nn.ReLU.forward': pass_3_torch_nn_ReLU_forward,
 }
 CALLS = {
     'matmul': ((0, P0), ),
+    'torch.nn.ReLU.forward': ((3, P3), ),
 }
 DEFERRED = {
+    'torch.nn.ReLU.forward': (P3, ),
 }
 RETENTION = {
 }

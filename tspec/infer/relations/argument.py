@@ -7,7 +7,7 @@ coincidences, and an argument that was left out in some runs may be given in oth
 
 from __future__ import annotations
 
-from tspec.infer.heads import Claim, RuleHead
+from tspec.infer.heads import SAMPLED, Claim, RuleHead, both
 from tspec.infer.survey import SeenEvent, Survey, fields_of
 from tspec.resolve.program.types import Optional
 
@@ -48,15 +48,15 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
                 claims.append(Claim("argument", head, expect, given, surprise=2))
         for field, optional in fields_of(event, "module"):
             if not optional:
-                claims += _modes(head, f"c.{field}.training", surprise=3)
+                claims += _modes(event, head, f"c.{field}.training", surprise=3)
     return tuple(claims)
 
 
 def _flag(event: SeenEvent, head: RuleHead, field: str, optional: bool) -> list[Claim]:
     """A flag that is always given, or never."""
     if field == "training":
-        return _modes(head, f"c.{field}", surprise=2)
-    guard = f"present(c.{field})" if optional else None
+        return _modes(event, head, f"c.{field}", surprise=2)
+    guard = both(f"present(c.{field})" if optional else None, sampling(event))
     other = FLAGS.get(field, f"`{field}` of `{event.name}` is not what it is in sound runs.")
     return [
         Claim("argument", head, f"c.{field}", other, guard, surprise=3),
@@ -64,11 +64,25 @@ def _flag(event: SeenEvent, head: RuleHead, field: str, optional: bool) -> list[
     ]
 
 
-def _modes(head: RuleHead, x: str, surprise: int) -> list[Claim]:
+def _modes(event: SeenEvent, head: RuleHead, x: str, surprise: int) -> list[Claim]:
+    """In training often called layers are sampled. An evaluation may lie in any step."""
     return [
-        Claim("argument", head, claim.format(x=x), MIXED_UP[phase], f"phase == {phase}", surprise)
+        Claim(
+            "argument",
+            head,
+            claim.format(x=x),
+            MIXED_UP[phase],
+            both(f"phase == {phase}", sampling(event) if phase == "train" else None),
+            surprise,
+        )
         for phase, claim in MODES
     ]
+
+
+def sampling(event: SeenEvent) -> str | None:
+    """The condition under which calls of an event are looked at; None for all of them."""
+    often = event.declaration.is_operator and not event.landmark
+    return SAMPLED if often else None
 
 
 def call_conditions(survey: Survey, event: SeenEvent) -> tuple[str, ...]:

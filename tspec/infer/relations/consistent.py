@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from tspec.builtin.events import roles_of
 from tspec.infer import main_copies
-from tspec.infer.heads import EVERY, Claim, RuleHead
+from tspec.infer.heads import EVERY, Claim, RuleHead, both
 from tspec.infer.loop import is_inner, is_of_the_loop
-from tspec.infer.main_copies import both
 from tspec.infer.relations.change import subject_conditions
 from tspec.infer.survey import SeenKind, Survey
 from tspec.resolve.program.types import BOOL, FLOAT, INT, TENSOR, Optional

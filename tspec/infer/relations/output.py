@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tspec.infer.heads import Claim, RuleHead
+from tspec.infer.heads import Claim, RuleHead, both
 from tspec.infer.loop import is_of_the_loop
-from tspec.infer.relations.argument import call_conditions
+from tspec.infer.relations.argument import call_conditions, sampling
 from tspec.infer.survey import Survey, fields_of
 
 NOT_FINITE = (
@@ -25,5 +25,6 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
                 claims.append(Claim("output", head, f"finite({x})", NOT_FINITE, guard))
             if "autocast.dtype" in survey.ambient:
                 same = f"{x}.dtype == autocast.dtype"
-                claims.append(Claim("output", head, same, OTHER_DTYPE, guard, surprise=3))
+                when = both(guard, sampling(event))
+                claims.append(Claim("output", head, same, OTHER_DTYPE, when, surprise=3))
     return tuple(claims)

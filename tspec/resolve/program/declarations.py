@@ -71,6 +71,21 @@ class EventDeclaration:
         """The field of that name, or None."""
         return next((each for each in self.fields if each.name == name), None)
 
+    @property
+    def is_operator(self) -> bool:
+        """All its calls are torch's operators and layers: none changes step, epoch, micro-batch or phase."""
+        return all(map(_names_operator, self.callables))
+
+
+def _names_operator(path: str) -> bool:
+    """`torch.matmul`, `torch.Tensor.softmax`, `torch.nn.functional.gelu`, `torch.nn.GELU.forward`."""
+    first, *rest = path.split(".")
+    if first != "torch" or not rest:
+        return False
+    if rest[:2] == ["nn", "functional"] or rest[0] == "Tensor":
+        return rest[-1] != "backward"
+    return len(rest) == 1 or (rest[0] == "nn" and rest[-1] == "forward" and len(rest) == 3)
+
 
 @dataclass(frozen=True, slots=True)
 class EntityDeclaration:
