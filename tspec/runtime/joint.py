@@ -221,6 +221,9 @@ def decide_alone(
     )
     verdicts: list[tuple[Verdict, str]] = []
     for entry, when, expect in zip(entries, whens, expects, strict=True):
+        if when is True and expect is True and not entry.cut and entry.leaves is not None:
+            verdicts.append(("holds", ""))
+            continue
         found = _due(joint.declared, entry, when)
         verdicts.append(claimed(expect) if found[0] == "holds" else found)
     return DecidedAlone(joint, entries, verdicts, shown)
