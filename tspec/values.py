@@ -44,6 +44,18 @@ class Context:
     phase: Phase = "train"
 
 
+STEP_OF_RUN = "run.step"
+"""The context name of what `step_of_run` gives."""
+
+
+def step_of_run(step: int, first: int | None) -> int:
+    """The place of a step among those of its run, from 1; 0 before the first.
+
+    `first` is the number of the step that opened first in this run: 1, but for a resumed job; None if none has.
+    """
+    return 0 if first is None else max(0, step - first + 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Location:
     """A line of source code that runs: of the user's own, where some is on the stack."""

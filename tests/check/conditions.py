@@ -177,7 +177,7 @@ def _of_list(draw: Random, place: Place, depth: int) -> str:
 
 def whole(draw: Random, place: Place, depth: int) -> str:
     """An int."""
-    found = ["step", "microbatch", "epoch"]
+    found = ["step", "run.step", "microbatch", "epoch"]
     found += [f"{name}.order" for name in place.of("parameter")] * 2
     found += [f"{name}.size" for name in place.of("batch")] * 2
     found += [f"{each}({tensor})" for tensor in tensors(place)[:1] for each in COUNTS]
@@ -372,7 +372,7 @@ def _value(draw: Random, place: Place, depth: int) -> str:
         return number(draw, place, depth - 1)
     if way == 3:
         return f"digest({_any_tensor(draw, place)})"
-    found = ["phase", "step", "enabled"]
+    found = ["phase", "step", "run.step", "enabled"]
     found += [f"{name}.label" for name in place.of("parameter")]
     if place.folded:
         found += [f"[{name}.lr, 1.0, loss]" for name in place.of("parameter")]

@@ -358,3 +358,27 @@ def test_a_run_that_was_killed_is_cut_off() -> None:
     out = Writer()
     out.step(1)
     assert value_is("step == 1", out) == "unknown"
+
+
+def resumed() -> Writer:
+    """A job that goes on from a checkpoint of ten steps."""
+    out = Writer(step=10)
+    out.call("optimizer.zero_grad")
+    out.step(11)
+    out.call("optimizer.step", lr=0.5)
+    out.step(12)
+    out.call("optimizer.step", lr=0.5)
+    out.finish()
+    return out
+
+
+def test_the_first_step_of_a_run_is_1_also_of_one_that_is_resumed() -> None:
+    assert verdicts("each step expect run.step == step - 10", resumed()) == ["holds", "holds"]
+    rule = "during optimizer.step when run.step > 1 expect run.step == 2 and step == 12"
+    assert verdicts(rule, resumed()) == ["idle", "holds"]
+
+
+def test_before_the_first_step_of_a_run_its_number_is_0() -> None:
+    assert verdicts(
+        "before optimizer.zero_grad expect run.step == 0 and step == 10", resumed()
+    ) == ["holds"]

@@ -8,6 +8,7 @@ module t
 
 context {
   step: int
+  run.step: int
   epoch: int
   microbatch: int
   phase: train | eval

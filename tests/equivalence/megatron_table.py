@@ -172,11 +172,17 @@ CASES: tuple[Case, ...] = (
 )
 LEFT_OUT: Mapping[str, str] = {
     "attention_sink_not_marked": "megatron-core has it [as it is](findings.md)",
+    "auxiliary_gradient_lost": "it was not compared yet",
     "default_stream_by_rank": "no number of a step without dropout depends on it",
     "expert_copies_not_summed": "megatron-core has it [as it is](findings.md)",
+    "experts_drawn_alike": "no number of a step without dropout depends on it",
     "last_bucket_not_gathered": "parameters that the next forward pass gathers are not there at the end of a step",
+    "norm_gradients_averaged": "it was not compared yet",
     "overflow_is_trained_on": "the update is right, and what it returns is wrong",
     "pieces_drawn_alike": "no number of a step without dropout depends on it",
+    "router_collapses": "a router's fault, found by the pack moe; it was not compared",
+    "router_prefers_two_of_many": "a router's fault, found by the pack moe; it was not compared",
+    "tokens_taken_for_padding": "a router's fault, found by the pack moe; it was not compared",
 }
 """Faults that no comparison with one device shows, and why."""
 

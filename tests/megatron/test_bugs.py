@@ -47,7 +47,8 @@ def test_every_rule_of_the_pack_reports_some_fault_first() -> None:
     program = resolved([ROOT / "specs" / "megatron" / "megatron.tspec"]).program
     assert program is not None
     rules = {rule.name.rpartition(".")[2] for rule in program.rules}
-    assert {bug.found.rule for bug in all_bugs() if bug.found} == rules
+    found = {bug.found.rule for bug in all_bugs() if bug.found and bug.pack == "megatron"}
+    assert found == rules
 
 
 @pytest.mark.parametrize("bug", all_bugs(), ids=lambda bug: bug.name)

@@ -37,6 +37,8 @@ KINDS = (
     "resumed",
     "saved",
     "by_hand",
+    "one_updates",
+    "local",
     "replicate",
     "groups",
     "plateau",
@@ -111,7 +113,7 @@ def make_model(kind, bug):
 
 
 def wrap(model, kind, bug):
-    if kind == "by_hand":
+    if kind in ("by_hand", "one_updates", "local"):
         return model
     if kind == "replicate":
         from torch.distributed._composable.replicate import replicate
@@ -163,6 +165,22 @@ def average_gradients(model, bug):
             dist.all_reduce(p.grad)
             if bug != "summed":
                 p.grad /= dist.get_world_size()
+
+
+def average_weights(model):
+    for p in model.parameters():
+        dist.all_reduce(p.data)
+        p.data /= dist.get_world_size()
+
+
+def update_on_one_rank(model, optimizer):
+    """The first rank updates and sends its weights; the others hold an optimizer that they never call."""
+    for p in model.parameters():
+        dist.reduce(p.grad, 0)
+    if dist.get_rank() == 0:
+        optimizer.step()
+    for p in model.parameters():
+        dist.broadcast(p.data, 0)
 
 
 def resume(model, optimizer, data, bug):
@@ -230,9 +248,13 @@ def work(args):
                     next(model.parameters()).grad.clamp_(-1e-3, 1e-3)
                 if kind == "clip":
                     torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-                if not (bug == "left_out" and rank == 1 and step == 3):
+                if kind == "one_updates":
+                    update_on_one_rank(model, optimizer)
+                elif not (bug == "left_out" and rank == 1 and step == 3):
                     optimizer.step()
                 step += 1
+                if kind == "local" and step % 5 == 0:
+                    average_weights(model)
         total = loss.detach()
         if bug != "own_loss":
             dist.all_reduce(total)

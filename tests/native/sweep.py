@@ -16,7 +16,7 @@ from tests.sweeps import Swept
 OPENING = """# Clean jobs in torch's own modes of parallelism
 
 Each row is a job of torch alone on CPU and gloo (`tests/native`: a script and its `--kind`), with nothing put in, under the
-packs essentials, communication, data_parallel and checkpoints.
+packs essentials, communication, data_parallel and checkpoints (without data_parallel where replicas are averaged now and then).
 *Decided* are instances of rules. Seconds are those of a machine that had other work. [What is put into these jobs](native_faults.md)
 is on a page of its own. Printed by:
 
@@ -33,7 +33,7 @@ KINDS = {
     "replicated": (
         *("plain", "views", "static", "accumulate", "unused", "half", "powersgd", "join", "zero"),
         *("checkpointed", "autocast", "clip", "averaged_statistics", "own_statistics", "resumed"),
-        *("saved", "by_hand", "replicate", "groups", "plateau", "compiled"),
+        *("saved", "by_hand", "one_updates", "local", "replicate", "groups", "plateau", "compiled"),
     ),
     "sharded": (
         *("fully", "kept", "mixed", "accumulate", "clip", "checkpointed", "saved", "uneven"),
@@ -54,6 +54,8 @@ ON_FOUR = {
     "tensor_parallel with_averages",
     "pipelines with_replicas",
 }
+APART = {"replicated local"}
+"""Jobs in which replicas differ between two averages by right: the pack data_parallel is not meant for them."""
 CLEAN = tuple(f"{script} {kind}" for script, kinds in KINDS.items() for kind in kinds)
 """Jobs without a fault: a script and its kind."""
 
@@ -66,7 +68,8 @@ def command(job: str) -> tuple[str, ...]:
 
 def swept(job: str, folder: Path) -> Swept:
     """Run the packs on a job of `CLEAN`. What the report holds goes to a folder."""
-    return sweeps.swept(job, 4 if job in ON_FOUR else 2, PACKS, command(job), folder)
+    packs = tuple(pack for pack in PACKS if job not in APART or pack != "data_parallel")
+    return sweeps.swept(job, 4 if job in ON_FOUR else 2, packs, command(job), folder)
 
 
 def main() -> None:

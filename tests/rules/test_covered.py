@@ -26,10 +26,15 @@ FOUND = frozenset().union(
 """Rules of which a test asserts that they find a fault that is put into a job."""
 
 
+CRASHES = {"dispatched_counts_fit"}
+"""Rules whose faults end the job inside of the collective that they speak of, so that nothing is decided."""
+
+
 @pytest.mark.parametrize(
-    "pack", ["megatron", "communication", "data_parallel", "replicas", "checkpoints", "essentials"]
+    "pack",
+    ["moe", "megatron", "communication", "data_parallel", "replicas", "checkpoints", "essentials"],
 )
 def test_every_rule_finds_a_fault(pack: str) -> None:
     program = load([ROOT / "specs" / pack]).program
     assert program is not None
-    assert {rule.name for rule in program.rules} - FOUND == set()
+    assert {rule.name for rule in program.rules} - FOUND - CRASHES == set()

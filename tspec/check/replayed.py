@@ -40,6 +40,10 @@ class StreamSource:
         self.last = self.context
         self.location: model.Location | None = None
         self.calls_return = _is_nested(stream)
+        opened = (
+            r.index for r in stream.records if isinstance(r, model.Boundary) and r.span == "step"
+        )
+        self.first_step = next(opened, None)
         self._last_groups = last_groups
         self._columns: dict[tuple[str, str], dict[str, Any]] = {}
         self._firsts: dict[tuple[str, str], dict[str, Any]] = {}

@@ -12,9 +12,10 @@ from tspec.builtin.functions import FUNCTIONS
 from tspec.resolve.program import rules, types
 from tspec.resolve.program.rules import Compare, Expr
 from tspec.resolve.program.types import plain
+from tspec.values import STEP_OF_RUN
 
 INFINITY = math.inf
-_WHOLE_CONTEXT = frozenset({"step", "epoch", "microbatch", "rank"})
+_WHOLE_CONTEXT = frozenset({"step", STEP_OF_RUN, "epoch", "microbatch", "rank"})
 
 
 @dataclass(frozen=True, slots=True)

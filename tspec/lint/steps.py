@@ -10,6 +10,7 @@ from tspec.resolve.program import rules
 from tspec.resolve.program.queries import conjuncts
 from tspec.resolve.program.rules import Ambient, Expr, Rule
 from tspec.resolve.program.walk import walk
+from tspec.values import STEP_OF_RUN
 
 
 def read_step(rule: Rule) -> Ambient | None:
@@ -71,10 +72,12 @@ def may_be_due(rule: Rule, every: int) -> bool:
 
 
 _FAR = 1e9
+_STEPS = ("step", STEP_OF_RUN)
+"""Numbers of the step, which are one and the same in a job that is not resumed."""
 
 
 def _reads_the_step(expr: Expr) -> bool:
-    return any(isinstance(part, Ambient) and part.name == "step" for part in walk(expr))
+    return any(isinstance(part, Ambient) and part.name in _STEPS for part in walk(expr))
 
 
 def _reads_only_the_step(expr: Expr) -> bool:
@@ -82,7 +85,7 @@ def _reads_only_the_step(expr: Expr) -> bool:
     named = [part for part in found if isinstance(part, rules.Ambient)]
     return bool(named) and all(
         isinstance(part, _PLAIN)
-        or (isinstance(part, rules.Ambient) and part.name == "step")
+        or (isinstance(part, rules.Ambient) and part.name in _STEPS)
         or (isinstance(part, rules.Function) and part.name == "divisible")
         for part in found
     )

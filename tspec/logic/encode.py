@@ -24,11 +24,12 @@ from tspec.resolve.program import rules, types
 from tspec.resolve.program.rules import Expr
 from tspec.resolve.program.types import plain
 from tspec.resolve.program.walk import expressions
+from tspec.values import STEP_OF_RUN
 
 Leaf = tuple[Expr, bool]
 """An expression that is read, and whether at the start of the window."""
 
-ALWAYS = frozenset({"step", "epoch", "microbatch", "phase", "rank"})
+ALWAYS = frozenset({"step", STEP_OF_RUN, "epoch", "microbatch", "phase", "rank"})
 """Context that is known at every instant."""
 
 

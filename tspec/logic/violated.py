@@ -28,6 +28,7 @@ from tspec.resolve.program import rules, types
 from tspec.resolve.program.queries import looks_back
 from tspec.resolve.program.rules import Claim, Contains, Expr, Holds, Ordered, Rule, Vocabulary
 from tspec.source import NOWHERE
+from tspec.values import STEP_OF_RUN
 
 
 class RuleVersions:
@@ -227,7 +228,7 @@ class RuleVersions:
         if isinstance(expr, rules.Ambient):
             aligned = window.span in ("step", "microbatch") or window.kind == "before"
             aligned = aligned or (start and window.kind in OF_CALLS | {"calls"})
-            return (expr.name == "step" and aligned) or (
+            return (expr.name in ("step", STEP_OF_RUN) and aligned) or (
                 expr.name == "epoch" and window.span == "epoch"
             )
         return False

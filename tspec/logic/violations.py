@@ -20,6 +20,7 @@ from tspec.logic.violated import RuleVersions
 from tspec.resolve.program import rules
 from tspec.resolve.program.rules import Expr, Rule, Vocabulary
 from tspec.resolve.program.walk import parts
+from tspec.values import STEP_OF_RUN
 
 NO_WORDS = Vocabulary((), (), (), ())
 
@@ -152,6 +153,8 @@ class RulePair:
                 yield leaf.value >= len(self.rules["old"].subjects)
             if isinstance(expr, rules.Ambient) and expr.name == "step":
                 yield leaf.value >= max(3, 1 + self._history())
+            if isinstance(expr, rules.Ambient) and expr.name == STEP_OF_RUN:
+                yield leaf.value >= 1
         for _, leaf in leaves:
             sort = leaf.value.sort()
             if sort == self.versions.base.sorts.float:

@@ -19,6 +19,7 @@ from tspec.plan.events import (
 from tspec.plan.lasting import lasting
 from tspec.plan.model import PatternPlan, Plan, RulePlan
 from tspec.plan.reads import reads_of
+from tspec.plan.receivers import receivers
 from tspec.resolve.program import rules as r
 from tspec.resolve.program import types as t
 from tspec.resolve.program.queries import looks_back
@@ -45,6 +46,7 @@ def build(program: r.Program, given: Mapping[str, object]) -> Plan:
         late(rules, told, logged, program.vocabulary),
         lasting(rules),
         operators(told, program.vocabulary),
+        receivers(rules, told, program.vocabulary),
     )
 
 

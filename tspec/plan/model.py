@@ -73,6 +73,9 @@ class Plan:
     operators: tuple[str, ...] = ()
     """Events whose calls are torch's operators and layers, within which step, epoch, micro-batch and phase stay."""
 
+    receivers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Event -> the classes of the modules whose calls rules read, where they read no others."""
+
     def pattern(self, events: tuple[str, ...], fields: tuple[str, ...]) -> PatternPlan:
         """The pattern of some events and fields."""
         key = (tuple(sorted(set(events))), fields)

@@ -17,6 +17,7 @@ from tspec.runtime.say import warn
 from tspec.trace.errors import TraceError
 from tspec.trace.model import Begin, Boundary, End, Finish, Record, Sample
 from tspec.trace.sizes import in_words
+from tspec.values import STEP_OF_RUN
 
 
 class Recorder:
@@ -28,7 +29,7 @@ class Recorder:
         self._ambient = tuple(
             name
             for name in spec.ambient
-            if name not in ("step", "epoch", "microbatch", "phase", "loss", "rank")
+            if name not in ("step", "epoch", "microbatch", "phase", "loss", "rank", STEP_OF_RUN)
         )
         self._start()
 

@@ -63,6 +63,7 @@ class CallRecord:
         "location",
         "raw",
         "step",
+        "unread",
         "values",
         "within",
     )
@@ -80,6 +81,8 @@ class CallRecord:
         self.end: int | None = None
         self.step = call.context.step
         self.kept = kept
+        self.unread = False
+        """No rule looks it up in its step: features of its result are read only for the rules whose window it is."""
         self.raw: Mapping[str, Any] = call.fields.copy() if kept else _NOTHING
         self.given: dict[str, Any] = {}
         self.values = self.given
@@ -97,7 +100,9 @@ class CallRecord:
             if name in found and raw.get(name, self) is not found[name]:
                 if self.values is self.given:
                     self.values = dict(self.given)
-                self.values[name] = _taken(found[name], features, source, not looked_up)
+                self.values[name] = _taken(
+                    found[name], features, source, self.unread or not looked_up
+                )
 
     def leave(self) -> None:
         """All rules have been evaluated: drop what none of them read, with its tensors."""

@@ -76,6 +76,10 @@ class StateSource(Protocol):
         """Step, epoch, microbatch and phase."""
 
     @property
+    def first_step(self) -> int | None:
+        """The number of the step that opened first in this run; None if none has."""
+
+    @property
     def location(self) -> Location | None:
         """The line of the latest backward pass or update: at a boundary, of what ended the span."""
 

@@ -13,6 +13,7 @@ from tspec.runtime.functions import device_part, is_of_class
 from tspec.runtime.reading import read_features, read_samples
 from tspec.runtime.tensors import TensorSample, column_of, handles
 from tspec.runtime.values import ABSENT, NOT_RECORDED, equal, is_number
+from tspec.values import STEP_OF_RUN, step_of_run
 
 _NONE: frozenset[str] = frozenset()
 _Column = tuple[tuple[str, str], Mapping[str, Any], list[Any]]
@@ -37,7 +38,9 @@ STRUCTURE = frozenset(
 )
 """Fields that say how a model is built: in a job they are read once in a step, and anew with new subjects."""
 Structure = dict[tuple[str, str], tuple[tuple[str, ...], Mapping[str, Any]]]
-"""Kind and field -> the subjects when it was read, and the column; no field: the subjects as values."""
+"""Kind and field -> the subjects when it was read, and the column; no field: the subjects as values.
+
+Of filters in place of a field: the subjects that they choose, as keys."""
 
 
 _READ = frozenset(
@@ -225,6 +228,36 @@ class StateInstant:
             found = self._names[kind] = tuple(self.source.subjects(kind))
         return found
 
+    def chosen(self, kind: str, filters: tuple[tuple[str, Any], ...]) -> tuple[str, ...]:
+        """The names of the subjects of which fields without tensors equal these values."""
+        names = self.subjects(kind)
+        held = self.structure
+        if held is None or any((kind, name) not in STRUCTURE for name, _ in filters):
+            return self._chosen(kind, names, filters)
+        key = (kind, str(filters))
+        known = held.get(key)
+        if known is None or known[0] != names:
+            chosen = self._chosen(kind, names, filters)
+            known = held[key] = (names, dict.fromkeys(chosen))
+        return tuple(known[1])
+
+    def _chosen(
+        self, kind: str, names: tuple[str, ...], filters: tuple[tuple[str, Any], ...]
+    ) -> tuple[str, ...]:
+        for name, wanted in filters:
+            column = self._columns.get((kind, name))
+            if column is None:
+                column = self._plain_column((kind, name))
+            read = column.get
+            if wanted.__class__ is bool:
+                names = tuple([each for each in names if read(each) is wanted])
+            else:
+                found = self.matches
+                names = tuple(
+                    [each for each in names if found(name, read(each, NOT_RECORDED), wanted)]
+                )
+        return names
+
     def born_between(self, kind: str, first: int, last: int) -> tuple[str, ...]:
         """The subjects whose first sample lies between two instants, both included."""
         born = self.source.born if self.samples is None else self.samples.born
@@ -362,6 +395,8 @@ class StateInstant:
             return self.source.rank
         if name in ("step", "epoch", "microbatch", "phase"):
             return getattr(self.context, name)
+        if name == STEP_OF_RUN:
+            return step_of_run(self.context.step, self.source.first_step)
         return self.source.ambient(name)
 
     def ranks(self, axis: str) -> tuple[int, ...] | None:

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tspec.runtime.joint import AbsentMembers, Choices, PendingInstance, RankView, absent_members
+from tspec.runtime.joint import (
+    AbsentMembers,
+    Choices,
+    PendingInstance,
+    Ranks,
+    RankView,
+    absent_members,
+)
 from tspec.runtime.results import InstanceResult, RuleRecord
 from tspec.runtime.samples import Birth
 from tspec.runtime.windows import At
@@ -56,8 +63,8 @@ class _RankState:
     windows: dict[int, list[tuple[int, tuple[Any, ...]]]] = field(default_factory=dict)
     places: dict[int, list[At]] = field(default_factory=dict)
     off: set[int] = field(default_factory=set)
-    choices: dict[int, Choices] = field(default_factory=dict)
-    """Rule -> the choices of the last window that the rank reported as idle."""
+    choices: dict[tuple[int, Ranks], Choices] = field(default_factory=dict)
+    """Rule and group -> the choices of the last window that the rank reported as idle."""
 
     def view(self) -> RankView:
         """The rank as decisions see it."""
@@ -103,8 +110,9 @@ class GatheredPackets:
                 self.groups.setdefault(number, {}).update(groups)
             for entry in packet.entries:
                 if entry.kinds:
-                    entry.choices = entry.choices or known.choices[entry.rule]
-                    known.choices[entry.rule] = entry.choices
+                    key = (entry.rule, entry.group)
+                    entry.choices = entry.choices or known.choices[key]
+                    known.choices[key] = entry.choices
                 self.waiting.setdefault(entry.rule, []).append(entry)
             step, epoch = packet.closed
             self._epochs[step] = max(epoch, self._epochs.get(step, 0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -47,8 +47,8 @@ class RuleState:
     """What there was when a rule with `once` had been evaluated for all of it; nothing is read while it is the same."""
     there: set[tuple[At, Subjects]] = field(default_factory=set)
     """Places and subjects of windows that a filter on results selects, of this step and the one before."""
-    idle_choices: Choices = ()
-    """The choices of the latest idle window that other ranks know."""
+    idle_choices: dict[Ranks, Choices] = field(default_factory=dict)
+    """Group -> the choices of the latest idle window that its other ranks know."""
     groups: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     """(rank, call) -> its group, for calls that are windows of a rule across ranks."""
     places: list[tuple[int, int]] = field(default_factory=list)
@@ -167,8 +167,8 @@ class RuleState:
 
         `kinds` are the kinds of the subjects. The other ranks keep the choices until they change.
         """
-        known = choices == self.idle_choices
-        self.idle_choices = choices
+        known = choices == self.idle_choices.get(group)
+        self.idle_choices[group] = choices
         self.entries.append(
             PendingInstance(
                 rule=self.declared.number,
@@ -187,6 +187,20 @@ class RuleState:
                 choices=() if known else choices,
             )
         )
+
+    def take_idle_groups(
+        self, w: RuleWindow, kind: str, found: Mapping[tuple[Ranks, str], Sequence[str]]
+    ) -> None:
+        """Keep an idle window of subjects that have groups of their own, as one entry for each group.
+
+        `found`: a group, or why there is none -> the names of the subjects.
+        """
+        for (group, why), names in found.items():
+            choices = (tuple(names),)
+            if why:
+                self.idle(w, choices, why)
+            else:
+                self.take_idle(w, group, (kind,), choices)
 
     def _is_first_there(self, w: RuleWindow, subjects: Subjects) -> bool:
         """Of calls that enclose one another and match by their results, the inner one returned first and counts."""

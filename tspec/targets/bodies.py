@@ -14,7 +14,15 @@ from tspec.resolve.program import types as t
 from tspec.resolve.program.queries import variables
 from tspec.resolve.program.types import PASSING, holds_tensors, plain
 from tspec.resolve.program.walk import operands
-from tspec.targets.idle import choices, counted_at_hook, group_names, no_group, told_as_one
+from tspec.targets.idle import (
+    are_any,
+    choices,
+    counted_at_hook,
+    group_names,
+    no_group,
+    told_as_one,
+    told_by_group,
+)
 from tspec.targets.joints import JointStatements, is_leaf
 from tspec.targets.literals import comment, identifier, literal
 from tspec.targets.scalars import Scalars, waits
@@ -107,6 +115,12 @@ def _idle(scalars: Scalars) -> list[str]:
     if kinds := told_as_one(one):
         _group(w)
         w.put(f"rule.take_idle(w, group, {literal(kinds)}, {choices(one)})")
+    elif kind := told_by_group(one):
+        w.put("found = {}")
+        _choices(w)
+        w.put(f"found.setdefault((group, why), []).append({w.subjects[0]})")
+        w.depth = 1
+        w.put(f"rule.take_idle_groups(w, {literal(kind)}, found)")
     else:
         _choices(w)
         w.put(f"rule.take(w, {_choice(w)}, None)")
@@ -135,9 +149,9 @@ def _head(s: Scalars) -> Iterator[str]:
         # No hook has said what is read where the recording ends.
         yield "if w.cut:"
         yield f"{INDENT}now.want({wants(columns)})"
-    kind = first_kind(s.rule)
-    if kind is not None and not _group_is_of_call(s.rule.rule):
-        yield f"if not now.subjects({literal(kind)}):"
+    any_ = are_any(s.rule)
+    if any_ and not _group_is_of_call(s.rule.rule):
+        yield f"if not now.{any_}:"
         yield f"{INDENT}return"
 
 
@@ -157,16 +171,6 @@ def _beginnings(rule: RulePlan) -> Iterator[str]:
     if first:
         yield f"end.begun.want({wants(first)})"
         yield f"was.begun.want({wants(first)})"
-
-
-def first_kind(one: RulePlan) -> str | None:
-    """The kind over which a rule's first loop goes: without subjects there is nothing to read."""
-    for clause in one.rule.subjects:
-        if isinstance(clause.collection, r.Subjects):
-            return None if clause.collection.kind in PASSING else clause.collection.kind
-        if not is_windows_call(clause, one.rule):
-            return None
-    return None
 
 
 def wants(columns: tuple[SubjectField, ...]) -> str:

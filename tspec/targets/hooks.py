@@ -13,14 +13,16 @@ from tspec.plan.reads import SubjectField
 from tspec.resolve.program import rules as r
 from tspec.resolve.program.types import PASSING
 from tspec.resolve.program.walk import expressions
-from tspec.targets.bodies import INDENT, comment_of, first_kind, wants
+from tspec.targets.bodies import INDENT, comment_of, wants
 from tspec.targets.idle import (
+    are_any,
     choices,
     conditions_of,
     conditions_on_place,
     counted_at_hook,
     may_pass,
     no_group,
+    unread_conditions,
     windows_on,
 )
 from tspec.targets.literals import comment, identifier, literal
@@ -88,7 +90,7 @@ def windows_of(plan: Plan, event: str) -> list[int]:
 def _begin(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFunction:
     before = _of_event(plan, event, "before")
     opening = [one for one in _of_event(plan, event, "during", "calls") if needs_begin(one)]
-    head = ["e = tracker.begin_call(call, source)"]
+    head = ["e = tracker.begin_call(call, source)", *_unread(plan, event)]
     lines = [f"tracker.count(e, P{number})" for number in windows_of(plan, event)]
     for one in before:
         lines += _looked_at(plan, one, "before", "e.now")
@@ -102,6 +104,17 @@ def _begin(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFu
     return HookFunction(
         f"begin_{suffix}", "tracker, call, source", comment(f"{event} begins."), tuple(lines)
     )
+
+
+def _unread(plan: Plan, event: str) -> Iterator[str]:
+    """Leave out what is read of a call for rules that look it up later, in steps in which none does."""
+    conditions = dict.fromkeys(
+        Scalars(plan, one, window="e").code(guard, "e.now")
+        for one, guard in unread_conditions(plan, event)
+    )
+    if conditions:
+        said = " and ".join(f"{condition} is False" for condition in conditions)
+        yield f"e.call.unread = {said}"
 
 
 def _end(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFunction:
@@ -280,10 +293,10 @@ def _want(
     """Say what a rule will read, if there is a subject for which it will, and the window is not idle."""
     if columns is None:
         return
-    kind = first_kind(one)
+    any_ = are_any(one)
     lines = [f"{now}.want({columns})"]
-    if kind is not None:
-        lines = [f"if {now}.subjects({literal(kind)}):", INDENT + lines[0]]
+    if any_:
+        lines = [f"if {now}.{any_}:", INDENT + lines[0]]
     yield from _unless(window, flags, lines, indent)
 
 

@@ -10,6 +10,7 @@ from tspec.resolve.program import types as t
 from tspec.resolve.program.types import PASSING, innermost
 from tspec.resolve.program.walk import expressions
 from tspec.targets.literals import literal
+from tspec.values import STEP_OF_RUN
 
 
 def no_group(rule: r.Rule) -> str:
@@ -36,7 +37,7 @@ def choices(one: RulePlan) -> str:
         if is_windows_call(clause, one.rule):
             found.append("(None,)")
         elif kind:
-            found.append(f"now.subjects({literal(kind)})")
+            found.append(f"now.{all_of(clause)}")
         else:
             return ""
     return f"({', '.join(found)},)" if found else "()"
@@ -59,7 +60,7 @@ def counted_at_hook(one: RulePlan) -> str:
     return "idle" if one.guard is not None and kind != "during" else ""
 
 
-PLACE = frozenset(("step", "epoch", "microbatch", "phase"))
+PLACE = frozenset(("step", STEP_OF_RUN, "epoch", "microbatch", "phase"))
 """Context values that are the same for all calls between two boundaries of spans."""
 STEADY = PLACE | {"autocast.enabled", "autocast.dtype"}
 """Context values that are the same when an operator is called and when it has returned."""
@@ -135,11 +136,34 @@ def _stays(clause: r.For, rule: r.Rule) -> bool:
 _CALLS = (r.WindowCall, r.Variable, r.Calls, r.LastCall)
 
 
+def unread_conditions(plan: Plan, event: str) -> list[tuple[RulePlan, r.Expr]]:
+    """The conditions, each with its rule, that are all false in steps in which no rule looks up calls of an event.
+
+    Nothing if features of calls are not looked up, or some rule looks them up in any step.
+    """
+    looked_up = any(features and later for features, later in plan.kept[event].values())
+    found = [(one, _guard_in_step(one)) for one in _lookers(plan, event)] if looked_up else []
+    known = [(one, guard) for one, guard in found if guard is not None]
+    return known if len(known) == len(found) else []
+
+
+def _guard_in_step(one: RulePlan) -> r.Expr | None:
+    """A condition on the step alone, without which a rule reads nothing of a window within its step; None if it has none."""
+    window = one.rule.window
+    if one.history or not (window.kind in ("before", "after") or window.span in _WITHIN):
+        return None
+    return _guard(one, _OF_STEP)
+
+
+_OF_STEP = frozenset(("step", STEP_OF_RUN))
+_WITHIN = ("step", "microbatch")
+
+
 def _step_guard(one: RulePlan) -> r.Expr | None:
     """A condition on the step alone, without which a rule looks up no call of its step; None if it has none."""
     if one.history or one.rule.window.kind not in ("before", "after"):
         return None
-    return _guard(one, frozenset(("step",)))
+    return _guard(one, _OF_STEP)
 
 
 def _guard(one: RulePlan, names: frozenset[str]) -> r.Expr | None:
@@ -176,9 +200,50 @@ def told_as_one(one: RulePlan) -> tuple[str, ...]:
     return kinds if whole and all(kinds) else ()
 
 
-def _kind(clause: r.For) -> str:
-    """The kind of lasting subjects that a clause goes over, all of them; else nothing."""
+def told_by_group(one: RulePlan) -> str:
+    """The kind of the subjects, where other ranks are told of an idle window once for each group that subjects name."""
+    rule = one.rule
+    event = rule.window.event
+    if rule.window.once or len(rule.subjects) != 1 or (event is not None and event.filters):
+        return ""
+    by_field = all(isinstance(axis, r.GroupField) for axis in rule.across)
+    return _kind(rule.subjects[0]) if rule.across and by_field else ""
+
+
+def all_of(clause: r.For) -> str:
+    """Python for the names of the subjects of a clause of which `_kind` knows the kind, as a method of an instant."""
     collection = clause.collection
-    if isinstance(collection, r.Subjects) and not collection.filters:
-        return "" if collection.kind in PASSING else collection.kind
+    assert isinstance(collection, r.Subjects)
+    if not collection.filters:
+        return f"subjects({literal(collection.kind)})"
+    filters = tuple((one.field, _constant(one.value)) for one in collection.filters)
+    return f"chosen({literal(collection.kind)}, {literal(filters)})"
+
+
+def _kind(clause: r.For) -> str:
+    """The kind of lasting subjects that a clause goes over, all of them or those with constant fields; else nothing."""
+    collection = clause.collection
+    if not isinstance(collection, r.Subjects) or collection.kind in PASSING:
+        return ""
+    constant = all(_constant(one.value) is not None for one in collection.filters)
+    return collection.kind if constant else ""
+
+
+def _constant(expr: r.Expr) -> object:
+    """The value of an expression that reads nothing, a list as a tuple; None of others."""
+    if isinstance(expr, r.Constant):
+        return expr.value
+    if isinstance(expr, r.ListDisplay) and all(isinstance(one, r.Constant) for one in expr.items):
+        return tuple(map(_constant, expr.items))
+    return None
+
+
+def are_any(one: RulePlan) -> str:
+    """Python for whether there is a subject of the first clause, as a method of an instant; nothing if that is not known."""
+    for clause in one.rule.subjects:
+        if not is_windows_call(clause, one.rule):
+            collection = clause.collection
+            if not isinstance(collection, r.Subjects) or collection.kind in PASSING:
+                return ""
+            return all_of(clause) if _kind(clause) else f"subjects({literal(collection.kind)})"
     return ""

@@ -17,7 +17,11 @@ def watched(vocabulary: Vocabulary, plan: Plan) -> WatchSpec:
     outermost = frozenset(plan.outermost)
     return WatchSpec(
         tuple(
-            replace(spec, outermost=spec.name in outermost)
+            replace(
+                spec,
+                outermost=spec.name in outermost,
+                receivers=plan.receivers.get(spec.name, ()),
+            )
             for event in events
             if event is not None
             for spec in event_specs(event)

@@ -67,18 +67,13 @@ def r1_t_looked_up(rule, w):
 def r2_t_of_models(rule, w):
     """expect dropout.p == 0"""
     now, end, was = w.now, w.end, w.was
-    if not now.subjects('module'):
+    if not now.chosen('module', (('root', True), ('called', True))):
+        return
+    if w.idle:
+        rule.idle(w, (now.chosen('module', (('root', True), ('called', True))),))
         return
     c0_module_root = now.column('module', 'root')
     c1_module_called = now.column('module', 'called')
-    if w.idle:
-        for n0_m in w.subjects('module'):
-            if c0_module_root.get(n0_m, NOT_RECORDED) is not True:
-                continue
-            if c1_module_called.get(n0_m, NOT_RECORDED) is not True:
-                continue
-            rule.idle(w, ((n0_m,),))
-        return
     c2_module_training = end.column('module', 'training')
     h0_phase = end.ambient('phase')
     h1_phase_eval = equal(h0_phase, 'eval')
@@ -126,7 +121,7 @@ def begin_0_dropout(tracker, call, source):
         w2 = tracker.before(e, 2, P2)
         w2.idle = equal(e.now.ambient('phase'), 'eval') is False
         if not w2.idle:
-            if e.now.subjects('module'):
+            if e.now.chosen('module', (('root', True), ('called', True))):
                 e.now.want(
                     (('module', 'called', ()), ('module', 'root', ()), ('module', 'training', ()))
                 )
@@ -137,6 +132,7 @@ def begin_0_dropout(tracker, call, source):
 def begin_1_matmul(tracker, call, source):
     """matmul begins."""
     e = tracker.begin_call(call, source)
+    e.call.unread = at_most(e.now.ambient('step'), 3) is False
     tracker.count(e, P0)
 
 

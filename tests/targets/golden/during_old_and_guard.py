@@ -21,15 +21,12 @@ LOGGED = frozenset(())
 def r0_t_moves(rule, w):
     """expect changed(p.data) and finite(p.data)"""
     now, end, was = w.now, w.end, w.was
-    if not now.subjects('parameter'):
+    if not now.chosen('parameter', (('requires_grad', True),)):
+        return
+    if w.idle:
+        rule.idle(w, (now.chosen('parameter', (('requires_grad', True),)),))
         return
     c0_parameter_requires_grad = now.column('parameter', 'requires_grad')
-    if w.idle:
-        for n0_p in w.subjects('parameter'):
-            if c0_parameter_requires_grad.get(n0_p, NOT_RECORDED) is not True:
-                continue
-            rule.idle(w, ((n0_p,),))
-        return
     c1_old_parameter_grad = was.column('parameter', 'grad')
     c2_parameter_data = end.column('parameter', 'data')
     c3_old_parameter_data = was.column('parameter', 'data')
@@ -121,7 +118,7 @@ def end_0_optimizer_step(tracker, call, source):
     if tracker.opened(e, 0):
         w0 = tracker.close_window(e, 0, P0)
         if not w0.idle:
-            if e.now.subjects('parameter'):
+            if e.now.chosen('parameter', (('requires_grad', True),)):
                 e.now.want(
                     (
                         ('parameter', 'data', ('digest', 'finite')),

@@ -21,7 +21,7 @@ LOGGED = frozenset(())
 def r0_t_near(rule, w):
     """Weights stay near where they began."""
     now, end, was = w.now, w.end, w.was
-    if not now.subjects('parameter'):
+    if not now.chosen('parameter', (('dtype', 'float32'),)):
         return
     c0_parameter_dtype = now.column('parameter', 'dtype')
     c1_parameter_data = end.column('parameter', 'data')
@@ -133,7 +133,7 @@ def end_0_optimizer_step(tracker, call, source):
     w0 = None
     if tracker.opened(e, 0):
         w0 = tracker.close_window(e, 0, P0)
-        if e.now.subjects('parameter'):
+        if e.now.chosen('parameter', (('dtype', 'float32'),)):
             e.now.want(
                 (
                     ('parameter', 'data', ('@itself', 'finite@cast', 'norm')),

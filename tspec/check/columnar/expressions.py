@@ -27,11 +27,13 @@ from tspec.check.columnar.shapes import (
     missing,
 )
 from tspec.check.columnar.sql import integer, number, text
-from tspec.resolve.program import rules
+from tspec.resolve.program import rules, types
 from tspec.resolve.program.queries import reads_entities_only
 from tspec.resolve.program.rules import Expr
 from tspec.resolve.program.types import holds_tensors
 from tspec.resolve.program.walk import expressions
+from tspec.source import NOWHERE
+from tspec.values import STEP_OF_RUN
 
 _HEAVY = (rules.Subjects, rules.Calls, rules.LastCall, rules.Restrict)
 _PATHS = (
@@ -102,8 +104,20 @@ def _ambient(scope: QueryScope, expr: rules.Ambient, frame: Frame, want: str | N
         if frame.when == "e":
             why = scope.relation.column("CASE WHEN e_at IS NULL THEN 2::TINYINT END")
         return Cell(frame.column(expr.name), why, shape)
+    if expr.name == STEP_OF_RUN:
+        return _step_of_run(scope, frame)
     context = Cell("hash('context ')", NO_REASON, SingleShape("subject", "context"))
     return state.of_subject(scope, context, expr.name, Frame(frame.when), want)
+
+
+def _step_of_run(scope: QueryScope, frame: Frame) -> Cell:
+    """As `tspec.values.step_of_run`, with the first step that opened on the rank."""
+    firsts = scope.facts.table(
+        "SELECT rank, arg_min(number, g) AS first FROM boundaries WHERE span = 'step' GROUP BY rank"
+    )
+    [first] = scope.relation.joined(f"LEFT JOIN {firsts} s ON s.rank = r.rank", ("s.first",))
+    step = _ambient(scope, rules.Ambient(types.INT, NOWHERE, "step"), frame, None)
+    return Cell(f"greatest(0, coalesce({step.value} - {first} + 1, 0))", step.why, INT)
 
 
 def _variable(scope: QueryScope, expr: rules.Variable, frame: Frame, want: str | None) -> Cell:

@@ -16,6 +16,7 @@ from tspec.resolve.program import rules
 from tspec.resolve.program.rules import Expr
 from tspec.resolve.program.types import PASSING, SetOf
 from tspec.trace.model import Missing, Ref
+from tspec.values import STEP_OF_RUN, step_of_run
 
 NOT_RECORDED = Missing.NOT_RECORDED
 ABSENT = Missing.ABSENT
@@ -42,6 +43,8 @@ def _ambient(expr: rules.Ambient, frame: EvaluationContext) -> Datum:
         return NOT_RECORDED
     if expr.name in ("step", "epoch", "microbatch", "phase"):
         return getattr(moment.context, expr.name)
+    if expr.name == STEP_OF_RUN:
+        return step_of_run(moment.context.step, frame.local.line.first_step)
     return frame.local.line.value("context", "", expr.name, moment.seq)
 
 

@@ -109,6 +109,9 @@ class Timeline:
             span: [b.seq for b in self.boundaries if b.span == span]
             for span in ("step", "microbatch", "epoch")
         }
+        opened = (b.index for b in self.boundaries if b.span == "step")
+        self.first_step = next(opened, None)
+        """The number of the step that opened first in this run; None if none did."""
         last = stream.records[-1] if stream.records else None
         self.finish = last if isinstance(last, Finish) else None
         self.begin = _moment(stream.records[0]) if stream.records else None

@@ -14,6 +14,7 @@ from tspec.resolve.program import rules, types
 from tspec.resolve.program.types import plain
 from tspec.resolve.program.walk import parts
 from tspec.trace.model import Missing
+from tspec.values import STEP_OF_RUN
 
 Change = Callable[[Situation], Situation | None]
 
@@ -63,7 +64,12 @@ def _is_number(read: SituationRead, situation: Situation) -> bool:
     """A float, or an int that is no place in the run."""
     if isinstance(situation.reads[read], Missing):
         return False
-    if isinstance(read.expr, rules.Ambient) and read.expr.name in ("step", "epoch", "microbatch"):
+    if isinstance(read.expr, rules.Ambient) and read.expr.name in (
+        "step",
+        STEP_OF_RUN,
+        "epoch",
+        "microbatch",
+    ):
         return False
     if isinstance(read.expr, rules.Fold) and read.expr.name == "count":
         return False

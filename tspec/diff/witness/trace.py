@@ -31,8 +31,9 @@ from tspec.trace.model import (
     Stream,
     Trace,
 )
+from tspec.values import STEP_OF_RUN
 
-OF_CONTEXT = frozenset({"step", "epoch", "microbatch", "phase", "rank"})
+OF_CONTEXT = frozenset({"step", STEP_OF_RUN, "epoch", "microbatch", "phase", "rank"})
 
 
 def trace_of(job: SyntheticJob, returns: Sequence[bool], instant: bool) -> Trace:
@@ -75,6 +76,7 @@ class _RankWriter:
         if job.rule.window.span == "run":
             self._state(replace(first, start=True))
         epoch = None
+        self._begin_run()
         for window in range(-job.earlier, 1):
             at = WindowEdge(self.rank, window)
             self.context = self._context(replace(at, start=True))
@@ -91,6 +93,17 @@ class _RankWriter:
         for clause in self.job.rule.across:
             if isinstance(clause, rules.Axis):
                 self._sample("group", clause.name, {"ranks": everyone})
+
+    def _begin_run(self) -> None:
+        """The first step of the run, where `run.step` is to have a value in the last window."""
+        for at in (WindowEdge(self.rank, 0), WindowEdge(self.rank, 0, True)):
+            place = self._of_context(at).get(STEP_OF_RUN)
+            if isinstance(place, int):
+                first = self._context(at).step - place + 1
+                self.seq += 1
+                now = replace(self.context, step=first)
+                self.records.append(Boundary(self.seq, now, "step", first))
+                return
 
     def _open(self, at: WindowEdge, new_epoch: bool) -> None:
         """Boundaries of the spans that open, and the state at the start of the rule's own."""

@@ -26,10 +26,11 @@ from tspec.resolve.program.types import CallOf, Entity, MapOf, Type, plain
 from tspec.resolve.scripts.values import TENSOR_FEATURES, script_value, subject
 from tspec.source import Span
 from tspec.syntax import nodes
+from tspec.values import STEP_OF_RUN
 
 Happening = nodes.Happening | nodes.Change | nodes.RankScript
 
-COUNTED = ("step", "rank")
+COUNTED = ("step", STEP_OF_RUN, "rank")
 """Context that the script itself counts."""
 
 

@@ -149,7 +149,7 @@ class LiveJob(LiveSource):
         self.threads = ThreadState()
         self.place = steps.LoopState()
         self._context = Context()
-        self._location = None
+        self._location = self.first_step = None
         self._seq = self._calls = 0
         self._finished = self.joins = False
         self._before_next.clear()
@@ -412,6 +412,8 @@ class LiveJob(LiveSource):
         self.place = after
         self.state.loaders.trained_on = after.feeding
         self._context = Context(after.step, after.epoch, after.microbatch, after.phase)
+        if self.first_step is None and after.turn > 0:
+            self.first_step = after.step
         if not opened:
             return
         if before.turn == 0 < after.turn:

@@ -1,4 +1,5 @@
-"""Which parameters a script changes between updates, again and again: it clips them, or scales them to a norm."""
+"""Which parameters a script changes between updates, again and again: it clips them, scales them to a norm, or averages
+them over ranks."""
 
 from __future__ import annotations
 
@@ -44,6 +45,11 @@ class ProjectedParameters:
 
     def __contains__(self, parameter: torch.Tensor) -> bool:
         return parameter in self._projected
+
+    def add(self, parameters: Iterable[torch.Tensor]) -> None:
+        """The script averages these over ranks, between updates."""
+        for parameter in parameters:
+            self._projected.add(parameter)
 
     def before_update(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
         """An update begins: what changed since the last one was changed by the script."""

@@ -17,6 +17,7 @@ from tspec.runtime.live.state import SubjectRegistry
 from tspec.runtime.live.threads import IsolatedWork, ThreadState
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.say import warn
+from tspec.values import STEP_OF_RUN, step_of_run
 
 
 class LiveSource:
@@ -30,6 +31,8 @@ class LiveSource:
         self.state = SubjectRegistry(spec, self.ranks_known, self.unread, self._readable)
         self.known = AmbientValues()
         self._context = Context()
+        self.first_step: int | None = None
+        """The number of the step that opened first in this run; None if none has."""
         self._location: Location | None = None
         self._seq = 0
         self._said: set[str] = set()
@@ -64,6 +67,8 @@ class LiveSource:
         """`loss`, `autocast.enabled`, `autocast.dtype`, `cuda.available`, `rank`, or what was annotated."""
         if name in ("step", "epoch", "microbatch", "phase"):
             return getattr(self._context, name)
+        if name == STEP_OF_RUN:
+            return step_of_run(self._context.step, self.first_step)
         if name == "rank":
             return self.rank
         return self.known.value(name)

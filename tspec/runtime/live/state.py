@@ -42,6 +42,9 @@ from tspec.runtime.live.saved import SavedModel, saved_models
 from tspec.runtime.live.tokens import TokenHistory
 from tspec.runtime.live.watch import Expression, FieldSpec, TypeTree, WatchSpec
 
+MoreColumns = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
+"""One field, by kind and name, of some things by their subjects; nothing of those whose field it does not know."""
+
 
 def _itself(thing: Any) -> Any:
     """The object of the script that a subject is."""
@@ -81,8 +84,8 @@ class SubjectRegistry:
         self.graphs = LossGraphs(self._is_held)
         self.projected = ProjectedParameters(features)
         self.generators = GeneratorSubjects()
-        self.more_fields: list[Callable[[str, str, Any], Any]] = []
-        """Of kind, field and thing what an adapter's framework says; UNKNOWN if it says nothing."""
+        self.more_columns: list[MoreColumns] = []
+        """Of kind, field and things what an adapter's framework says."""
         self.functions: Mapping[str, Callable[..., Any]] = {
             "models_of": lambda saved: [each.model for each in self._saved(saved)],
             "missing_keys": lambda saved: [
@@ -158,16 +161,17 @@ class SubjectRegistry:
         if spec is not None and spec.source is not None:
             source, type_ = spec.source, spec.type
             return {s: self._computed(source, type_, thing) for s, thing in things.items()}
+        column = None
         if kind in self._columns:
             column = self._columns[kind].column(name, things)
-            if column is not None:
-                return column
-        read = held.field
-        found = {s: read(name, s, thing) for s, thing in things.items()}
-        for more in self.more_fields:
-            for s, thing in things.items():
-                if found[s] is UNKNOWN:
-                    found[s] = more(kind, name, thing)
+        if column is None:
+            read = held.field
+            column = {s: read(name, s, thing) for s, thing in things.items()}
+        found = column
+        for more in self.more_columns:
+            if any(map(is_, found.values(), repeat(UNKNOWN))):
+                said = more(kind, name, things)
+                found = {s: said.get(s, v) if v is UNKNOWN else v for s, v in found.items()}
         if any(map(is_, found.values(), repeat(UNKNOWN))):
             type_ = ("scalar",) if spec is None else spec.type
             for s, thing in things.items():

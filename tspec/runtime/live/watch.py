@@ -41,6 +41,8 @@ class EventSpec:
     family: bool = False
     outermost: bool = False
     """A call inside of a call of the same event is not asked for."""
+    receivers: tuple[str, ...] = ()
+    """The classes of the modules whose calls are asked for; none: of all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ class Megatron:
     def install(self, job: FollowedJob) -> None:
         """Follow schedules, micro-batches and optimizers."""
         pieces = ShardedFields()
-        job.state.more_fields.append(pieces.field)
+        job.state.more_columns.append(pieces.column)
         job.state.generators.more.append(streams)
         steps.install(job, pieces)
 

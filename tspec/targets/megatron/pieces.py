@@ -6,14 +6,14 @@ Megatron's attributes and groups say so. They are evidence: `std.megatron` compa
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from weakref import WeakSet
 
 import torch
 import torch.distributed as dist
 
-from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
+from tspec.runtime.live.entities.kind import ABSENT, asked
 
 STATE = "megatron.core.parallel_state"
 
@@ -31,8 +31,8 @@ class ShardedFields:
             if hasattr(each, "model_param_gbuf_map"):
                 self._sharding.add(each)
 
-    def field(self, kind: str, name: str, thing: Any) -> Any:
-        """One field of a parameter or of a module; UNKNOWN if it is none of Megatron's.
+    def column(self, kind: str, name: str, things: Mapping[str, Any]) -> Mapping[str, Any]:
+        """One field of parameters or of modules; nothing if it is none of Megatron's.
 
         The optimizer's own copies, which no module holds, have none but `replicas`: this rank alone. Their names are
         numbers of the rank, so that they cannot be paired.
@@ -40,12 +40,17 @@ class ShardedFields:
         if kind == "parameter":
             read = _OF_PARAMETERS.get(name)
             if read is not None and _groups() is not None:
-                if thing.module is None:
-                    return (dist.get_rank(),) if name == "replicas" else ABSENT
-                return read(self, thing.tensor)
+                alone = (dist.get_rank(),) if name == "replicas" else ABSENT
+                return {
+                    s: alone if one.module is None else read(self, one.tensor)
+                    for s, one in things.items()
+                }
         elif kind == "module" and name == "sequence_parallel":
-            return bool(getattr(getattr(thing, "config", None), name, False))
-        return UNKNOWN
+            return {
+                s: bool(getattr(getattr(one, "config", None), name, False))
+                for s, one in things.items()
+            }
+        return {}
 
     def replicas(self, parameter: torch.Tensor) -> tuple[int, ...]:
         """The ranks that hold a copy of the parameter."""

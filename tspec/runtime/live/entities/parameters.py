@@ -18,6 +18,11 @@ from tspec.runtime.live.models import ModelRegistry, NamedParameter
 from tspec.runtime.live.placed import placed, placements
 from tspec.runtime.live.projected import ProjectedParameters
 
+_FIELDS = frozenset(
+    ("name", "names", "module", "shared", "copies", "projected", "main", "whole_shape", "placements", "grad_placements", "replicas")
+)  # fmt: skip
+"""Fields that are known of each parameter; others are those of a framework, or attributes."""
+
 
 class ParameterSubjects:
     """Kind `parameter`. Things are `models.Parameter`."""
@@ -54,6 +59,10 @@ class ParameterSubjects:
         if name == "group":
             group_of = self._optimizers.group_of
             return {s: group_of(one.tensor) or ABSENT for s, one in things.items()}
+        if name == "dtype":
+            return {s: str(one.tensor.dtype).removeprefix("torch.") for s, one in things.items()}
+        if name not in _FIELDS:
+            return dict.fromkeys(things, UNKNOWN)
         if name == "module":
             holders = {s: one.module for s, one in things.items()}
             return {s: ABSENT if m is None else Ref("module", m) for s, m in holders.items()}
@@ -68,8 +77,6 @@ class ParameterSubjects:
             return subject
         if name == "names":
             return frozenset(thing.names)
-        if name == "dtype":
-            return str(tensor.dtype).removeprefix("torch.")
         if name == "shared":
             return _is_shared(tensor)
         if name == "copies":

@@ -15,6 +15,7 @@ from tspec.runtime.live.mechanisms import (
     forward,
     joins,
     messages,
+    received,
     shape_inference,
     tokens,
     updates,
@@ -37,6 +38,7 @@ MECHANISMS = (
     chunks.install,
     tokens.install,
     averages.install,
+    received.install,
 )
 
 

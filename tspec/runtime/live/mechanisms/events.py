@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from tspec.runtime.live.dotted import spellings
 from tspec.runtime.live.entities.optimizers import holds_groups
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.mechanisms.clears import CLEAR
 from tspec.runtime.live.mechanisms.fetches import NEXT
 from tspec.runtime.live.mechanisms.forward import MODULE_CALL, counts_as_forward
 from tspec.runtime.live.mechanisms.updates import STEP
+from tspec.runtime.live.models import ModelRegistry, unwrapped
 from tspec.runtime.live.watch import EventSpec
 from tspec.runtime.live.watched import Guard, Role
 
@@ -30,12 +34,40 @@ def install(job: FollowedJob) -> None:
                 event.name,
                 event=event,
                 path=path,
-                guard=_GUARDS.get(path),
+                guard=_guard(event, path, job.state.models),
                 once=_is_anonymous(event),
             )
             job.functions.watch_path(
                 role, leaving_out=frozenset(named) if event.family else frozenset()
             )
+
+
+def _guard(event: EventSpec, path: str, models: ModelRegistry) -> Guard | None:
+    """Says of an instance whether its calls count; None if all do."""
+    guard = _GUARDS.get(path)
+    return _of_receivers(event.receivers, models, guard) if event.receivers else guard
+
+
+def _of_receivers(classes: tuple[str, ...], models: ModelRegistry, guard: Guard | None) -> Guard:
+    """Calls count on modules of some classes, wrappers left out. Each class is looked at once for each set of models."""
+    wanted = frozenset(classes)
+    known: dict[type, bool] = {}
+    version = -1
+
+    def counts(module: Any) -> bool:
+        nonlocal version
+        if models.version != version:
+            version = models.version
+            known.clear()
+        found = known.get(type(module))
+        if found is None:
+            held = unwrapped(module)
+            found = not wanted.isdisjoint(spellings(type(held)).split(" "))
+            if held is module:
+                known[type(module)] = found
+        return found and (guard is None or guard(module))
+
+    return counts
 
 
 def _is_anonymous(event: EventSpec) -> bool:

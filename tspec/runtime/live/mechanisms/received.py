@@ -1,0 +1,120 @@
+"""Collectives on parameters: updates that another rank made, and averages over ranks that the script takes by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from tspec.runtime.live.entities.optimizers import groups_of, params_of
+from tspec.runtime.live.followed import FollowedJob
+from tspec.runtime.live.steps import LivingOptimizers, Update
+from tspec.runtime.live.watched import Listener, Role
+
+MODULE = "torch.distributed.distributed_c10d"
+RECEIVES = ("broadcast", "recv")
+"""Calls that write into their first argument what another rank sends."""
+AVERAGES = (*RECEIVES, "all_reduce", "reduce", "all_gather", "all_gather_into_tensor")
+"""Calls in which parameters are made alike over ranks."""
+
+
+class ReceivedListener(Listener):
+    """Follows parameters that come from another rank after a backward pass.
+
+    A rank whose optimizer is never called takes part in the steps of the rank that sends: what is received is its update.
+    """
+
+    def __init__(self, job: FollowedJob) -> None:
+        self._job = job
+        self._received: set[int] = set()
+        """Numbers of the optimizers whose parameters another rank updates."""
+
+    def after(
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        """The call returned or raised."""
+        place = self._job.place
+        if error is not None or not place.backward_since_update or place.updating:
+            return
+        tensor = args[0] if args else kwargs.get("tensor")
+        if not isinstance(tensor, torch.Tensor) or self._sends(args, kwargs):
+            return
+        optimizers = self._job.state.optimizers
+        for optimizer in list(optimizers.things().values()):
+            number = optimizers.numbered.number(optimizer)
+            own = number in place.ever and number not in self._received
+            if not own and _writes(tensor, optimizer):
+                self._received.add(number)
+                self._job.do(LivingOptimizers(self._job.state.living_optimizers()))
+                self._job.do(Update(number))
+                self._job.do(Update(number, ended=True))
+
+    def _sends(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+        """This rank is the source."""
+        source = kwargs.get("src", args[1] if len(args) > 1 else None)
+        if kwargs.get("group_src") is not None:
+            group = kwargs.get("group") or dist.group.WORLD
+            source = None if group is None else dist.get_global_rank(group, kwargs["group_src"])
+        return bool(source == self._job.rank)
+
+
+class AveragedListener(Listener):
+    """Follows parameters that the script hands to collectives between updates: it changes them again and again."""
+
+    def __init__(self, job: FollowedJob) -> None:
+        self._job = job
+
+    def after(
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        """The call returned or raised."""
+        place = self._job.place
+        if error is not None or not place.ever_updated or place.updating:
+            return
+        given = [each for each in (*args[:2], *kwargs.values()) if isinstance(each, torch.Tensor)]
+        for optimizer in list(self._job.state.optimizers.things().values()) if given else ():
+            if any(_writes(tensor, optimizer) for tensor in given):
+                self._job.state.projected.add(_parameters(optimizer))
+
+
+def _parameters(optimizer: Any) -> list[torch.Tensor]:
+    return [each for group in groups_of(optimizer) for each in params_of(group)]
+
+
+def _writes(tensor: torch.Tensor, optimizer: Any) -> bool:
+    """A tensor is the memory of a parameter of an optimizer, or has as many elements as all of them: a flat copy."""
+    held = [each for each in _parameters(optimizer) if type(each) in _ORDINARY]
+    if type(tensor) not in _ORDINARY or not tensor.numel():
+        return False
+    at = tensor.data_ptr()
+    alike = any(each.data_ptr() == at and each.dtype == tensor.dtype for each in held)
+    return alike or (len(held) > 1 and sum(each.numel() for each in held) == tensor.numel())
+
+
+_ORDINARY = (torch.Tensor, torch.nn.Parameter)
+
+
+def install(job: FollowedJob) -> None:
+    """Follow collectives on parameters, if torch was built to have any."""
+    if not dist.is_available():
+        return
+    received = ReceivedListener(job)
+    for name in RECEIVES:
+        job.functions.watch_path(Role("received", received, path=f"{MODULE}.{name}"))
+    parameter = job.spec.entity("parameter")
+    if parameter is not None and any(field.name == "projected" for field in parameter.fields):
+        averaged = AveragedListener(job)
+        for name in AVERAGES:
+            job.functions.watch_path(Role("averaged", averaged, path=f"{MODULE}.{name}"))
