@@ -4,7 +4,7 @@
   reads such state once in a pass, and once in a step (`tspec/runtime/instant.py`).
 - A call returns in the step in which it began, unless the recording is cut off there: ranks decide together when all
   have passed that step. A call that begins while another runs is made by that one.
-- A step opens with a micro-batch, at the same instant.
+- A step opens with a micro-batch, at the same instant; one opens where the number changes.
 - A process group is known to all of its members: making one is a collective.
 """
 
@@ -32,7 +32,7 @@ def steady(trace: Trace) -> Trace:
                 stream,
                 records=(
                     *_joined(stream, groups),
-                    *_with_microbatches(_stable(_returning(stream))),
+                    *_changing(_with_microbatches(_stable(_returning(stream)))),
                 ),
             )
             for stream in trace.streams
@@ -96,14 +96,27 @@ def _with_microbatches(records: Iterator[Record]) -> Iterator[Record]:
     """The records with a micro-batch wherever a step opens."""
     lacking: Boundary | None = None
     for record in records:
-        span = record.span if isinstance(record, Boundary) else ""
-        if lacking is not None and span != "microbatch":
+        opened = isinstance(record, Boundary) and record.span == "microbatch"
+        if lacking is not None and not (opened and record.seq == lacking.seq):
             yield lacking
         yield record
-        opens = isinstance(record, Boundary) and span == "step" and record.index > 0
+        opens = isinstance(record, Boundary) and record.span == "step" and record.index > 0
         lacking = _microbatch(record) if opens else None
     if lacking is not None:
         yield lacking
+
+
+def _changing(records: Iterator[Record]) -> Iterator[Record]:
+    """The records without a micro-batch that opens while the one of the same number is open."""
+    number: int | None = None
+    for record in records:
+        if isinstance(record, Boundary) and record.span == "step":
+            number = None
+        elif isinstance(record, Boundary) and record.span == "microbatch":
+            if record.index == number:
+                continue
+            number = record.index
+        yield record
 
 
 def _microbatch(step: Boundary) -> Boundary:

@@ -117,7 +117,8 @@ def _step_of_run(scope: QueryScope, frame: Frame) -> Cell:
     )
     [first] = scope.relation.joined(f"LEFT JOIN {firsts} s ON s.rank = r.rank", ("s.first",))
     step = _ambient(scope, rules.Ambient(types.INT, NOWHERE, "step"), frame, None)
-    return Cell(f"greatest(0, coalesce({step.value} - {first} + 1, 0))", step.why, INT)
+    number = f"greatest(0, coalesce({step.value} - {first} + 1, 0))"
+    return scope.relation.cell(number, step.why, INT)
 
 
 def _variable(scope: QueryScope, expr: rules.Variable, frame: Frame, want: str | None) -> Cell:
