@@ -1,4 +1,4 @@
-"""On instances of which classes calls of an event can matter: most layers are called, and no rule reads them."""
+"""Classes of modules whose calls rules read. Calls of other modules need no hook."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SELF = ("name", "self")
 def receivers(
     rules: tuple[RulePlan, ...], events: Iterable[str], vocabulary: r.Vocabulary
 ) -> Mapping[str, tuple[str, ...]]:
-    """Event -> the classes of modules on which its calls are windows or are looked up.
+    """Event -> the classes of modules whose calls some rule reads.
 
-    Events of which some rule reads calls on any object are left out.
+    An event is left out if a rule reads its calls whatever the class of the module.
     """
     found = {event: _of_event(rules, event, vocabulary) for event in events}
     return {event: classes for event, classes in found.items() if classes}

@@ -229,7 +229,7 @@ class StateInstant:
         return found
 
     def chosen(self, kind: str, filters: tuple[tuple[str, Any], ...]) -> tuple[str, ...]:
-        """The names of the subjects of which fields without tensors equal these values."""
+        """The names of the subjects whose fields equal these values. The fields hold no tensors."""
         names = self.subjects(kind)
         held = self.structure
         if held is None or any((kind, name) not in STRUCTURE for name, _ in filters):

@@ -192,7 +192,7 @@ _OF_CONTEXT = (
 
 
 def told_as_one(one: RulePlan) -> tuple[str, ...]:
-    """The kinds of the subjects, where other ranks are told of an idle window as a whole."""
+    """The kinds of the subjects, if other ranks get one entry for a whole idle window; else none."""
     rule = one.rule
     kinds = tuple(_kind(clause) for clause in rule.subjects)
     axes_only = all(isinstance(axis, r.Axis) for axis in rule.across)
@@ -201,7 +201,10 @@ def told_as_one(one: RulePlan) -> tuple[str, ...]:
 
 
 def told_by_group(one: RulePlan) -> str:
-    """The kind of the subjects, where other ranks are told of an idle window once for each group that subjects name."""
+    """The kind of the subjects, if other ranks get one entry for an idle window and group; else nothing.
+
+    Such a rule has one clause of subjects, and compares them across the groups that their fields name.
+    """
     rule = one.rule
     event = rule.window.event
     if rule.window.once or len(rule.subjects) != 1 or (event is not None and event.filters):
@@ -221,7 +224,7 @@ def all_of(clause: r.For) -> str:
 
 
 def _kind(clause: r.For) -> str:
-    """The kind of lasting subjects that a clause goes over, all of them or those with constant fields; else nothing."""
+    """The kind of the subjects of a clause, if they outlive a call and its filters are constants; else nothing."""
     collection = clause.collection
     if not isinstance(collection, r.Subjects) or collection.kind in PASSING:
         return ""

@@ -1,4 +1,4 @@
-"""Updates of a step: gradients that they read, norms of these, and states that optimizers keep."""
+"""Records the updates of a step: gradients, their norms, and optimizer states."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tspec.runtime.edges import Ref, StateSource, WatchedCall
 
 
 class Optimizers:
-    """Records what updates read and keep, and notes of which parameters this rank makes the update."""
+    """Records the tensors that updates read and write, and the parameters that this rank updates."""
 
     def __init__(self, orders: Orders, recorder: Recorder, sizes: UpdateSizes) -> None:
         self._kinds = orders.kinds

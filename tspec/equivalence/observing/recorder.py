@@ -23,7 +23,7 @@ AT_ONCE = 1 << 26
 
 
 class Recorder:
-    """Records tensors of the kinds that the orders name, and rewrites those of which they say what these are to be."""
+    """Records tensors of the kinds in the orders, and replaces those for which the orders give values."""
 
     def __init__(self, orders: Orders, progress: Progress) -> None:
         self._orders = orders

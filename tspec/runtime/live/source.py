@@ -105,7 +105,7 @@ class LiveSource:
             return found
 
     def _features(self, tensors: Sequence[Any], names: tuple[str, ...]) -> list[dict[str, Any]]:
-        """Features of live tensors, and of those that were taken of what is gone or elsewhere."""
+        """Features of live tensors; of a snapshot, the features that were recorded in it."""
         if not self.state.messages.seen:
             return self._readable(tensors, names)
         live = iter(
@@ -114,7 +114,7 @@ class LiveSource:
         return [t.row(names) if isinstance(t, TensorSnapshot) else next(live) for t in tensors]
 
     def _readable(self, tensors: Sequence[Any], names: tuple[str, ...]) -> list[dict[str, Any]]:
-        """Features of live tensors; one that cannot be read costs only itself."""
+        """Features of live tensors. If one tensor cannot be read, the others still are."""
         try:
             return features(tensors, names)
         except Exception as fault:
