@@ -316,7 +316,9 @@ class LiveJob(LiveSource):
                 # Listeners after one that failed before the call have no token.
                 for (role, listener), token in zip(listeners, tokens, strict=False):
                     where = role.path or role.key
-                    listener.after(token, args, kwargs, result, error)
+                    if error is None:
+                        listener.returned(token, args, kwargs, result)
+                    listener.ended(token)
         except _SinkError as told:
             raise told.error from error
         except Exception as fault:

@@ -21,8 +21,7 @@ from tspec.runtime.live.entities.optimizers import (
     OptimizerSubjects,
     ParamGroupSubjects,
     SchedulerSubjects,
-    groups_of,
-    params_of,
+    held_by,
 )
 from tspec.runtime.live.entities.others import GeneratorSubjects, ScalerSubjects, WrapperSubjects
 from tspec.runtime.live.entities.parameters import (
@@ -86,21 +85,7 @@ class SubjectRegistry:
         self.generators = GeneratorSubjects()
         self.more_columns: list[MoreColumns] = []
         """Of kind, field and things what an adapter's framework says."""
-        self.functions: Mapping[str, Callable[..., Any]] = {
-            "models_of": lambda saved: [each.model for each in self._saved(saved)],
-            "missing_keys": lambda saved: [
-                key for each in self._saved(saved) for key in each.missing
-            ],
-            "for_parameters": self._for_parameters,
-            "used_early": self.pending.used_early,
-            "tokens_ahead": self.tokens.tokens_ahead,
-            "sees_later": Causality(self.tokens).sees_later,
-            "made_by": made_by,
-            "over_classes": over_classes,
-            "softmax_dims": self.graphs.softmax_dims,
-            "unscaled_scores": self.graphs.unscaled_scores,
-            "loose_parameters": self.graphs.loose_parameters,
-        }
+        self.functions = self._field_functions()
         parameters = ParameterSubjects(
             self.models, self.optimizers, self.wrappers, self.stages, self.projected
         )
@@ -123,6 +108,24 @@ class SubjectRegistry:
         }
         self._fields: dict[tuple[str, str], FieldSpec] = {
             (entity.kind, field.name): field for entity in spec.entities for field in entity.fields
+        }
+
+    def _field_functions(self) -> Mapping[str, Callable[..., Any]]:
+        """The functions that the declaration of a field may call, by name."""
+        return {
+            "models_of": lambda saved: [each.model for each in self._saved(saved)],
+            "missing_keys": lambda saved: [
+                key for each in self._saved(saved) for key in each.missing
+            ],
+            "for_parameters": self._for_parameters,
+            "used_early": self.pending.used_early,
+            "tokens_ahead": self.tokens.tokens_ahead,
+            "sees_later": Causality(self.tokens).sees_later,
+            "made_by": made_by,
+            "over_classes": over_classes,
+            "softmax_dims": self.graphs.softmax_dims,
+            "unscaled_scores": self.graphs.unscaled_scores,
+            "loose_parameters": self.graphs.loose_parameters,
         }
 
     @property
@@ -247,8 +250,7 @@ class SubjectRegistry:
 
     def _trained(self) -> list[torch.Tensor]:
         """What optimizers hold, in their order."""
-        groups = (g for each in self.optimizers.things().values() for g in groups_of(each))
-        return [tensor for group in groups for tensor in params_of(group)]
+        return [held for each in self.optimizers.things().values() for held in held_by(each)]
 
     def _is_held(self, tensor: torch.Tensor) -> bool:
         """A model or an optimizer holds it. Of pieces of a model a layer uses others than the model holds."""

@@ -25,23 +25,18 @@ Arguments = tuple[Any, ...]
 Guard = Callable[[Any], bool]
 
 
-class Listener(Protocol):
+class Listener:
     """A mechanism of the live job that is notified of a function's calls. The default methods do nothing."""
 
     def before(self, args: Arguments, kwargs: Mapping[str, Any]) -> Any:
-        """The call is about to begin; what is returned comes back in `after`."""
+        """The call is about to begin; what is returned is the token of the other methods."""
         return None
 
-    def after(
-        self,
-        token: Any,
-        args: Arguments,
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
+    def returned(self, token: Any, args: Arguments, kwargs: Mapping[str, Any], result: Any) -> None:
+        """The call returned."""
+
+    def ended(self, token: Any) -> None:
         """The call returned or raised."""
-        return None
 
 
 class ReturnListener(Listener):
@@ -50,17 +45,9 @@ class ReturnListener(Listener):
     def __init__(self, do: Callable[[Arguments, Mapping[str, Any]], None]) -> None:
         self._do = do
 
-    def after(
-        self,
-        token: Any,
-        args: Arguments,
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
-        """The call returned or raised."""
-        if error is None:
-            self._do(args, kwargs)
+    def returned(self, token: Any, args: Arguments, kwargs: Mapping[str, Any], result: Any) -> None:
+        """The call returned."""
+        self._do(args, kwargs)
 
 
 @dataclass(slots=True)

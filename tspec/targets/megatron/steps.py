@@ -109,14 +109,7 @@ class Loops(Listener):
             know_batch(self._job, kwargs)
         self._schedule.begins(training)
 
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
+    def ended(self, token: Any) -> None:
         """It is over."""
         self._schedule.ended()
 
@@ -133,17 +126,11 @@ class Forwards(Listener):
         given = kwargs.get("current_microbatch")
         return self._schedule.forward(id(model), given if isinstance(given, int) else None)
 
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
+    def returned(
+        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
     ) -> None:
         """It has its output: the first of what is returned."""
-        if error is None:
-            self._schedule.made(result[0] if isinstance(result, tuple) else result, token)
+        self._schedule.made(result[0] if isinstance(result, tuple) else result, token)
 
 
 class Backwards(Listener):

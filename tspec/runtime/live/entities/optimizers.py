@@ -63,6 +63,11 @@ def groups_of(optimizer: Any) -> list[dict[str, Any]]:
     return [{**plain, "params": list(tensors.values())}]
 
 
+def held_by(optimizer: Any) -> list[torch.Tensor]:
+    """What an optimizer holds, in the order of its groups."""
+    return [each for group in groups_of(optimizer) for each in params_of(group)]
+
+
 def holds_groups(optimizer: Any) -> bool:
     """The optimizer has groups of its own. A wrapper that shows those of another one, as Accelerate's and
     Lightning's do, leaves updates and clearing to it, or leaves them out while gradients accumulate."""
@@ -98,7 +103,7 @@ class OptimizerSubjects:
                 Ref("param_group", f"{subject}.group.{i}") for i in range(len(groups_of(thing)))
             )
         if name == "parameters":
-            return self.references([p for group in groups_of(thing) for p in params_of(group)])
+            return self.references(held_by(thing))
         return UNKNOWN
 
     def numbers(self) -> frozenset[int]:
@@ -111,7 +116,7 @@ class OptimizerSubjects:
         return frozenset(
             self.numbered.number(optimizer)
             for optimizer in self.numbered.alive().values()
-            if any(id(p) in ids for group in groups_of(optimizer) for p in params_of(group))
+            if any(id(p) in ids for p in held_by(optimizer))
         )
 
     def name_parameters(self, optimizer: Any) -> None:

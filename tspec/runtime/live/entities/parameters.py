@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -17,11 +17,6 @@ from tspec.runtime.live.entities.stages import PipelineStages
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
 from tspec.runtime.live.placed import placed, placements
 from tspec.runtime.live.projected import ProjectedParameters
-
-_FIELDS = frozenset(
-    ("name", "names", "module", "shared", "copies", "projected", "main", "whole_shape", "placements", "grad_placements", "replicas")
-)  # fmt: skip
-"""Fields that are known of each parameter; others are those of a framework, or attributes."""
 
 
 class ParameterSubjects:
@@ -41,6 +36,36 @@ class ParameterSubjects:
         self._stages = stages
         self._projected = projected
         self._copies: tuple[int, Mapping[str, frozenset[str]]] = (-1, {})
+        self._columns: Mapping[str, Callable[[Mapping[str, NamedParameter]], dict[str, Any]]] = {
+            "data": lambda things: {s: one.tensor for s, one in things.items()},
+            "grad": _grad_column,
+            "requires_grad": lambda things: {
+                s: bool(one.tensor.requires_grad) for s, one in things.items()
+            },
+            "group": self._group_column,
+            "dtype": lambda things: {
+                s: str(one.tensor.dtype).removeprefix("torch.") for s, one in things.items()
+            },
+            "module": _module_column,
+        }
+        """Field -> how it is read of many parameters at once."""
+        self._fields: Mapping[str, Callable[[str, NamedParameter], Any]] = {
+            "name": lambda subject, one: subject,
+            "names": lambda subject, one: frozenset(one.names),
+            "shared": lambda subject, one: _is_shared(one.tensor),
+            "copies": lambda subject, one: frozenset(
+                Ref("parameter", each) for each in self._copies_of(subject)
+            ),
+            "projected": lambda subject, one: one.tensor in self._projected,
+            "main": lambda subject, one: _or_absent(getattr(one.tensor, "main_param", None)),
+            "whole_shape": lambda subject, one: (
+                UNKNOWN if is_lazy(one.tensor) else tuple(one.tensor.shape)
+            ),
+            "placements": lambda subject, one: _placements(one.tensor),
+            "grad_placements": lambda subject, one: _placements(one.tensor.grad),
+            "replicas": lambda subject, one: self._replicas(one.tensor, one.module),
+        }
+        """Field -> how it is read of one parameter. Further fields are those of a framework, or attributes."""
 
     def things(self) -> Mapping[str, NamedParameter]:
         return self._models.parameters()
@@ -49,66 +74,57 @@ class ParameterSubjects:
         return self._models.name_of_parameter(thing) if isinstance(thing, torch.Tensor) else None
 
     def column(self, name: str, things: Mapping[str, NamedParameter]) -> dict[str, Any] | None:
-        if name == "data":
-            return {s: one.tensor for s, one in things.items()}
-        if name == "grad":
-            grads = {s: one.tensor.grad for s, one in things.items()}
-            return {s: ABSENT if grad is None else grad for s, grad in grads.items()}
-        if name == "requires_grad":
-            return {s: bool(one.tensor.requires_grad) for s, one in things.items()}
-        if name == "group":
-            group_of = self._optimizers.group_of
-            return {s: group_of(one.tensor) or ABSENT for s, one in things.items()}
-        if name == "dtype":
-            return {s: str(one.tensor.dtype).removeprefix("torch.") for s, one in things.items()}
-        if name not in _FIELDS:
-            return dict.fromkeys(things, UNKNOWN)
-        if name == "module":
-            holders = {s: one.module for s, one in things.items()}
-            return {s: ABSENT if m is None else Ref("module", m) for s, m in holders.items()}
-        return None
+        """A field of many parameters; None where it is read of each by itself, unknown where nothing here reads it."""
+        read_all = self._columns.get(name)
+        if read_all is not None:
+            return read_all(things)
+        return None if name in self._fields else dict.fromkeys(things, UNKNOWN)
 
     def field(self, name: str, subject: str, thing: NamedParameter) -> Any:
-        column = self.column(name, {subject: thing})
-        if column is not None:
-            return column[subject]
-        tensor = thing.tensor
-        if name == "name":
-            return subject
-        if name == "names":
-            return frozenset(thing.names)
-        if name == "shared":
-            return _is_shared(tensor)
-        if name == "copies":
-            return frozenset(Ref("parameter", each) for each in self._copies_of(subject))
-        if name == "projected":
-            return tensor in self._projected
-        if name == "main":
-            main = getattr(tensor, "main_param", None)
-            return ABSENT if main is None else main
-        if name == "whole_shape":
-            return UNKNOWN if is_lazy(tensor) else tuple(tensor.shape)
-        if name == "placements":
-            found = placements(tensor)
-            return ABSENT if found is None else tuple(found)
-        if name == "grad_placements":
-            found = placements(tensor.grad)
-            return ABSENT if found is None else tuple(found)
-        if name == "replicas":
-            return (
-                self._wrappers.replicas(thing.module)
-                or placed(tensor)
-                or self._wrappers.holder_of_flat(tensor)
-                or self._stages.holder(thing.module)
-                or UNKNOWN
-            )
-        return UNKNOWN
+        """A field of one parameter."""
+        read = self._fields.get(name)
+        if read is not None:
+            return read(subject, thing)
+        read_all = self._columns.get(name)
+        return UNKNOWN if read_all is None else read_all({subject: thing})[subject]
+
+    def _group_column(self, things: Mapping[str, NamedParameter]) -> dict[str, Any]:
+        group_of = self._optimizers.group_of
+        return {s: group_of(one.tensor) or ABSENT for s, one in things.items()}
+
+    def _replicas(self, tensor: torch.Tensor, module: str | None) -> Any:
+        """The ranks that hold the same part of it, as whoever cut or copied it says."""
+        return (
+            self._wrappers.replicas(module)
+            or placed(tensor)
+            or self._wrappers.holder_of_flat(tensor)
+            or self._stages.holder(module)
+            or UNKNOWN
+        )
 
     def _copies_of(self, subject: str) -> frozenset[str]:
         """The names of its copies; all are found anew where a model was found or replaced."""
         if self._copies[0] != self._models.version:
             self._copies = (self._models.version, copies(self._models.paths()))
         return self._copies[1].get(subject, frozenset())
+
+
+def _grad_column(things: Mapping[str, NamedParameter]) -> dict[str, Any]:
+    return {s: _or_absent(one.tensor.grad) for s, one in things.items()}
+
+
+def _module_column(things: Mapping[str, NamedParameter]) -> dict[str, Any]:
+    holders = {s: one.module for s, one in things.items()}
+    return {s: ABSENT if m is None else Ref("module", m) for s, m in holders.items()}
+
+
+def _placements(tensor: Any) -> Any:
+    found = placements(tensor)
+    return ABSENT if found is None else tuple(found)
+
+
+def _or_absent(value: Any) -> Any:
+    return ABSENT if value is None else value
 
 
 def _is_shared(tensor: torch.Tensor) -> bool:

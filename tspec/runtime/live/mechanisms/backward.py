@@ -13,10 +13,10 @@ import torch
 from tspec.runtime.live.fields import first_tensor
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.steps import Backward
-from tspec.runtime.live.watched import Role
+from tspec.runtime.live.watched import Listener, Role
 
 
-class BackwardListener:
+class BackwardListener(Listener):
     """Follows backward passes."""
 
     def __init__(self, job: FollowedJob) -> None:
@@ -33,14 +33,7 @@ class BackwardListener:
         self._job.taken_up()
         return True
 
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
+    def ended(self, token: Any) -> None:
         """The gradients are there."""
         if token:
             self._job.do(Backward(ended=True))

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from tspec.runtime.live.followed import FollowedJob
-from tspec.runtime.live.watched import Role
+from tspec.runtime.live.watched import Listener, Role
 
 STAGE = "torch.distributed.pipelining.stage._PipelineStageBase"
 PASSES = {"forward_one_chunk": "fwd_chunk_id", "backward_one_chunk": "bwd_chunk_id"}
 """Methods that make one pass of a stage, and the argument with the number, from 0 on."""
 
 
-class ChunkListener:
+class ChunkListener(Listener):
     """Follows the passes of stages; what a pass calls belongs to its micro-batch."""
 
     def __init__(self, job: FollowedJob, argument: str) -> None:
@@ -29,14 +29,7 @@ class ChunkListener:
         number = args[1] if len(args) > 1 else kwargs.get(self._argument)
         self._job.chunk = None if number is None else number + 1
 
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
+    def ended(self, token: Any) -> None:
         """It has done so."""
         self._job.chunk = None
 

@@ -12,12 +12,12 @@ from tspec.runtime.live.convert import tensors_in
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.models import has_parameters, inner, trains, unwrapped
 from tspec.runtime.live.steps import Calibrating, Forward
-from tspec.runtime.live.watched import Role
+from tspec.runtime.live.watched import Listener, Role
 
 MODULE_CALL = "torch.nn.Module.__call__"
 
 
-class ModuleCallListener:
+class ModuleCallListener(Listener):
     """Follows `Module.__call__`."""
 
     def __init__(self, job: FollowedJob) -> None:
@@ -27,7 +27,7 @@ class ModuleCallListener:
         """Whether a call is outermost, or the first one of its module. There are a hundred others in a step."""
         return not self._job.threads.modules or module not in self._job.state.models.called
 
-    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """A module is called; the outermost one is a root, and one that no model holds."""
         threads = self._job.threads
         module = args[0]
@@ -50,19 +50,10 @@ class ModuleCallListener:
         if _is_compiled(module):
             name = type(unwrapped(module)).__name__
             self._job.say(f"{name} is compiled: calls and tensors inside of it are not seen")
-        return True
 
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
-        """The module returned."""
-        if token:
-            self._job.threads.modules -= 1
+    def ended(self, token: Any) -> None:
+        """The module returned or raised."""
+        self._job.threads.modules -= 1
 
 
 def counts_as_forward(module: Any) -> bool:
@@ -74,7 +65,7 @@ def _is_compiled(module: Any) -> bool:
     return type(module).__name__ == "OptimizedModule"
 
 
-class CalibrationListener:
+class CalibrationListener(Listener):
     """Follows `update_bn`, which passes data through a model in training mode for its statistics alone."""
 
     def __init__(self, job: FollowedJob) -> None:
@@ -84,14 +75,7 @@ class CalibrationListener:
         """It begins."""
         self._job.calibrating += 1
 
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
+    def ended(self, token: Any) -> None:
         """It is over."""
         self._job.calibrating -= 1
 

@@ -17,7 +17,7 @@ from tspec.runtime.live.steps import Joined, Shadowed
 from tspec.runtime.live.watched import Listener, Role
 
 
-class JoinListener:
+class JoinListener(Listener):
     """Follows `Join.__exit__`, in which a rank without batches answers the collectives of the others."""
 
     def __init__(self, job: FollowedJob) -> None:
@@ -37,14 +37,7 @@ class JoinListener:
         self._shadowed[id(hook)] = self._shadowed.get(id(hook), 0) + 1
         self._job.waits()
 
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
+    def ended(self, token: Any) -> None:
         """All ranks have joined: they go on with the same step."""
         if self._shadowed:
             self._job.do(Shadowed(max(self._shadowed.values())))

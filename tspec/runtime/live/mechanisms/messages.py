@@ -52,18 +52,11 @@ class ReceiveListener(_MessageListener):
         if self._job.place.updated and not self._job.place.updating:
             self._job.waits()
 
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Keywords,
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
+    def returned(self, token: Any, args: tuple[Any, ...], kwargs: Keywords, result: Any) -> None:
         """The receive is issued."""
         self._messages.seen = True
         tensor = args[0] if args else kwargs.get("tensor")
-        if self._wanted and error is None and isinstance(tensor, torch.Tensor):
+        if self._wanted and isinstance(tensor, torch.Tensor):
             peer = _peer(args, kwargs, "src")
             self._messages.receiving(peer, self._job.rank, _tag(args, kwargs), tensor, result)
 
@@ -71,33 +64,19 @@ class ReceiveListener(_MessageListener):
 class ReceiveReturnListener(_MessageListener):
     """`recv` returns when the message is there."""
 
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Keywords,
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
+    def returned(self, token: Any, args: tuple[Any, ...], kwargs: Keywords, result: Any) -> None:
         """It is there."""
         tensor = args[0] if args else kwargs.get("tensor")
-        if error is None and isinstance(tensor, torch.Tensor):
+        if isinstance(tensor, torch.Tensor):
             self._messages.arrived_in(tensor, self._row)
 
 
 class WorkWaitListener(_MessageListener):
     """`Work.wait`: after it, what was to be received is there."""
 
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Keywords,
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
+    def returned(self, token: Any, args: tuple[Any, ...], kwargs: Keywords, result: Any) -> None:
         """Something has been waited for."""
-        if error is None and args:
+        if args:
             self._messages.arrived(args[0], self._row)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from tspec.runtime.live.entities.optimizers import groups_of, params_of
+from tspec.runtime.live.entities.optimizers import held_by
 from tspec.runtime.live.followed import FollowedJob
+from tspec.runtime.live.placed import ORDINARY
 from tspec.runtime.live.steps import LivingOptimizers, Update
 from tspec.runtime.live.watched import Listener, Role
 
@@ -31,17 +32,12 @@ class ReceivedListener(Listener):
         self._received: set[int] = set()
         """Numbers of the optimizers whose parameters another rank updates."""
 
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
+    def returned(
+        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
     ) -> None:
-        """The call returned or raised."""
+        """A tensor was received, or sent."""
         place = self._job.place
-        if error is not None or not place.backward_since_update or place.updating:
+        if not place.backward_since_update or place.updating:
             return
         tensor = args[0] if args else kwargs.get("tensor")
         if not isinstance(tensor, torch.Tensor) or self._sends(args, kwargs):
@@ -71,39 +67,31 @@ class AveragedListener(Listener):
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
 
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
+    def returned(
+        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
     ) -> None:
-        """The call returned or raised."""
+        """Ranks have put tensors together."""
         place = self._job.place
-        if error is not None or not place.ever_updated or place.updating:
+        if not place.ever_updated or place.updating or self._is_in_a_pass():
             return
         given = [each for each in (*args[:2], *kwargs.values()) if isinstance(each, torch.Tensor)]
         for optimizer in list(self._job.state.optimizers.things().values()) if given else ():
             if any(_writes(tensor, optimizer) for tensor in given):
-                self._job.state.projected.add(_parameters(optimizer))
+                self._job.state.projected.add(held_by(optimizer))
 
-
-def _parameters(optimizer: Any) -> list[torch.Tensor]:
-    return [each for group in groups_of(optimizer) for each in params_of(group)]
+    def _is_in_a_pass(self) -> bool:
+        """Within a forward or backward pass, where collectives are many, a script averages nothing."""
+        return self._job.threads.modules > 0 or torch._C._current_graph_task_id() != -1
 
 
 def _writes(tensor: torch.Tensor, optimizer: Any) -> bool:
     """A tensor is the memory of a parameter of an optimizer, or has as many elements as all of them: a flat copy."""
-    held = [each for each in _parameters(optimizer) if type(each) in _ORDINARY]
-    if type(tensor) not in _ORDINARY or not tensor.numel():
+    if type(tensor) not in ORDINARY or not tensor.numel():
         return False
+    held = [each for each in held_by(optimizer) if type(each) in ORDINARY]
     at = tensor.data_ptr()
     alike = any(each.data_ptr() == at and each.dtype == tensor.dtype for each in held)
     return alike or (len(held) > 1 and sum(each.numel() for each in held) == tensor.numel())
-
-
-_ORDINARY = (torch.Tensor, torch.nn.Parameter)
 
 
 def install(job: FollowedJob) -> None:

@@ -12,19 +12,19 @@ from torch import nn
 from tspec.runtime.live.entities.kind import asked
 from tspec.runtime.live.entities.optimizers import (
     groups_of,
+    held_by,
     held_tensors,
     holds_groups,
-    params_of,
 )
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.mechanisms.clears import CLEAR, ZeroGradListener
 from tspec.runtime.live.steps import LivingOptimizers, OptimizerBuilt, Update
-from tspec.runtime.live.watched import ReturnListener, Role
+from tspec.runtime.live.watched import Listener, ReturnListener, Role
 
 STEP = "torch.optim.Optimizer.step"
 
 
-class UpdateListener:
+class UpdateListener(Listener):
     """Follows updates of the parameters."""
 
     def __init__(self, job: FollowedJob) -> None:
@@ -34,35 +34,27 @@ class UpdateListener:
             field.name == "projected" for field in parameter.fields
         )
 
-    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
-        """An optimizer is about to change what it holds."""
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, Any]:
+        """An optimizer is about to change what it holds; its number and the optimizer."""
         if self._job.state.pending:
-            held = _parameters(args[0])
+            held = held_by(args[0])
             self._job.state.pending.read(each.grad for each in held if each.grad is not None)
         optimizers = self._job.state.optimizers
         number = optimizers.numbered.number(args[0])
         optimizers.name_parameters(args[0])
         if self._projections:
-            self._job.state.projected.before_update(number, _parameters(args[0]))
+            self._job.state.projected.before_update(number, held_by(args[0]))
         self._job.do(LivingOptimizers(self._job.state.living_optimizers()))
         self._job.do(Update(number))
         self._job.taken_up()
-        return number
+        return number, args[0]
 
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
+    def ended(self, token: Any) -> None:
         """The parameters are changed."""
-        if token is None:
-            return
+        number, optimizer = token
         if self._projections:
-            self._job.state.projected.after_update(token, _parameters(args[0]))
-        self._job.do(Update(token, ended=True))
+            self._job.state.projected.after_update(number, held_by(optimizer))
+        self._job.do(Update(number, ended=True))
 
 
 class CustomOptimizers:
@@ -93,11 +85,6 @@ class CustomOptimizers:
                 if path in event.callables:
                     role = Role(event.name, event=event, path=path, guard=is_own_optimizer)
                     functions.watch_function(function, role, method=True)
-
-
-def _parameters(optimizer: Any) -> list[torch.Tensor]:
-    """What an optimizer holds, in the order of its groups."""
-    return [each for group in groups_of(optimizer) for each in params_of(group)]
 
 
 def is_own_optimizer(thing: Any) -> bool:

@@ -27,18 +27,10 @@ class _WorkListener(Listener):
 class WaitedWorkListener(_WorkListener):
     """Ends the calls whose output was waited for."""
 
-    def after(
-        self,
-        token: Any,
-        args: Arguments,
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
+    def returned(self, token: Any, args: Arguments, kwargs: Mapping[str, Any], result: Any) -> None:
         """It is there."""
-        if error is None:
-            for each in reversed(self._job.state.pending.of(args[0])):
-                self._job.arrived(each)
+        for each in reversed(self._job.state.pending.of(args[0])):
+            self._job.arrived(each)
 
 
 class CoalescedWorkListener(_WorkListener):
