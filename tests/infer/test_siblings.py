@@ -1,4 +1,4 @@
-"""What a run lost that its siblings have is found by drafts from the siblings: a mask, a tie, a schedule, a division."""
+"""What a run lost that its siblings have is found by drafts from the siblings: a mask, a tie, a schedule, a division, an order of axes, a skip connection."""
 
 import subprocess
 import sys
@@ -15,6 +15,8 @@ FINDS = {
     "rate-not-set": "spread_optimizer_step_lr",
     "not-averaged": "abs_mean_calls_backward_0_loss_count_calls_backward",
     "same-data": "distinct_calls_forward_inputs",
+    "heads-mixed": "losses_are_computed_by_known_operations",
+    "no-skip": "losses_are_computed_by_known_operations",
 }
 """How the name of the draft begins that finds it."""
 

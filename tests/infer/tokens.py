@@ -7,25 +7,29 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-BUGS = ["no-mask", "untied", "rate-not-set", "not-averaged", "same-data"]
+BUGS = [
+    "no-mask", "untied", "rate-not-set", "not-averaged", "same-data", "heads-mixed", "no-skip",
+]  # fmt: skip
 
 
 class Attention(nn.Module):
     """Self-attention with four heads, added to its input."""
 
-    def __init__(self, width, causal):
+    def __init__(self, width, bug):
         super().__init__()
         self.qkv, self.out, self.causal = (
             nn.Linear(width, 3 * width),
             nn.Linear(width, width),
-            causal,
+            bug != "no-mask",
         )
+        self.bug = bug
 
     def forward(self, x):
         b, t, d = x.shape
         q, k, v = (part.view(b, t, 4, -1).transpose(1, 2) for part in self.qkv(x).chunk(3, 2))
         y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
-        return x + self.out(y.transpose(1, 2).reshape(b, t, d))
+        y = self.out((y if self.bug == "heads-mixed" else y.transpose(1, 2)).reshape(b, t, d))
+        return y if self.bug == "no-skip" else x + y
 
 
 class Language(nn.Module):
@@ -35,7 +39,7 @@ class Language(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(32, 32)
         nn.init.normal_(self.embedding.weight, std=0.02)
-        self.layers = nn.Sequential(*(Attention(32, bug != "no-mask") for _ in range(2)))
+        self.layers = nn.Sequential(*(Attention(32, bug) for _ in range(2)))
         self.head = nn.Linear(32, 32, bias=False)
         if bug != "untied":
             self.head.weight = self.embedding.weight

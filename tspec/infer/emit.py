@@ -71,6 +71,8 @@ def name_all(drafts: Sequence[Draft]) -> dict[tuple[object, ...], str]:
 
 def name_of(draft: Draft) -> str:
     """Words of the claim, of where it is looked at, and of its condition, as far as there is room."""
+    if draft.claim.name is not None:
+        return draft.claim.name
     head = draft.claim.head
     kinds = dict(subject.split(" in ", 1) for subject in head.subjects)
     parts = [_words(draft.claim.expect, kinds)]

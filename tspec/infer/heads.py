@@ -58,6 +58,8 @@ class Claim:
     """A condition that must have been seen where the claim holds: without it the claim is vacuous."""
     distinguishes: bool = False
     """The claim is telling only where a condition separates it from its opposite; held throughout, it is a setting."""
+    name: str | None = None
+    """Of the draft, where the words of the claim are too many for one."""
 
 
 def both(*conditions: str | None) -> str | None:

@@ -41,6 +41,7 @@ def survey(runs: Sequence[Path], vocabulary: Vocabulary) -> Survey:
             classes=_classes(rows),
             ambient=sampled.get("context", frozenset()),
             steps=fewest,
+            graphs=_graphs(rows, len(runs)),
         )
 
 
@@ -144,6 +145,22 @@ def _members(text: Any) -> frozenset[int]:
         return frozenset()
     value = json.loads(text)
     return frozenset(value if isinstance(value, list) else next(iter(value.values())))
+
+
+def _graphs(rows: duckdb.DuckDBPyConnection, runs: int) -> tuple[frozenset[frozenset[str]], ...]:
+    """Of each run the sets of operations of its backward passes, the rare ones too."""
+    found: list[set[frozenset[str]]] = [set() for _ in range(runs)]
+    for run, text in _ask(
+        rows,
+        """SELECT DISTINCT said.run, said.text
+           FROM facts said JOIN facts named USING (run, rank, call)
+           WHERE named.tag = 'begin' AND named.place = 0 AND named.what = 'backward'
+             AND said.field = 'operations' AND said.type = 'json'""",
+    ):
+        operations = frozenset(json.loads(text)["set"])
+        if operations:
+            found[run].add(operations)
+    return tuple(map(frozenset, found))
 
 
 def _classes(rows: duckdb.DuckDBPyConnection) -> tuple[str, ...]:

@@ -86,6 +86,8 @@ class Survey:
     ambient: frozenset[str]
     steps: int
     """Steps of the shortest run."""
+    graphs: tuple[frozenset[frozenset[str]], ...] = ()
+    """Of each run the different sets of operations by which losses were computed."""
 
     def event(self, name: str) -> SeenEvent | None:
         """The event of that name, if it occurred."""

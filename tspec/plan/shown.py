@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tspec.resolve.program import rules
 from tspec.resolve.program.rules import Expr, Rule
 from tspec.resolve.program.text import finite_number, text
-from tspec.resolve.program.types import INT, holds_tensors
+from tspec.resolve.program.types import INT, CallOf, Entity, holds_tensors
 from tspec.resolve.program.walk import expressions, operands, transform
 from tspec.source import NOWHERE, Source
 
@@ -84,7 +84,7 @@ def _reads(expr: Expr, each_member: bool) -> Iterator[tuple[Expr, bool]]:
     them the sides of comparisons that are computed from them.
     """  # fmt: skip
     match expr:
-        case rules.Constant() | rules.Variable():
+        case rules.Constant() | rules.Variable(type=Entity() | CallOf()):
             return
         case rules.Compare() if (number := finite_number(expr)) is not None:
             yield from _reads(number, each_member)

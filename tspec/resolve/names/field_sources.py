@@ -42,6 +42,7 @@ SOURCE_FUNCTIONS = frozenset(
         "made_by",
         "over_classes",
         "softmax_dims",
+        "operations",
         "unscaled_scores",
         "loose_parameters",
         "count",

@@ -33,6 +33,7 @@ from tspec.runtime.live.entities.stages import PipelineStages
 from tspec.runtime.live.evaluate import ExpressionError, evaluate
 from tspec.runtime.live.graph import LossGraphs, made_by, over_classes
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
+from tspec.runtime.live.operations import LossOperations
 from tspec.runtime.live.pending import PendingCalls
 from tspec.runtime.live.placed import local
 from tspec.runtime.live.projected import ProjectedParameters, ReadFeatures
@@ -124,6 +125,7 @@ class SubjectRegistry:
             "made_by": made_by,
             "over_classes": over_classes,
             "softmax_dims": self.graphs.softmax_dims,
+            "operations": LossOperations().operations,
             "unscaled_scores": self.graphs.unscaled_scores,
             "loose_parameters": self.graphs.loose_parameters,
         }

@@ -1,0 +1,104 @@
+"""By which operations a loss was computed, as autograd's graph of it shows.
+
+Each is told with what it was given: `softmax(-1) <- masked_fill`. The set of these pairs is the same for a deeper or a wider
+model, and for longer sequences.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from tspec.runtime.live.convert import tensors_in
+from tspec.runtime.live.graph import signed
+
+FIRST = 32
+"""The graphs of so many backward passes are read,"""
+THEN_EVERY = 10
+"""and later those of one in so many: another part of the training may have begun."""
+MOST = 20_000
+"""A graph of more nodes is not read: an optimisation that is unrolled."""
+_UNSEEN = frozenset(
+    {"backward_hook_function", "view", "unsafe_view", "reshape_alias", "expand", "clone", "alias"}
+)
+"""Nodes by which a module is watched, and what only lays elements out: sizes and strides decide which of them there are."""
+_SETTINGS = {
+    setting: f"_saved_{setting}"
+    for setting in (
+        "dim", "dim0", "dim1", "dims", "reduction", "training", "train", "is_causal",
+    )
+}  # fmt: skip
+"""Arguments, and how nodes call them, that say what an operation does. Sizes and rates are those of a run."""
+_REDUCTIONS = ("none", "mean", "sum")
+_WHOLE = "(?<=[a-z0-9])(?=[A-Z])"
+
+
+class LossOperations:
+    """Reads the graphs of losses: of the first passes all, then some."""
+
+    def __init__(self) -> None:
+        self._passes = 0
+
+    def operations(self, losses: Any) -> set[str]:
+        """Each operation with each that computed one of its inputs; Nothing of a pass that is not looked at.
+
+        `loss` stands before the last one, `parameter` for a tensor that gets its gradient, and `constant` for what gets none.
+        """
+        self._passes += 1
+        if self._passes > FIRST and self._passes % THEN_EVERY:
+            return set()
+        waiting = [each.grad_fn for each in tensors_in(losses) if each.grad_fn is not None]
+        found = {f"loss <- {_said(_seen(node))}" for node in waiting}
+        known = set(waiting)
+        while waiting:
+            node = waiting.pop()
+            is_seen = _name(node.name()) not in _UNSEEN
+            for following, _ in node.next_functions:
+                if is_seen:
+                    found.add(f"{_said(node)} <- {_said(_seen(following))}")
+                if following is not None and following not in known:
+                    known.add(following)
+                    waiting.append(following)
+            if len(known) > MOST:
+                return set()
+        return found
+
+
+def _seen(node: Any) -> Any:
+    """The node itself, or the one before it that computed values."""
+    while node is not None and _name(node.name()) in _UNSEEN:
+        node = node.next_functions[0][0] if node.next_functions else None
+    return node
+
+
+def _said(node: Any) -> str:
+    """A node's operation, with the arguments that say what it does: `sum(1)`."""
+    if node is None:
+        return "constant"
+    name = _name(node.name())
+    said = [
+        _setting(setting, getattr(node, saved))
+        for setting, saved in _SETTINGS.items()
+        if hasattr(node, saved)
+    ]
+    return f"{name}({', '.join(said)})" if said else name
+
+
+def _setting(name: str, value: Any) -> str:
+    if name == "reduction":
+        return _REDUCTIONS[value]
+    if isinstance(value, bool):
+        return name if value else f"not {name}"
+    if isinstance(value, int):
+        return str(signed(value))
+    if isinstance(value, tuple):
+        return " ".join(str(signed(each)) for each in value)
+    return str(value)
+
+
+@cache
+def _name(name: str) -> str:
+    """`masked_fill` of `MaskedFillBackward0`."""
+    plain = name.rpartition("::")[2].rstrip("0123456789").removesuffix("Backward")
+    return "parameter" if plain == "AccumulateGrad" else re.sub(_WHOLE, "_", plain).lower()
