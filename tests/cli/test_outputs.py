@@ -127,6 +127,16 @@ def test_a_report_that_cannot_be_written_goes_to_the_terminal(folder: Path, kind
     assert sorted(folder.iterdir()) == before
 
 
+def test_several_reports_are_written_each_in_its_format(folder: Path) -> None:
+    result = tspec(
+        "check", "checks.tspec", "--trace", "faulty", "--report", "r.json", "--report", "r.html"
+    )
+    assert result.exit_code == 1
+    [found] = json.loads((folder / "r.json").read_text())
+    assert found["rule"] == "checks.gradients_are_cleared"
+    assert "checks.gradients_are_cleared" in (folder / "r.html").read_text()
+
+
 def test_a_baseline_that_cannot_be_written_accepts_nothing_new(folder: Path) -> None:
     empty = '{"version": 1, "findings": []}'
     (folder / "b.json").write_text(empty)

@@ -44,12 +44,12 @@ FormatOption = Annotated[
     typer.Option("--output-format", help="How findings are written to standard output."),
 ]
 ReportOption = Annotated[
-    Path | None,
+    list[Path] | None,
     typer.Option(
         "--report",
         metavar="FILE",
         dir_okay=False,
-        help="Write the findings to FILE too (.json, .sarif, .xml for JUnit, .html, .txt).",
+        help="Write the findings to FILE too (.json, .sarif, .xml for JUnit, .html, .txt); may be given more than once.",
     ),
 ]
 ReportFormatOption = Annotated[
@@ -103,17 +103,22 @@ def _refuse_unusable(output: Output) -> None:
     """End the command if a file that it is to write cannot be written."""
     if output.update_baseline and output.baseline is None:
         raise BadParameter("name the file: --baseline FILE --update-baseline")
-    if output.report is not None and output.report_format is None:
-        _refuse_unknown_ending(output.report)
-    written = [("report", output.report)]
-    if output.update_baseline:
-        written.append(("baseline", output.baseline))
-    for what, file in written:
-        if file is not None:
-            refuse_unwritable(what, file)
-    places = [os.path.realpath(file) for file in (output.report, output.baseline) if file]
-    if len(places) > len(set(places)):
-        _refuse(f"the report and the baseline are one file, {output.report}: name another")
+    reports = output.report or []
+    for report in reports:
+        if output.report_format is None:
+            _refuse_unknown_ending(report)
+        refuse_unwritable("report", report)
+    if output.update_baseline and output.baseline is not None:
+        refuse_unwritable("baseline", output.baseline)
+    baseline = None if output.baseline is None else os.path.realpath(output.baseline)
+    written: set[str] = set()
+    for report in reports:
+        place = os.path.realpath(report)
+        if place == baseline:
+            _refuse(f"the report and the baseline are one file, {report}: name another")
+        if place in written:
+            _refuse(f"two reports are one file, {report}: name another")
+        written.add(place)
 
 
 def _refuse_unknown_ending(report: Path) -> None:
@@ -272,18 +277,16 @@ def _format(output: Output) -> Format:
 
 
 def write_file(results: Results, output: Output) -> None:
-    """Write results to the file that was named, if one was: as it is called, without an ending as JSON.
+    """Write results to the files that were named: in the format of each name, without an ending as JSON.
 
     What cannot be written after all goes to standard error.
     """
     from tspec.report.formats import SUFFIXES, written
 
-    file = output.report
-    if file is None:
-        return
     asked = output.report_format
-    chosen = asked.value if asked else SUFFIXES.get(file.suffix.lower(), "json")
-    write_or_show("report", file, written(results, chosen))
+    for file in output.report or ():
+        chosen = asked.value if asked else SUFFIXES.get(file.suffix.lower(), "json")
+        write_or_show("report", file, written(results, chosen))
 
 
 def write_or_show(what: str, file: Path, text: str) -> None:
