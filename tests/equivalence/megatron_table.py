@@ -148,7 +148,7 @@ CASES: tuple[Case, ...] = (
         "rates_by_one_ranks_batch",
         "dp=2,warmup=4",
         f"params {EMBEDDING}.weight",
-        "decoder.layers.3.self_attention.linear_proj",
+        "all parameters",
         hidden=(BFLOAT16,),
         steps=2,
     ),

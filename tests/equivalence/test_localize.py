@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tspec.equivalence.blame import EVERYWHERE, Calls
+from tspec.equivalence.blame import EVERYWHERE, CallRecord
 from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.evidence import Evidence
@@ -44,8 +44,8 @@ def outcome(*wrong: tuple[str, str, float], right: tuple[tuple[str, str], ...] =
     )
 
 
-def called(modules: dict[str, ModuleCall], *seen: str) -> Calls:
-    return Calls(modules, seen or tuple(modules))
+def called(modules: dict[str, ModuleCall], *seen: str) -> CallRecord:
+    return CallRecord(modules, seen or tuple(modules))
 
 
 def blamed(found: Outcome) -> list[tuple[str, str, float]]:
@@ -121,6 +121,16 @@ def test_gradients_that_are_all_wrong_are_one_fault() -> None:
     assert blamed(found) == [(EVERYWHERE, "gradients", 2)]
     [suspect] = suspects(found)
     assert suspect.evidence == Evidence("wrong scale", "2 x")
+
+
+def test_updates_that_are_all_wrong_are_one_fault() -> None:
+    names = ("norm.weight", "attention.qkv.weight")
+    right = tuple(("param_grads", name) for name in names)
+    found = outcome(*(("params", name, 2.0) for name in names), right=right)
+    assert blamed(found) == [(EVERYWHERE, "update", 2)]
+    [one, _] = names
+    found = outcome(("params", one, 2.0), right=(*right, ("params", "attention.qkv.weight")))
+    assert blamed(found) == [("norm", "update of its parameters", 2)]
 
 
 def test_a_wrong_norm_is_the_fault_where_gradients_are_right_or_divided_by_it() -> None:

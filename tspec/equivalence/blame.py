@@ -11,7 +11,7 @@ from tspec.layout.places import stages_of
 from tspec.layout.ranks import coordinates_of
 
 EVERYWHERE = "all parameters"
-"""What is named where no gradient of a parameter is right."""
+"""What is named where no gradient of a parameter is right, or no update."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,10 @@ def blamed(name: TensorName, calls: CallRecord, judged: Container[tuple[str, str
     return _of(owner, parts.get(name.kind, name.kind), calls, line)
 
 
-def everywhere(calls: CallRecord) -> Blame:
-    """No gradient of a parameter is right."""
-    return _of(EVERYWHERE, "gradients", calls, calls.lines.get("losses", ""))
+def everywhere(kind: str, calls: CallRecord) -> Blame:
+    """No gradient of a parameter is right, or no update (of kind `params`)."""
+    part, of = ("update", "params") if kind == "params" else ("gradients", "losses")
+    return _of(EVERYWHERE, part, calls, calls.lines.get(of, ""))
 
 
 MADE_FROM = {

@@ -83,7 +83,7 @@ class Outcome:
         off = {each.name.name for each in wrong if each.name.kind == "param_grads"}
         gradients = {name for kind, name in self.judged if kind == "param_grads"}
         if first.kind == "param_grads" and len(off) > 1 and gradients <= off:
-            return everywhere(self.calls) if "output_grads" in kinds else None
+            return everywhere("param_grads", self.calls) if "output_grads" in kinds else None
         return first_blamed(first, self.calls, self.judged, kinds)
 
 

@@ -6,7 +6,7 @@ reference has (TTrace, section 4.3). So an error does not flow on, and what is w
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -132,15 +132,19 @@ def _rewrites(
 def suspects(outcome: Outcome) -> Iterator[Suspect]:
     """What is wrong by itself in a run with rewritten tensors, the worst first."""
     found: dict[str, dict[Blame, list[TensorComparison | Fault]]] = {}
-    gradients = {each.name.name for each in outcome.comparisons if each.name.kind == "param_grads"}
     # A layout that does not fit is no fault of the job.
     faults = [each for each in outcome.faults if each.fault.kind != "layout"]
     wrong: tuple[TensorComparison | Fault, ...] = (*outcome.wrong, *faults)
     of_gradients = [each for each in wrong if each.name.kind == "param_grads"]
     off = {each.name.name for each in of_gradients}
+    all_off = {
+        kind
+        for kind, left_out in (("param_grads", frozenset[str]()), ("params", off))
+        if _none_is_right(kind, outcome, wrong, left_out)
+    }
     of_norms = [each for each in wrong if each.name.kind == "gradient_norms"]
     norms = {each.name.step for each in of_norms}
-    scaled = not off or (gradients <= off and _scaled_by(of_norms, of_gradients))
+    scaled = not off or ("param_grads" in all_off and _scaled_by(of_norms, of_gradients))
     for each in sorted(wrong, key=lambda each: each.order):
         if each.name.kind == "gradient_norms" and not scaled:
             continue  # what a wrong gradient does
@@ -150,13 +154,25 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
             each.name.subject in off or each.name.step in norms
         ):
             continue  # what a wrong gradient does, or a wrong norm
-        if each.name.kind == "param_grads" and gradients <= off and len(off) > 1:
-            blame = everywhere(outcome.calls)
+        if each.name.kind in all_off:
+            blame = everywhere(each.name.kind, outcome.calls)
         else:
             blame = blamed(each.name, outcome.calls, outcome.judged)
         found.setdefault(blame.module, {}).setdefault(blame, []).append(each)
     suspected = (_suspect(module, parts) for module, parts in found.items())
     return iter(sorted(suspected, key=lambda each: -each.times))
+
+
+def _none_is_right(
+    kind: str,
+    outcome: Outcome,
+    wrong: Iterable[TensorComparison | Fault],
+    left_out: Set[str],
+) -> bool:
+    """Whether tensors of a kind are wrong for each of several parameters, those left out aside."""
+    compared = {each.name.name for each in outcome.comparisons if each.name.kind == kind}
+    off = {each.name.name for each in wrong if each.name.kind == kind} - left_out
+    return len(off) > 1 and compared - left_out <= off
 
 
 def _scaled_by(
