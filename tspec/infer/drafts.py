@@ -10,6 +10,9 @@ from tspec.infer.evidence import ClaimEvidence, key_of
 from tspec.infer.heads import Claim
 from tspec.infer.preconditions import LEAST_SUPPORT, Condition, deduce
 
+LEAST_RUNS = 2
+"""What a run shows once must have been so for a second time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -104,5 +107,8 @@ def _words(text: str) -> str:
 
 
 def _least(claim: Claim) -> int:
-    """An epoch is a rare thing; all else must be seen more often."""
-    return 3 if claim.head.window == "each epoch" else LEAST_SUPPORT
+    """A run is seen once, an epoch seldom; all else must be seen more often."""
+    window = claim.head.window or ""
+    if window == "each run" or window.endswith(" once"):
+        return LEAST_RUNS
+    return 3 if window == "each epoch" else LEAST_SUPPORT

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tspec.infer.heads import Claim
 from tspec.infer.relations import (
     accumulation,
+    advice,
     argument,
     change,
     consistent,
@@ -34,4 +35,5 @@ RELATIONS: tuple[Relation, ...] = (
     schedule.propose,
     tied.propose,
     accumulation.propose,
+    advice.propose,
 )

@@ -1,0 +1,75 @@
+"""*Advice*: what is usually right, and was so in all runs: rules of `std.advice` that type in the vocabulary of recordings.
+
+Who means it otherwise has runs that show it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from tspec.infer.candidates import resolve_each
+from tspec.infer.heads import Claim, RuleHead, invariant
+from tspec.infer.survey import Survey
+from tspec.resolve.program.rules import Rule
+from tspec.resources import shipped
+
+VOCABULARY = ("std.torch",)
+
+FOLLOW = "copies_follow_what_is_trained"
+"""Advice speaks of long runs only; with siblings there is something to compare short ones with."""
+STALE = (
+    "A model that began as a copy of the trained one and no longer follows it answers as at the start: its average, or its"
+    " target network, is never updated."
+)
+
+
+def propose(survey: Survey) -> tuple[Claim, ...]:
+    """The advice on what was seen, and that copies of trained models follow them, however short the run."""
+    if survey.event("optimizer.step") is None:
+        return ()
+    return (*(each for each in _advised() if each.name != FOLLOW), _copies_follow())
+
+
+@cache
+def _advised() -> tuple[Claim, ...]:
+    from tspec.resolve import load
+
+    loaded = load([shipped("stdlib") / "advice.tspec"])
+    if loaded.program is None:
+        raise ValueError(f"std.advice does not resolve: {loaded.diagnostics}")
+    claims = {rule.name: _claim(rule) for rule in loaded.program.rules}
+    blocks = {
+        name: invariant(name, claim.head, claim.expect, claim.guard)
+        for name, claim in claims.items()
+    }
+    typed, _ = resolve_each(blocks, VOCABULARY)
+    return tuple(claims[rule.name] for rule in typed)
+
+
+def _claim(rule: Rule) -> Claim:
+    """A rule as a claim, in its own words."""
+    spans, said = rule.spans, rule.source.slice
+    head = RuleHead(
+        tuple(said(each).removeprefix("for ") for each in spans.subjects),
+        ", ".join(map(said, spans.groups)) or None,
+        said(spans.window) if spans.window else None,
+        (),
+    )
+    when = said(spans.condition) if spans.condition else None
+    expect = said(spans.claim) if spans.claim else ""
+    breaks = " ".join(rule.doc.partition("\n\n")[0].split())
+    return Claim("advice", head, expect, breaks, when, surprise=3, name=rule.name)
+
+
+def _copies_follow() -> Claim:
+    began_alike = "first(digest(m.parameters.data)) == first(digest(n.parameters.data))"
+    return Claim(
+        "advice",
+        RuleHead(("m in models", "n in models"), None, "each run", ()),
+        "digest(m.parameters.data) != first(digest(m.parameters.data))",
+        STALE,
+        "count(m.parameters) > 0 and count(m.parameters.group) == 0"
+        f" and count(n.parameters.group) > 0 and {began_alike}",
+        surprise=3,
+        name=FOLLOW,
+    )
