@@ -34,6 +34,7 @@ MISTAKES = (
     Case("trainer", "keeps-gradients", "gradients_are_cleared"),
     Case("trainer", "saves-trained", "checkpoints_hold_the_whole_model"),
     Case("trainer", "divides-twice", "training_has_all_its_steps"),
+    Case("trainer", "short-stream", "training_takes_all_its_steps"),
     Case("trainer", "stale-optimizer", "optimizers_hold_all_trainable_parameters"),
     Case("trainer", "stale-schedule", "schedules_belong_to_an_optimizer_that_updates"),
     Case("accelerated", "no-eval", "dropout_is_off_in_evaluation"),

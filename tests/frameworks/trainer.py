@@ -59,6 +59,19 @@ class DividesTwice(Trainer):
         return tuple(counted)
 
 
+class Streamed(torch.utils.data.IterableDataset):
+    """Bug: a stream that leaves a quarter of its samples out, and counts them."""
+
+    def __init__(self, samples):
+        self.samples = samples
+
+    def __len__(self):
+        return len(self.samples)
+
+    def __iter__(self):
+        return (self.samples[i] for i in range(len(self.samples)) if i % 4)
+
+
 def main(seed: int, steps: int, bug: str | None) -> None:
     torch.manual_seed(seed)
     config = GPT2Config(vocab_size=64, n_positions=16, n_embd=32, n_layer=2, n_head=2)
@@ -75,6 +88,7 @@ def main(seed: int, steps: int, bug: str | None) -> None:
         if bug == "stale-schedule":
             optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
         optimizers = (optimizer, schedule)
+    samples = Sequences(256, 16, 64, seed)
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
             folder,
@@ -96,7 +110,7 @@ def main(seed: int, steps: int, bug: str | None) -> None:
         trainer = trainers.get(bug, Trainer)(
             model,
             arguments,
-            train_dataset=Sequences(256, 16, 64, seed),
+            train_dataset=Streamed(samples) if bug == "short-stream" else samples,
             eval_dataset=Sequences(32, 16, 64, seed + 1),
             optimizers=optimizers,
         )

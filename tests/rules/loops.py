@@ -43,6 +43,8 @@ class Loop:
     """The rule that sees the fault, where the class is not named after it."""
     pack = "essentials"
     """The folder of specs that holds the rule."""
+    accelerator = False
+    """Its machine has a GPU."""
 
     def __init__(self, faulty: bool) -> None:
         self.faulty = faulty
@@ -1158,13 +1160,3 @@ class AccumulatedLossesAreAveraged(Accumulates):
 
 
 BASES = (Loop, FromGiven, LoadsBoth, Saves, Accumulates, Continues, Divergence)
-
-
-def variants() -> dict[str, type[Loop]]:
-    """The variants by the name of the rule that is to see their fault."""
-    found = {}
-    for cls in list(globals().values()):
-        if isinstance(cls, type) and issubclass(cls, Loop) and cls not in BASES:
-            name = "".join(f"_{c.lower()}" if c.isupper() else c for c in cls.__name__).lstrip("_")
-            found[name] = cls
-    return found

@@ -1,7 +1,7 @@
 """Packs on collectives of each kind, FSDP2 and DTensor: silent on a sound job, and a fault of each is found.
 
 With gloo a rank in another group, or one that reduces other sizes, ends or hangs the job before any rule is decided.
-What averages gradients by hand is here too: `gradual_job.py`.
+What averages gradients by hand is here too: `gradual_job.py`, and statistics: `statistics_job.py`.
 """
 
 import json
@@ -15,6 +15,7 @@ import pytest
 
 JOB = Path(__file__).with_name("collectives_job.py")
 BY_HAND = Path(__file__).with_name("gradual_job.py")
+STATISTICS = Path(__file__).with_name("statistics_job.py")
 ROOT = JOB.parents[2]
 
 
@@ -36,6 +37,9 @@ FAULTS_BY_HAND = (
     ("own_moments", "optimizer_state_agrees"),
 )
 """A fault of `gradual_job.py`, and a rule of the pack data_parallel that finds it."""
+
+FAULTS_OF_STATISTICS = (("own", "buffers_agree_when_saved"),)
+"""A fault of `statistics_job.py`, and a rule of the pack advice that finds it."""
 
 
 def run(tmp_path, *options, packs=("communication",), job=JOB):
@@ -115,5 +119,21 @@ def test_a_sound_job_that_averages_by_hand(tmp_path):
 @pytest.mark.parametrize(("fault", "rule"), FAULTS_BY_HAND)
 def test_faults_of_averages_by_hand(fault, rule, tmp_path):
     done, found = run(tmp_path, fault, packs=("data_parallel",), job=BY_HAND)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert rule in {each for each, _ in found}
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_statistics_that_are_averaged(tmp_path):
+    done, found = run(tmp_path, packs=("advice",), job=STATISTICS)
+    assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize(("fault", "rule"), FAULTS_OF_STATISTICS)
+def test_faults_of_statistics(fault, rule, tmp_path):
+    done, found = run(tmp_path, fault, packs=("advice",), job=STATISTICS)
     assert done.returncode == 1, done.stdout + done.stderr
     assert rule in {each for each, _ in found}

@@ -1,26 +1,34 @@
 """Every rule of the essentials on one rank, and some of other packs, fires on its fault, online and offline, and is silent without it."""
 
-import importlib.util
-import sys
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
-HERE = Path(__file__).parent
-spec = importlib.util.spec_from_file_location("rules_loops", HERE / "loops.py")
-loops = importlib.util.module_from_spec(spec)
-sys.modules["rules_loops"] = loops
-spec.loader.exec_module(loops)
+from tests.rules import loops, loops_of_advice
 
-VARIANTS = loops.variants()
+
+def variants(module):
+    """The loops of a module by the name of the rule that is to see their fault."""
+    found = {}
+    for cls in vars(module).values():
+        if isinstance(cls, type) and issubclass(cls, loops.Loop) and cls not in module.BASES:
+            name = "".join(f"_{c.lower()}" if c.isupper() else c for c in cls.__name__).lstrip("_")
+            found[name] = cls
+    return found
+
+
+VARIANTS = variants(loops) | variants(loops_of_advice)
 ONLY_LIVE = {
     "token_ids_are_in_the_vocabulary", "averages_lie_between",
     "inputs_of_layers_vary_between_samples", "rows_of_tables_vary_between_samples",
+    "outputs_vary_between_samples", "no_filter_is_dead", "updates_are_not_lost_to_rounding",
+    "convolutions_are_channels_last",
 }  # fmt: skip
 """Rules that read what a recording leaves out: the values of every token id, the inputs of every layer,
-differences of tensors."""
+differences of tensors, features of rows and columns, memory formats of parameters."""
 ELSEWHERE = {
     # what needs ranks: test_ranks.py
     "ranks_agree_on_finiteness", "ranks_draw_different_batches", "tensor_parallel_ranks_read_the_same_batch",
@@ -63,7 +71,8 @@ def violated(loop, folder):
     watched = watch_spec(spec.vocabulary)
     recorder = recorder_of(Destination(folder / "trace"), watched, "tests/rules")
     checker = Checker(hooks)
-    with LiveJob(watched, [recorder, checker]), suppress(JobStopped):
+    machine = patch("torch.cuda.is_available", partial(bool, loop.accelerator))
+    with machine, LiveJob(watched, [recorder, checker]), suppress(JobStopped):
         loop.run()
     recorder.close()
     assert checker.faults == []

@@ -20,8 +20,6 @@ FEATURES: dict[str, Type] = {
 }
 """Features that are read with a dot, as in torch; the others are functions."""
 
-TENSOR_FIELDS: dict[str, Type] = {**FEATURES, "grad": types.Optional(types.TENSOR)}
-
 DEVICE_FIELDS: dict[str, Type] = {"type": types.STRING, "index": types.Optional(types.INT)}
 
 
@@ -56,7 +54,7 @@ def fields_of(of: Type, env: Environment) -> dict[str, Type] | None:
     if isinstance(of, CallOf):
         return {name: each.type for name, each in env.scope.call_fields(of.event).items()}
     if of == types.TENSOR:
-        return TENSOR_FIELDS
+        return FEATURES
     return DEVICE_FIELDS if of == types.DEVICE else None
 
 

@@ -50,13 +50,13 @@ CHUNK = 4096
 
 
 def memory_format(tensor: torch.Tensor) -> str | Missing:
-    """`contiguous`, `channels_last`, `channels_last_3d` or `strided`; not recorded inside of `vmap`."""
+    """`contiguous_format`, `channels_last`, `channels_last_3d` or `strided`; not recorded inside of `vmap`."""
     if tensor.layout != torch.strided:
         return _text(tensor.layout)
     if not torch._C._has_storage(tensor):
         return Missing.NOT_RECORDED
     if tensor.is_contiguous():
-        return "contiguous"
+        return "contiguous_format"
     if tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last):
         return "channels_last"
     if tensor.dim() == 5 and tensor.is_contiguous(memory_format=torch.channels_last_3d):
