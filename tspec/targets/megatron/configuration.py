@@ -6,6 +6,9 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import torch
+
+from tspec.runtime.live.watched import Listener
 from tspec.targets.megatron.pieces import STATE
 
 if TYPE_CHECKING:
@@ -26,3 +29,43 @@ def know_batch(job: FollowedJob, schedule: Mapping[str, Any]) -> None:
     if state is not None and isinstance(count, int) and isinstance(size, int):
         ranks = state.get_data_parallel_world_size()
         job.known.annotated["global_batch_size"] = count * size * ranks
+
+
+OVERFLOWED = "overflowed"
+
+
+class Overflow(Listener):
+    """Says for the time of an update that scaled gradients of this rank have overflowed. Others cannot be left out."""
+
+    def __init__(self, job: FollowedJob) -> None:
+        self._job = job
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """An update of Megatron's optimizer begins, perhaps within that of the one that holds it."""
+        known = self._job.known.annotated
+        if not known.get(OVERFLOWED):
+            known[OVERFLOWED] = _scales(args[0]) and self._has_overflowed()
+
+    def after(
+        self,
+        token: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        """It is over."""
+        self._job.known.annotated[OVERFLOWED] = False
+
+    def _has_overflowed(self) -> bool:
+        parameters = self._job.state.models.parameters().values()
+        gradients = [getattr(each.tensor, "main_grad", None) for each in parameters]
+        there = [each for each in gradients if each is not None]
+        norms = torch._foreach_norm(there, dtype=torch.float32)
+        return bool(norms) and not bool(torch.stack(norms).isfinite().all())
+
+
+def _scales(optimizer: Any) -> bool:
+    """An optimizer, or one that it holds, has gradients of a loss that was scaled."""
+    held = getattr(optimizer, "chained_optimizers", [optimizer])
+    return any(getattr(each, "grad_scaler", None) is not None for each in held)

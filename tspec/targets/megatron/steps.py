@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tspec.runtime.live.steps import Microbatch, Scheduled, Stepped
 from tspec.runtime.live.watched import Listener, ReturnListener, Role
-from tspec.targets.megatron.configuration import know, know_batch
+from tspec.targets.megatron.configuration import Overflow, know, know_batch
 
 if TYPE_CHECKING:
     from tspec.runtime.live.followed import FollowedJob
@@ -154,6 +154,7 @@ def install(job: FollowedJob, pieces: ShardedFields) -> None:
     job.functions.watch_path(Role("backward step", backward, path=f"{SCHEDULES}.backward_step"))
     for path in CLEARS:
         job.functions.watch_path(Role("clears for a step", Clears(job, pieces), path=path))
+    job.functions.watch_path(Role("overflow", Overflow(job), path=STEP))
     # It returns also where it left the update out, since a gradient is not finite.
     updated = ReturnListener(lambda args, kwargs: job.do(Stepped()))
     job.functions.watch_path(Role("steps", updated, path=STEP))
