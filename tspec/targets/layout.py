@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator
 
 WIDTH = 100
 INDENT = "    "
-_STRING = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
-_CLOSES = {")": "(", "]": "[", "}": "{"}
+_MARK = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|(?P<mark>[()\[\]{},]| for )""")
+"""A string, or what divides an expression outside of strings: a bracket, a comma, the word of a comprehension."""
+_OPENS = frozenset("([{")
+_CLOSES = frozenset(")]}")
 
 
 def laid_out(lines: Iterable[str], width: int = WIDTH) -> Iterator[str]:
@@ -77,12 +79,12 @@ def _broken(line: str, width: int) -> Iterator[str]:
 def _last_bracket(line: str) -> tuple[int, int] | None:
     """Where the last outermost bracket that is not empty opens and closes."""
     found, opened, depth = None, 0, 0
-    for place, char in _code(line):
-        if char in "([{":
+    for place, mark in _marks(line):
+        if mark in _OPENS:
             if depth == 0:
                 opened = place
             depth += 1
-        elif char in _CLOSES:
+        elif mark in _CLOSES:
             depth -= 1
             if depth == 0 and line[opened + 1 : place].strip():
                 found = (opened, place)
@@ -92,12 +94,9 @@ def _last_bracket(line: str) -> tuple[int, int] | None:
 def _items(text: str) -> list[str]:
     """What commas outside of brackets and strings divide."""
     items, begin, depth = [], 0, 0
-    for place, char in _code(text):
-        if char in "([{":
-            depth += 1
-        elif char in _CLOSES:
-            depth -= 1
-        elif char == "," and depth == 0:
+    for place, mark in _marks(text):
+        depth += (mark in _OPENS) - (mark in _CLOSES)
+        if mark == "," and depth == 0:
             items.append(text[begin:place].strip())
             begin = place + 1
     return [*items, *([text[begin:].strip()] if text[begin:].strip() else [])]
@@ -105,20 +104,15 @@ def _items(text: str) -> list[str]:
 
 def _is_comprehension(text: str) -> bool:
     depth = 0
-    for place, char in _code(text):
-        depth += (char in "([{") - (char in _CLOSES)
-        if depth == 0 and text.startswith(" for ", place):
+    for _, mark in _marks(text):
+        depth += (mark in _OPENS) - (mark in _CLOSES)
+        if depth == 0 and mark == " for ":
             return True
     return False
 
 
-def _code(text: str) -> Iterator[tuple[int, str]]:
-    """Characters with their places, strings left out."""
-    place = 0
-    while place < len(text):
-        string = _STRING.match(text, place)
-        if string is not None:
-            place = string.end()
-            continue
-        yield place, text[place]
-        place += 1
+def _marks(text: str) -> Iterator[tuple[int, str]]:
+    """Brackets, commas and the word of a comprehension with their places, those in strings left out."""
+    for found in _MARK.finditer(text):
+        if found.lastgroup is not None:
+            yield found.start(), found.group()
