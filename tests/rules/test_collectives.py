@@ -1,7 +1,8 @@
 """Packs on collectives of each kind, FSDP2 and DTensor: silent on a sound job, and a fault of each is found.
 
 With gloo a rank in another group, or one that reduces other sizes, ends or hangs the job before any rule is decided.
-What averages gradients by hand is here too: `gradual_job.py`, and statistics: `statistics_job.py`.
+What averages gradients by hand is here too: `gradual_job.py`, statistics: `statistics_job.py`, and updates that ranks share:
+`owners_job.py`.
 """
 
 import json
@@ -15,6 +16,7 @@ import pytest
 
 JOB = Path(__file__).with_name("collectives_job.py")
 BY_HAND = Path(__file__).with_name("gradual_job.py")
+OWNERS = Path(__file__).with_name("owners_job.py")
 STATISTICS = Path(__file__).with_name("statistics_job.py")
 ROOT = JOB.parents[2]
 
@@ -137,3 +139,20 @@ def test_faults_of_statistics(fault, rule, tmp_path):
     done, found = run(tmp_path, fault, packs=("advice",), job=STATISTICS)
     assert done.returncode == 1, done.stdout + done.stderr
     assert rule in {each for each, _ in found}
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize("kind", ["scatter", "irecv", "batch"])
+def test_ranks_that_send_what_they_update(kind, tmp_path):
+    packs = ("communication", "data_parallel", "replicas")
+    done, found = run(tmp_path, kind, packs=packs, job=OWNERS)
+    assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_an_update_that_is_not_sent(tmp_path):
+    done, found = run(tmp_path, "scatter", "left", packs=COPIES, job=OWNERS)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert ("parameters_that_agreed_keep_agreeing", "2.weight") in found
