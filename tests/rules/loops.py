@@ -5,6 +5,7 @@ A variant does what its name says only where `self.faulty`; else it is a sound j
 
 from __future__ import annotations
 
+import copy
 import tempfile
 from contextlib import suppress
 from functools import partial
@@ -487,6 +488,48 @@ class AveragesLieBetween(Loop):
 
     def after_update(self):
         self.average.update_parameters(self.model)
+
+
+class AveragesKeepMoreThanTheyTake(Loop):
+    steps = 41
+
+    def prepared(self):
+        self.average = copy.deepcopy(self.model).requires_grad_(False)
+
+    def after_update(self):
+        kept = 0.1 if self.faulty else 0.9
+        with torch.no_grad():
+            for slow, fast in zip(self.average.parameters(), self.model.parameters(), strict=True):
+                slow.mul_(kept).add_(fast, alpha=1 - kept)
+            self.average(DIGITS.images[:8])
+
+
+class LayersAreGivenDataOfEachSample(Loop):
+    """The time of each sample is a second input."""
+
+    steps = 12
+
+    def build(self):
+        return Timed()
+
+    def forward(self, images):
+        times = torch.rand(len(images), 1)
+        return self.model(images, torch.full_like(times, 0.5) if self.faulty else times)
+
+
+class Timed(nn.Module):
+    """Images and a time for each."""
+
+    def __init__(self):
+        super().__init__()
+        self.of_image, self.of_time, self.last = (
+            nn.Linear(64, 32),
+            nn.Linear(1, 32),
+            nn.Linear(32, 10),
+        )
+
+    def forward(self, images, times):
+        return self.last(torch.relu(self.of_image(images.flatten(1)) + self.of_time(times)))
 
 
 class SchedulesStepOnceAStep(Loop):

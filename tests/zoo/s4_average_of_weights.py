@@ -13,9 +13,9 @@ DECAY = 0.9
 
 
 @torch.no_grad()
-def follow(average: nn.Module, model: nn.Module, part: float) -> None:
+def follow(average: nn.Module, model: nn.Module, keep: float, part: float) -> None:
     for slow, fast in zip(average.parameters(), model.parameters(), strict=True):
-        slow.mul_(DECAY).add_(fast, alpha=part)
+        slow.mul_(keep).add_(fast, alpha=part)
 
 
 @torch.no_grad()
@@ -27,7 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--bug", choices=["before-update", "sum", "sum-by-hand"])
+    parser.add_argument("--bug", choices=["before-update", "sum", "sum-by-hand", "swapped"])
     args = parser.parse_args()
     torch.manual_seed(args.seed)
     digits = load_digits()
@@ -49,7 +49,10 @@ def main() -> None:
             optimizer.step()
             if args.bug != "before-update":
                 by_torch.update_parameters(model)
-            follow(by_hand, model, 1.0 if args.bug == "sum-by-hand" else 1 - DECAY)
+            if args.bug == "swapped":
+                follow(by_hand, model, 1 - DECAY, DECAY)
+            else:
+                follow(by_hand, model, DECAY, 1.0 if args.bug == "sum-by-hand" else 1 - DECAY)
         scores = [accuracy(each, images[1200:], labels[1200:]) for each in (by_torch, by_hand)]
         print("accuracy of the averages: {:.3f}, {:.3f}".format(*scores))
 

@@ -159,6 +159,7 @@ AVERAGES = (
     Case("s2_average_that_stays", "counts-steps", "averages_follow_their_weights", 80),
     Case("s4_average_of_weights", "before-update", "averages_are_updated_after_the_weights", 5),
     Case("s4_average_of_weights", "sum", "averages_lie_between", 10),
+    Case("s4_average_of_weights", "swapped", "averages_keep_more_than_they_take", 41),
     Case(
         "s4_average_of_weights",
         "sum-by-hand",
@@ -171,7 +172,11 @@ REPLICAS = (
     Case("r1_dry_run_before_wrapping", "own-state", "optimizer_state_starts_alike", 4),
     Case("r1_dry_run_before_wrapping", "own-rate", "options_of_replicas_agree", 4),
 )
-CASES = (*TRAINCHECK, *NEW, *HEALTH, *LOSSES, *AVERAGES, *REPLICAS)
+DATA = (
+    Case("s6_denoiser", "no-time", "layers_are_given_data_of_each_sample", 10),
+    Case("s6_denoiser", "one-time", "layers_are_given_data_of_each_sample", 10),
+)
+CASES = (*TRAINCHECK, *NEW, *HEALTH, *LOSSES, *AVERAGES, *DATA, *REPLICAS)
 
 
 def found_in(case: Case, report: Path, *options: str) -> Outcome:
