@@ -78,7 +78,7 @@ _STATES: Mapping[str, str] = {
     "violated": "",
     "held": "",
     "vacuous": "vacuous (each instance idle, so nothing was tested)",
-    "blind": "blind (what they read was not there)",
+    "blind": "blind (what they read was not there, or had no earlier value)",
     "absent": "without an instance (nothing that they speak of happened)",
 }
 
