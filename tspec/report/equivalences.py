@@ -92,8 +92,20 @@ def _results(verdict: Verdict, declaration: EquivalenceDeclaration) -> Results:
         others = (each for each in outcome.wrong if each is not outcome.first)
         found.append(of_comparison(outcome.first, tuple(map(of_comparison, others))))
     found += [of_suspect(each) for each in localized.suspects] if localized else []
-    case = Case(name, file, "failed" if found else "passed", line=place.line)
+    case = Case(name, file, "failed" if found else "passed", _summary(outcome), place.line)
     return Results(tuple(found), (case,), figures=tuple(figures(verdict)))
+
+
+def _summary(outcome: Outcome) -> str:
+    """One line: how many tensors differ, the first that is wrong, and whose code made it."""
+    said = _compared(outcome)
+    if outcome.first is not None:
+        said += f"; first wrong: {outcome.first.name}"
+    if outcome.blame is not None:
+        line = _line(outcome.blame)
+        at = f" at {line.file}:{line.line}" if line else ""
+        said += f", made by {_part(outcome.blame)}{at}"
+    return said
 
 
 FIGURES = (
@@ -187,8 +199,7 @@ def qualified(declaration: EquivalenceDeclaration) -> str:
 
 def _lines(name: str, outcome: Outcome) -> Iterator[str]:
     wrong, faults = outcome.wrong, outcome.faults
-    verdict = f"{len(wrong)} differ" if wrong else "none differs"
-    yield f"{name}: {_count(len(outcome.comparisons), 'tensor')} compared, {verdict}"
+    yield f"{name}: {_compared(outcome)}"
     yield from _estimated(outcome)
     if faults:
         yield ""
@@ -216,6 +227,11 @@ def _lines(name: str, outcome: Outcome) -> Iterator[str]:
         yield "not compared, since the layout has no place for them:"
         yield from (f"  {each}" for each in names[:SHOWN])
         yield from _more(len(names))
+
+
+def _compared(outcome: Outcome) -> str:
+    differing = f"{len(outcome.wrong)} differ" if outcome.wrong else "none differs"
+    return f"{_count(len(outcome.comparisons), 'tensor')} compared, {differing}"
 
 
 def _estimated(outcome: Outcome) -> Iterator[str]:
