@@ -10,7 +10,9 @@ from functools import cache
 from tspec.infer.candidates import resolve_each
 from tspec.infer.heads import Claim, RuleHead, invariant
 from tspec.infer.survey import Survey
-from tspec.resolve.program.rules import Rule
+from tspec.resolve.program.queries import claimed
+from tspec.resolve.program.rules import Constant, Expr, Feature, Field, Rule
+from tspec.resolve.program.walk import expressions
 from tspec.resources import shipped
 
 VOCABULARY = ("std.torch",)
@@ -37,13 +39,33 @@ def _advised() -> tuple[Claim, ...]:
     loaded = load([shipped("stdlib") / "advice.tspec"])
     if loaded.program is None:
         raise ValueError(f"std.advice does not resolve: {loaded.diagnostics}")
-    claims = {rule.name: _claim(rule) for rule in loaded.program.rules}
+    claims = {rule.name: _claim(rule) for rule in loaded.program.rules if not _is_a_setting(rule)}
     blocks = {
         name: invariant(name, claim.head, claim.expect, claim.guard)
         for name, claim in claims.items()
     }
     typed, _ = resolve_each(blocks, VOCABULARY)
     return tuple(claims[rule.name] for rule in typed)
+
+
+def _is_a_setting(rule: Rule) -> bool:
+    """A threshold is an opinion on numbers, and a device one on where to run: siblings tell nothing of them."""
+    said = (*claimed(rule.expect), *(() if rule.when is None else (rule.when,)))
+    return any(
+        _is_threshold(each) or _reads_device(each) for part in said for each in expressions(part)
+    )
+
+
+def _is_threshold(expr: Expr) -> bool:
+    return (
+        isinstance(expr, Constant)
+        and isinstance(expr.value, (int, float))
+        and expr.value not in (0, 1)
+    )
+
+
+def _reads_device(expr: Expr) -> bool:
+    return isinstance(expr, (Field, Feature)) and expr.name == "device"
 
 
 def _claim(rule: Rule) -> Claim:
