@@ -177,6 +177,7 @@ LEFT_OUT: Mapping[str, str] = {
     "expert_copies_not_summed": "megatron-core has it [as it is](findings.md)",
     "experts_drawn_alike": "no number of a step without dropout depends on it",
     "last_bucket_not_gathered": "parameters that the next forward pass gathers are not there at the end of a step",
+    "left_out_update_decays": "the update that is left out is that of fp16, which no row has",
     "norm_gradients_averaged": "it was not compared yet",
     "overflow_is_trained_on": "the update is right, and what it returns is wrong",
     "pieces_drawn_alike": "no number of a step without dropout depends on it",

@@ -111,9 +111,9 @@ def _placements(tensor: Any) -> Any:
 
 def cut_feature(tensor: torch.Tensor, feature: str, cut: str) -> Any:
     """A feature of each row (all but the first dimension together), of each column, or along a dimension."""
-    values = tensor.detach().double()
-    if values.dim() == 0:
+    if tensor.is_meta or tensor.is_nested or tensor.dim() == 0:
         return Missing.NOT_RECORDED
+    values = tensor.detach().double()
     if cut == "row":
         values = values.reshape(values.shape[0], -1).T
         dim = 0
