@@ -44,11 +44,11 @@ def proposed(survey: Survey) -> list[Claim]:
 
 
 def across(survey: Survey, axis: str) -> set[tuple[str, str | None, str | None]]:
-    """Claim, window and guard of what is compared over an axis."""
+    """Claim, window and guard of what is compared over an axis, advice left out."""
     return {
         (claim.expect, claim.head.window, claim.guard)
         for claim in proposed(survey)
-        if claim.head.across == axis and claim.head.subjects
+        if claim.head.across == axis and claim.head.subjects and claim.relation != "advice"
     }
 
 

@@ -9,6 +9,7 @@ from functools import cache
 
 from tspec.infer.candidates import resolve_each
 from tspec.infer.heads import Claim, RuleHead, invariant
+from tspec.infer.main_copies import are_kept
 from tspec.infer.survey import Survey
 from tspec.resolve.program.queries import claimed
 from tspec.resolve.program.rules import Constant, Expr, Feature, Field, Rule
@@ -26,8 +27,11 @@ STALE = (
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
-    """The advice on what was seen, and that copies of trained models follow them, however short the run."""
-    if survey.event("optimizer.step") is None:
+    """The advice on what was seen, and that copies of trained models follow them, however short the run.
+
+    It speaks of torch's optimizers: of a framework that has its own update it says nothing.
+    """
+    if are_kept(survey) or survey.event("optimizer.step") is None:
         return ()
     return (*(each for each in _advised() if each.name != FOLLOW), _copies_follow())
 
