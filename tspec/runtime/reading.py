@@ -111,7 +111,7 @@ def _placements(tensor: Any) -> Any:
 
 def cut_feature(tensor: torch.Tensor, feature: str, cut: str) -> Any:
     """A feature of each row (all but the first dimension together), of each column, or along a dimension."""
-    if tensor.is_meta or tensor.is_nested or tensor.dim() == 0:
+    if not _holds_elements(tensor) or tensor.dim() == 0:
         return Missing.NOT_RECORDED
     values = tensor.detach().double()
     if cut == "row":
@@ -130,3 +130,11 @@ def cut_feature(tensor: torch.Tensor, feature: str, cut: str) -> Any:
     if reduce is None or values.shape[dim] == 0:
         return Missing.NOT_RECORDED
     return tuple(reduce(values, dim).reshape(-1).tolist())
+
+
+def _holds_elements(tensor: torch.Tensor) -> bool:
+    """Its elements lie in memory of its own: not on the meta device, nor in tensors that a `DTensor` or another wrapper holds."""
+    import torch
+
+    own = type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+    return own and not tensor.is_meta
