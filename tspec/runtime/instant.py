@@ -222,7 +222,7 @@ class StateInstant:
         return found
 
     def subjects(self, kind: str) -> tuple[str, ...]:
-        """Canonical names in the order in which the subjects came into being."""
+        """Canonical names, the oldest first."""
         found = self._names.get(kind)
         if found is None:
             found = self._names[kind] = tuple(self.source.subjects(kind))

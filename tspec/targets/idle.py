@@ -214,7 +214,7 @@ def told_by_group(one: RulePlan) -> str:
 
 
 def all_of(clause: r.For) -> str:
-    """Python for the names of the subjects of a clause of which `_kind` knows the kind, as a method of an instant."""
+    """A call, in Python, of the method of an instant that gives the names of a clause's subjects; `_kind` gave their kind."""
     collection = clause.collection
     assert isinstance(collection, r.Subjects)
     if not collection.filters:

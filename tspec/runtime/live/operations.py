@@ -1,6 +1,6 @@
-"""By which operations a loss was computed, as autograd's graph of it shows.
+"""The operations that computed a loss, as autograd's graph shows them.
 
-Each is told with what it was given: `softmax(-1) <- masked_fill`. The set of these pairs is the same for a deeper or a wider
+Each stands with what it was given: `softmax(-1) <- masked_fill`. The set of these pairs is the same for a deeper or a wider
 model, and for longer sequences.
 """
 
@@ -41,7 +41,7 @@ class LossOperations:
         self._passes = 0
 
     def operations(self, losses: Any) -> set[str]:
-        """Each operation with each that computed one of its inputs; Nothing of a pass that is not looked at.
+        """Each operation with each that computed one of its inputs; nothing of a pass that is not looked at.
 
         `loss` stands before the last one, `parameter` for a tensor that gets its gradient, and `constant` for what gets none.
         """
@@ -53,10 +53,10 @@ class LossOperations:
         known = set(waiting)
         while waiting:
             node = waiting.pop()
-            is_seen = _name(node.name()) not in _UNSEEN
+            said = None if _name(node.name()) in _UNSEEN else _said(node)
             for following, _ in node.next_functions:
-                if is_seen:
-                    found.add(f"{_said(node)} <- {_said(_seen(following))}")
+                if said is not None:
+                    found.add(f"{said} <- {_said(_seen(following))}")
                 if following is not None and following not in known:
                     known.add(following)
                     waiting.append(following)

@@ -84,7 +84,7 @@ class LiveSource:
         return tuple(self.known.annotated)
 
     def subjects(self, kind: str) -> Sequence[str]:
-        """Canonical names of all subjects of the kind, in the order in which they came into being."""
+        """Canonical names of all subjects of the kind, the oldest first."""
         return self.state.subjects(kind)
 
     def fields(self, kind: str, name: str) -> Mapping[str, Any]:

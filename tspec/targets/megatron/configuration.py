@@ -32,6 +32,7 @@ def know_batch(job: FollowedJob, schedule: Mapping[str, Any]) -> None:
 
 
 OVERFLOWED = "overflowed"
+"""The context name that `Overflow` sets."""
 
 
 class Overflow(Listener):
@@ -39,30 +40,30 @@ class Overflow(Listener):
 
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
+        self._is_updating = False
 
-    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """An update of Megatron's optimizer begins, perhaps within that of the one that holds it."""
-        known = self._job.known.annotated
-        if not known.get(OVERFLOWED):
-            known[OVERFLOWED] = _scales(args[0]) and self._has_overflowed()
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+        """An update of Megatron's optimizer begins. True if no update that holds this one was under way."""
+        if self._is_updating:
+            return False
+        self._is_updating = True
+        has_overflowed = _scales(args[0]) and self._has_overflowed()
+        self._job.known.annotated[OVERFLOWED] = has_overflowed
+        return True
 
-    def after(
-        self,
-        token: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
+    def ended(self, token: bool) -> None:
         """It is over."""
-        self._job.known.annotated[OVERFLOWED] = False
+        if token:
+            self._is_updating = False
+            self._job.known.annotated[OVERFLOWED] = False
 
     def _has_overflowed(self) -> bool:
         parameters = self._job.state.models.parameters().values()
         gradients = [getattr(each.tensor, "main_grad", None) for each in parameters]
         there = [each for each in gradients if each is not None]
-        norms = torch._foreach_norm(there, dtype=torch.float32)
-        return bool(norms) and not bool(torch.stack(norms).isfinite().all())
+        if not there:
+            return False
+        return not bool(torch.stack(torch._foreach_norm(there, dtype=torch.float32)).isfinite().all())
 
 
 def _scales(optimizer: Any) -> bool:

@@ -1,0 +1,69 @@
+"""`overflowed` is said during an update whose scaled gradients are not finite, and not after it."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from tspec.runtime.live.watched import Listener
+from tspec.targets.megatron.configuration import Overflow
+
+
+def overflow(*gradients: float | None) -> tuple[Overflow, dict[str, Any]]:
+    """The listener in a job whose parameters have these main gradients, and what is annotated."""
+    given = (None if each is None else torch.tensor([1.0, each]) for each in gradients)
+    parameters = {
+        str(n): SimpleNamespace(tensor=SimpleNamespace(main_grad=g)) for n, g in enumerate(given)
+    }
+    annotated: dict[str, Any] = {}
+    job: Any = SimpleNamespace(
+        known=SimpleNamespace(annotated=annotated),
+        state=SimpleNamespace(models=SimpleNamespace(parameters=lambda: parameters)),
+    )
+    return Overflow(job), annotated
+
+
+SCALING = SimpleNamespace(grad_scaler=object())
+CHAINED = SimpleNamespace(chained_optimizers=[SimpleNamespace(grad_scaler=None), SCALING])
+PLAIN = SimpleNamespace(grad_scaler=None)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "gradients", "expected"),
+    [
+        (SCALING, (1.0, torch.inf), True),
+        (CHAINED, (torch.nan, None), True),
+        (SCALING, (1.0, 2.0), False),
+        (SCALING, (None,), False),
+        (PLAIN, (torch.inf,), False),
+    ],
+)
+def test_it_is_said_during_the_update_alone(
+    optimizer: Any, gradients: tuple[float | None, ...], expected: bool
+) -> None:
+    listener, annotated = overflow(*gradients)
+    token = listener.before((optimizer,), {})
+    assert annotated["overflowed"] is expected
+    listener.ended(token)
+    assert annotated["overflowed"] is False
+
+
+def test_an_update_within_an_update_ends_nothing() -> None:
+    listener, annotated = overflow(torch.inf)
+    outer = listener.before((CHAINED,), {})
+    listener.ended(listener.before((PLAIN,), {}))
+    assert annotated["overflowed"] is True
+    listener.ended(outer)
+    assert annotated["overflowed"] is False
+
+
+def test_listeners_have_no_method_that_nobody_calls() -> None:
+    import tspec.runtime.live.mechanisms.messages  # noqa: F401  their subclasses are known once they are imported
+    import tspec.targets.megatron.steps  # noqa: F401
+
+    waiting = list(Listener.__subclasses__())
+    assert Overflow in waiting
+    for cls in waiting:
+        waiting += cls.__subclasses__()
+        assert not hasattr(cls, "after"), cls
