@@ -59,8 +59,8 @@ def test_an_update_within_an_update_ends_nothing() -> None:
 
 
 def test_listeners_have_no_method_that_nobody_calls() -> None:
-    import tspec.runtime.live.mechanisms.messages  # noqa: F401  their subclasses are known once they are imported
-    import tspec.targets.megatron.steps  # noqa: F401
+    import tspec.runtime.live.mechanisms.messages  # subclasses are known once they are imported
+    import tspec.targets.megatron.steps
 
     waiting = list(Listener.__subclasses__())
     assert Overflow in waiting
