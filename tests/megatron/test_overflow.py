@@ -1,5 +1,6 @@
 """`overflowed` is said during an update whose scaled gradients are not finite, and not after it."""
 
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -59,9 +60,8 @@ def test_an_update_within_an_update_ends_nothing() -> None:
 
 
 def test_listeners_have_no_method_that_nobody_calls() -> None:
-    import tspec.runtime.live.mechanisms.messages  # subclasses are known once they are imported
-    import tspec.targets.megatron.steps
-
+    for module in ("tspec.runtime.live.mechanisms.messages", "tspec.targets.megatron.steps"):
+        import_module(module)
     waiting = list(Listener.__subclasses__())
     assert Overflow in waiting
     for cls in waiting:
