@@ -63,7 +63,9 @@ class Overflow(Listener):
         there = [each for each in gradients if each is not None]
         if not there:
             return False
-        return not bool(torch.stack(torch._foreach_norm(there, dtype=torch.float32)).isfinite().all())
+        return not bool(
+            torch.stack(torch._foreach_norm(there, dtype=torch.float32)).isfinite().all()
+        )
 
 
 def _scales(optimizer: Any) -> bool:
