@@ -1,7 +1,7 @@
 """Two gloo ranks with the whole model, of which each updates every second parameter and sends it to the other.
 
 `owners_job.py KIND [FAULT]`. Kinds, by what is sent with: `scatter`, `irecv`, `batch` (`batch_isend_irecv`). Fault:
-`left` (from step 3 on one parameter is not sent).
+`left` (from step 3 on one parameter is not sent), `unheld` (no rank's optimizer holds one parameter).
 """
 
 import sys
@@ -21,7 +21,10 @@ def work(rank: int, meeting: str, kind: str, fault: str) -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
     held = list(model.parameters())
-    optimizer = torch.optim.Adam(held[rank::2], lr=1e-2)
+    own = [each for number, each in enumerate(held) if number % 2 == rank]
+    if fault == "unheld":
+        own = [each for each in own if each is not held[1]]
+    optimizer = torch.optim.Adam(own, lr=1e-2)
     for step in range(1, STEPS + 1):
         drawn = torch.Generator().manual_seed(10 * step + rank)
         inputs = torch.randn(32, 8, generator=drawn)

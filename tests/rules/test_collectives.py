@@ -145,9 +145,17 @@ def test_faults_of_statistics(fault, rule, tmp_path):
 @pytest.mark.gloo
 @pytest.mark.parametrize("kind", ["scatter", "irecv", "batch"])
 def test_ranks_that_send_what_they_update(kind, tmp_path):
-    packs = ("communication", "data_parallel", "replicas")
+    packs = ("communication", "data_parallel", "essentials")
     done, found = run(tmp_path, kind, packs=packs, job=OWNERS)
     assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_a_parameter_that_no_rank_updates(tmp_path):
+    done, found = run(tmp_path, "scatter", "unheld", packs=COPIES, job=OWNERS)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert found == {("optimizers_hold_all_trainable_parameters", "0.bias")}
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from torch import nn
 from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.live.causality import Causality
 from tspec.runtime.live.convert import convert
+from tspec.runtime.live.elsewhere import ElsewhereUpdatedParameters
 from tspec.runtime.live.entities.data import BatchSubjects, LoaderSubjects
 from tspec.runtime.live.entities.kind import UNKNOWN, ColumnReader, SubjectKind, asked
 from tspec.runtime.live.entities.messages import MessageSubjects
@@ -83,12 +84,17 @@ class SubjectRegistry:
         self.tokens = TokenHistory()
         self.graphs = LossGraphs(self._is_held)
         self.projected = ProjectedParameters(features)
+        self.elsewhere = ElsewhereUpdatedParameters(features)
         self.generators = GeneratorSubjects()
         self.more_columns: list[MoreColumns] = []
         """Of kind, field and things what an adapter's framework says."""
         self.functions = self._field_functions()
         parameters = ParameterSubjects(
-            self.models, self.optimizers, self.wrappers, self.stages, self.projected
+            self.models,
+            self.optimizers,
+            self.wrappers,
+            self.stages,
+            {"projected": self.projected.__contains__, "updated_elsewhere": self._elsewhere},
         )
         modules = ModuleSubjects(self.models)
         self._columns: Mapping[str, ColumnReader] = {"parameter": parameters, "module": modules}
@@ -242,8 +248,25 @@ class SubjectRegistry:
         if not self._living <= living:
             self.models.refresh()
             self.projected.forget(self._living - living)
+            self.elsewhere.forget(self._living - living)
         self._living = living
         return living
+
+    def update_begins(self, optimizer: int) -> None:
+        """Look at what no optimizer of this process holds: where another rank updates it, it has changed."""
+        if self.ranks.world == 1 or not self.elsewhere.is_due(optimizer):
+            return
+        found = [one.tensor for one in self.models.parameters().values()]
+        beside = [
+            each
+            for each in found
+            if each.requires_grad and each.grad is not None and not self.optimizers.group_of(each)
+        ]
+        self.elsewhere.before_update(optimizer, beside)
+
+    def _elsewhere(self, parameter: torch.Tensor) -> Any:
+        """Whether another rank updates it, as far as that is known."""
+        return self.ranks.world > 1 and self.elsewhere.of(parameter)
 
     def find_models(self) -> None:
         """Find the models whose parameters optimizers hold, also before they are called."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +17,6 @@ from tspec.runtime.live.entities.others import WrapperSubjects
 from tspec.runtime.live.entities.stages import PipelineStages
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
 from tspec.runtime.live.placed import placed, placements
-from tspec.runtime.live.projected import ProjectedParameters
 
 
 class ParameterSubjects:
@@ -28,13 +28,14 @@ class ParameterSubjects:
         optimizers: OptimizerSubjects,
         wrappers: WrapperSubjects,
         stages: PipelineStages,
-        projected: ProjectedParameters,
+        changes: Mapping[str, Callable[[torch.Tensor], Any]],
     ) -> None:
+        """`changes`: field -> what is known of how a tensor changes between updates."""
         self._models = models
         self._optimizers = optimizers
         self._wrappers = wrappers
         self._stages = stages
-        self._projected = projected
+        self._changes = changes
         self._copies: tuple[int, Mapping[str, frozenset[str]]] = (-1, {})
         self._columns: Mapping[str, Callable[[Mapping[str, NamedParameter]], dict[str, Any]]] = {
             "data": lambda things: {s: one.tensor for s, one in things.items()},
@@ -56,7 +57,7 @@ class ParameterSubjects:
             "copies": lambda subject, one: frozenset(
                 Ref("parameter", each) for each in self._copies_of(subject)
             ),
-            "projected": lambda subject, one: one.tensor in self._projected,
+            **{name: partial(self._change, name) for name in changes},
             "main": lambda subject, one: _or_absent(getattr(one.tensor, "main_param", None)),
             "whole_shape": lambda subject, one: (
                 UNKNOWN if is_lazy(one.tensor) else tuple(one.tensor.shape)
@@ -101,6 +102,9 @@ class ParameterSubjects:
             or self._stages.holder(module)
             or UNKNOWN
         )
+
+    def _change(self, name: str, subject: str, thing: NamedParameter) -> Any:
+        return self._changes[name](thing.tensor)
 
     def _copies_of(self, subject: str) -> frozenset[str]:
         """The names of its copies; all are found anew where a model was found or replaced."""

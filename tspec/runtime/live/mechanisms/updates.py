@@ -30,9 +30,9 @@ class UpdateListener(Listener):
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
         parameter = job.spec.entity("parameter")
-        self._projections = parameter is not None and any(
-            field.name == "projected" for field in parameter.fields
-        )
+        read = () if parameter is None else [field.name for field in parameter.fields]
+        self._projections = "projected" in read
+        self._elsewhere = "updated_elsewhere" in read
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, Any]:
         """An optimizer is about to change what it holds; its number and the optimizer."""
@@ -44,6 +44,8 @@ class UpdateListener(Listener):
         optimizers.name_parameters(args[0])
         if self._projections:
             self._job.state.projected.before_update(number, held_by(args[0]))
+        if self._elsewhere:
+            self._job.state.update_begins(number)
         self._job.do(LivingOptimizers(self._job.state.living_optimizers()))
         self._job.do(Update(number))
         self._job.taken_up()
