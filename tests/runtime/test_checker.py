@@ -162,3 +162,22 @@ def test_a_fork_starts_over_and_a_loaders_worker_checks_nothing() -> None:
         installed.job.forked(0)
         loop(Trained(), 2, None)
         assert checker.rules[0].counts["holds"] == 2
+
+
+def test_what_a_fork_saves_is_of_the_step_that_forked_it(tmp_path: Path) -> None:
+    """A writer of checkpoints makes no steps; a rank that was forked makes its own, from the first."""
+    steps: list[int] = []
+    rule = module("before save\nexpect step == 9\nelse warn")
+    installed = rule.install(callback=lambda found: steps.append(found["step"]))
+    with installed:
+        model = Trained()
+        loop(model, 3, None)
+        assert installed.job is not None
+        installed.job.forked(None)
+        torch.save({"weights": model.weights}, tmp_path / "by_the_writer.pt")
+        with torch.no_grad():
+            nn.Linear(2, 2)(torch.ones(1, 2))
+        torch.save({"weights": model.weights}, tmp_path / "after_a_look.pt")
+        loop(model, 2, None)
+        torch.save({"weights": model.weights}, tmp_path / "by_the_rank.pt")
+    assert steps == [3, 3, 2]

@@ -81,6 +81,8 @@ class LiveJob(LiveSource):
         self.state.models.naming_of = self._naming_of
         self.active = False
         self.place = steps.LoopState()
+        self._forked_at = Context()
+        """Where the loop of the process stood that this one is a fork of."""
         self.functions = WatchedFunctions(self)
         self._calls = 0
         self._lock = PROCESS.lock
@@ -148,7 +150,8 @@ class LiveJob(LiveSource):
         self._lock = PROCESS.lock
         self.threads = ThreadState()
         self.place = steps.LoopState()
-        self._context = Context()
+        # Until it trains itself it works for that loop: it writes a checkpoint, or evaluates.
+        self._forked_at = self._context = self._context if worker is None else Context()
         self._location = self.first_step = None
         self._seq = self._calls = 0
         self._finished = self.joins = False
@@ -413,8 +416,9 @@ class LiveJob(LiveSource):
             self._end_pending()
         self.place = after
         self.state.loaders.trained_on = after.feeding
-        self._context = Context(after.step, after.epoch, after.microbatch, after.phase)
-        if self.first_step is None and after.turn > 0:
+        at = after if after.turn or after.step else self._forked_at
+        self._context = Context(at.step, at.epoch, after.microbatch, after.phase)
+        if before.turn == 0 < after.turn:
             self.first_step = after.step
         if not opened:
             return
