@@ -1,13 +1,17 @@
 """Fields of the user's events: trees of literals, and what is said where they have no value."""
 
 from collections import OrderedDict
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
 from torch import nn
 
+from tspec.runtime.edges import Missing
+from tspec.runtime.live.arguments import CallSignature
 from tspec.runtime.live.evaluate import ExpressionError, evaluate, names
+from tspec.runtime.live.fields import FieldReader
+from tspec.runtime.live.watch import EventSpec, FieldSpec
 
 RESULT = ("name", "result")
 
@@ -63,3 +67,29 @@ def test_names_of_what_is_saved() -> None:
     assert names(checkpoint) == keys
     assert names({f"module.{key}": held for key, held in model.state_dict().items()}) == keys
     assert names({"epoch": 3}) == frozenset()
+
+
+class Told:
+    """Keeps what it is told of fields without a value, and names nothing."""
+
+    functions: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def unread(self, event: str, field: str, why: str) -> None:
+        self.told.append(f"{event}.{field}: {why}")
+
+
+def test_a_call_that_returns_nothing_lacks_what_may_be_absent() -> None:
+    """A module's own `load_state_dict` may return None, where torch's returns the keys that it has not found."""
+    missing = ("field", RESULT, "missing_keys")
+    fields = (
+        FieldSpec("absent", ("optional", ("list", ("string",))), missing, True),
+        FieldSpec("wanted", ("list", ("string",)), missing, True),
+    )
+    told = Told()
+    reader = FieldReader(EventSpec("load", ("load",), fields), "load", CallSignature(id, False))
+    found = reader.after((), {}, None, told, told)  # type: ignore[arg-type]
+    assert found == {"absent": Missing.ABSENT, "wanted": Missing.NOT_RECORDED}
+    assert told.told == ["load.wanted: NoneType has no missing_keys"]

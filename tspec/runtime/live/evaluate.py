@@ -13,6 +13,10 @@ class ExpressionError(Exception):
     """The expression has no value for this call; the message says why."""
 
 
+class NothingThereError(ExpressionError):
+    """The expression reads a field of None: the call has, or returned, nothing of the kind."""
+
+
 def evaluate(
     expression: Expression,
     scope: Callable[[str], Any],
@@ -21,7 +25,7 @@ def evaluate(
     """The value of a tree of literals.
 
     `scope` gives the value of a name (an argument, `self`, `result`) or raises KeyError. Raises
-    BadExpression where there is no value.
+    ExpressionError where there is no value.
     """
     try:
         return _value(expression, scope, {**FUNCTIONS, **functions})
@@ -72,7 +76,8 @@ def _field(value: Any, name: str) -> Any:
         return getattr(value, name)
     if isinstance(value, Mapping) and name in value:
         return value[name]
-    raise ExpressionError(f"{type(value).__name__} has no {name}")
+    error = NothingThereError if value is None else ExpressionError
+    raise error(f"{type(value).__name__} has no {name}")
 
 
 def _count(value: Any) -> int:

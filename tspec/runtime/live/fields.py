@@ -11,7 +11,7 @@ from tspec.builtin.events import OF_THE_RETURN, RETURNED
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.arguments import CallSignature
 from tspec.runtime.live.convert import Namer, converter, tensors_in
-from tspec.runtime.live.evaluate import evaluate
+from tspec.runtime.live.evaluate import NothingThereError, evaluate
 from tspec.runtime.live.watch import EventSpec, FieldSpec
 
 _ALIASES: Mapping[str, tuple[str, ...]] = {
@@ -86,20 +86,32 @@ class FieldReader:
         for each in fields:
             try:
                 found[each.name] = each.convert(each.get(call, namer), namer)
+            except NothingThereError as why:
+                found[each.name] = self._nothing_there(each, why, faults)
             except Exception as why:  # an object of the user's may raise anything when it is asked
                 faults.unread(self._event, each.name, f"{type(why).__name__}: {why}")
                 found[each.name] = Missing.NOT_RECORDED
         return found
 
+    def _nothing_there(
+        self, field: _FieldAccess, why: NothingThereError, faults: FaultReporter
+    ) -> Missing:
+        """What a field is that reads None: absent if its type says that it may be, else not recorded, which is said."""
+        if field.optional:
+            return Missing.ABSENT
+        faults.unread(self._event, field.name, str(why))
+        return Missing.NOT_RECORDED
+
 
 class _FieldAccess:
     """How one field is read: the common ways are found once, the others by name at each call."""
 
-    __slots__ = ("_field", "_parameters", "_path", "convert", "get", "name")
+    __slots__ = ("_field", "_parameters", "_path", "convert", "get", "name", "optional")
 
     def __init__(self, field: FieldSpec, parameters: CallSignature, path: str) -> None:
         self.name = field.name
         self.convert = converter(field.type)
+        self.optional = field.type[0] == "optional"
         self._field = field
         self._parameters = parameters
         self._path = path
