@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tspec.equivalence.blame import CallRecord, blamed
+from tspec.equivalence.blame import RunCalls, blamed
 from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.merge import MergeFault
@@ -31,7 +31,7 @@ def outcome(*wrong: tuple[str, str], right: tuple[tuple[str, str], ...] = ()) ->
         ),
         (),
         (),
-        calls=CallRecord(MODULES, tuple(MODULES), LINES),
+        calls=RunCalls(MODULES, tuple(MODULES), LINES),
     )
 
 
@@ -66,13 +66,13 @@ def test_a_gradient_is_also_of_modules_to_which_the_reference_alone_gave_the_ten
         ({**MODULES, "other": other}, "head, other", ("model.py:6", "model.py:7")),
         (MODULES, "head", ()),
     ):
-        found = blamed(name, CallRecord(detached, tuple(detached), LINES, reference), frozenset())
+        found = blamed(name, RunCalls(detached, tuple(detached), LINES, reference), frozenset())
         assert (found.module, found.lines) == (module, lines)
 
 
 def test_a_module_that_is_called_again_was_called_from_another_line() -> None:
     again = replace(MODULES["head.fc"], again=("model.py:32",))
-    calls = CallRecord({**MODULES, "head.fc": again}, tuple(MODULES), LINES)
+    calls = RunCalls({**MODULES, "head.fc": again}, tuple(MODULES), LINES)
     for number, line in ((0, "model.py:31"), (1, "model.py:32"), (2, "")):
         output, given = (
             blamed(TensorName(kind, "head.fc", 1, 1, number), calls, frozenset())

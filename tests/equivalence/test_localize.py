@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tspec.equivalence.blame import EVERYWHERE, CallRecord
+from tspec.equivalence.blame import EVERYWHERE, RunCalls
 from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.evidence import Evidence
@@ -44,8 +44,8 @@ def outcome(*wrong: tuple[str, str, float], right: tuple[tuple[str, str], ...] =
     )
 
 
-def called(modules: dict[str, ModuleCall], *seen: str) -> CallRecord:
-    return CallRecord(modules, seen or tuple(modules))
+def called(modules: dict[str, ModuleCall], *seen: str) -> RunCalls:
+    return RunCalls(modules, seen or tuple(modules))
 
 
 def blamed(found: Outcome) -> list[tuple[str, str, float]]:

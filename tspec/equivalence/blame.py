@@ -15,7 +15,7 @@ EVERYWHERE = "all parameters"
 
 
 @dataclass(frozen=True, slots=True)
-class CallRecord:
+class RunCalls:
     """What a run called.
 
     `modules` are those of both sides, `seen` those that the candidate called: not those within a compiled one. `lines`
@@ -42,7 +42,7 @@ class Blame:
     lines: tuple[str, ...]
 
 
-def calls_of(trial: Trial, reference: Recording, candidate: Sequence[Recording]) -> CallRecord:
+def calls_of(trial: Trial, reference: Recording, candidate: Sequence[Recording]) -> RunCalls:
     """The calls of a run, each module as a rank tells it whose stage has it."""
     modules: dict[str, ModuleCall] = {}
     others: dict[str, ModuleCall] = {}
@@ -56,10 +56,10 @@ def calls_of(trial: Trial, reference: Recording, candidate: Sequence[Recording])
             (modules if holds else others).setdefault(name, call)
     modules = {**others, **modules}
     both = {**reference.modules, **modules}
-    return CallRecord(both, tuple(modules), lines, reference.modules)
+    return RunCalls(both, tuple(modules), lines, reference.modules)
 
 
-def blamed(name: TensorName, calls: CallRecord, judged: Container[tuple[str, str]]) -> Blame:
+def blamed(name: TensorName, calls: RunCalls, judged: Container[tuple[str, str]]) -> Blame:
     """The code that made a tensor from others that are right; `judged` are kinds and names of tensors that are compared."""
     modules = calls.modules
     parent = _parent(name.name, modules)
@@ -104,7 +104,7 @@ def blamed(name: TensorName, calls: CallRecord, judged: Container[tuple[str, str
     return _of(owner, parts.get(name.kind, name.kind), calls, line)
 
 
-def everywhere(kind: str, calls: CallRecord) -> Blame:
+def everywhere(kind: str, calls: RunCalls) -> Blame:
     """No gradient of a parameter is right, or no update (of kind `params`)."""
     part, of = ("update", "params") if kind == "params" else ("gradients", "losses")
     return _of(EVERYWHERE, part, calls, calls.lines.get(of, ""))
@@ -124,7 +124,7 @@ MADE_FROM = {
 
 
 def first_blamed(
-    name: TensorName, calls: CallRecord, judged: Container[tuple[str, str]], kinds: Container[str]
+    name: TensorName, calls: RunCalls, judged: Container[tuple[str, str]], kinds: Container[str]
 ) -> Blame | None:
     """The code that made the first wrong tensor of a run; None if what it is made from was not compared.
 
@@ -151,11 +151,11 @@ def is_given_right(
     return kind == "inputs" and is_given_right(taken, modules, judged)
 
 
-def _of(module: str, part: str, calls: CallRecord, line: str = "") -> Blame:
+def _of(module: str, part: str, calls: RunCalls, line: str = "") -> Blame:
     return Blame(module, part, calls.modules.get(module), (line,) if line else ())
 
 
-def _of_several(names: Sequence[str], part: str, calls: CallRecord) -> Blame:
+def _of_several(names: Sequence[str], part: str, calls: RunCalls) -> Blame:
     """One of several modules; with each the line that called it."""
     if len(names) == 1:
         return _of(names[0], part, calls)

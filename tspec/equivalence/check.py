@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tspec.equivalence.blame import Blame, CallRecord, calls_of, everywhere, first_blamed
+from tspec.equivalence.blame import Blame, RunCalls, calls_of, everywhere, first_blamed
 from tspec.equivalence.child import Given
 from tspec.equivalence.compare import Comparer, Fault, TensorComparison
 from tspec.equivalence.launch import SideRun, launch, recorded
@@ -53,7 +53,7 @@ class Outcome:
     faults: tuple[Fault, ...]
     unplaced: tuple[TensorName, ...]
     drilled: tuple[TensorName, ...] = ()
-    calls: CallRecord = field(default_factory=CallRecord)
+    calls: RunCalls = field(default_factory=RunCalls)
 
     @property
     def wrong(self) -> tuple[TensorComparison, ...]:
