@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
 
 from tests.runtime.training import module, train
 from tspec.runtime.live.source import LiveSource
-from tspec.runtime.reading import cut_feature
+from tspec.runtime.reading import cut_feature, of_difference, read_features
+from tspec.values import Missing
 
 
 def test_rows_columns_and_dimensions() -> None:
@@ -20,6 +23,15 @@ def test_rows_columns_and_dimensions() -> None:
     deep = torch.ones(2, 3, 2)
     assert cut_feature(deep, "norm", "row") == (6**0.5, 6**0.5)
     assert cut_feature(deep, "norm", "column") == (2.0, 2.0, 2.0)
+
+
+def test_nothing_is_read_of_memory_that_was_given_back() -> None:
+    source: Any = None
+    given, whole = torch.ones(2, 3), torch.ones(2, 3)
+    given.untyped_storage().resize_(0)
+    wanted = ("norm/row", "norm@cast", "@copy", "@itself")
+    assert read_features(source, [given], wanted) == [dict.fromkeys(wanted, Missing.NOT_RECORDED)]
+    assert of_difference(source, whole, given, "norm") is Missing.NOT_RECORDED
 
 
 def test_norms_of_rows_are_read_in_a_job() -> None:

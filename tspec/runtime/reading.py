@@ -53,13 +53,19 @@ def read_samples(
 
 
 def is_live(tensor: Any) -> bool:
-    """Elements of the tensor can be read: of a running job, neither nested nor wrapped by `vmap` or `grad`."""
+    """Elements of the tensor can be read: of a running job, neither nested nor wrapped by `vmap` or `grad`.
+
+    The memory of a tensor may have been given back, as FSDP does between uses: reading it would end the process.
+    """
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(tensor, torch.Tensor):
         return False
     if tensor.is_nested:
         return False
-    return tensor.layout != torch.strided or bool(torch._C._has_storage(tensor))
+    if tensor.layout != torch.strided:
+        return True
+    has_storage = bool(torch._C._has_storage(tensor))
+    return has_storage and (not tensor.numel() or tensor.untyped_storage().nbytes() > 0)
 
 
 def _special(source: StateSource, tensor: Any, names: Sequence[str]) -> dict[str, Any]:

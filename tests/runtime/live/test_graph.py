@@ -143,6 +143,15 @@ def test_parameters_that_are_made_anew() -> None:
     assert found == [[], [], []]
 
 
+def test_parameters_whose_memory_was_given_back() -> None:
+    loose = nn.Parameter(torch.ones(2))
+    loss = (drawn(2) * loose).sum()
+    seen = graphs()
+    assert seen.loose_parameters(loss) == []
+    loose.untyped_storage().resize_(0)
+    assert seen.loose_parameters(loss) == []
+
+
 @pytest.mark.parametrize(
     ("value", "name"),
     [

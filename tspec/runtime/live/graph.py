@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from tspec.runtime.live.convert import tensors_in
+from tspec.runtime.live.features import local_part
 
 PASSES = 32
 """The graphs of so many backward passes are walked: later ones are computed in the same way."""
@@ -133,10 +134,13 @@ class LossGraphs:
                 continue
             if not isinstance(leaf, nn.Parameter) and leaf.numel() != 1:
                 continue
+            part = local_part(leaf)
+            if part is None:
+                continue
             known = self._seen.get(id(leaf))
-            if known is not None and known[0]() is leaf and torch.equal(known[1], leaf):
+            if known is not None and known[0]() is leaf and torch.equal(known[1], part):
                 shapes.append(leaf.shape)
-            self._seen[id(leaf)] = (weakref.ref(leaf), leaf.detach().clone())
+            self._seen[id(leaf)] = (weakref.ref(leaf), part.clone())
         return shapes
 
 
