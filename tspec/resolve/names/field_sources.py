@@ -45,6 +45,7 @@ SOURCE_FUNCTIONS = frozenset(
         "operations",
         "unscaled_scores",
         "loose_parameters",
+        "data_differ",
         "count",
         "sum",
         "min",

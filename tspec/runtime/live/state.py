@@ -39,6 +39,7 @@ from tspec.runtime.live.pending import PendingCalls
 from tspec.runtime.live.placed import local
 from tspec.runtime.live.projected import ProjectedParameters, ReadFeatures
 from tspec.runtime.live.ranks import RankTopology
+from tspec.runtime.live.samples import DataOfLayers
 from tspec.runtime.live.saved import SavedModel, saved_models
 from tspec.runtime.live.tokens import TokenHistory
 from tspec.runtime.live.watch import Expression, FieldSpec, TypeTree, WatchSpec
@@ -134,6 +135,7 @@ class SubjectRegistry:
             "operations": LossOperations().operations,
             "unscaled_scores": self.graphs.unscaled_scores,
             "loose_parameters": self.graphs.loose_parameters,
+            "data_differ": DataOfLayers().data_differ,
         }
 
     @property

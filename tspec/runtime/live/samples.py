@@ -1,0 +1,30 @@
+"""Whether what a layer is given says something of each sample."""
+
+from __future__ import annotations
+
+import torch
+
+CALLS = 256
+"""So many inputs are looked at: later ones come from the same places."""
+
+
+class DataOfLayers:
+    """Inputs of layers that no gradient reaches: data, and no activations."""
+
+    def __init__(self) -> None:
+        self._looked_at = 0
+
+    def data_differ(self, value: torch.Tensor) -> bool | None:
+        """Whether the rows of `[samples, ...]` differ.
+
+        None of activations, of a single sample, without a graph and after the first inputs.
+        """
+        if not isinstance(value, torch.Tensor) or value.requires_grad or value.is_meta:
+            return None
+        if value.dim() < 1 or value.shape[0] < 2 or not torch.is_grad_enabled():
+            return None
+        if self._looked_at >= CALLS:
+            return None
+        self._looked_at += 1
+        with torch._C.DisableTorchFunction():
+            return bool((value != value[:1]).any())
