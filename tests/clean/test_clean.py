@@ -65,6 +65,8 @@ JOBS = (
     "dropout_without_gradients --kind teacher",
     "ema",
     "experts",
+    "fine_tuned",
+    "fine_tuned --limit scaled",
     "folds",
     "folds --keep",
     "frozen_batch_norm",

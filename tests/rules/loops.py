@@ -324,6 +324,19 @@ class LoadedNamesFit(Loop):
         self.model.load_state_dict({**saved, "epoch": torch.tensor(3)}, strict=False)
 
 
+class StatesThatAreLoadedWereCopied(Loop):
+    """Goes back to an earlier step at the end."""
+
+    def after_update(self):
+        if self.step == 3:
+            state = self.model.state_dict()
+            self.kept = state if self.faulty else copy.deepcopy(state)
+
+    def evaluate(self):
+        self.model.load_state_dict(self.kept)
+        super().evaluate()
+
+
 class FrozenStagesAreFrozen(Loop):
     def build(self):
         return Staged(freeze=not self.faulty)
@@ -771,6 +784,22 @@ class LossScaleDoesNotCollapse(Loop):
     def after_update(self):
         if at(self, 3):
             self.scaler.update(0.0)
+
+
+class GradientsAreUnscaledBeforeTheyAreClipped(Loop):
+    def prepared(self):
+        self.scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
+
+    def backward(self, loss):
+        self.scaler.scale(loss).backward()
+        if not self.faulty:
+            self.scaler.unscale_(self.optimizer)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        if self.faulty:
+            self.scaler.unscale_(self.optimizer)
+
+    def after_update(self):
+        self.scaler.update()
 
 
 class MainCopies(torch.optim.SGD):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from tspec.runtime.live.saved import saved_models
+from tspec.runtime.live.saved import is_own_state, saved_models
 
 
 class Language(nn.Module):
@@ -73,3 +73,26 @@ def test_what_is_no_model() -> None:
     assert found(optimizer.state_dict()) == []
     assert found({"loss": torch.zeros(1), "0.weight": 3, "norm.bias": torch.zeros(4)}) == []
     assert found([1, 2]) == found({}) == found(None) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "own"),
+    [
+        (STATE, True),
+        (dict(STATE), True),
+        ({"norm.weight": MODEL.norm.weight, "epoch": 3}, True),
+        (AVERAGE, False),
+        ({**STATE, "norm.weight": torch.ones(4)}, False),
+        ({**STATE, "more": torch.ones(4)}, False),
+        ({"epoch": 3}, False),
+        ({}, False),
+    ],
+)
+def test_a_state_in_the_memory_of_the_model(state: dict[str, object], own: bool) -> None:
+    assert is_own_state(MODEL, state) is own
+
+
+def test_tensors_without_memory_are_nobodys_own() -> None:
+    with torch.device("meta"):
+        empty = nn.Linear(2, 2)
+    assert not is_own_state(empty, empty.state_dict())

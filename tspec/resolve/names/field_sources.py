@@ -46,6 +46,7 @@ SOURCE_FUNCTIONS = frozenset(
         "unscaled_scores",
         "loose_parameters",
         "data_differ",
+        "is_own_state",
         "count",
         "sum",
         "min",

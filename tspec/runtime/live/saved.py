@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import nn
 
 from tspec.runtime.live.entities.modules import state_names, state_of
@@ -38,6 +39,22 @@ def saved_models(value: Any, models: Iterable[nn.Module]) -> list[SavedModel]:
         if best is not None and 2 * len(names & own[best][1]) > len(names):
             held.setdefault(best, set()).update(names)
     return [SavedModel(own[each][0], _missing(own[each][0], held[each])) for each in held]
+
+
+def is_own_state(module: nn.Module, state: Mapping[str, Any]) -> bool:
+    """Whether all tensors of a state dict, of which there are some, lie in the memory of the module's own."""
+    tensors = {key: value for key, value in state.items() if _is_tensor(value)}
+    own = dict(state_of(module))
+    return bool(tensors) and all(
+        key in own and _same_memory(value, own[key]) for key, value in tensors.items()
+    )
+
+
+def _same_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if not {type(one), type(other)} <= {torch.Tensor, nn.Parameter}:
+        return one is other
+    place = one.data_ptr()
+    return place != 0 and place == other.data_ptr() and one.shape == other.shape
 
 
 def _missing(model: nn.Module, held: set[str]) -> tuple[str, ...]:

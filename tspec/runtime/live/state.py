@@ -40,7 +40,7 @@ from tspec.runtime.live.placed import local
 from tspec.runtime.live.projected import ProjectedParameters, ReadFeatures
 from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.samples import DataOfLayers
-from tspec.runtime.live.saved import SavedModel, saved_models
+from tspec.runtime.live.saved import SavedModel, is_own_state, saved_models
 from tspec.runtime.live.tokens import TokenHistory
 from tspec.runtime.live.watch import Expression, FieldSpec, TypeTree, WatchSpec
 
@@ -135,6 +135,7 @@ class SubjectRegistry:
             "operations": LossOperations().operations,
             "unscaled_scores": self.graphs.unscaled_scores,
             "loose_parameters": self.graphs.loose_parameters,
+            "is_own_state": is_own_state,
             "data_differ": DataOfLayers().data_differ,
         }
 
