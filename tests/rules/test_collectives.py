@@ -2,7 +2,7 @@
 
 With gloo a rank in another group, or one that reduces other sizes, ends or hangs the job before any rule is decided.
 What averages gradients by hand is here too: `gradual_job.py`, statistics: `statistics_job.py`, and updates that ranks share:
-`owners_job.py`.
+`owners_job.py`, and layers that are cut by hand: `cut_by_hand_job.py`.
 """
 
 import json
@@ -16,6 +16,7 @@ import pytest
 
 JOB = Path(__file__).with_name("collectives_job.py")
 BY_HAND = Path(__file__).with_name("gradual_job.py")
+CUT_BY_HAND = Path(__file__).with_name("cut_by_hand_job.py")
 OWNERS = Path(__file__).with_name("owners_job.py")
 STATISTICS = Path(__file__).with_name("statistics_job.py")
 ROOT = JOB.parents[2]
@@ -39,6 +40,13 @@ FAULTS_BY_HAND = (
     ("own_moments", "optimizer_state_agrees"),
 )
 """A fault of `gradual_job.py`, and a rule of the pack data_parallel that finds it."""
+
+FAULTS_OF_PARTS = (
+    ("output", "equal_inputs_give_equal_gradients"),
+    ("input", "equal_inputs_give_equal_gradients"),
+    ("dropout", "equal_inputs_give_equal_gradients"),
+)
+"""A fault of `cut_by_hand_job.py`, and the rule of the pack essentials that finds it."""
 
 FAULTS_OF_STATISTICS = (("own", "buffers_agree_when_saved"),)
 """A fault of `statistics_job.py`, and a rule of the pack advice that finds it."""
@@ -164,3 +172,19 @@ def test_an_update_that_is_not_sent(tmp_path):
     done, found = run(tmp_path, "scatter", "left", packs=COPIES, job=OWNERS)
     assert done.returncode == 1, done.stdout + done.stderr
     assert ("parameters_that_agreed_keep_agreeing", "2.weight") in found
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_layers_that_are_cut_by_hand(tmp_path):
+    done, found = run(tmp_path, packs=("communication", "essentials"), job=CUT_BY_HAND)
+    assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize(("fault", "rule"), FAULTS_OF_PARTS)
+def test_faults_of_layers_that_are_cut_by_hand(fault, rule, tmp_path):
+    done, found = run(tmp_path, fault, packs=("communication", "essentials"), job=CUT_BY_HAND)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert {each for each, _ in found} == {rule}
