@@ -13,6 +13,7 @@ FINDS = {
     "no-mask": "attention_is_causal",
     "untied": "count_parameters_names_above_count_parameters",
     "rate-not-set": "spread_optimizer_step_lr",
+    "far-horizon": "learning_rates_come_down",
     "not-averaged": "abs_mean_calls_backward_0_loss_count_calls_backward",
     "same-data": "distinct_calls_forward_inputs",
     "heads-mixed": "losses_are_computed_by_known_operations",

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 BUGS = [
     "no-mask", "untied", "rate-not-set", "not-averaged", "same-data", "heads-mixed", "no-skip",
+    "far-horizon",
 ]  # fmt: skip
 
 
@@ -58,8 +59,9 @@ def main(seed: int, steps: int, bug: str | None) -> None:
     torch.manual_seed(seed)
     model = Language(bug)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    horizon = 100 * steps if bug == "far-horizon" else steps
     for step in range(steps):
-        rate = 1e-3 * min(1, (step + 1) / 10) * (0.6 + 0.4 * math.cos(math.pi * step / steps))
+        rate = 1e-3 * min(1, (step + 1) / 10) * (0.6 + 0.4 * math.cos(math.pi * step / horizon))
         if bug != "rate-not-set":
             for group in optimizer.param_groups:
                 group["lr"] = rate

@@ -1,4 +1,4 @@
-"""*Schedule*: the learning rate moves, so whoever computes it hands it to the optimizer."""
+"""*Schedule*: the learning rate moves, so whoever computes it hands it to the optimizer, and comes down by the end."""
 
 from __future__ import annotations
 
@@ -8,13 +8,25 @@ from tspec.infer.survey import Survey
 SOON = "20 steps"
 """A schedule that waits longer, as one that is stepped once an epoch, gives no draft."""
 
+HIGH = (
+    "A learning rate that is as high at the end as it ever was: the schedule was built for many more steps than are made,"
+    " or its warm-up is."
+)
+
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
-    """Updates of some steps by one optimizer are not all made with one learning rate."""
+    """Updates of some steps by one optimizer are not all made with one learning rate, and it ends at half its highest or less."""
     update = survey.event("optimizer.step")
     if update is None or "lr" not in update.fields or survey.kind("optimizer") is None:
         return ()
     head = RuleHead(("o in optimizers",), None, "after optimizer.step(optimizer: o)", ())
     moves = f"spread(optimizer.step.lr, over: {SOON}) > 0"
     stays = "A learning rate that stays where it is was computed and never given to the optimizer."
-    return (Claim("schedule", head, moves, stays, surprise=3),)
+    # Where the loop is a function, no optimizer is left at the end of the run.
+    run = RuleHead((), None, "each run", ())
+    ends_low = "calls(optimizer.step)[-1].lr <= 50% * max(calls(optimizer.step).lr)"
+    moved = "spread(calls(optimizer.step).lr) > 0"
+    return (
+        Claim("schedule", head, moves, stays, surprise=3),
+        Claim("schedule", run, ends_low, HIGH, moved, surprise=3, name="learning_rates_come_down"),
+    )
