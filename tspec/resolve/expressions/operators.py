@@ -180,6 +180,15 @@ def _equal(
         near = _quoted_word(kinds, left, right)
         constant = left if isinstance(left, rules.Constant) else right
         env.refuse("TS0133", message, constant.span if near else span, near)
+    if any(
+        isinstance(each, rules.ListDisplay) and isinstance(each.type, SetOf)
+        for each in (left, right)
+    ):
+        both = tuple(
+            rules.Member(types.BOOL, span, *pair) for pair in ((left, right), (right, left))
+        )
+        found = rules.And(types.BOOL, span, both)
+        return found if operator == "==" else rules.Not(types.BOOL, span, found)
     return replace(equality(operator, left, right), span=span)
 
 
