@@ -15,6 +15,7 @@ SAME = torch.tensor([1.0, 2.0]).expand(4, 2)
         (SAME + torch.arange(4)[:, None], True),
         (torch.tensor([3, 3, 3]), False),
         (torch.tensor([3, 1, 3]), True),
+        (torch.zeros(4, 2), None),
         (SAME[:1], None),
         (torch.tensor(1.0), None),
         (torch.ones(4, 2, requires_grad=True), None),

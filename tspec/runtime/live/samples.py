@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-CALLS = 256
-"""So many inputs are looked at: later ones come from the same places."""
+CALLS = 512
+"""So many inputs are looked at, of all events: later ones come from the same places."""
 
 
 class DataOfLayers:
@@ -17,7 +17,7 @@ class DataOfLayers:
     def data_differ(self, value: torch.Tensor) -> bool | None:
         """Whether the rows of `[samples, ...]` differ.
 
-        None of activations, of a single sample, without a graph and after the first inputs.
+        None of activations, zeros, a single sample, without a graph and after the first inputs.
         """
         if not isinstance(value, torch.Tensor) or value.requires_grad or value.is_meta:
             return None
@@ -27,4 +27,5 @@ class DataOfLayers:
             return None
         self._looked_at += 1
         with torch._C.DisableTorchFunction():
-            return bool((value != value[:1]).any())
+            differ = bool((value != value[:1]).any())
+            return differ if differ or bool(value[0].any()) else None
