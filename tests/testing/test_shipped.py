@@ -14,7 +14,6 @@ ONLY_LIVE = {
     for rule in (
         "hygiene.averages_lie_between",
         "hygiene.averages_keep_more_than_they_take",
-        "data.layers_are_given_data_of_each_sample",
     )
 }
 """Rules on differences of tensors, or along their dimensions, which no script can say; `tests/rules` has their faults."""
