@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tspec.builtin.actions import ACTIONS
 from tspec.builtin.events import FETCHES, UPDATES
-from tspec.plan.calls import late, operators, outermost
+from tspec.plan.calls import inside, late, operators, outermost
 from tspec.plan.events import (
     any_late,
     counted,
@@ -33,16 +33,18 @@ def build(program: r.Program, given: Mapping[str, object]) -> Plan:
     rules = tuple(_rule(number, rule, program.vocabulary) for number, rule in enumerate(kept))
     patterns_ = tuple(_patterns(rules, program.vocabulary))
     told = _kept(rules, program.vocabulary)
+    outer = outermost(rules, patterns_, told)
     logged = tuple(sorted(_logged(rules, program.vocabulary)))
     return Plan(
         rules,
         patterns_,
         told,
+        inside(rules, {event: told[event] for event in told if event not in outer}),
         logged,
         _passing(rules),
         _columns(rules, "first"),
         tuple(sorted({kind for plan in rules if plan.rule.across for kind in _lasting(plan.rule)})),
-        outermost(rules, patterns_, told),
+        outer,
         late(rules, told, logged, program.vocabulary),
         lasting(rules),
         operators(told, program.vocabulary),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tspec.builtin.events import UPDATES
-from tspec.plan.events import looked_up
+from tspec.plan.events import event_patterns, looked_up
 from tspec.plan.model import PatternPlan, RulePlan
 from tspec.resolve.program import rules as r
 
@@ -18,6 +18,42 @@ def outermost(
     """Events whose calls count only where no call of the same event encloses them."""
     apart = _told_apart(rules, patterns)
     return tuple(event for event in events if event not in apart)
+
+
+def inside(rules: tuple[RulePlan, ...], kept: Mapping[str, Fields]) -> dict[str, Fields]:
+    """Event -> what is kept of a call that another call of the event encloses, where that is less.
+
+    A rule without filters counts outermost calls only. Of a model's many layers it reads nothing.
+    """
+    found: dict[str, Fields] = {}
+    for event, fields in kept.items():
+        readers = [one for one in rules if not _reads_outermost(one, event)]
+        reads = [read for one in readers for read in one.reads.call_fields if read.event == event]
+        needed = {
+            name: (
+                tuple(
+                    sorted({each for read in reads if read.name == name for each in read.features})
+                ),
+                any(read.looked_up for read in reads if read.name == name),
+            )
+            for name in sorted({read.name for read in reads})
+        }
+        if needed != fields:
+            found[event] = needed
+    return found
+
+
+def _reads_outermost(one: RulePlan, event: str) -> bool:
+    """A rule reads calls of an event only where no other call of the event encloses them."""
+    window, looked = one.rule.window.event, tuple(looked_up(one.rule))
+    if any(isinstance(node, r.LastCall) and event in node.event.events for node in looked):
+        return False
+    patterns = [each for each in event_patterns(one.rule) if event in each.events]
+    if any(each.filters for each in patterns):
+        return False
+    if window is None or UPDATES.issuperset(window.events):
+        return True  # no window begins within a forward pass or another call of the event
+    return event in window.events and len(patterns) == 1
 
 
 def late(

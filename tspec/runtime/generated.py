@@ -72,6 +72,8 @@ class GeneratedModule:
     """Event -> counts a call of which no rule reads anything; false where some rule does."""
     kept: Mapping[str, Kept]
     logged: frozenset[str]
+    inside: Mapping[str, Kept] = field(default_factory=dict)
+    """What is kept of calls that another call of the event encloses, where that is less."""
     calls: Mapping[str, Sequence[tuple[int, Pattern]]] = field(default_factory=dict)
     """Event -> the rules whose windows are its calls, from begin to end."""
     passing: tuple[Want, ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from tspec.runtime.call_log import CallLog
-from tspec.runtime.calls import CallRecord, Pattern, ancestors
+from tspec.runtime.calls import CallRecord, Kept, Pattern, ancestors
 from tspec.runtime.edges import Context, StateSource, WatchedCall
 from tspec.runtime.generated import Edge, GeneratedModule, OpenSpan
 from tspec.runtime.instant import StateInstant, Structure
@@ -197,7 +197,7 @@ class WindowTracker:
 
     def begin_call(self, call: WatchedCall, source: StateSource) -> Edge:
         """A call that some rule watches begins."""
-        watched = CallRecord(call, self.program.kept[call.event], source)
+        watched = CallRecord(call, self._kept(call), source)
         edge = Edge(self.instant(source, call.context), watched)
         edge.microbatches = self._microbatches
         self.in_forward(call, edge.now)
@@ -226,11 +226,18 @@ class WindowTracker:
         """The begin of a call that was not read when it began."""
         now = self.instant(source, call.context)
         now.seq = call.begin
-        edge = Edge(now, CallRecord(call, self.program.kept[call.event], source))
+        edge = Edge(now, CallRecord(call, self._kept(call), source))
         edge.microbatches = self._microbatches
         for pattern in self.deferred[call.event]:
             self.count(edge, pattern)
         return edge
+
+    def _kept(self, call: WatchedCall) -> Kept:
+        """What rules read of a call."""
+        within = self.program.inside.get(call.event)
+        if within is not None and any(each.event == call.event for each in ancestors(call)):
+            return within
+        return self.program.kept[call.event]
 
     def in_forward(self, call: WatchedCall, now: StateInstant) -> None:
         """Let the instants within one forward pass share what has no tensors."""

@@ -87,13 +87,8 @@ def _render(target: str, program: r.Program, plan: Plan, bodies: Mapping[int, Bo
             }
             for one in plan.patterns
         ],
-        kept=[
-            (
-                literal(event),
-                [(literal(name), literal(features)) for name, features in fields.items()],
-            )
-            for event, fields in plan.kept.items()
-        ],
+        kept=_fields(plan.kept),
+        inside=_fields(plan.inside),
         logged=literal(plan.logged),
         rules=[_rule(one, bodies[one.number]) for one in plan.rules],
         hooks=[
@@ -117,6 +112,19 @@ def _render(target: str, program: r.Program, plan: Plan, bodies: Mapping[int, Bo
         watch=repr(watched(program.vocabulary, plan)),
     )
     return "\n".join(laid_out(line.rstrip() for line in text.splitlines())) + "\n"
+
+
+def _fields(
+    kept: Mapping[str, Mapping[str, tuple[tuple[str, ...], bool]]],
+) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Event -> field -> features, as literals."""
+    return [
+        (
+            literal(event),
+            [(literal(name), literal(features)) for name, features in fields.items()],
+        )
+        for event, fields in kept.items()
+    ]
 
 
 def _calls(plan: Plan) -> dict[str, list[tuple[int, int]]]:
