@@ -1,0 +1,68 @@
+"""What the essentials read of tensors in a late step: of parameters and what goes with them, and of no inner layer.
+
+Reading features is most of what rules cost in a job. Numbers of tensors are the same on each machine, times are not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tspec.resolve import load
+from tspec.runtime.live.source import LiveSource
+from tspec.targets.compile import compile_program
+from tspec.targets.load import module_of
+
+ESSENTIALS = Path(__file__).parents[2] / "specs" / "essentials"
+SETTLED = range(31, 40)
+"""Steps after those that rules look at closely, and no tenth one."""
+
+
+def network(depth: int) -> nn.Module:
+    """Embeddings, and residual blocks that each call six layers."""
+    block = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    return nn.Sequential(
+        nn.Embedding(20, 16), nn.TransformerEncoder(block, depth), nn.Linear(16, 20)
+    )
+
+
+def reads(depth: int, monkeypatch: pytest.MonkeyPatch) -> tuple[float, int]:
+    """How many tensors are read in a late step, and how many parameters the model has."""
+    program = load([ESSENTIALS]).program
+    assert program is not None
+    hooks = module_of(compile_program(program))
+    count: Counter[int] = Counter()
+    step = 0
+    features = LiveSource.features
+
+    def counting(self: LiveSource, tensors: Any, names: Any) -> Any:
+        count[step] += len(tensors)
+        return features(self, tensors, names)
+
+    monkeypatch.setattr(LiveSource, "features", counting)
+    torch.manual_seed(0)
+    found: list[Any] = []
+    with hooks.install(callback=found.append):
+        model = network(depth)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        for step in range(1, SETTLED.stop + 1):  # noqa: B007  the step is counted under
+            tokens, labels = torch.randint(0, 20, (8, 12)), torch.randint(0, 20, (8,))
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(tokens).mean(1), labels).backward()
+            optimizer.step()
+    monkeypatch.undo()
+    assert found == []
+    late = sum(count[each] for each in SETTLED) / len(SETTLED)
+    return late, len(list(model.parameters()))
+
+
+def test_reads_grow_with_parameters_and_not_with_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    shallow, few = reads(1, monkeypatch)
+    deep, many = reads(4, monkeypatch)
+    assert shallow > few
+    assert (deep - shallow) / (many - few) <= 3
