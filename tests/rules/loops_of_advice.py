@@ -231,6 +231,21 @@ class UpdatesAreLeftAsTheyAre(Advised):
             self.model[0].weight.clamp_(-0.02, 0.02)
 
 
+class OptimizersTrainAllThatTheyHold(Advised):
+    """Adds its first layer to what is trained."""
+
+    steps = 21
+
+    def make_optimizer(self):
+        self.model[0].requires_grad_(False)
+        return torch.optim.Adam(self.model[1:].parameters(), lr=1e-3)
+
+    def after_update(self):
+        if self.step == 5:
+            self.model[0].requires_grad_(not self.faulty)
+            self.optimizer.add_param_group({"params": self.model[0].parameters()})
+
+
 class OutputsAreFinite(Advised):
     """Divides by the deviation of each pixel in the batch; corners are always empty."""
 

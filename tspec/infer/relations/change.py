@@ -16,6 +16,9 @@ PATIENCE = "20 steps"
 DRAWN = ("generator",)
 """Kinds whose state is random numbers: who draws, and when, is each program's own affair."""
 
+LOADING = "load_state_dict"
+"""Loading changes nothing where the last epoch was the best, or a target was brought into line before."""
+
 STUCK = {
     "optimizer.step": "A tensor that no update moves is not trained.",
     "backward": "A tensor that the backward pass changed in sound runs stays as it is.",
@@ -35,7 +38,7 @@ def _of_kind(survey: Survey, kind: SeenKind) -> list[Claim]:
     changers = [
         name
         for name, roles in EVENTS.items()
-        if roles.changes_state and survey.event(name) is not None
+        if roles.changes_state and name != LOADING and survey.event(name) is not None
     ]
     claims = []
     for field, optional in kind.of_type(TENSOR):

@@ -58,6 +58,16 @@ def _size(state: Any) -> int:
     return len(state) if isinstance(state, Mapping) else 0
 
 
+def _held(param_groups: Any) -> int:
+    """How many parameters the groups of an optimizer hold."""
+    groups = param_groups if isinstance(param_groups, list) else []
+    return sum(_length(group.get("params")) for group in groups if isinstance(group, Mapping))
+
+
+def _length(parameters: Any) -> int:
+    return len(parameters) if isinstance(parameters, list | tuple) else 0
+
+
 class SubjectRegistry:
     """Answers what a job's subjects are. It is the `Namer` of everything that is read."""
 
@@ -149,6 +159,7 @@ class SubjectRegistry:
             self.ranks.process_groups,
             *(each.numbered.count for each in counted),
             *(_size(asked(each, "state")) for each in self.optimizers.things().values()),
+            *(_held(asked(each, "param_groups")) for each in self.optimizers.things().values()),
         )
 
     def subjects(self, kind: str) -> Sequence[str]:
