@@ -64,5 +64,5 @@ def reads(depth: int, monkeypatch: pytest.MonkeyPatch) -> tuple[float, int]:
 def test_reads_grow_with_parameters_and_not_with_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     shallow, few = reads(1, monkeypatch)
     deep, many = reads(4, monkeypatch)
-    assert shallow > few
-    assert (deep - shallow) / (many - few) <= 3
+    assert shallow > few  # the counter counts
+    assert (deep - shallow) / (many - few) <= 2.1
