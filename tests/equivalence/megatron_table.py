@@ -143,7 +143,12 @@ CASES: tuple[Case, ...] = (
         EMBEDDING,
         "decoder.layers.3.self_attention.linear_proj",
     ),
-    Case("parameters_not_gathered", "dp=2,zero", f"params {EMBEDDING}.weight", EMBEDDING),
+    Case(
+        "parameters_not_gathered",
+        "dp=2,zero",
+        f"params {EMBEDDING}.weight",
+        "all parameters",
+    ),
     Case(
         "rates_by_one_ranks_batch",
         "dp=2,warmup=4",

@@ -39,6 +39,12 @@ def test_a_fault_is_found_where_it_is_and_the_job_without_it_is_silent(fault: st
     assert sum(line.startswith(f"| {fault} |") for line in ended.stdout.splitlines()) == 2
 
 
+@pytest.mark.parametrize("spec", sorted(HERE.glob("*.tspec")), ids=lambda path: path.stem)
+def test_files_of_equivalences_have_no_findings(spec: Path) -> None:
+    found = CliRunner().invoke(app, ["lint", str(spec)])
+    assert (found.exit_code, found.output) == (0, "no findings\n")
+
+
 @pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.gloo
