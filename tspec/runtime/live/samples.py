@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from tspec.runtime.live.features import local_part
+
 CALLS = 512
 """So many inputs are looked at, of all events: later ones come from the same places."""
 
@@ -19,13 +21,13 @@ class DataOfLayers:
 
         None of activations, zeros, a single sample, without a graph and after the first inputs.
         """
-        if not isinstance(value, torch.Tensor) or value.requires_grad or value.is_meta:
+        if not isinstance(value, torch.Tensor) or value.requires_grad:
             return None
-        if value.dim() < 1 or value.shape[0] < 2 or not torch.is_grad_enabled():
+        if self._looked_at >= CALLS or not torch.is_grad_enabled():
             return None
-        if self._looked_at >= CALLS:
+        part = local_part(value)
+        if part is None or part.dim() < 1 or part.shape[0] < 2:
             return None
         self._looked_at += 1
-        with torch._C.DisableTorchFunction():
-            differ = bool((value != value[:1]).any())
-            return differ if differ or bool(value[0].any()) else None
+        differ = bool((part != part[:1]).any())
+        return differ if differ or bool(part[0].any()) else None
