@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from tspec.resolve import load
+from tspec.runtime.live import LiveJob
 from tspec.runtime.live.source import LiveSource
 from tspec.targets.compile import compile_program
 from tspec.targets.load import module_of
@@ -31,20 +32,29 @@ def network(depth: int) -> nn.Module:
     )
 
 
-def reads(depth: int, monkeypatch: pytest.MonkeyPatch) -> tuple[float, int]:
-    """How many tensors are read in a late step, and how many parameters the model has."""
+LINEAR = "torch.nn.functional.linear"
+
+
+def reads(depth: int, monkeypatch: pytest.MonkeyPatch) -> tuple[float, int, Counter[int]]:
+    """How many tensors are read in a late step, how many parameters the model has, and step -> calls of linear layers seen."""
     program = load([ESSENTIALS]).program
     assert program is not None
     hooks = module_of(compile_program(program))
     count: Counter[int] = Counter()
     step = 0
-    features = LiveSource.features
+    seen: Counter[int] = Counter()
+    features, call = LiveSource.features, LiveJob._call
 
     def counting(self: LiveSource, tensors: Any, names: Any) -> Any:
         count[step] += len(tensors)
         return features(self, tensors, names)
 
+    def looking(self: LiveJob, role: Any, fields: dict[str, Any]) -> Any:
+        seen[step] += role.path == LINEAR
+        return call(self, role, fields)
+
     monkeypatch.setattr(LiveSource, "features", counting)
+    monkeypatch.setattr(LiveJob, "_call", looking)
     torch.manual_seed(0)
     found: list[Any] = []
     with hooks.install(callback=found.append):
@@ -58,11 +68,14 @@ def reads(depth: int, monkeypatch: pytest.MonkeyPatch) -> tuple[float, int]:
     monkeypatch.undo()
     assert found == []
     late = sum(count[each] for each in SETTLED) / len(SETTLED)
-    return late, len(list(model.parameters()))
+    return late, len(list(model.parameters())), seen
 
 
 def test_reads_grow_with_parameters_and_not_with_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    shallow, few = reads(1, monkeypatch)
-    deep, many = reads(4, monkeypatch)
+    shallow, few, _ = reads(1, monkeypatch)
+    deep, many, seen = reads(4, monkeypatch)
     assert shallow > few  # the counter counts
     assert (deep - shallow) / (many - few) <= 2.1
+    # Three rules look at linear layers, in the first steps or in each tenth: their calls are passed over between.
+    assert seen[1] > 0
+    assert [seen[each] for each in SETTLED] == [0] * len(SETTLED)

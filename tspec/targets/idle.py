@@ -79,7 +79,7 @@ def may_pass(plan: Plan, event: str) -> bool:
     """Calls of an event may be passed over: conditions on context alone say that no rule reads anything of them."""
     return (
         event in plan.operators
-        and event in plan.outermost
+        and (event in plan.outermost or not windows_on(plan, event))
         and not any(event in one.watched for one in plan.rules)
         and all(_is_idle_by_context(one) for one in windows_on(plan, event))
         and all(_step_guard(one) is not None for one in _lookers(plan, event))

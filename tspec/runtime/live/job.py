@@ -192,7 +192,9 @@ class LiveJob(LiveSource):
             return original(*args, **kwargs)
         threads.frames.append((id(subject) if args else 0, watched.keys))
         depth = len(stack)
-        if not listeners and len(events) == 1 and self._is_passed_over(events[0][0]):
+        if not listeners:
+            events = [each for each in events if not self._is_passed_over(each[0])]
+        if not listeners and not events:
             try:
                 return original(*args, **kwargs)
             finally:
