@@ -221,6 +221,8 @@ def _shape(value: Any) -> Any:
     sizes = value.shape if isinstance(value, torch.Tensor) else value
     if not isinstance(sizes, (list, tuple)) or len(sizes) > ITEMS:
         return Missing.NOT_RECORDED
+    if any(isinstance(size, torch.SymInt) for size in sizes):
+        return Missing.NOT_RECORDED  # of nested tensors: each part has its own
     return tuple(int(size) for size in sizes)
 
 
