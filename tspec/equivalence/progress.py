@@ -67,8 +67,9 @@ def standing(folder: Path, world: int) -> Iterator[tuple[int, str]]:
         file = _file(folder, rank)
         if file.exists():
             process, _, place = file.read_bytes().decode(errors="replace").rstrip().partition(" ")
-            found[rank] = place
-            _ask(int(process))
+            if process:  # else the file was made just now
+                found[rank] = place
+                _ask(int(process))
     time.sleep(ANSWER)
     for rank in range(world):
         if rank not in found:
