@@ -42,7 +42,7 @@ def saved_models(value: Any, models: Iterable[nn.Module]) -> list[SavedModel]:
 
 
 def is_own_state(module: nn.Module, state: Mapping[str, Any]) -> bool:
-    """Whether all tensors of a state dict, of which there are some, lie in the memory of the module's own."""
+    """Whether each tensor of a state dict shares memory with the module's tensor of that name. False without tensors."""
     tensors = {key: value for key, value in state.items() if _is_tensor(value)}
     own = dict(state_of(module))
     return bool(tensors) and all(

@@ -46,9 +46,9 @@ class Overflow(Listener):
         """An update of Megatron's optimizer begins. True if no update that holds this one was under way."""
         if self._is_updating:
             return False
-        self._is_updating = True
         has_overflowed = _scales(args[0]) and self._has_overflowed()
         self._job.known.annotated[OVERFLOWED] = has_overflowed
+        self._is_updating = True  # at last: what raises here has no end
         return True
 
     def ended(self, token: bool) -> None:
