@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tspec.runtime.call_index import CallIndex
 from tspec.runtime.call_log import CallLog
 from tspec.runtime.calls import CallRecord, Pattern, outermost
 from tspec.runtime.edges import Location, Missing, Ref
@@ -35,6 +36,7 @@ class RuleWindow:
     """
 
     __slots__ = (
+        "_indices",
         "_rank",
         "at",
         "begin",
@@ -64,6 +66,8 @@ class RuleWindow:
         self.end = was
         self.log = log
         self.call = call
+        self._indices: tuple[int, dict[tuple[int, int], CallIndex]] = (-1, {})
+        """An instant, and as of it (pattern, last instant) -> the calls."""
         self._rank: int | None = None
         self.begin = was.seq
         self.at: At = (0, 0)
@@ -239,8 +243,17 @@ class RuleWindow:
     def _outermost(
         self, pattern: Pattern, wanted: Sequence[Any], last: int
     ) -> tuple[CallRecord, ...]:
-        found = self.log.between(self.first, last, pattern.events)
-        return outermost(one for one in found if self.is_one(one, pattern, wanted))
+        if not wanted:
+            return outermost(self.log.between(self.first, last, pattern.events))
+        at = self.was.source.seq
+        if at != self._indices[0]:
+            self._indices = (at, {})
+        indices = self._indices[1]
+        index = indices.get((pattern.number, last))
+        if index is None:
+            found = self.log.between(self.first, last, pattern.events)
+            index = indices[pattern.number, last] = CallIndex(found, pattern, wanted)
+        return index.outermost(wanted, lambda one: self.is_one(one, pattern, wanted))
 
     def latest(self, pattern: Pattern, wanted: Sequence[Any], instant: StateInstant) -> Any:
         """The last matching call that ended in it; unknown at its start."""
