@@ -6,6 +6,7 @@ Imports nothing of tspec or torch by itself: most children (resource trackers, c
 """
 
 import contextlib
+import gc
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -63,6 +64,7 @@ def _start() -> None:
             getattr(module, said["function"])(said["argument"])
         except Exception as fault:  # the child runs, even where it cannot be followed
             _warn(f"process {os.getpid()} is not followed: {str(fault)!a}")
+    gc.freeze()  # what was imported stays: full collections in the script do not look at it
 
 
 def _warn(message: str) -> None:

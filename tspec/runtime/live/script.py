@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import gc
 import os
 import runpy
 import sys
@@ -36,6 +37,7 @@ def run_script(command: Sequence[str], job: LiveJob) -> int:
             code = (
                 _module(command[1], main, job) if command[0] == "-m" else _script(text, main, job)
             )
+            gc.freeze()  # tspec and torch stay: full collections in the script do not look at them
             run_main(code, main.__dict__)
         except SystemExit as leaving:
             status = _status(leaving)
