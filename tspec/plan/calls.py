@@ -25,22 +25,31 @@ def inside(rules: tuple[RulePlan, ...], kept: Mapping[str, Fields]) -> dict[str,
 
     A rule without filters counts outermost calls only. Of a model's many layers it reads nothing.
     """
-    found: dict[str, Fields] = {}
-    for event, fields in kept.items():
-        readers = [one for one in rules if not _reads_outermost(one, event)]
-        reads = [read for one in readers for read in one.reads.call_fields if read.event == event]
-        needed = {
-            name: (
-                tuple(
-                    sorted({each for read in reads if read.name == name for each in read.features})
-                ),
-                any(read.looked_up for read in reads if read.name == name),
-            )
-            for name in sorted({read.name for read in reads})
-        }
-        if needed != fields:
-            found[event] = needed
-    return found
+    needed = {
+        event: _read_by((one for one in rules if not _reads_outermost(one, event)), event)
+        for event in kept
+    }
+    return {event: fields for event, fields in needed.items() if fields != kept[event]}
+
+
+def alone(rules: tuple[RulePlan, ...], kept: Mapping[str, Fields]) -> dict[str, Fields]:
+    """Event -> what is kept of its calls in a job of one rank, where that is less: rules across ranks are idle there."""
+    needed = {
+        event: _read_by((one for one in rules if not one.rule.across), event) for event in kept
+    }
+    return {event: fields for event, fields in needed.items() if fields != kept[event]}
+
+
+def _read_by(readers: Iterable[RulePlan], event: str) -> Fields:
+    """What some rules read of an event's calls."""
+    reads = [read for one in readers for read in one.reads.call_fields if read.event == event]
+    return {
+        name: (
+            tuple(sorted({each for read in reads if read.name == name for each in read.features})),
+            any(read.looked_up for read in reads if read.name == name),
+        )
+        for name in sorted({read.name for read in reads})
+    }
 
 
 def _reads_outermost(one: RulePlan, event: str) -> bool:

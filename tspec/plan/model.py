@@ -57,6 +57,8 @@ class Plan:
     """Event -> field of its calls -> features of the tensors in it, and whether it is looked up later."""
     inside: Mapping[str, Mapping[str, tuple[tuple[str, ...], bool]]]
     """The same of calls that another call of the event encloses, where that is less."""
+    alone: Mapping[str, Mapping[str, tuple[tuple[str, ...], bool]]]
+    """The same in a job of one rank, where that is less."""
     logged: tuple[str, ...]
     """Events whose calls are kept while a window that counts them is open."""
 

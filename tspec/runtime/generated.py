@@ -74,6 +74,8 @@ class GeneratedModule:
     logged: frozenset[str]
     inside: Mapping[str, Kept] = field(default_factory=dict)
     """What is kept of calls that another call of the event encloses, where that is less."""
+    alone: Mapping[str, Kept] = field(default_factory=dict)
+    """What is kept of calls in a job of one rank, where that is less."""
     calls: Mapping[str, Sequence[tuple[int, Pattern]]] = field(default_factory=dict)
     """Event -> the rules whose windows are its calls, from begin to end."""
     passing: tuple[Want, ...] = ()

@@ -197,7 +197,7 @@ class WindowTracker:
 
     def begin_call(self, call: WatchedCall, source: StateSource) -> Edge:
         """A call that some rule watches begins."""
-        watched = CallRecord(call, self._kept(call), source)
+        watched = CallRecord(call, self._kept(call, source), source)
         edge = Edge(self.instant(source, call.context), watched)
         edge.microbatches = self._microbatches
         self.in_forward(call, edge.now)
@@ -226,17 +226,19 @@ class WindowTracker:
         """The begin of a call that was not read when it began."""
         now = self.instant(source, call.context)
         now.seq = call.begin
-        edge = Edge(now, CallRecord(call, self._kept(call), source))
+        edge = Edge(now, CallRecord(call, self._kept(call, source), source))
         edge.microbatches = self._microbatches
         for pattern in self.deferred[call.event]:
             self.count(edge, pattern)
         return edge
 
-    def _kept(self, call: WatchedCall) -> Kept:
+    def _kept(self, call: WatchedCall, source: StateSource) -> Kept:
         """What rules read of a call."""
         within = self.program.inside.get(call.event)
         if within is not None and any(each.event == call.event for each in ancestors(call)):
             return within
+        if source.world < 2 and (lone := self.program.alone.get(call.event)) is not None:
+            return lone
         return self.program.kept[call.event]
 
     def in_forward(self, call: WatchedCall, now: StateInstant) -> None:

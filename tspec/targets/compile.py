@@ -89,6 +89,7 @@ def _render(target: str, program: r.Program, plan: Plan, bodies: Mapping[int, Bo
         ],
         kept=_fields(plan.kept),
         inside=_fields(plan.inside),
+        alone=_fields(plan.alone),
         logged=literal(plan.logged),
         rules=[_rule(one, bodies[one.number]) for one in plan.rules],
         hooks=[

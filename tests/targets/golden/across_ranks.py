@@ -22,6 +22,10 @@ KEPT = {
     'backward': {'loss': (('digest',), False), },
     'optimizer.step': {},
 }
+KEPT_ALONE = {
+    'all_to_all': {},
+    'backward': {},
+}
 LOGGED = frozenset(())
 
 
@@ -299,6 +303,7 @@ PROGRAM = GeneratedModule(
     spans=SPANS,
     passes=PASSES,
     kept=KEPT,
+    alone=KEPT_ALONE,
     logged=LOGGED,
     calls=CALLS,
     passing=(),
