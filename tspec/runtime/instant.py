@@ -44,8 +44,11 @@ Of filters in place of a field: the subjects that they choose, as keys."""
 
 
 _READ = frozenset(
-    ("_born", "_columns", "_names", "_places", "_plain", "_read", "_refs", "_values", "_wanted")
-)
+    (
+        "_born", "_columns", "_names", "_picked", "_places", "_plain", "_read", "_refs", "_values",
+        "_wanted",
+    )
+)  # fmt: skip
 
 
 class SampleHistory(Protocol):
@@ -70,6 +73,7 @@ class StateInstant:
         "_columns",
         "_kept",
         "_names",
+        "_picked",
         "_places",
         "_plain",
         "_read",
@@ -92,6 +96,7 @@ class StateInstant:
     _refs: dict[str, tuple[Ref, ...]]
     _values: dict[str, Any]
     _places: dict[str, dict[str, int]]
+    _picked: dict[tuple[str, str], tuple[str, ...]]
 
     def __init__(
         self, source: StateSource, context: Context, samples: SampleHistory | None = None
@@ -182,7 +187,7 @@ class StateInstant:
     def within(self, other: StateInstant) -> None:
         """Share what has no tensors with the first instant of the same forward pass."""
         self._plain, self._names, self._refs = other._plain, other._names, other._refs
-        self._places = other._places
+        self._places, self._picked = other._places, other._picked
 
     def opened(self, context: Context) -> StateInstant:
         """The same instant in the context of the span that opens. What was read is shared."""
@@ -232,9 +237,14 @@ class StateInstant:
         """The names of the subjects whose fields equal these values. The fields hold no tensors."""
         names = self.subjects(kind)
         held = self.structure
-        if held is None or any((kind, name) not in STRUCTURE for name, _ in filters):
-            return self._chosen(kind, names, filters)
         key = (kind, str(filters))
+        if held is None or any((kind, name) not in STRUCTURE for name, _ in filters):
+            if any((kind, name) in self._columns for name, _ in filters):
+                return self._chosen(kind, names, filters)
+            found = self._picked.get(key)
+            if found is None:
+                found = self._picked[key] = self._chosen(kind, names, filters)
+            return found
         known = held.get(key)
         if known is None or known[0] != names:
             chosen = self._chosen(kind, names, filters)
