@@ -81,8 +81,7 @@ def _modes(event: SeenEvent, head: RuleHead, x: str, surprise: int) -> list[Clai
 
 def sampling(event: SeenEvent) -> str | None:
     """The condition under which calls of an event are looked at; None for all of them."""
-    often = event.declaration.is_operator and not event.landmark
-    return SAMPLED if often else None
+    return None if event.landmark else SAMPLED
 
 
 def call_conditions(survey: Survey, event: SeenEvent) -> tuple[str, ...]:

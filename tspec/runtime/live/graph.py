@@ -18,7 +18,7 @@ from torch import nn
 from tspec.runtime.live.convert import tensors_in
 from tspec.runtime.live.features import local_part
 
-PASSES = 32
+PASSES = 16
 """The graphs of so many backward passes are walked: later ones are computed in the same way."""
 _CHAIN = 16
 """So many operations are gone back from a product or a loss."""

@@ -13,7 +13,7 @@ from typing import Any
 from tspec.runtime.live.convert import tensors_in
 from tspec.runtime.live.graph import signed
 
-FIRST = 32
+FIRST = 16
 """The graphs of so many backward passes are read,"""
 THEN_EVERY = 10
 """and later those of one in so many: another part of the training may have begun."""

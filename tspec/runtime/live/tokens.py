@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import torch
 
-LOSSES = 32
+LOSSES = 16
 """So many losses are compared with the tokens: later ones are given theirs in the same way."""
 _INPUTS = 8
 """The last so many inputs of embeddings are kept until their backward pass begins."""
