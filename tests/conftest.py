@@ -11,6 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")  # a loaded machine is slow, and no test asserts a time
 
 CaseCheck = Callable[[Path, dict[str, str]], None]
 
