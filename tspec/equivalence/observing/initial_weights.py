@@ -9,7 +9,7 @@ from tspec.equivalence.cut import whole
 from tspec.equivalence.generator import weights
 from tspec.equivalence.observing.held import held_here
 from tspec.equivalence.observing.orders import Orders
-from tspec.equivalence.observing.recorder import Recorder
+from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.observing.update_sizes import UpdateSizes
 from tspec.equivalence.recording import TensorName
 from tspec.runtime.edges import Missing, StateSource
@@ -18,7 +18,7 @@ from tspec.runtime.edges import Missing, StateSource
 class InitialWeights:
     """Gives parameters their weights when they are first seen, and records these."""
 
-    def __init__(self, orders: Orders, recorder: Recorder, sizes: UpdateSizes) -> None:
+    def __init__(self, orders: Orders, recorder: TensorRecorder, sizes: UpdateSizes) -> None:
         self._orders = orders
         self._recorder = recorder
         self._sizes = sizes

@@ -12,7 +12,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.observing.perturber import Perturber, is_forward
-from tspec.equivalence.observing.recorder import Recorder
+from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.recording import ModuleCall, TensorName
 from tspec.runtime.edges import Ref, WatchedCall
 
@@ -23,7 +23,7 @@ MOST_LINES = 32
 class ModuleCalls:
     """Records and rewrites inputs, outputs and their gradients, and notes who called which module with what."""
 
-    def __init__(self, orders: Orders, recorder: Recorder) -> None:
+    def __init__(self, orders: Orders, recorder: TensorRecorder) -> None:
         self._orders = orders
         self._recorder = recorder
         self._perturber = Perturber(orders)

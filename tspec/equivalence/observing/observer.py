@@ -12,7 +12,7 @@ from tspec.equivalence.observing.initial_weights import InitialWeights
 from tspec.equivalence.observing.module_calls import ModuleCalls, tensors_of
 from tspec.equivalence.observing.optimizers import Optimizers
 from tspec.equivalence.observing.orders import Orders
-from tspec.equivalence.observing.recorder import Recorder
+from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.observing.update_sizes import UpdateSizes
 from tspec.equivalence.progress import Progress
 from tspec.equivalence.recording import Recording, TensorName, write
@@ -26,7 +26,7 @@ class Observer:
         self._orders = orders
         self._folder = folder
         self._progress = Progress(folder, rank)
-        self._recorder = Recorder(orders, self._progress)
+        self._recorder = TensorRecorder(orders, self._progress)
         self._sizes = UpdateSizes(orders, self._recorder)
         self._weights = InitialWeights(orders, self._recorder, self._sizes)
         self._calls = ModuleCalls(orders, self._recorder)

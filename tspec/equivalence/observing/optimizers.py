@@ -7,7 +7,7 @@ from torch import Tensor
 
 from tspec.equivalence.observing.held import held_here, in_shape_of
 from tspec.equivalence.observing.orders import Orders
-from tspec.equivalence.observing.recorder import Recorder
+from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.observing.update_sizes import UpdateSizes
 from tspec.equivalence.recording import TensorName
 from tspec.runtime.edges import Ref, StateSource, WatchedCall
@@ -16,7 +16,7 @@ from tspec.runtime.edges import Ref, StateSource, WatchedCall
 class Optimizers:
     """Records the tensors that updates read and write, and the parameters that this rank updates."""
 
-    def __init__(self, orders: Orders, recorder: Recorder, sizes: UpdateSizes) -> None:
+    def __init__(self, orders: Orders, recorder: TensorRecorder, sizes: UpdateSizes) -> None:
         self._kinds = orders.kinds
         self._recorder = recorder
         self._sizes = sizes

@@ -22,7 +22,7 @@ AT_ONCE = 1 << 26
 """Bytes of tensors of which the digests are made at once: each is copied for it."""
 
 
-class Recorder:
+class TensorRecorder:
     """Records tensors of the kinds in the orders, and replaces those for which the orders give values."""
 
     def __init__(self, orders: Orders, progress: Progress) -> None:

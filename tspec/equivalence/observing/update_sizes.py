@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from tspec.equivalence.observing.orders import Orders
-from tspec.equivalence.observing.recorder import Recorder
+from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.updates import spread
 
@@ -13,7 +13,7 @@ from tspec.equivalence.updates import spread
 class UpdateSizes:
     """Records how large the update of each parameter was where its gradient was how large, which sketches do not tell."""
 
-    def __init__(self, orders: Orders, recorder: Recorder) -> None:
+    def __init__(self, orders: Orders, recorder: TensorRecorder) -> None:
         sketching = orders.sketching
         is_reference = sketching is not None and sketching.cuts is None
         self._recorder = recorder
