@@ -18,7 +18,7 @@ SEQUENCE_PARALLEL = "sequence_parallel"
 def run_on_cpu() -> None:
     """Put all stand-ins in place. It comes before the first import of megatron."""
     os.environ["TORCHDYNAMO_DISABLE"] = "1"  # compiled pieces of the package take minutes
-    for stand_in in (devices, tensor_types, streams, random_streams, norms, routing):
+    for stand_in in (devices, tensor_types, streams, random_streams, norms, routing, loading):
         stand_in()
 
 
@@ -137,3 +137,32 @@ def routing() -> None:
         return found.numpy() if as_numpy and hasattr(found, "numpy") else found
 
     token_dispatcher.maybe_move_tensor_to_cpu = moved
+
+
+def loading() -> None:
+    """The distributed optimizer loads the state of torch's Adam, which counts steps in each state, and not in its groups."""
+    import torch
+    from megatron.core.optimizer.distrib_optimizer import DistributedOptimizer
+
+    sharded, put = (
+        DistributedOptimizer.sharded_state_dict,
+        DistributedOptimizer._set_main_param_and_optimizer_states,
+    )
+
+    def with_states(self: Any, model: Any, is_loading: bool = False, **more: Any) -> Any:
+        held = [p for group in self.optimizer.param_groups for p in group["params"]]
+        for parameter in held if is_loading and not self.optimizer.state else ():
+            moments = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
+            self.optimizer.state[parameter] = {"step": torch.tensor(0.0), **moments}
+        return sharded(self, model, is_loading, **more)
+
+    def without_count(self: Any, parameter: Any, tensors: dict[str, Any]) -> None:
+        group, place = self.model_param_group_index_map[parameter]
+        state = self.optimizer.state[self.optimizer.param_groups[group]["params"][place]]
+        state["step"] = state[
+            "step"
+        ].clone()  # all states were given one tensor, which each update counts on
+        put(self, parameter, {"step": state["step"]} | tensors)
+
+    DistributedOptimizer.sharded_state_dict = with_states
+    DistributedOptimizer._set_main_param_and_optimizer_states = without_count

@@ -6,6 +6,7 @@ It is imported after `run_on_cpu`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -173,13 +174,13 @@ def sample(layout: Layout, number: int) -> torch.Tensor:
     return ((number + layout.seed) * 7 + places * (1 + number % 3)) % layout.vocabulary
 
 
-def batches(layout: Layout) -> Iterator[dict[str, torch.Tensor]]:
-    """Micro-batches of this rank, for ever. A step's samples are the same in all layouts."""
+def batches(layout: Layout, made: int = 0) -> Iterator[dict[str, torch.Tensor]]:
+    """Micro-batches of this rank after so many steps, for ever. A step's samples are the same in all layouts."""
     length = layout.sequence
     place = torch.arange(length).expand(layout.microbatch, -1)
     rank = parallel_state.get_data_parallel_rank()
     causal = torch.ones(1, 1, length, length).tril() < 0.5
-    first = 0
+    first = made * GLOBAL_BATCH
     while True:
         for number in range(layout.microbatches):
             at = first + (number * layout.dp + rank) * layout.microbatch
@@ -219,38 +220,60 @@ def set_up(layout: Layout) -> None:
     tensor_parallel.model_parallel_cuda_manual_seed(1234)
 
 
-def train(
-    layout: Layout, stepped: Callable[[], None] = lambda: None
-) -> list[dict[str, float | None]]:
-    """Make the steps of a layout; loss and gradient norm of each, the same on all ranks.
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one rank trains with."""
 
-    `stepped` is called after each step.
-    """
+    layout: Layout
+    chunks: list[Any]
+    optimizer: Any
+    schedule: Any
+    iterators: list[Iterator[dict[str, torch.Tensor]]]
+    """The data of each chunk."""
+
+    def step(self) -> dict[str, float | None]:
+        """Make one step; its loss and its gradient norm, the same on all ranks."""
+        several = self.layout.virtual > 1
+        for chunk in self.chunks:
+            chunk.zero_grad_buffer()
+        self.optimizer.zero_grad()
+        losses = get_forward_backward_func()(
+            forward_step_func=partial(forward_step, self.layout),
+            data_iterator=self.iterators if several else self.iterators[0],
+            model=self.chunks if several else self.chunks[0],
+            num_microbatches=self.layout.microbatches,
+            seq_length=self.layout.sequence,
+            micro_batch_size=self.layout.microbatch,
+        )
+        success, norm, _ = self.optimizer.step()
+        if success:
+            self.schedule.step(increment=GLOBAL_BATCH)
+        return {"loss": _mean([one["loss"] for one in losses]), "norm": norm}
+
+
+def job_of(layout: Layout, made: int = 0) -> Job:
+    """Build the job of a layout, of which so many steps were made before; the process group is there."""
     set_up(layout)
     config = config_of(layout)
     chunks = chunks_of(config, layout)
     optimizer, schedule = optimizer_of(config, chunks, layout)
-    iterators = [batches(layout) for _ in chunks]
-    made = []
     for chunk in chunks:
         chunk.train()
+    return Job(layout, chunks, optimizer, schedule, [batches(layout, made) for _ in chunks])
+
+
+def train(
+    layout: Layout, stepped: Callable[[], None] = lambda: None
+) -> list[dict[str, float | None]]:
+    """Make the steps of a layout; loss and gradient norm of each.
+
+    `stepped` is called after each step.
+    """
+    job = job_of(layout)
+    made = []
     for _ in range(layout.steps):
-        for chunk in chunks:
-            chunk.zero_grad_buffer()
-        optimizer.zero_grad()
-        losses = get_forward_backward_func()(
-            forward_step_func=partial(forward_step, layout),
-            data_iterator=iterators if layout.virtual > 1 else iterators[0],
-            model=chunks if layout.virtual > 1 else chunks[0],
-            num_microbatches=layout.microbatches,
-            seq_length=layout.sequence,
-            micro_batch_size=layout.microbatch,
-        )
-        success, norm, _ = optimizer.step()
-        if success:
-            schedule.step(increment=GLOBAL_BATCH)
+        made.append(job.step())
         stepped()
-        made.append({"loss": _mean([one["loss"] for one in losses]), "norm": norm})
     return made
 
 

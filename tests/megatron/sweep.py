@@ -81,7 +81,6 @@ CLEAN = (
     "pp=2,dp=2,virtual=2,overlap",
     "pp=2,dp=2,zero,overlap,gather,bf16",
     f"pp=2,dp=2,{MOE},untied",
-    f"tp=2,dp=2,sp,{MOE},etp=2",
     # On eight processes
     "tp=2,pp=2,dp=2,bf16",
     "tp=4,dp=2,sp,zero,bf16",
