@@ -42,7 +42,12 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
                 Claim("argument", head, f"c.{field} == 0", other, guard, 2, distinguishes=True)
             )
         for declared in arguments:
-            if isinstance(declared.type, Optional) and declared.name in event.fields:
+            is_argument = declared.source is None or declared.source[0] == "name"
+            if (
+                is_argument
+                and isinstance(declared.type, Optional)
+                and declared.name in event.fields
+            ):
                 given = f"`{event.name}` is called without the `{declared.name}` that sound runs give it."
                 expect = f"present(c.{declared.name})"
                 claims.append(Claim("argument", head, expect, given, surprise=2))

@@ -47,6 +47,7 @@ SOURCE_FUNCTIONS = frozenset(
         "loose_parameters",
         "data_differ",
         "is_own_state",
+        "steps_left",
         "count",
         "sum",
         "min",

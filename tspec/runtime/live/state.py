@@ -23,6 +23,7 @@ from tspec.runtime.live.entities.optimizers import (
     ParamGroupSubjects,
     SchedulerSubjects,
     held_by,
+    steps_left,
 )
 from tspec.runtime.live.entities.others import GeneratorSubjects, ScalerSubjects, WrapperSubjects
 from tspec.runtime.live.entities.parameters import (
@@ -146,6 +147,7 @@ class SubjectRegistry:
             "unscaled_scores": self.graphs.unscaled_scores,
             "loose_parameters": self.graphs.loose_parameters,
             "is_own_state": is_own_state,
+            "steps_left": steps_left,
             "data_differ": DataOfLayers().data_differ,
         }
 

@@ -198,6 +198,14 @@ def total_steps(scheduler: Any) -> Any:
     return ABSENT
 
 
+def steps_left(scheduler: Any) -> int | None:
+    """How many steps are left after the one that begins, of those that a scheduler was built for."""
+    total, made = total_steps(scheduler), scalar(asked(scheduler, "last_epoch"))
+    if not isinstance(total, int) or not isinstance(made, int):
+        return None
+    return total - made - 1
+
+
 _LENGTHS = {
     "CosineAnnealingLR": "T_max",
     "OneCycleLR": "total_steps",

@@ -1,0 +1,43 @@
+"""A schedule of a training loop that is a function is gone when the run ends, and is judged all the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.jobs import run
+
+JOB = """
+import sys
+import torch
+from torch import nn
+
+def train(total, resumed):
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, total)
+    if resumed:
+        schedule.load_state_dict(schedule.state_dict() | {"last_epoch": resumed})
+    for step in range(12):
+        optimizer.zero_grad()
+        model(torch.randn(8, 4)).square().mean().backward()
+        optimizer.step()
+        schedule.step()
+
+train(*map(int, sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("total", "resumed", "found"),
+    [(12, 0, False), (13, 0, False), (30, 18, False), (100, 0, True), (6, 0, True), (12, 18, True)],
+)
+def test_a_schedule_that_does_not_fit_the_run(
+    total: int, resumed: int, found: bool, tmp_path: Path
+) -> None:
+    script = tmp_path / "job.py"
+    script.write_text(JOB)
+    report = tmp_path / "report.json"
+    outcome = run(["specs/advice"], script, report, str(total), str(resumed))
+    assert bool(outcome.steps("schedules_fit_the_run")) == found, outcome.messages
