@@ -94,6 +94,12 @@ def test_a_batch_norm_says_in_which_mode_it_was() -> None:
     assert "sum <- native_batch_norm(not training)" in operations(norm.eval()(x).sum())
 
 
+def test_operations_are_named_as_torch_names_its_functions() -> None:
+    pictures = torch.randn(2, 1, 4, 4, requires_grad=True)
+    pairs = operations(F.avg_pool2d(F.max_pool2d(pictures, 2), 2).sum())
+    assert {"avg_pool2d <- max_pool2d_with_indices", "sum <- avg_pool2d"} <= pairs
+
+
 def test_hooks_of_modules_are_not_seen() -> None:
     layer = nn.Linear(3, 2)
     x = torch.randn(4, 3, requires_grad=True)

@@ -50,7 +50,7 @@ def made_by(value: torch.Tensor) -> str:
         node = _first_input(node)
     if node is None:
         return ""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", operation_of(node)).lower()
+    return snake_case(operation_of(node))
 
 
 def over_classes(value: torch.Tensor) -> bool | None:
@@ -200,6 +200,11 @@ def operation_of(node: Any) -> str:
 def _operation(name: str) -> str:
     """The same of a node's name, taken apart once: a graph has hundreds of nodes of a dozen names."""
     return name.rpartition("::")[2].rstrip("0123456789").removesuffix("Backward")
+
+
+def snake_case(operation: str) -> str:
+    """The name of an operation as torch's functions are named: `max_pool2d` of `MaxPool2D`."""
+    return re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", re.sub("(?<=[0-9])D", "d", operation)).lower()
 
 
 def _first_input(node: Any) -> Any:

@@ -6,12 +6,11 @@ model, and for longer sequences.
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Any
 
 from tspec.runtime.live.convert import tensors_in
-from tspec.runtime.live.graph import signed
+from tspec.runtime.live.graph import signed, snake_case
 
 FIRST = 16
 """The graphs of so many backward passes are read,"""
@@ -31,7 +30,6 @@ _SETTINGS = {
 }  # fmt: skip
 """Arguments, and how nodes call them, that say what an operation does. Sizes and rates are those of a run."""
 _REDUCTIONS = ("none", "mean", "sum")
-_WHOLE = "(?<=[a-z0-9])(?=[A-Z])"
 
 
 class LossOperations:
@@ -101,4 +99,4 @@ def _setting(name: str, value: Any) -> str:
 def _name(name: str) -> str:
     """`masked_fill` of `MaskedFillBackward0`."""
     plain = name.rpartition("::")[2].rstrip("0123456789").removesuffix("Backward")
-    return "parameter" if plain == "AccumulateGrad" else re.sub(_WHOLE, "_", plain).lower()
+    return "parameter" if plain == "AccumulateGrad" else snake_case(plain)
