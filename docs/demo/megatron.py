@@ -19,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = Path("runs/demo-megatron")
+WIDTH = 80
 TRAIN = "tests/megatron/train.py"
 BUG = "embedding_mask_not_applied"
 MODULE = "embedding.word_embeddings"
@@ -50,7 +51,8 @@ def losses(name: str, *options: str) -> list[float]:
 
 def show_losses(sound: Future[list[float]], faulty: Future[list[float]]) -> None:
     """Both loss curves, which tell nothing."""
-    print(f"A GPT on two tensor-parallel ranks, and the same with a bug in it ({BUG}):\n")
+    print("A GPT on two tensor-parallel ranks, and the same with a bug in it")
+    print(f"({BUG}):\n")
     print("  step   loss   with the bug")
     for step, (good, bad) in enumerate(zip(sound.result(), faulty.result(), strict=True), 1):
         print(f"  {step:4} {good:6.3f}   {bad:12.3f}")
@@ -62,8 +64,19 @@ def check(name: str, *options: str) -> subprocess.CompletedProcess[str]:
     page = str(RUNS / f"{name}.html")
     command = (*CHECK, "--report", page, "--", TRAIN, LAYOUT, *options)
     done = run("-m", "tspec", *command)
-    print(f"$ tspec {shlex.join(command)}\n{done.stdout}", flush=True)
+    print(f"$ {typed(('tspec', *command))}\n{done.stdout}", flush=True)
     return done
+
+
+def typed(command: Sequence[str]) -> str:
+    """The command line, folded as in a shell script."""
+    lines, line = [], ""
+    for word in map(shlex.quote, command):
+        if line and len(line) + len(word) + 3 > WIDTH:
+            lines.append(line)
+            line = "   "
+        line = f"{line} {word}" if line else word
+    return " \\\n".join([*lines, line])
 
 
 def failures(sound: subprocess.CompletedProcess[str], faulty: str, page: Path) -> Sequence[str]:

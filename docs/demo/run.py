@@ -13,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -181,8 +182,8 @@ def _typed(command: list[str]) -> str:
 
 
 def _folded(line: str) -> list[str]:
-    """A line as a terminal shows it."""
-    return [line[at : at + WIDTH] for at in range(0, max(len(line), 1), WIDTH)]
+    """A line in the width of the page, broken between words."""
+    return textwrap.wrap(line, WIDTH, drop_whitespace=False, break_on_hyphens=False) or [""]
 
 
 def report_file(job: Job, run: str) -> Path:

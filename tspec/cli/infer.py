@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tspec.cli.output import FAULT, refuse_no_folder
-from tspec.cli.say import BadParameter, say
+from tspec.cli.say import BadParameter, in_lines, say
 from tspec.cli.script import KEY, command_of
 from tspec.printable import visible
 
@@ -116,7 +116,7 @@ def infer(  # noqa: PLR0913 (each is an option)
         say(f"note: {visible(note)}", err=True)
     names = [str(run) for run in found.runs]
     output.write_text(emit(found.drafts, module_name(output), uses, names), encoding="utf-8")
-    say(visible(summary(found, output, len(found.runs))))
+    say(in_lines(summary(found, output, len(found.runs))))
     if why_not is not None:
         say(explanation(found, why_not))
 

@@ -74,13 +74,15 @@ def say_json(value: object) -> None:
 
 def warn(message: str) -> None:
     """Print a message of the command to standard error, in lines as wide as the terminal."""
-    say(
-        textwrap.fill(
-            visible(f"tspec: {message}"),
-            shutil.get_terminal_size().columns,
-            subsequent_indent="  ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        ),
-        err=True,
+    say(in_lines(f"tspec: {message}"), err=True)
+
+
+def in_lines(sentence: str) -> str:
+    """A sentence in lines as wide as the terminal, control characters in it as escapes."""
+    return textwrap.fill(
+        visible(sentence),
+        shutil.get_terminal_size().columns,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
     )

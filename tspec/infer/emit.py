@@ -12,7 +12,7 @@ from tspec.infer.heads import EVERY, header, invariant, unsampled
 from tspec.syntax.strings import quote
 
 LONGEST_NAME = 72
-WIDTH = 92
+WIDTH = 80
 VERSION = 1
 """Of the relations' definitions: `by: "change@1"`."""
 

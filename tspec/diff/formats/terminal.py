@@ -28,7 +28,8 @@ def print_changes(found: Changes, console: Console) -> None:
         for line in _lines(change, console.width):
             console.print(line, soft_wrap=True, highlight=False)
         console.print()
-    console.print(summary(found), soft_wrap=True, highlight=False)
+    for line in _wrapped(summary(found), "", console.width):
+        console.print(line, soft_wrap=True, highlight=False)
 
 
 def _lines(change: DeclarationChange, width: int) -> Iterator[Text]:
