@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.first_found import Found, first_found, in_words, matches
-from tests.native.sweep import PACKS, command
+from tests.native.sweep import command, packs_of
 
 HEAD = """# Faults in torch's own modes of parallelism
 
 Each row is a fault that is put into a [clean job](native_sweep.md) (`tests/native`, `--kind` and `--bug`), and what
-the packs essentials, communication, data_parallel and checkpoints report first. Printed by:
+the packs essentials, communication, data_parallel and checkpoints report first (without data_parallel where replicas are
+averaged now and then). Printed by:
 
     python -m tests.native.faults > docs/native_faults.md
 
@@ -176,6 +177,13 @@ FAULTS = (
         "The moments of ranks with fewer batches lack the updates of the others; weights alone are broadcast at the end of `join`.",
         Found("updates_of_replicas_agree", 8, (0, 1), "blocks.0.down.bias"),
     ),
+    Fault(
+        "replicated local",
+        "own_seed",
+        "Each rank draws its own first weights, and weights are averaged now and then.",
+        Found("averaged_parameters_start_alike", 5, (0, 1), "blocks.0.down.bias"),
+        ("--steps", "12"),
+    ),
     # Shards
     Fault(
         "sharded accumulate",
@@ -260,6 +268,30 @@ FAULTS = (
         "Ranks draw different dropout masks for one activation.",
         Found("gradients_agree_after_all_reduce", 1, (0, 1), "blocks.0.down.bias"),
     ),
+    Fault(
+        "tensor_parallel with_averages",
+        "axis_left_out",
+        "Gradients of a mesh of two axes are not averaged over `dp`.",
+        Found("parameters_agree", 5, (0, 1, 2, 3), "blocks.0.norm.bias"),
+    ),
+    Fault(
+        "tensor_parallel with_averages",
+        "wrong_axis",
+        "Gradients are averaged over the axis along which layers are cut.",
+        Found("parameters_agree", 5, (0, 1, 2, 3), "blocks.0.norm.bias"),
+    ),
+    Fault(
+        "tensor_parallel with_averages",
+        "pieces_left_out",
+        "Gradients of layers that are cut are left out of the average over `dp`.",
+        Found("pieces_agree_over_dp", 5, (0, 1, 2, 3), "blocks.0.down.bias"),
+    ),
+    Fault(
+        "tensor_parallel with_averages",
+        "same_data",
+        "All ranks of a mesh of two axes draw the same data.",
+        Found("dp_ranks_compute_on_other_data", 1, (0, 1, 2, 3), "Tower"),
+    ),
     # Stages
     Fault(
         "pipelines clip",
@@ -303,7 +335,7 @@ FAULTS = (
 
 def found_of(fault: Fault, report: Path) -> Found | None:
     """Run the job with the fault; what was found first."""
-    specs = [f"specs/{pack}" for pack in PACKS]
+    specs = [f"specs/{pack}" for pack in packs_of(fault.job)]
     return first_found(specs, (*command(fault.job), "--bug", fault.bug, *fault.more), report)
 
 

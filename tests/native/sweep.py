@@ -66,10 +66,15 @@ def command(job: str) -> tuple[str, ...]:
     return str(HERE / f"{script}.py"), "--kind", kind
 
 
+def packs_of(job: str) -> tuple[str, ...]:
+    """The packs that are meant for a job."""
+    return tuple(pack for pack in PACKS if job not in APART or pack != "data_parallel")
+
+
 def swept(job: str, folder: Path) -> Swept:
     """Run the packs on a job of `CLEAN`. What the report holds goes to a folder."""
-    packs = tuple(pack for pack in PACKS if job not in APART or pack != "data_parallel")
-    return sweeps.swept(job, 4 if job in ON_FOUR else 2, packs, command(job), folder)
+    ranks = 4 if job in ON_FOUR else 2
+    return sweeps.swept(job, ranks, packs_of(job), command(job), folder)
 
 
 def main() -> None:

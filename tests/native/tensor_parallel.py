@@ -27,6 +27,10 @@ BUGS = (
     "bias_twice",
     "wrong_layout",
     "own_dropout",
+    "axis_left_out",
+    "wrong_axis",
+    "pieces_left_out",
+    "same_data",
 )
 TWO_D = ("with_shards", "with_averages")
 
@@ -69,9 +73,11 @@ def parallelize(model, mesh, kind, bug):
     return model
 
 
-def average_gradients(model, group):
+def average_gradients(model, group, bug):
     """Over the replicas of each part."""
     for p in model.parameters():
+        if bug == "pieces_left_out" and hasattr(p.grad, "_local_tensor"):
+            continue
         part = getattr(p.grad, "_local_tensor", p.grad)
         dist.all_reduce(part, group=group)
         part /= dist.get_world_size(group)
@@ -95,8 +101,8 @@ def work(args):
         fully_shard(model, mesh=dp)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, foreach=False)
     images, labels = digits().tensors
-    seed = args.seed + (rank if bug == "other_batches" else place)
-    draw = torch.Generator().manual_seed(seed)
+    part = {"other_batches": rank, "same_data": 0}.get(bug, place)
+    draw = torch.Generator().manual_seed(args.seed + part)
     for step in range(args.steps):
         rows = torch.randint(len(images), (32,), generator=draw)
         optimizer.zero_grad()
@@ -107,8 +113,8 @@ def work(args):
         else:
             loss = F.cross_entropy(model(images[rows]), labels[rows])
             loss.backward()
-        if kind == "with_averages":
-            average_gradients(model, dp.get_group())
+        if kind == "with_averages" and bug != "axis_left_out":
+            average_gradients(model, (tp if bug == "wrong_axis" else dp).get_group(), bug)
         if kind == "clip":
             torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5, foreach=False)
         optimizer.step()
