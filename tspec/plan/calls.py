@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from tspec.builtin.events import UPDATES
 from tspec.plan.events import event_patterns, looked_up
@@ -26,30 +26,40 @@ def inside(rules: tuple[RulePlan, ...], kept: Mapping[str, Fields]) -> dict[str,
     A rule without filters counts outermost calls only. Of a model's many layers it reads nothing.
     """
     needed = {
-        event: _read_by((one for one in rules if not _reads_outermost(one, event)), event)
+        event: _read_by([one for one in rules if not _reads_outermost(one, event)], event)
         for event in kept
     }
     return {event: fields for event, fields in needed.items() if fields != kept[event]}
 
 
 def alone(rules: tuple[RulePlan, ...], kept: Mapping[str, Fields]) -> dict[str, Fields]:
-    """Event -> what is kept of its calls in a job of one rank, where that is less: rules across ranks are idle there."""
-    needed = {
-        event: _read_by((one for one in rules if not one.rule.across), event) for event in kept
+    """Event -> what is kept of its calls in a job of one rank, where that is less.
+
+    Rules across ranks are idle there, and look at no contents of tensors. A filter may: it tells which calls are windows.
+    """
+    idle = {
+        one.number
+        for one in rules
+        if one.rule.across and not any(each.filters for each in event_patterns(one.rule))
     }
+    needed = {event: _read_by(rules, event, idle) for event in kept}
     return {event: fields for event, fields in needed.items() if fields != kept[event]}
 
 
-def _read_by(readers: Iterable[RulePlan], event: str) -> Fields:
-    """What some rules read of an event's calls."""
-    reads = [read for one in readers for read in one.reads.call_fields if read.event == event]
-    return {
-        name: (
-            tuple(sorted({each for read in reads if read.name == name for each in read.features})),
-            any(read.looked_up for read in reads if read.name == name),
-        )
-        for name in sorted({read.name for read in reads})
-    }
+def _read_by(
+    readers: Iterable[RulePlan], event: str, idle: Collection[int] = ()
+) -> dict[str, tuple[tuple[str, ...], bool]]:
+    """What some rules read of an event's calls; of tensors nothing for those that are idle."""
+    features: dict[str, set[str]] = {}
+    looked_up: set[str] = set()
+    for one in readers:
+        for read in one.reads.call_fields:
+            if read.event == event:
+                features.setdefault(read.name, set()).update(
+                    () if one.number in idle else read.features
+                )
+                looked_up.update([read.name] if read.looked_up else [])
+    return {name: (tuple(sorted(features[name])), name in looked_up) for name in sorted(features)}
 
 
 def _reads_outermost(one: RulePlan, event: str) -> bool:
