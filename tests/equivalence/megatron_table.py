@@ -183,12 +183,14 @@ LEFT_OUT: Mapping[str, str] = {
     "experts_drawn_alike": "no number of a step without dropout depends on it",
     "last_bucket_not_gathered": "parameters that the next forward pass gathers are not there at the end of a step",
     "left_out_update_decays": "the update that is left out is that of fp16, which no row has",
+    "moments_begin_anew": "the reference begins anew too; no row goes on from a checkpoint",
     "norm_gradients_averaged": "it was not compared yet",
     "overflow_is_trained_on": "the update is right, and what it returns is wrong",
     "pieces_drawn_alike": "no number of a step without dropout depends on it",
     "router_collapses": "a router's fault, found by the pack moe; it was not compared",
     "router_prefers_two_of_many": "a router's fault, found by the pack moe; it was not compared",
     "tokens_taken_for_padding": "a router's fault, found by the pack moe; it was not compared",
+    "weights_loaded_too_late": "both sides are given the same weights, and no row loads others",
 }
 """Faults that no comparison with one device shows, and why."""
 
