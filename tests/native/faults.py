@@ -290,7 +290,7 @@ FAULTS = (
         "tensor_parallel with_averages",
         "same_data",
         "All ranks of a mesh of two axes draw the same data.",
-        Found("dp_ranks_compute_on_other_data", 1, (0, 1, 2, 3), "Tower"),
+        Found("dp_ranks_compute_on_other_data", 1, (0, 1, 2, 3), ""),
     ),
     # Stages
     Fault(
