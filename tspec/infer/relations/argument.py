@@ -70,7 +70,7 @@ def _flag(event: SeenEvent, head: RuleHead, field: str, optional: bool) -> list[
 
 
 def _modes(event: SeenEvent, head: RuleHead, x: str, surprise: int) -> list[Claim]:
-    """In training often called layers are sampled. An evaluation may lie in any step."""
+    """In training, frequent calls are sampled. An evaluation may lie in any step."""
     return [
         Claim(
             "argument",

@@ -48,7 +48,7 @@ class Overflow(Listener):
             return False
         has_overflowed = _scales(args[0]) and self._has_overflowed()
         self._job.known.annotated[OVERFLOWED] = has_overflowed
-        self._is_updating = True  # at last: what raises here has no end
+        self._is_updating = True  # last, as `ended` is not called if a line above raises
         return True
 
     def ended(self, token: bool) -> None:

@@ -199,7 +199,7 @@ def total_steps(scheduler: Any) -> Any:
 
 
 def steps_left(scheduler: Any) -> int | None:
-    """How many steps are left after the one that begins, of those that a scheduler was built for."""
+    """A scheduler's total number of steps, less those it has made and the one that begins. None if it has no total."""
     total, made = total_steps(scheduler), scalar(asked(scheduler, "last_epoch"))
     if not isinstance(total, int) or not isinstance(made, int):
         return None
