@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -17,9 +16,10 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from shown import typed
+
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = Path("runs/demo-megatron")
-WIDTH = 80
 TRAIN = "tests/megatron/train.py"
 BUG = "embedding_mask_not_applied"
 MODULE = "embedding.word_embeddings"
@@ -66,17 +66,6 @@ def check(name: str, *options: str) -> subprocess.CompletedProcess[str]:
     done = run("-m", "tspec", *command)
     print(f"$ {typed(('tspec', *command))}\n{done.stdout}", flush=True)
     return done
-
-
-def typed(command: Sequence[str]) -> str:
-    """The command line, folded as in a shell script."""
-    lines, line = [], ""
-    for word in map(shlex.quote, command):
-        if line and len(line) + len(word) + 3 > WIDTH:
-            lines.append(line)
-            line = "   "
-        line = f"{line} {word}" if line else word
-    return " \\\n".join([*lines, line])
 
 
 def failures(sound: subprocess.CompletedProcess[str], faulty: str, page: Path) -> Sequence[str]:

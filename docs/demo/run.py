@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -20,10 +19,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from shown import WIDTH, typed
+
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = Path("runs/demo")
 PACK = "specs/essentials"
-WIDTH = 80
 SHIPPED = "shipped"
 DRAFT = "draft"
 
@@ -140,7 +140,7 @@ class Terminal:
         lines: int | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """The command as typed, then what it printed; with `lines`, no more than that many."""
-        print(f"\n$ {_typed(command)}", flush=True)
+        print(f"\n$ {typed(command)}", flush=True)
         result = done.result()
         output = [part for line in result.stdout.splitlines() for part in _folded(line)]
         shown = output if lines is None else output[:lines]
@@ -167,18 +167,6 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
         timeout=300,
         check=False,
     )
-
-
-def _typed(command: list[str]) -> str:
-    """The command line, folded as one would in a shell script when it is long."""
-    words = [shlex.quote(word) for word in command]
-    lines, line = [], ""
-    for word in words:
-        if line and len(line) + len(word) + 5 > WIDTH:
-            lines.append(line)
-            line = "   "
-        line = f"{line} {word}" if line else word
-    return " \\\n".join([*lines, line])
 
 
 def _folded(line: str) -> list[str]:
@@ -298,7 +286,7 @@ def must(result: subprocess.CompletedProcess[str]) -> None:
     """Without this command there is nothing to show."""
     if result.returncode != 0:
         print(result.stderr, file=sys.stderr)
-        sys.exit(f"the demo stops: `{_typed(result.args)}` ended with {result.returncode}")
+        sys.exit(f"the demo stops: `{typed(result.args)}` ended with {result.returncode}")
 
 
 def main() -> None:
