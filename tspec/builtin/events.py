@@ -16,7 +16,7 @@ Before = Literal[
 """What the recorder samples when a call begins; `tspec.record.instants` says what each is.
 `first calls`: everything, at the first few calls of a step."""
 
-After = Literal[Before, "batches", "param groups"]
+After = Literal[Before, "batches", "schedule"]
 """What it samples when a call has returned."""
 
 FORWARD = 2
@@ -82,7 +82,7 @@ _ROWS = (
     EventRoles("update", 6, updates=True, in_loop="once", before="update", after="update"),
     EventRoles(
         "scheduler.step", 0, follows_update=True, changes_state=True, paces_ranks=True, is_seldom=True,
-        in_loop="once", before="nothing", after="param groups",
+        in_loop="once", before="nothing", after="schedule",
     ),
     EventRoles(
         "backward", 4, in_every_step=True, changes_state=True, paces_ranks=True, in_loop="often",

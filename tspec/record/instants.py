@@ -87,8 +87,8 @@ class Instants:
                 return self._after_backward(source)
             case "gradients":
                 return self._gradients(source)
-            case "param groups":
-                return self._plain_of(source, "param_group")
+            case "schedule":
+                return self._after_schedule(source)
             case "everything":
                 return self._everything(source)
             case "first calls":
@@ -112,6 +112,10 @@ class Instants:
         yield from self._messages(source)
         yield from self._tensors_of(source, "parameter", ("data", "main"))
         yield from self._tensors_of(source, "state")
+
+    def _after_schedule(self, source: StateSource) -> Iterator[Sample]:
+        yield from self._plain_of(source, "param_group")
+        yield from self._plain_of(source, "scheduler", ("last_epoch",))
 
     def _before_backward(self, source: StateSource) -> Iterator[Sample]:
         yield from self._messages(source)

@@ -91,6 +91,9 @@ class FollowedJob(Protocol):
     ) -> Sequence[Mapping[str, Any]]:
         """Features of many tensors at once."""
 
+    def built(self) -> None:
+        """A module or an optimizer was built: what the script had let go makes room for it."""
+
     def forked(self, worker: int | None) -> None:
         """This process is a fork: a job of its own, or the loader's worker of that number."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from tspec.runtime.live.ambient import AmbientValues
 from tspec.runtime.live.steps import Activity
@@ -43,6 +43,9 @@ class Installation(Protocol):
 
     def do(self, activity: Activity) -> None:
         """The run did something by which steps are found."""
+
+    def departs(self, thing: Any) -> None:
+        """An optimizer or a schedule is about to be freed."""
 
     def forked(self, worker: int | None) -> None:
         """This process is a fork: a job of its own, or the loader's worker of that number."""

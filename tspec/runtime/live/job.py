@@ -26,6 +26,7 @@ from tspec.runtime.edges import (
 )
 from tspec.runtime.live import collectives, steps
 from tspec.runtime.live.adapter import Adapter
+from tspec.runtime.live.departures import DepartedSubjects
 from tspec.runtime.live.fields import FieldReader
 from tspec.runtime.live.functions import WatchedFunctions
 from tspec.runtime.live.locations import ScriptLocations
@@ -95,6 +96,7 @@ class LiveJob(LiveSource):
         self.joins = False
         """The loop is within `Join`: this rank may leave it at any batch, and then wait for others."""
         self._before_next: list[Callable[[], None]] = []
+        self._departed = DepartedSubjects(self.state)
         self.chunk: int | None = None
         """The micro-batch that a stage of a pipeline passes on or back, from 1; None outside of such a pass."""
 
@@ -144,6 +146,8 @@ class LiveJob(LiveSource):
                 self._tell(lambda sink: sink.finish(self))
             except _SinkError as told:
                 raise told.error from None
+            finally:
+                self._departed.release()
 
     def forked(self, worker: int | None) -> None:
         """This process is a fork of the one that was followed: a job of its own, or a loader's worker."""
@@ -160,10 +164,20 @@ class LiveJob(LiveSource):
             if isinstance(sink, ForkListener):
                 self.quietly(partial(sink.forked, self, worker))
 
+    def departs(self, thing: Any) -> None:
+        """An optimizer or a schedule is about to be freed: it may be kept until the run ends."""
+        if self.active and not self._finished:
+            self._departed.departs(thing)
+
+    def built(self) -> None:
+        """A module or an optimizer was built: what the script had let go makes room for it."""
+        self._departed.release()
+
     def close(self) -> None:
         """Stop watching, and put everything back."""
         self.active = False
         self._closed = True
+        self._departed.release()
         PROCESS.leave(self)
         self.functions.forget()
 
@@ -428,7 +442,9 @@ class LiveJob(LiveSource):
             # A spawned process loads its script without an import: look for its functions now.
             self.functions.modules_changed()
         if any(span == "step" for span, _ in opened):
+            self._departed.release()
             self.state.step_opens()
+            self._departed.step_opened()
         self._tick()
         for span, index in opened:
             self._bound(span, index)

@@ -29,6 +29,12 @@ class NumberedObjects:
         self._by_id[id(thing)] = (held, number)
         return number
 
+    def revive(self, thing: Any) -> None:
+        """A numbered object that was about to be freed lives on: the collector has cut references to it."""
+        known = self._by_id.get(id(thing))
+        if known is not None:
+            self._by_id[id(thing)] = (weakref.ref(thing), known[1])
+
     def knows(self, thing: Any) -> bool:
         """The object has a number already."""
         known = self._by_id.get(id(thing))

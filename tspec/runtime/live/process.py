@@ -20,7 +20,7 @@ from types import FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from tspec.runtime.live import imports, warn
+from tspec.runtime.live import departures, imports, warn
 from tspec.runtime.live.dotted import Binding
 from tspec.runtime.live.installation import Installation
 from tspec.runtime.live.patches import ModuleNames, ReplacedCallable, attribute, put_back
@@ -121,6 +121,7 @@ class InstrumentedProcess:
             hooks.enter_context(imports.followed(lambda: self.jobs))
             hooks.enter_context(self._class_creation())
             hooks.enter_context(warn.located())
+            hooks.enter_context(departures.followed(lambda: self.jobs))
             self._hooks = hooks.pop_all()
 
     @contextmanager

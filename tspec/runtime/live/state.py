@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.optim import Optimizer
 
 from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.live.causality import Causality
@@ -267,6 +268,13 @@ class SubjectRegistry:
             self.elsewhere.forget(self._living - living)
         self._living = living
         return living
+
+    def keep(self, thing: Any) -> None:
+        """An optimizer or a schedule that was about to be freed lives on."""
+        if isinstance(thing, Optimizer):
+            self.optimizers.revive(thing)
+        else:
+            self.schedulers.numbered.revive(thing)
 
     def update_begins(self, optimizer: int) -> None:
         """Look at what no optimizer of this process holds: where another rank updates it, it has changed."""

@@ -119,6 +119,11 @@ class OptimizerSubjects:
             if any(id(p) in ids for p in held_by(optimizer))
         )
 
+    def revive(self, optimizer: Any) -> None:
+        """An optimizer that was about to be freed lives on."""
+        self.numbered.revive(optimizer)
+        self.name_parameters(optimizer)
+
     def name_parameters(self, optimizer: Any) -> None:
         """Give names to parameters that no model holds, by their place in the optimizer."""
         subject, place = self.numbered.name(optimizer), 0

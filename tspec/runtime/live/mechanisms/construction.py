@@ -93,15 +93,22 @@ def _registers(job: FollowedJob) -> dict[type, Callable[[Any], None]]:
         state.stages.numbered.number(thing)
         job.ranks_known.add_stage(asked(thing, "group"))
 
+    def module(thing: Any) -> None:
+        state.models.built.add(thing)
+        job.built()
+
+    def optimizer(thing: Any) -> None:
+        if holds_groups(thing):
+            job.built()
+            state.optimizers.numbered.number(thing)
+
     registers: dict[type, Callable[[Any], None]] = {
-        torch.optim.Optimizer: lambda thing: (
-            _number(state.optimizers.numbered.number, thing) if holds_groups(thing) else None
-        ),
+        torch.optim.Optimizer: optimizer,
         LRScheduler: lambda thing: _number(state.schedulers.numbered.number, thing),
         ReduceLROnPlateau: lambda thing: _number(state.schedulers.numbered.number, thing),
         DataLoader: lambda thing: _number(state.loaders.numbered.number, thing),
         torch.amp.GradScaler: lambda thing: _number(state.scalers.numbered.number, thing),
-        nn.Module: state.models.built.add,
+        nn.Module: module,
         DistributedDataParallel: wrapper,
     }
     if torch.distributed.is_available():

@@ -1,0 +1,73 @@
+"""Optimizers and schedules that the script lets go after its last step are kept until the run ends.
+
+A loop in a function loses them when it returns, before the run ends, and rules of the whole run could not tell any more
+what was trained. Models are held by the names that the registry gave them, as long as no optimizer is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from tspec.runtime.live.installation import Installation
+from tspec.runtime.live.state import SubjectRegistry
+
+FINALIZED: tuple[type, ...] = (Optimizer, LRScheduler)
+"""Classes whose objects are kept."""
+
+
+class DepartedSubjects:
+    """Holds what the script has let go, until the next step opens or something is built.
+
+    Only what was there when the last step opened is kept: optimizers that a step makes and drops are not.
+    """
+
+    def __init__(self, state: SubjectRegistry) -> None:
+        self._state = state
+        self._standing: frozenset[int] = frozenset()
+        self._kept: list[Any] = []
+
+    def departs(self, thing: Any) -> None:
+        """An object is about to be freed. A finalizer calls this, on any thread."""
+        if id(thing) in self._standing:
+            self._kept.append(thing)
+            self._state.keep(thing)
+
+    def release(self) -> None:
+        """Let go of all that is kept."""
+        self._standing = frozenset()
+        self._kept = []
+
+    def step_opened(self) -> None:
+        """Remember what is there now."""
+        kinds = (self._state.optimizers, self._state.schedulers)
+        self._standing = frozenset(id(thing) for kind in kinds for thing in kind.things().values())
+
+
+@contextmanager
+def followed(jobs: Callable[[], Sequence[Installation]]) -> Iterator[None]:
+    """Within the block jobs are notified before an object of these classes is freed.
+
+    A finalizer may keep its object (PEP 442), and is called once. A class with a finalizer of its own is left alone.
+    """
+
+    def finalizer(self: Any) -> None:
+        for job in jobs():
+            job.departs(self)
+
+    with ExitStack() as undo:
+        for kind in FINALIZED:
+            if not hasattr(kind, "__del__"):
+                kind.__del__ = finalizer  # type: ignore[attr-defined]
+                undo.callback(_restore, kind, finalizer)
+        yield
+
+
+def _restore(kind: type, finalizer: Any) -> None:
+    """Take the finalizer away, unless somebody put another one there."""
+    if vars(kind).get("__del__") is finalizer:
+        del kind.__del__  # type: ignore[attr-defined]
