@@ -164,6 +164,11 @@ SEQ2SEQ = (
     ("", NOTHING),
     ("scale", "inputs decoder.0.cross.proj, step 1", ".cross: what it hands to decoder."),
     ("mask", "inputs decoder.0.cross.proj, step 1", ".cross: what it hands to decoder."),
+    (
+        "memory",
+        "inputs decoder.1[memory], step 1",
+        "alone: Seq2Seq: what it hands to decoder.1[mem",
+    ),
     ("positions", "inputs positions, step 1", "alone: Seq2Seq: what it hands to positions"),
     ("detached", "output_grads encoder.1, step 1", "decoder.1.cross.k, decoder.1.cross.v: back"),
     ("sum", "outputs decoder.1.fc2, step 1", "fc2: forward pass"),

@@ -1,7 +1,7 @@
 """An encoder and a decoder with attention to what the encoder made, tensor-parallel by a plan of DTensor placements.
 
 Faults leave a loss that looks fine: a scale that counts the rank's own heads (`scale`), a mask of padding that one rank
-lacks (`mask`), positions that begin at 1 (`positions`), one decoder layer that hands no gradient back to the encoder
+lacks (`mask`), one decoder layer that is given what the encoder made moved on by one token (`memory`), positions that begin at 1 (`positions`), one decoder layer that hands no gradient back to the encoder
 (`detached`), a missing sum (`sum`), a gradient that is doubled on one rank (`norm_gradient`), labels that are not shifted
 (`labels`), and weight decay of vectors (`decay`).
 """
@@ -92,8 +92,12 @@ class Seq2Seq(nn.Module):
             memory = layer(memory, padding)
         x = self.embed(target) + self.positions(at + (FAULT == "positions"))
         for number, layer in enumerate(self.decoder):
-            lost = FAULT == "detached" and number == 1
-            x = layer(x, later, memory.detach() if lost else memory, padding)
+            given = memory
+            if FAULT == "detached" and number == 1:
+                given = memory.detach()
+            if FAULT == "memory" and number == 1:
+                given = memory.roll(1, 1)
+            x = layer(x, later, given, padding)
         return self.head(self.norm(x))
 
 

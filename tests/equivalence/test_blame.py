@@ -6,17 +6,26 @@ from dataclasses import replace
 
 import pytest
 
-from tspec.equivalence.blame import RunCalls, blamed
+from tspec.equivalence.blame import RunCalls, blamed, unjudged_inputs
 from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.merge import MergeFault
-from tspec.equivalence.recording import ModuleCall, TensorName
+from tspec.equivalence.recording import ModuleCall, ModuleInput, TensorName
+
+
+def given(name: str, takes: tuple[str, str] | tuple[()] = ()) -> tuple[ModuleInput, ...]:
+    return (ModuleInput(name, takes),)
+
 
 MODULES = {
-    "Net": ModuleCall("Net", "", "model.py:3", "train.py:9", (), True),
-    "norm": ModuleCall("Norm", "Net", "model.py:20", "model.py:5", ("inputs", "Net"), True),
-    "head": ModuleCall("Head", "Net", "model.py:30", "model.py:6", ("outputs", "norm"), True),
-    "head.fc": ModuleCall("Linear", "head", "torch.py:9", "model.py:31", (), True),
+    "Net": ModuleCall("Net", "", "model.py:3", "train.py:9", given("Net")),
+    "norm": ModuleCall(
+        "Norm", "Net", "model.py:20", "model.py:5", given("norm", ("inputs", "Net"))
+    ),
+    "head": ModuleCall(
+        "Head", "Net", "model.py:30", "model.py:6", given("head", ("outputs", "norm"))
+    ),
+    "head.fc": ModuleCall("Linear", "head", "torch.py:9", "model.py:31", given("head.fc")),
 }
 LINES = {"losses": "train.py:10", "gradient_norms": "train.py:11", "params": "train.py:12"}
 ALL = ("outputs", "losses", "output_grads", "param_grads", "params", "states")
@@ -59,8 +68,10 @@ def test_the_first_wrong_tensor_has_code_that_made_it(
 
 
 def test_a_gradient_is_also_of_modules_to_which_the_reference_alone_gave_the_tensor() -> None:
-    other = ModuleCall("Linear", "Net", "torch.py:9", "model.py:7", ("outputs", "norm"), True)
-    detached = {**MODULES, "other": replace(other, takes=())}
+    other = ModuleCall(
+        "Linear", "Net", "torch.py:9", "model.py:7", given("other", ("outputs", "norm"))
+    )
+    detached = {**MODULES, "other": replace(other, inputs=given("other"))}
     name = TensorName("output_grads", "norm", 1)
     for reference, module, lines in (
         ({**MODULES, "other": other}, "head, other", ("model.py:6", "model.py:7")),
@@ -112,3 +123,76 @@ def test_a_module_whose_input_was_not_compared_may_have_been_given_what_is_wrong
         assert found is not None and found.part == part
     of_batch = outcome(("outputs", "norm")).blame  # it has the model's own input
     assert of_batch is not None and of_batch.part == "forward pass"
+
+
+CROSS = {
+    "Net": MODULES["Net"],
+    "encoder": ModuleCall("Encoder", "Net", "model.py:20", "model.py:5", given("encoder")),
+    "layer": ModuleCall(
+        *("Layer", "Net", "model.py:40", "model.py:6"),
+        (ModuleInput("layer"), ModuleInput("layer[memory]", ("outputs", "encoder"))),
+    ),
+    "layer.cross": ModuleCall(
+        *("Attention", "layer", "model.py:50", "model.py:41"),
+        (ModuleInput("layer.cross"), ModuleInput("layer.cross[kv.0]", ("inputs", "layer[memory]"))),
+    ),
+    "layer.cross.k": ModuleCall(
+        *("Linear", "layer.cross", "torch.py:9", "model.py:51"),
+        given("layer.cross.k", ("inputs", "layer.cross[kv.0]")),
+    ),
+}
+SCALED = {
+    **CROSS,
+    "layer": replace(CROSS["layer"], inputs=(*given("layer"), ModuleInput("layer[memory]"))),
+}
+"""The same, where the layer is given another tensor than the encoder's output."""
+
+
+def test_an_input_that_is_handed_on_as_it_is_is_of_who_made_it() -> None:
+    """Also if the layout has no place for further inputs."""
+    name = TensorName("inputs", "layer.cross.k", 1)
+    calls = RunCalls(CROSS, tuple(CROSS), LINES, CROSS)
+    for judged, module, part, line in (
+        (frozenset[tuple[str, str]](), "Net", "layer[memory]", "model.py:6"),
+        ({("inputs", "layer[memory]")}, "layer", "layer.cross[kv.0]", "model.py:41"),
+        ({("inputs", "layer.cross[kv.0]")}, "layer.cross", "layer.cross.k", "model.py:51"),
+    ):
+        found = blamed(name, calls, judged)
+        assert (found.module, found.part) == (module, f"what it hands to {part}")
+        assert found.lines == (line,)
+
+
+def test_one_that_hands_on_another_input_than_the_reference_is_to_blame() -> None:
+    reference = {
+        **CROSS,
+        "layer.cross.k": replace(CROSS["layer.cross.k"], inputs=given("layer.cross.k")),
+    }
+    calls = RunCalls(CROSS, tuple(CROSS), LINES, reference)
+    found = blamed(TensorName("inputs", "layer.cross.k", 1), calls, frozenset())
+    assert (found.module, found.part) == ("layer.cross", "what it hands to layer.cross.k")
+
+
+def test_a_gradient_comes_from_modules_that_took_the_tensor_as_a_further_input() -> None:
+    calls = RunCalls(CROSS, tuple(CROSS), LINES, CROSS)
+    found = blamed(TensorName("output_grads", "encoder", 1), calls, frozenset())
+    assert (found.module, found.part) == ("layer.cross.k", "backward pass")
+
+
+def test_a_further_input_has_to_be_judged_too() -> None:
+    right = frozenset((("inputs", "layer"), ("inputs", "layer.cross"), ("outputs", "encoder")))
+    for modules, reference, expected in (
+        (CROSS, CROSS, []),
+        (SCALED, CROSS, ["layer[memory]"]),
+        # It is a tensor that is right, but not that of the reference.
+        (CROSS, {**CROSS, "layer": other("layer", ("outputs", "norm"))}, ["layer[memory]"]),
+    ):
+        calls = RunCalls(modules, tuple(modules), LINES, reference)
+        assert list(unjudged_inputs("layer", calls, right)) == expected
+        within = ["layer.cross[kv.0]"] if expected else []
+        assert list(unjudged_inputs("layer.cross", calls, right)) == within
+        known = right | {("inputs", "layer[memory]")}
+        assert list(unjudged_inputs("layer.cross", calls, known)) == []
+
+
+def other(name: str, takes: tuple[str, str]) -> ModuleCall:
+    return replace(CROSS[name], inputs=(*given(name), ModuleInput(f"{name}[memory]", takes)))

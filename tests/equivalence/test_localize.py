@@ -10,19 +10,20 @@ from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.evidence import Evidence
 from tspec.equivalence.localize import suspects
 from tspec.equivalence.merge import MergeFault
-from tspec.equivalence.recording import ModuleCall, TensorName
+from tspec.equivalence.recording import ModuleCall, ModuleInput, TensorName
 
 
-def module(parent: str, takes: tuple[str, str] | tuple[()] = ()) -> ModuleCall:
-    return ModuleCall("Linear", parent, "model.py:3", "model.py:9", takes, True)
+def module(parent: str, *inputs: tuple[str, tuple[str, str] | tuple[()]]) -> ModuleCall:
+    given = tuple(ModuleInput(name, takes) for name, takes in inputs)
+    return ModuleCall("Linear", parent, "model.py:3", "model.py:9", given)
 
 
 MODULES = {
-    "Net": module(""),
-    "norm": module("Net", ("inputs", "Net")),
-    "attention": module("Net", ("outputs", "norm")),
-    "attention.qkv": module("attention", ("inputs", "attention")),
-    "attention.proj": module("attention"),
+    "Net": module("", ("Net", ())),
+    "norm": module("Net", ("norm", ("inputs", "Net"))),
+    "attention": module("Net", ("attention", ("outputs", "norm"))),
+    "attention.qkv": module("attention", ("attention.qkv", ("inputs", "attention"))),
+    "attention.proj": module("attention", ("attention.proj", ())),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from tspec.equivalence.generator import weights
 from tspec.equivalence.observing.observer import Observer
 from tspec.equivalence.observing.orders import Orders, Perturbation
 from tspec.equivalence.observing.watch import WATCH
-from tspec.equivalence.recording import Recording, TensorName, read
+from tspec.equivalence.recording import ModuleInput, Recording, TensorName, read
 from tspec.runtime.live import LiveJob
 
 KINDS = ("inputs", "outputs", "output_grads", "param_grads", "params", "buffers", "losses")
@@ -172,13 +173,72 @@ def test_a_module_is_described_by_its_code_and_what_it_is_given(tmp_path: Path) 
         "first": "Net",
         "second": "Net",
     }
-    assert found["second"].takes == ("outputs", "first")
-    assert found["second"].kind == "Linear" and found["second"].numbers
+    assert found["second"].inputs == (ModuleInput("second", ("outputs", "first"), True),)
+    assert found["second"].kind == "Linear"
     file, line = found["Net"].defined.split(":")
     assert "def forward" in Path(file).read_text().splitlines()[int(line) - 1]
     line = found["first"].called
     assert line.startswith("tests/equivalence/test_observer.py:")
     assert found["first"].again == (line,) and found["second"].again == ()  # called twice in a line
+
+
+class Mixer(nn.Module):
+    """Adds what it is given by position, by name, and within containers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))
+
+    def forward(self, x: Tensor, memory: Tensor, pair: list[Tensor], *, mask: Tensor) -> Tensor:
+        return (x + memory + pair[0] * pair[1]) * mask * self.weight
+
+
+class Mixing(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.mixer = nn.Linear(3, 3), Mixer()
+
+    def forward(self, x: Tensor) -> Tensor:
+        made = self.first(x)
+        return self.mixer(made, mask=torch.ones(3), pair=[2 * made, self.mixer.weight], memory=x)
+
+
+def test_all_tensors_that_a_module_is_given_are_followed_by_argument(tmp_path: Path) -> None:
+    net = Mixing()
+    found = observed(tmp_path, Orders(1, KINDS), lambda: train(net, 1))
+    given = {each.name: (each.takes, each.numbers) for each in found.modules["mixer"].inputs}
+    assert given == {
+        "mixer": (("outputs", "first"), True),
+        "mixer[mask]": ((), True),
+        "mixer[pair.0]": ((), True),
+        "mixer[pair.1]": ((), False),  # a parameter, which is compared as such
+        "mixer[memory]": (("inputs", "Mixing"), True),
+    }
+    assert {name.name for name in found.tensors if name.kind == "inputs"} == {
+        "Mixing",
+        "first",
+        "mixer",
+    }
+
+
+def test_further_inputs_with_a_place_are_recorded_and_rewritten(tmp_path: Path) -> None:
+    net = Mixing()
+    before = copy.deepcopy(net)
+    pair, mask = (TensorName("inputs", f"mixer[{each}]", 1, 1) for each in ("pair.0", "mask"))
+    gradient = replace(pair, kind="input_grads")
+    ordered = {pair: torch.full((2, 3), 5.0), gradient: torch.zeros(2, 3)}
+    orders = Orders(
+        *(1, (*KINDS, "input_grads")), rewrites=ordered, further=(r"mixer\[pair\.[^.]+\]", "other")
+    )
+    found = observed(tmp_path, orders, lambda: train(net, 1)).tensors
+    assert mask not in found
+    made = before.first(torch.ones(2, 3))
+    assert torch.equal(found[pair], 2 * made)  # what was there before
+    assert torch.equal(found[TensorName("outputs", "mixer", 1, 1)], made + 1 + 5)
+    assert gradient in found
+    # What came back through `pair` was replaced by zeros: the bias has the gradient of `x` alone.
+    whole = found[TensorName("output_grads", "mixer", 1, 1)]
+    assert torch.equal(found[TensorName("param_grads", "first.bias", 1)], whole.sum(0))
 
 
 def test_lines_of_the_script_are_known_that_make_losses_norms_and_updates(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tspec.equivalence.recording import ModuleCall, Recording, TensorName
+from tspec.equivalence.recording import ModuleCall, ModuleInput, Recording, TensorName, module_of
 from tspec.equivalence.sides import Trial
 from tspec.layout.places import stages_of
 from tspec.layout.ranks import coordinates_of
@@ -68,25 +68,25 @@ def blamed(name: TensorName, calls: RunCalls, judged: Container[tuple[str, str]]
             found = _of(name.name, "forward pass", calls)
             return replace(found, call=found.call and found.call.number(name.call))
         case "inputs":
-            handed = modules.get(name.name)
+            of = _handed_on(name.name, calls, judged)
+            handed = modules.get(module_of(of))
             line = "" if handed is None else handed.number(name.call).called
-            return _of(parent, f"what it hands to {name.name}", calls, line)
+            return _of(_parent(module_of(of), modules), f"what it hands to {of}", calls, line)
         case "output_grads":
             made = _returned(name.name, modules)
             parent = _parent(made, modules)
-            took = list(_innermost(_takers(made, modules)))
+            took = list(_innermost(_takers((name.name, made), modules)))
             if not took and ("output_grads", parent) not in judged:  # it came through the parent's
-                took = list(_innermost(_takers(parent, modules)))
+                took = list(_innermost(_takers((parent,), modules)))
             if took:  # one that the candidate gives another tensor hands back nothing
-                took += [
-                    each for each in _innermost(_takers(made, calls.reference)) if each not in took
-                ]
+                others = _innermost(_takers((name.name, made), calls.reference))
+                took += [each for each in others if each not in took]
                 return _of_several(took, "backward pass", calls)
             return _of(
                 parent, "backward pass", calls, "" if parent else calls.lines.get("losses", "")
             )
         case "input_grads":
-            return _of(name.name, "backward pass", calls)
+            return _of(name.module, "backward pass", calls)
         case "losses":
             return _of("", "loss", calls, calls.lines.get("losses", ""))
         case "gradient_norms":
@@ -133,22 +133,51 @@ def first_blamed(
     if MADE_FROM.get(name.kind, name.kind) not in kinds:
         return None
     found = blamed(name, calls, judged)
-    if name.kind == "outputs" and not is_given_right(name.name, calls.modules, judged):
+    if name.kind == "outputs" and next(unjudged_inputs(name.name, calls, judged), None):
         return replace(found, part="forward pass, or what it is given")
     return found
 
 
-def is_given_right(
-    name: str, modules: Mapping[str, ModuleCall], judged: Container[tuple[str, str]]
-) -> bool:
-    """Whether a module's first input is one of the tensors that were compared, or the script's own batch."""
-    call = modules[name]
-    if not call.numbers or not call.parent:
+def unjudged_inputs(
+    module: str, calls: RunCalls, judged: Container[tuple[str, str]]
+) -> Iterator[str]:
+    """The inputs of a module that may be wrong: no tensor that was compared, nor the script's own batch."""
+    call = calls.modules[module]
+    if call.parent:
+        yield from (each.name for each in call.inputs if not _is_judged(each, calls, judged))
+
+
+def _is_judged(given: ModuleInput, calls: RunCalls, judged: Container[tuple[str, str]]) -> bool:
+    """Whether an input is a tensor that was compared, or the script's own batch. One that is another tensor than the reference hands on is not."""
+    if not given.numbers or ("inputs", given.name) in judged:
         return True
-    if ("inputs", name) in judged or call.takes in judged:
+    known = _input(given.name, calls.reference)
+    if known is not None and known.takes and given.takes and known.takes != given.takes:
+        return False
+    if given.takes in judged:
         return True
-    kind, taken = call.takes or ("", "")
-    return kind == "inputs" and is_given_right(taken, modules, judged)
+    kind, taken = given.takes or ("", "")
+    through = _input(taken, calls.modules) if kind == "inputs" else None
+    if through is None:
+        return False
+    return not calls.modules[module_of(taken)].parent or _is_judged(through, calls, judged)
+
+
+def _handed_on(name: str, calls: RunCalls, judged: Container[tuple[str, str]]) -> str:
+    """The input by which a tensor came: that of the outermost module which hands its own on, as the reference does, and which was not compared."""
+    given, known = (_input(name, modules) for modules in (calls.modules, calls.reference))
+    kind, taken = (given.takes if given is not None else ()) or ("", "")
+    if kind != "inputs" or (kind, taken) in judged:
+        return name
+    if known is not None and known.takes != (kind, taken):
+        return name
+    return _handed_on(taken, calls, judged)
+
+
+def _input(name: str, modules: Mapping[str, ModuleCall]) -> ModuleInput | None:
+    """The input of a name, if there is such a module."""
+    call = modules.get(module_of(name))
+    return next((each for each in call.inputs if each.name == name), None) if call else None
 
 
 def _of(module: str, part: str, calls: RunCalls, line: str = "") -> Blame:
@@ -177,12 +206,13 @@ def _returned(name: str, modules: Mapping[str, ModuleCall]) -> str:
     return name
 
 
-def _takers(name: str, modules: Mapping[str, ModuleCall]) -> Iterator[str]:
-    """The modules to which the output of a module is given, also those within them that are given the same tensor."""
-    wanted = {("outputs", name)}
+def _takers(names: Iterable[str], modules: Mapping[str, ModuleCall]) -> Iterator[str]:
+    """The modules to which outputs of modules are given, also those within them that are given the same tensor."""
+    wanted = {("outputs", each) for each in names}
     for each, call in modules.items():  # in the order of their first calls
-        if call.takes in wanted:
-            wanted.add(("inputs", each))
+        taken = [("inputs", given.name) for given in call.inputs if given.takes in wanted]
+        wanted.update(taken)
+        if taken:
             yield each
 
 

@@ -96,6 +96,7 @@ def reference_runs(trial: Trial) -> tuple[SideRun, ...]:
             *(trial.steps, trial.recorded, trial.seed),
             perturbation=perturbation,
             sketching=trial.sketching,
+            further=trial.further,
         )
         name = f"sample-{number}" if number else "reference"
         given = Given(trial.reference, orders, inputs=first_stage(trial))
@@ -128,7 +129,11 @@ def candidate_run(
     `rewrites` is a folder with the tensors that each rank rewrites: recorded weights, or what a module takes in.
     `name` is that of the run.
     """
-    orders = Orders(trial.steps, trial.recorded, trial.seed, sketching=trial.sketching)
+    orders = Orders(
+        *(trial.steps, trial.recorded, trial.seed),
+        sketching=trial.sketching,
+        further=trial.further,
+    )
     places = tensor_cuts(trial, reference) if trial.sketched else None
     cuts = parameter_cuts(trial, reference)
     given = Given(trial.candidate, orders, cuts, rewrites, places=places)

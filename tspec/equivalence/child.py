@@ -88,7 +88,8 @@ class Given:
             orders["sketching"] = Sketching(full, of)
         if said["rewrites"] is not None:
             orders["rewrites"] = recorded(Path(said["rewrites"]), rank).tensors
-        return tuple(said["command"]), Orders(**orders | {"kinds": tuple(orders["kinds"])})
+        listed = {each: tuple(orders[each]) for each in ("kinds", "further")}
+        return tuple(said["command"]), Orders(**orders | listed)
 
 
 def seed_of(file: Path) -> int | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from tspec.equivalence.blame import EVERYWHERE, Blame, blamed, everywhere, is_given_right
+from tspec.equivalence.blame import EVERYWHERE, Blame, RunCalls, blamed, everywhere, unjudged_inputs
 from tspec.equivalence.check import (
     Launch,
     Outcome,
@@ -46,7 +46,7 @@ class Suspect(Blame):
 
 @dataclass(frozen=True, slots=True)
 class Localization:
-    """What is wrong by itself, the worst first, and modules that could not be judged alone.
+    """What is wrong by itself, the worst first, and inputs for which modules could not be judged alone.
 
     `comparisons` are those with rewritten tensors.
     """
@@ -212,5 +212,6 @@ def _strength(evidence: Evidence) -> int:
 def _unjudged(
     modules: Mapping[str, ModuleCall], placed: Container[tuple[str, str]]
 ) -> Iterator[str]:
-    """Modules whose input was not rewritten: it has no place, and is no tensor that has one."""
-    return (name for name in modules if not is_given_right(name, modules, placed))
+    """Inputs that were not rewritten: they have no place, and are no tensor that has one."""
+    calls = RunCalls(modules)
+    return (each for name in modules for each in unjudged_inputs(name, calls, placed))

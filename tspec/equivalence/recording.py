@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,7 +20,8 @@ class TensorName:
 
     `kind` is a word of `compare` or `initial` (parameters before the first step), `name` the path of
     the module or parameter in the reference, of a state with its key, as `fc.weight.exp_avg`. `microbatch` is 0 for what belongs to the step as a
-    whole. `call` counts calls of one module within the micro-batch, from 0 on.
+    whole. `call` counts calls of one module within the micro-batch, from 0 on. A further input of a
+    module than its first has its argument with it, as `cross[memory]`.
     """
 
     kind: str
@@ -32,6 +34,11 @@ class TensorName:
     def subject(self) -> str:
         """What layouts have a place for: the module or parameter, of a state its parameter."""
         return self.name.rpartition(".")[0] if self.kind == "states" else self.name
+
+    @property
+    def module(self) -> str:
+        """The module that has an input, without the argument."""
+        return module_of(self.name)
 
     @property
     def key(self) -> str:
@@ -49,6 +56,11 @@ class TensorName:
         return ", ".join(said)
 
 
+def module_of(name: str) -> str:
+    """The module that has an input of a name, which may have its argument with it."""
+    return name.partition("[")[0]
+
+
 NUMBERS = ("losses", "gradient_norms")
 """Kinds that are single numbers, of which each rank has all: layouts have no place for them."""
 UPDATED = ("param_grads", "states")
@@ -58,13 +70,26 @@ EXACT = ("params", "buffers", "states")
 
 
 @dataclass(frozen=True, slots=True)
+class ModuleInput:
+    """A tensor that a module is given, with positional and named arguments and what is within them.
+
+    `name` is that of the tensor: of the first one the module's, of a further one with its argument,
+    as `cross[memory]`. `takes` says what tensor it is: kind and name of one that was seen before, empty if
+    it is another. `numbers`: it holds floating numbers, and is no parameter.
+    """
+
+    name: str
+    takes: tuple[str, str] | tuple[()] = ()
+    numbers: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class ModuleCall:
     """The first call of a module in a run.
 
     `parent` is the module whose code made it, empty if none did. `defined` is file and line of the
     module's `forward`, `called` the line of the script (of a package, if there is none) from which it
-    was reached. `takes` says what tensor its first input is: kind and name of one that was recorded,
-    empty if it is another; `numbers` that it holds floating numbers. `returns` is the module that it
+    was reached. `inputs` are the tensors that it is given. `returns` is the module that it
     called and whose output it returned as it is, empty if none. `again` are the lines of later calls within a micro-batch.
     """
 
@@ -72,8 +97,7 @@ class ModuleCall:
     parent: str
     defined: str
     called: str
-    takes: tuple[str, str] | tuple[()]
-    numbers: bool
+    inputs: tuple[ModuleInput, ...] = ()
     returns: str = ""
     again: tuple[str, ...] = ()
 
@@ -155,7 +179,9 @@ def read(folder: Path, rank: int) -> Recording:
         size = kind.itemsize * prod(shape)
         tensors[TensorName(*name)] = elements[start : start + size].view(kind).reshape(shape)
     modules = {
-        name: ModuleCall(**each | {"takes": tuple(each["takes"]), "again": tuple(each["again"])})
+        name: ModuleCall(
+            **each | {"inputs": _inputs(each["inputs"]), "again": tuple(each["again"])}
+        )
         for name, each in said["modules"].items()
     }
     parts = {name: (first, last) for name, (first, last) in said["parts"].items()}
@@ -167,6 +193,10 @@ def read(folder: Path, rank: int) -> Recording:
     return Recording(
         tensors, said["filled"], modules, parts, sketched, elsewhere, lines=said["lines"]
     )
+
+
+def _inputs(said: Sequence[dict[str, Any]]) -> tuple[ModuleInput, ...]:
+    return tuple(ModuleInput(**each | {"takes": tuple(each["takes"])}) for each in said)
 
 
 def is_recorded(folder: Path, rank: int) -> bool:

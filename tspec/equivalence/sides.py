@@ -15,7 +15,7 @@ from tspec.equivalence.recording import TensorName
 from tspec.equivalence.tolerances import noises, number
 from tspec.layout.conditions import Value
 from tspec.layout.sizes import Sizes, sizes_of
-from tspec.resolve.program.sharding import Axes, LayoutDeclaration, MeshDeclaration
+from tspec.resolve.program.sharding import Axes, LayoutDeclaration, MeshDeclaration, matching
 from tspec.resolve.program.trials import (
     DEFAULT_SAMPLES,
     EquivalenceDeclaration,
@@ -77,6 +77,12 @@ class Trial:
         gradients = () if made.isdisjoint(self.kinds) else ("param_grads",)
         made_of = ("outputs",) if "buffers" in self.kinds else ()
         return tuple(dict.fromkeys((*self.kinds, "losses", *gradients, *made_of, *also)))
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """Regular expressions of the inputs for which the layout has a place though they are not the first of their module."""
+        said = (each.pattern for each in self.layout.placements if each.kind == "input")
+        return tuple(dict.fromkeys(matching(each) for each in said if "[" in each))
 
     @property
     def sketching(self) -> Sketching | None:

@@ -8,7 +8,7 @@ from functools import cache
 
 @dataclass(frozen=True, slots=True)
 class _Wild:
-    """Any character, or `many` of them or none; `dots`: also those between parts of a name."""
+    """Any character but brackets, or `many` of them or none; `dots`: also those between parts of a name."""
 
     dots: bool
     many: bool
@@ -32,7 +32,7 @@ def _shared(one: _Token, other: _Token) -> str | None:
     if isinstance(one, _Wild):
         return "x"
     if isinstance(other, _Wild):
-        return one if other.dots or one != "." else None
+        return one if one not in ("[]" if other.dots else ".[]") else None
     return one if one == other else None
 
 

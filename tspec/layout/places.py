@@ -111,7 +111,7 @@ def _has(named: Modules, name: str) -> bool:
         if not rest.startswith(named.suffix):
             return False
         rest = rest[len(named.suffix) :]
-    return not rest or rest.startswith(".")
+    return not rest or rest.startswith((".", "["))  # an argument of it
 
 
 def on_a_stage(layout: LayoutDeclaration, pattern: str) -> bool:

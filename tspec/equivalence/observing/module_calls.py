@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 from torch.utils.weak import WeakIdKeyDictionary
 
 from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.observing.perturber import Perturber, is_forward
 from tspec.equivalence.observing.recorder import TensorRecorder
-from tspec.equivalence.recording import ModuleCall, TensorName
+from tspec.equivalence.recording import ModuleCall, ModuleInput, TensorName
 from tspec.runtime.edges import Ref, WatchedCall
 
 MOST_LINES = 32
 """Of so many later calls of a module within a micro-batch the line is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A module that is running: the name of its output, and what was known before of what it is given."""
+
+    name: TensorName
+    given: list[tuple[Tensor, tuple[str, str] | None]]
 
 
 class ModuleCalls:
@@ -29,10 +40,12 @@ class ModuleCalls:
         self._perturber = Perturber(orders)
         self._passed: set[TensorName] = set()
         """Outputs of modules of which a forward pass made a graph."""
-        self._names: dict[int, TensorName] = {}
-        """Call -> the name of the module's output."""
+        self._running: dict[int, _Running] = {}
+        """Those that have not returned, by call."""
         self._held: Any = WeakIdKeyDictionary()
-        """Tensor -> kind and name of the latest record of it."""
+        """Tensor -> kind and name: an input of the innermost module that is running and was given it, else an output."""
+        self._seen: Any = WeakIdKeyDictionary()
+        """Tensor -> True once it was given to a module, or came out of one: its gradient is recorded once."""
         self.modules: dict[str, ModuleCall] = {}
 
     def begins(self, call: WatchedCall) -> None:
@@ -42,28 +55,32 @@ class ModuleCalls:
         tensors = tensors_of(call.fields.get("inputs"))
         self._perturber.perturb(tensors, call)
         name = self._recorder.name("outputs", call.fields["module"].name, call)
-        self._names[call.id] = name
-        first = next(iter(tensors), None)
+        given = dict(zip(_names(name.name, call), tensors, strict=False))
         known = self.modules.get(name.name)
         if known is None:
-            self.modules[name.name] = self._described(call, first)
+            self.modules[name.name] = self._described(call, given)
         elif name.call == len(known.again) + 1 <= MOST_LINES:
             again = (*known.again, _line(call))
             self.modules[name.name] = replace(known, again=again)
-        given = replace(name, kind="inputs")
-        if isinstance(first, Tensor) and first not in self._held:  # else it is followed already
-            self._follow_back("input_grads", name, first)
-        self._passes(given, first)
+        before = [(tensor, self._held.get(tensor)) for tensor in given.values()]
+        self._running[call.id] = _Running(name, before)
+        self._hands(replace(name, kind="inputs"), given)
 
     def ends(self, call: WatchedCall) -> None:
         """A call returned."""
-        name = self._names.pop(call.id, None)
-        if name is None:
+        running = self._running.pop(call.id, None)
+        if running is None:
             return
+        name = running.name
+        for tensor, known in running.given:
+            if known is None:
+                self._held.pop(tensor, None)
+            else:
+                self._held[tensor] = known
         output = call.fields.get("output")
         self._perturber.perturb([output], call)
         self._returns(name, output)
-        self._passes(name, output)
+        self._made(name, output)
         self._follow_back("output_grads", name, output)
 
     def _is_followed(self, call: WatchedCall) -> bool:
@@ -81,7 +98,11 @@ class ModuleCalls:
             return True
         return of not in self._passed
 
-    def _described(self, call: WatchedCall, first: Any) -> ModuleCall:
+    def _has_a_place(self, name: str) -> bool:
+        """Whether the layout says how an input is cut that is not the first of its module."""
+        return any(re.fullmatch(each, name) for each in self._orders.further)
+
+    def _described(self, call: WatchedCall, given: Mapping[str, Tensor]) -> ModuleCall:
         at, parent = call.fields, call.parent
         while parent is not None and not isinstance(parent.fields.get("module"), Ref):
             parent = parent.parent
@@ -91,9 +112,30 @@ class ModuleCalls:
             parent="" if parent is None else parent.fields["module"].name,
             defined=f"{_shown(at['file'])}:{at['line']}" if written else "",
             called=_line(call),
-            takes=self._held.get(first, ()) if isinstance(first, Tensor) else (),
-            numbers=isinstance(first, Tensor) and first.is_floating_point(),
+            inputs=tuple(
+                ModuleInput(each, self._held.get(tensor, ()), _is_computed(tensor))
+                for each, tensor in given.items()
+            ),
         )
+
+    def _hands(self, first: TensorName, given: Mapping[str, Tensor]) -> None:
+        """A module is given tensors, the first one under the module's name."""
+        passed: list[Tensor] = []
+        for name, tensor in given.items():
+            if name != first.name and not self._has_a_place(name):
+                continue
+            of = replace(first, name=name)
+            self._recorder.record(of, tensor)
+            if any(tensor is each for each in passed):  # it was rewritten already
+                continue
+            passed.append(tensor)
+            if tensor not in self._seen:
+                self._seen[tensor] = True
+                self._follow_back("input_grads", of, tensor)
+            self._recorder.rewrite(of, tensor.data)
+        # Of one that is given twice the first name counts.
+        for name, tensor in reversed(list(given.items())):
+            self._held[tensor] = (first.kind, name)
 
     def _returns(self, name: TensorName, output: Any) -> None:
         """Note whose output a module returns as it is."""
@@ -101,11 +143,12 @@ class ModuleCalls:
         returns = of if kind == "outputs" else ""
         self.modules[name.name] = replace(self.modules[name.name], returns=returns)
 
-    def _passes(self, name: TensorName, value: Any) -> None:
-        """A tensor goes into a module or comes out of it."""
+    def _made(self, name: TensorName, value: Any) -> None:
+        """A tensor comes out of a module."""
         self._recorder.record(name, value)
         if isinstance(value, Tensor):
             self._held[value] = (name.kind, name.name)
+            self._seen[value] = True
             self._recorder.rewrite(name, value.data)
 
     def _follow_back(self, kind: str, name: TensorName, value: Any) -> None:
@@ -125,8 +168,19 @@ class ModuleCalls:
 
 
 def tensors_of(field: Any) -> list[Any]:
-    """What a field of several tensors holds; nothing if it is missing."""
+    """What a field of several tensors, or of several names, holds; nothing if it is missing."""
     return list(field) if isinstance(field, tuple) else []
+
+
+def _names(module: str, call: WatchedCall) -> Iterator[str]:
+    """The names of the tensors that a module is given: its own for the first one."""
+    yield module
+    yield from (f"{module}[{each}]" for each in tensors_of(call.fields.get("arguments"))[1:])
+
+
+def _is_computed(tensor: Tensor) -> bool:
+    """It holds floating numbers, and is no parameter."""
+    return tensor.is_floating_point() and not isinstance(tensor, Parameter)
 
 
 def _line(call: WatchedCall) -> str:

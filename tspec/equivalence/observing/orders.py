@@ -41,7 +41,8 @@ class Orders:
     `seed` is None if weights are the script's own. `cuts` has this rank's piece of each parameter,
     and the mean of each vector; None on the reference, which has all of each. `rewrites` has what
     inputs, outputs and their gradients are to be after they were recorded, and parameters before the
-    first step.
+    first step. `further` are regular expressions of the names of inputs that are recorded though they
+    are not the first of their module.
     """
 
     steps: int
@@ -51,3 +52,4 @@ class Orders:
     perturbation: Perturbation | None = None
     rewrites: Mapping[TensorName, Tensor] = field(default_factory=dict)
     sketching: Sketching | None = None
+    further: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tspec.runtime.live.fields import INPUT_NAMES
 from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, WatchSpec
 
 _CLASS = ("field", ("name", "self"), "__class__")
@@ -15,6 +16,7 @@ WATCH = WatchSpec(
             (
                 FieldSpec("module", ("entity", "module"), ("name", "self")),
                 FieldSpec("inputs", ("list", _TENSOR)),
+                FieldSpec("arguments", ("list", ("string",)), ("name", INPUT_NAMES)),
                 FieldSpec("output", _TENSOR, ("name", "result"), True),
                 FieldSpec("class", ("string",), ("field", _CLASS, "__qualname__")),
                 FieldSpec("file", ("string",), ("field", _CODE, "co_filename")),

@@ -151,12 +151,18 @@ def fits(pattern: str, name: str) -> bool:
     """Whether a name fits a pattern.
 
     `*` stands for one or more characters of one part of a dotted name; at the beginning of the
-    pattern for one or more parts.
+    pattern for one or more parts. It stands for no bracket, so that a further input of a module, as
+    `cross[memory]`, has only a place that names its argument.
     """
+    return re.fullmatch(matching(pattern), name) is not None
+
+
+def matching(pattern: str) -> str:
+    """The regular expression of the names that fit a pattern."""
     first, *others = pattern.split("*")
-    star = ".+" if pattern.startswith("*") else "[^.]+"
-    rest = "[^.]+".join(map(re.escape, others))
-    return re.fullmatch(re.escape(first) + (star if others else "") + rest, name) is not None
+    part = r"[^.\[\]]+"
+    star = r"[^\[\]]+" if pattern.startswith("*") else part
+    return re.escape(first) + (star if others else "") + part.join(map(re.escape, others))
 
 
 def splits(shape: Shape | Flat) -> Iterator[Split]:

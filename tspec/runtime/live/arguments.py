@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tspec.runtime.live.convert import keys_of_tensors
+
 _BUILTIN_PARAMETERS = {
     "matmul": ("input", "other"),
     "mm": ("input", "mat2"),
@@ -97,3 +99,26 @@ class CallSignature:
         return {
             key: value for key, value in bound.items() if isinstance(value, (bool, int, float, str))
         }
+
+
+def input_names(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the `forward` of a module calls each tensor that it is given, as `memory`, or `states.0` within a list.
+
+    They are the same however the arguments are given, by position or by name. A `forward` that is not
+    written in Python has numbers for arguments by position.
+    """
+    named = _by_position(module.forward) if args else ()
+    found = []
+    for first, second, *more in keys_of_tensors((args, kwargs)):
+        is_named = first == 0 and second < len(named)
+        found.append(".".join(map(str, (named[second] if is_named else second, *more))))
+    return tuple(found)
+
+
+def _by_position(forward: Any) -> tuple[str, ...]:
+    """The parameters that a method has by position, without its own object."""
+    code = getattr(inspect.unwrap(forward), "__code__", None)
+    if code is None:
+        return ()
+    names: tuple[str, ...] = code.co_varnames[: code.co_argcount]
+    return names[1:] if inspect.ismethod(forward) else names

@@ -111,41 +111,59 @@ def tensors_in(value: Any, limit: int = 64) -> list[torch.Tensor]:
     """
     if type(value) is list and len(value) == 1 and isinstance(value[0], torch.Tensor):
         return value
-    return list(islice(_tensors(value), limit))
+    return list(islice(_tensors(value, []), limit))
 
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    around: list[Any] = []
-    entered = [iter((value,))]
+def keys_of_tensors(value: Any, limit: int = 64) -> list[tuple[Any, ...]]:
+    """Where each of `tensors_in` stands: the keys, indices and fields that lead to it, from outside to inside."""
+    keys: list[Any] = []
+    return [tuple(keys) for _ in islice(_tensors(value, keys), limit)]
+
+
+def _tensors(value: Any, keys: list[Any]) -> Iterator[torch.Tensor]:
+    """The tensors; `keys` lead to the one that was yielded last."""
+    if isinstance(value, torch.Tensor):
+        yield value
+        return
+    inside = _held_in(value)
+    if inside is None:
+        return
+    around, entered = [value], [inside]
+    keys.append(None)
     for _ in range(VISITED):
-        held = next(entered[-1], _END)
+        key, held = next(entered[-1], (None, _END))
         if held is _END:
-            if not around:
-                return
             around.pop()
             entered.pop()
-        elif isinstance(held, torch.Tensor):
+            keys.pop()
+            if not entered:
+                return
+            continue
+        keys[-1] = key
+        if isinstance(held, torch.Tensor):
             yield held
         elif len(around) < DEPTH and not any(held is each for each in around):
             inside = _held_in(held)
             if inside is not None:
                 around.append(held)
                 entered.append(inside)
+                keys.append(None)
 
 
 _END = object()
 
 
-def _held_in(value: Any) -> Iterator[Any] | None:
-    """What a container holds; None of what is no container."""
+def _held_in(value: Any) -> Iterator[tuple[Any, Any]] | None:
+    """What a container holds, by key; None of what is no container."""
     if isinstance(value, (str, bytes, int, float)) or value is None:
         return None
     if isinstance(value, Mapping):
-        return iter(value.values())
+        return iter(value.items())
     if isinstance(value, (list, tuple)):
-        return iter(value)
+        return enumerate(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return (getattr(value, each.name, None) for each in dataclasses.fields(value))
+        names = (each.name for each in dataclasses.fields(value))
+        return ((name, getattr(value, name, None)) for name in names)
     return None
 
 

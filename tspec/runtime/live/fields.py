@@ -9,7 +9,7 @@ import torch
 
 from tspec.builtin.events import OF_THE_RETURN, RETURNED
 from tspec.runtime.edges import Missing
-from tspec.runtime.live.arguments import CallSignature
+from tspec.runtime.live.arguments import CallSignature, input_names
 from tspec.runtime.live.convert import Namer, converter, tensors_in
 from tspec.runtime.live.evaluate import NothingThereError, evaluate
 from tspec.runtime.live.watch import EventSpec, FieldSpec
@@ -21,6 +21,9 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
     "op": ("reduceOp",),
 }
 """What collectives call the tensor that they send, the one in which the result arrives, and how they reduce."""
+
+INPUT_NAMES = "input_names"
+"""The source of a field with what a module's `forward` calls each of its `inputs`."""
 
 Scope = Callable[[str], Any]
 Arguments = tuple[Any, ...]
@@ -169,6 +172,8 @@ class _FieldAccess:
                 return parameters.plain(args, kwargs)
             if name == "inputs":
                 return _inputs(args[int(parameters.method) :], kwargs)
+            if name == INPUT_NAMES:
+                return input_names(args[0], args[1:], kwargs)
             for alias in _ALIASES.get(name, ()):
                 try:
                     return parameters.get(alias, args, kwargs)
