@@ -7,7 +7,7 @@ import signal
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -147,7 +147,8 @@ def check(
 
     The recordings stay in the folder `keep` if it is given. A part alone is done with what is there.
     """
-    from tspec.equivalence.launch import STALLED, launch
+    from tspec.equivalence.launch import launch
+    from tspec.equivalence.progress import STALLED
     from tspec.equivalence.sides import NotExecuted, trials_of
     from tspec.equivalence.verdicts import compared, places, verdicts
     from tspec.resolve.program.trials import Recorded
@@ -166,13 +167,15 @@ def check(
     if asked.drill and isinstance(declaration.origin, Recorded):
         says = f"the reference of `{name}` is recorded, and it is run again"
         raise BadParameter(says, param_hint="--drill")
-    start = partial(launch, stalled=asked.stall_timeout or STALLED)
+    stalled = asked.stall_timeout or STALLED
+    start = partial(launch, stalled=stalled)
     try:
         trials = trials_of(declaration, command)
         with _folder(keep, only in (None, Part.REFERENCE)) as folder, _ends_on_signals():
             found = places(trials, folder)
             if only in (Part.REFERENCE, Part.CANDIDATE):
-                raise typer.Exit(_one_side(found, only, asked.print_commands, start))
+                watched = stalled if asked.print_commands else None
+                raise typer.Exit(_one_side(found, only, start, watched))
             judged = compared(found) if only else verdicts(found, asked.drill, start)
             told = list(_told(judged, output))
     except (NotExecuted, ValueError) as why:
@@ -181,15 +184,18 @@ def check(
     raise typer.Exit(_report(told, declaration, output))
 
 
-def _one_side(found: Iterable[TrialFolders], only: Part, prints: bool, start: Launch) -> int:
-    """Run one side, or print the commands that do; the exit status."""
+def _one_side(
+    found: Iterable[TrialFolders], only: Part, start: Launch, stalled: float | None
+) -> int:
+    """Run one side; with `stalled` print the commands that do, whose processes watch one another. The exit status."""
     from tspec.equivalence.launch import Failed, prepared
     from tspec.equivalence.verdicts import runs
 
     try:
         for run, folder in runs(found, "candidate" if only is Part.CANDIDATE else "reference"):
-            if prints:
-                words = shlex.join(("-m", *prepared(run, folder)))
+            if stalled is not None:
+                watched = replace(run, given=replace(run.given, stalled=stalled))
+                words = shlex.join(("-m", *prepared(watched, folder)))
                 say(f"torchrun --standalone --nproc-per-node={run.world} {words}")
             else:
                 say(f"{run.name}: recorded in {start(run, folder)}")

@@ -6,7 +6,8 @@ import json
 import os
 import random
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,6 +16,7 @@ from tspec.equivalence.cut import Cut
 from tspec.equivalence.observing.observer import Observer
 from tspec.equivalence.observing.orders import Orders, Perturbation, Sketching
 from tspec.equivalence.observing.watch import WATCH
+from tspec.equivalence.peers import Peers, watching
 from tspec.equivalence.progress import showing_its_stack
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.recording import read as recorded
@@ -27,7 +29,8 @@ class Given:
     `cuts` are the pieces of each rank, `rewrites` is a folder with what each rank is to rewrite,
     `inputs` are the ranks that perturb what they are given: others are given what those made of it.
     `places` says how each rank makes its sketches: for each of its tensors, the name that the reference has for
-    it, and which elements of the reference's tensor it holds.
+    it, and which elements of the reference's tensor it holds. `stalled`: each process watches the others, and ends
+    itself if one is gone, or if none comes further for so many seconds; None where they are watched from outside.
     """
 
     command: tuple[str, ...]
@@ -36,6 +39,7 @@ class Given:
     rewrites: Path | None = None
     inputs: tuple[int, ...] = (0,)
     places: tuple[Mapping[TensorName, tuple[str, Cut]], ...] | None = None
+    stalled: float | None = None
 
     def write(self, file: Path) -> None:
         """Write it as JSON."""
@@ -50,6 +54,7 @@ class Given:
         ]
         said: dict[str, object] = {"command": self.command, "orders": self._orders(), "cuts": cuts}
         said |= {"rewrites": rewrites, "inputs": self.inputs, "places": places}
+        said["stalled"] = self.stalled
         file.write_text(json.dumps(said))
 
     def has_orders_of(self, file: Path, begins_alike: bool = True) -> bool:
@@ -98,6 +103,18 @@ def seed_of(file: Path) -> int | None:
     return seed
 
 
+@contextmanager
+def _watching(folder: Path, given: Path, rank: int) -> Iterator[None]:
+    """Within the block the other ranks are watched, if the processes are to do that themselves."""
+    stalled: float | None = json.loads(given.read_text())["stalled"]
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if stalled is None or world == 1:
+        yield
+        return
+    with watching(Peers(folder, rank, world, stalled)):
+        yield
+
+
 def run(folder: Path, given: Path) -> int:
     """Run the script and record into the folder; the script's own exit status."""
     import torch
@@ -116,7 +133,7 @@ def run(folder: Path, given: Path) -> int:
     ending = ProcessEnd(job, lambda: None)
     ending.arm()
     try:
-        with showing_its_stack(folder, rank):
+        with showing_its_stack(folder, rank), _watching(folder, given, rank):
             return run_script(command, job)
     finally:
         ending.disarm()

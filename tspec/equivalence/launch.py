@@ -6,13 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tspec.equivalence.child import Given
-from tspec.equivalence.progress import changes, standing
+from tspec.equivalence.progress import STALLED, Pace, standing
 from tspec.equivalence.recording import Recording, is_recorded, read
 
 CHILD = "tspec.equivalence.child"
@@ -20,8 +19,6 @@ TOLD = 30
 """So many lines of a run that failed are shown."""
 GRACE = 10.0
 """Seconds that processes have to end after they were asked to."""
-STALLED = 600.0
-"""A run ends if no rank has come further for so many seconds. Until each has recorded something it has as many at least."""
 LOOKED = 1.0
 """Seconds from one look at what ranks do to the next, at most."""
 
@@ -125,14 +122,12 @@ def _status(
     process: subprocess.Popen[bytes], place: Path, world: int, stalled: float
 ) -> int | None:
     """The status with which a process ends; None if no rank has come further for so many seconds."""
-    before, since = changes(place, world), time.monotonic()
-    while time.monotonic() - since < (stalled if all(before) else max(stalled, STALLED)):
+    pace = Pace(place, world, stalled)
+    while not pace.is_over():
         try:
             return process.wait(min(LOOKED, stalled))
         except subprocess.TimeoutExpired:
-            now = changes(place, world)
-            if now != before:
-                before, since = now, time.monotonic()
+            continue
     return None
 
 

@@ -6,16 +6,21 @@ import faulthandler
 import os
 import re
 import signal
+import sys
 import sysconfig
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 LONGEST = 400
 """Bytes of a place; it is written over the one before."""
 ANSWER = 1.0
 """Seconds in which a process writes its stack after it was asked to."""
+STALLED = 600.0
+"""A run ends if no rank has come further for so many seconds. Until each has recorded something it has as many at least."""
 _FRAME = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<function>\S+)')
 _INSTALLED = (sysconfig.get_path("stdlib"), str(Path(__file__).resolve().parents[1]))
 """Folders with code that is not the user's, as Python's and that of this package."""
@@ -60,24 +65,65 @@ def changes(folder: Path, world: int) -> tuple[int, ...]:
     return tuple(file.stat().st_mtime_ns if file.exists() else 0 for file in files)
 
 
-def standing(folder: Path, world: int) -> Iterator[tuple[int, str]]:
-    """Each rank of a run that does not come further, with what it recorded last and the line of the script where it is."""
-    found = {}
+class Pace:
+    """Tells when no rank of a run has come further for `stalled` seconds."""
+
+    def __init__(self, folder: Path, world: int, stalled: float) -> None:
+        self._of = (folder, world)
+        self._stalled = stalled
+        self._before, self._since = changes(folder, world), time.monotonic()
+
+    def is_over(self) -> bool:
+        """Whether that is so now."""
+        now = changes(*self._of)
+        if now != self._before:
+            self._before, self._since = now, time.monotonic()
+        limit = self._stalled if all(self._before) else max(self._stalled, STALLED)
+        return time.monotonic() - self._since >= limit
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a process was last: the tensor that it recorded."""
+
+    process: int
+    reached: str
+
+
+def places(folder: Path, world: int) -> Iterator[Place | None]:
+    """What each rank recorded last; None if that is nothing."""
     for rank in range(world):
         file = _file(folder, rank)
-        if file.exists():
-            process, _, place = file.read_bytes().decode(errors="replace").rstrip().partition(" ")
-            if process:  # else the file was made just now
-                found[rank] = place
-                _ask(int(process))
+        said = file.read_bytes().decode(errors="replace").rstrip() if file.exists() else ""
+        process, _, place = said.partition(" ")
+        yield Place(int(process), place) if process else None  # else the file was made just now
+
+
+def here() -> str:
+    """The innermost line of the user's code in which this process is, of its main thread."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    lines = []
+    while frame is not None:
+        code = frame.f_code
+        lines.append(f'File "{code.co_filename}", line {frame.f_lineno} in {code.co_name}')
+        frame = frame.f_back
+    return _where("\n".join(lines))
+
+
+def standing(folder: Path, world: int) -> Iterator[tuple[int, str]]:
+    """Each rank of a run that does not come further, with what it recorded last and the line of the script where it is."""
+    found = list(places(folder, world))
+    for each in found:
+        if each is not None:
+            _ask(each.process)
     time.sleep(ANSWER)
-    for rank in range(world):
-        if rank not in found:
+    for rank, place in enumerate(found):
+        if place is None:
             yield rank, "recorded nothing"
         else:
             lines = _stack(folder, rank)
             at = _where(lines.read_text(encoding="utf-8")) if lines.exists() else ""
-            yield rank, f"last at {found[rank]}{at}"
+            yield rank, f"last at {place.reached}{at}"
 
 
 def _ask(process: int) -> None:

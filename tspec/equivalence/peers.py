@@ -1,0 +1,116 @@
+"""The other ranks of a run that nobody watches from outside: a process that waits for one that is gone, or for ever, ends itself.
+
+Where a scheduler starts the ranks, a rank whose peer was killed waits in a collective until the time limit of its process
+group. So each holds a lock on a file beside its recording as long as it lives, which the system gives back however it
+ends, and looks whether the others still hold theirs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import multiprocessing
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tspec.equivalence.progress import Pace, here, places
+from tspec.equivalence.recording import is_recorded
+
+LOOKED = 1.0
+"""Seconds from one look at the other ranks to the next."""
+GONE = 3
+"""A rank is gone that did not hold its lock at so many looks: a file may be made and not locked yet, or a recording not seen yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """A rank of a run, the folder of all recordings, and for how many seconds no rank may come further."""
+
+    folder: Path
+    rank: int
+    world: int
+    stalled: float
+
+
+@contextmanager
+def watching(peers: Peers, leave: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Within the block the other ranks are watched. `leave` is told why this process is to end, by default on stderr with status 1."""
+    over, began = threading.Event(), time.time()
+    with _file(peers.folder, peers.rank).open("w", encoding="utf-8") as held:
+        with suppress(OSError):  # a disk without locks: ranks that are gone are not seen
+            fcntl.lockf(held, fcntl.LOCK_EX)
+        asked = (peers, began, over, leave or _leave)
+        thread = threading.Thread(target=_look, args=asked, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+
+def _look(peers: Peers, began: float, over: threading.Event, leave: Callable[[str], None]) -> None:
+    """Look at the other ranks until this one is done, or has to end."""
+    missed = {rank: 0 for rank in range(peers.world) if rank != peers.rank}
+    alive: set[int] = set()
+    pace = Pace(peers.folder, peers.world, peers.stalled)
+    while not over.wait(min(LOOKED, peers.stalled)):
+        for rank in missed:
+            holds = _is_held(peers.folder, rank)
+            if holds:
+                alive.add(rank)
+            # A file that is older may be of a run before this one, in the same folder.
+            ran = rank in alive or _began(peers.folder, rank) >= began
+            gone = holds is False and ran and not is_recorded(peers.folder, rank)
+            missed[rank] = missed[rank] + 1 if gone else 0
+        left = [rank for rank, looks in missed.items() if looks >= GONE]
+        if left:
+            leave(_said(peers, f"rank {left[0]} ended and recorded nothing"))
+            return
+        if pace.is_over():
+            leave(_said(peers, f"no rank came further for {peers.stalled:g} s"))
+            return
+
+
+def _said(peers: Peers, why: str) -> str:
+    """Why this rank ends, where it is, and what each of the others recorded last."""
+    lines = [f"tspec: rank {peers.rank} ends: {why}"]
+    for rank, place in enumerate(places(peers.folder, peers.world)):
+        at = f"last at {place.reached}" if place else "recorded nothing"
+        lines.append(f"  rank {rank}: {at}{here() if rank == peers.rank else ''}")
+    return "\n".join(lines)
+
+
+def _leave(why: str) -> None:
+    """End this process, whatever it waits in, and the workers that it started."""
+    print(why, file=sys.stderr, flush=True)
+    for each in multiprocessing.active_children():
+        each.kill()
+    os._exit(1)
+
+
+def _is_held(folder: Path, rank: int) -> bool | None:
+    """Whether the process of a rank lives; None if that is not known."""
+    try:
+        with _file(folder, rank).open(encoding="utf-8") as file:
+            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return True
+    except OSError:  # it did not begin, or the disk has no locks
+        return None
+    return False
+
+
+def _began(folder: Path, rank: int) -> float:
+    """When a rank began, in seconds since 1970; 0 if it did not."""
+    file = _file(folder, rank)
+    return file.stat().st_mtime if file.exists() else 0.0
+
+
+def _file(folder: Path, rank: int) -> Path:
+    return folder / f"rank-{rank}.alive"
