@@ -39,6 +39,18 @@ def test_without_a_handler_a_diagnostic_is_on_standard_error(capsys):
     assert capsys.readouterr().err == "tspec: 100% of a.b\\nis lost\n"
 
 
+def test_a_diagnostic_is_as_wide_as_the_terminal_and_one_line_in_a_log(capsys, monkeypatch):
+    said = " ".join(["decoder.layers.0.self_attention"] * 4)
+    warn(said)
+    assert capsys.readouterr().err == f"tspec: {said}\n"
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    warn(said)
+    lines = capsys.readouterr().err.splitlines()
+    assert max(map(len, lines)) <= 80 and lines[1].startswith("  decoder")
+    assert " ".join(" ".join(lines).split()) == f"tspec: {said}"
+
+
 def test_a_handler_of_the_job_gets_it_instead(handler, capsys):
     warn("100% is lost")
     assert handler.lines == [("WARNING", "100% is lost")]

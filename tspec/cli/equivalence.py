@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import signal
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -238,7 +239,7 @@ def _told(found: Iterable[Verdict], output: Output) -> Iterator[Verdict]:
         if each.failed is not None:
             _warn_of(each.failed)
         elif _is_text(output):
-            say(text(each))
+            say(text(each, shutil.get_terminal_size().columns))
         if each.is_empty:
             warn("nothing was compared: the layout has a place for no tensor of these kinds")
         yield each
@@ -252,7 +253,7 @@ def _report(found: Sequence[Verdict], declaration: EquivalenceDeclaration, outpu
     if not _is_text(output):
         write_out(said, output)
     elif declaration.sweeps:
-        say(f"\n{table(found, declaration)}")
+        say(f"\n{table(found, declaration, shutil.get_terminal_size().columns)}")
     if any(each.failed is not None or each.is_empty for each in found):
         return FAULT
     return FOUND if said.results else FOUND_NOTHING

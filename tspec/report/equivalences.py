@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
-from textwrap import wrap
+from textwrap import fill
 from typing import Literal
 
 from tspec.equivalence.blame import Blame
@@ -20,8 +21,6 @@ from tspec.report.results import Case, Result, Results, fingerprint, portable, r
 from tspec.resolve.program.trials import EquivalenceDeclaration
 from tspec.values import Location
 
-WIDTH = 80
-"""Columns of the text."""
 SHOWN = 12
 """Of so many wrong tensors the text has a line."""
 
@@ -153,16 +152,39 @@ def _curve(
     return Curve(name, values, marked, role)
 
 
-def text(verdict: Verdict) -> str:
-    """A comparison as text: faults, the first wrong tensor, all by how far they are off, modules to blame."""
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line that is folded to the width of a screen: what follows the first part is further to the right."""
+
+    said: str
+    indent: int = 0
+    later: int = 2
+
+    def folded(self, width: int) -> str:
+        """Its lines. Words are not cut: for a long one they are less far to the right."""
+        longest = max(map(len, self.said.split()), default=0)
+        later = max(min(self.later, width - longest), 2)
+        return fill(
+            self.said,
+            width,
+            initial_indent=" " * self.indent,
+            subsequent_indent=" " * later,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+
+def text(verdict: Verdict, width: int) -> str:
+    """A comparison as text: faults, the first wrong tensor, all by how far they are off, modules to blame. Lines are folded to so many columns."""
     if verdict.outcome is None:
-        return f"{verdict.trial.name}: {verdict.failed}"
+        return _Line(f"{verdict.trial.name}: {verdict.failed}").folded(width)
     localized = () if verdict.localized is None else _localized(verdict.localized)
-    return "\n".join([*_lines(verdict.trial.name, verdict.outcome), *localized])
+    said = (*_lines(verdict.trial.name, verdict.outcome), *localized)
+    return "\n".join(each.folded(width) for each in said)
 
 
-def table(verdicts: Sequence[Verdict], declaration: EquivalenceDeclaration) -> str:
-    """The verdicts of several comparisons: a line for each, with its values of the sweeps."""
+def table(verdicts: Sequence[Verdict], declaration: EquivalenceDeclaration, width: int) -> str:
+    """The verdicts of several comparisons: a line for each, with its values of the sweeps. The last column is folded to so many columns of the screen."""
     names = [each.name for each in declaration.sweeps]
     rows = [
         (*(setting_text(each.trial.swept[name]) for name in names), *_told(each))
@@ -174,11 +196,13 @@ def table(verdicts: Sequence[Verdict], declaration: EquivalenceDeclaration) -> s
     failed = sum(each.outcome is None for each in verdicts)
     said = f"{differing} differ{'s' * (differing == 1)}" if differing else "none differs"
     said += f", {failed} failed" if failed else ""
-    lines = [f"{qualified(declaration)}: {_count(len(rows), 'configuration')} compared, {said}", ""]
+    count = _count(len(rows), "configuration")
+    lines = [_Line(f"{qualified(declaration)}: {count} compared, {said}"), _Line("")]
     for row in (head, *rows):
-        cells = (cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=True))
-        lines.append("  ".join((*cells, row[-1])).rstrip())
-    return "\n".join(lines)
+        cells = (cell.ljust(wide) for cell, wide in zip(row[:-1], widths, strict=True))
+        before = sum(wide + 2 for wide in widths)
+        lines.append(_Line("  ".join((*cells, row[-1])).rstrip(), later=before))
+    return "\n".join(each.folded(width) for each in lines)
 
 
 def _told(verdict: Verdict) -> tuple[str, str, str, str]:
@@ -197,35 +221,36 @@ def qualified(declaration: EquivalenceDeclaration) -> str:
     return f"{declaration.module}.{declaration.name}"
 
 
-def _lines(name: str, outcome: Outcome) -> Iterator[str]:
+def _lines(name: str, outcome: Outcome) -> Iterator[_Line]:
     wrong, faults = outcome.wrong, outcome.faults
-    yield f"{name}: {_compared(outcome)}"
+    yield _Line(f"{name}: {_compared(outcome)}")
     yield from _estimated(outcome)
     if faults:
-        yield ""
-        yield f"{_count(len(faults), 'tensor')} whose pieces do not fit:"
+        yield _Line("")
+        yield _Line(f"{_count(len(faults), 'tensor')} whose pieces do not fit:")
         for fault in faults[:SHOWN]:
-            yield from _wrapped(f"{fault.name}: {fault.fault.message}", 2)
+            yield _Line(f"{fault.name}: {fault.fault.message}", 2, 4)
         yield from _more(len(faults))
     if outcome.first is not None:
-        yield ""
-        yield from _wrapped(f"first wrong: {_sentence(outcome.first)}", 0)
+        yield _Line("")
+        yield _Line(f"first wrong: {_sentence(outcome.first)}")
     if outcome.blame is not None:
-        yield from _wrapped(f"made by {_part(outcome.blame)}", 2)
+        yield _Line(f"made by {_part(outcome.blame)}", 2, 4)
         yield from _where(outcome.blame, 4)
     if outcome.first is not None:
-        yield ""
-        yield "     times     error  tolerated  tensor"
+        head = "     times     error  tolerated  "
+        yield _Line("")
+        yield _Line(f"{head}tensor", later=len(head))
         for each in wrong[:SHOWN]:
             mark = "  (first)" if each is outcome.first else ""
             numbers = f"{each.times:10.3g}{each.error:10.2g}{each.tolerated:11.2g}"
-            yield f"{numbers}  {each.name}{mark}"
+            yield _Line(f"{numbers}  {each.name}{mark}", later=len(head))
         yield from _more(len(wrong))
     if outcome.unplaced:
         names = tuple(dict.fromkeys(f"{each.kind} {each.name}" for each in outcome.unplaced))
-        yield ""
-        yield "not compared, since the layout has no place for them:"
-        yield from (f"  {each}" for each in names[:SHOWN])
+        yield _Line("")
+        yield _Line("not compared, since the layout has no place for them:")
+        yield from (_Line(each, 2, 4) for each in names[:SHOWN])
         yield from _more(len(names))
 
 
@@ -234,51 +259,49 @@ def _compared(outcome: Outcome) -> str:
     return f"{_count(len(outcome.comparisons), 'tensor')} compared, {differing}"
 
 
-def _estimated(outcome: Outcome) -> Iterator[str]:
+def _estimated(outcome: Outcome) -> Iterator[_Line]:
     """How sure errors are that are estimated from sketches, and which tensors were fetched in full."""
     error = max((each.standard_error for each in outcome.comparisons), default=0.0)
     if error:
         estimated = sum(each.standard_error > 0 for each in outcome.comparisons)
         raised = CERTAINTY * sqrt(2) * error
         said = f"{_count(estimated, 'error')} estimated from sketches: "
-        yield from _wrapped(
-            f"{said}standard error {error:.1%}, tolerances raised by {raised:.0%}", 0
-        )
+        yield _Line(f"{said}standard error {error:.1%}, tolerances raised by {raised:.0%}")
     if outcome.drilled:
-        yield f"in full, of a second run: {_count(len(outcome.drilled), 'tensor')}, the first that were wrong"
+        count = _count(len(outcome.drilled), "tensor")
+        yield _Line(f"in full, of a second run: {count}, the first that were wrong")
 
 
-def _localized(found: Localization) -> Iterator[str]:
-    yield ""
+def _localized(found: Localization) -> Iterator[_Line]:
+    yield _Line("")
     if found.suspects:
-        yield "wrong by itself, with the reference's inputs and gradients:"
-        yield ""
-        yield "     times  module"
+        yield _Line("wrong by itself, with the reference's inputs and gradients:")
+        yield _Line("")
+        yield _Line("     times  module")
     else:
         said = "with the reference's inputs and gradients nothing is wrong: "
-        yield from _wrapped(f"{said}the fault lies between places of the layout", 0)
+        yield _Line(f"{said}the fault lies between places of the layout")
     for each in found.suspects[:SHOWN]:
-        first, *more = _wrapped(_part(each), 12)
-        yield f"{each.times:10.3g}  {first.lstrip()}"
-        yield from more
+        yield _Line(f"{each.times:10.3g}  {_part(each)}", later=14)
         if each.evidence.suggests != "unknown":
-            yield from _wrapped(f"{each.evidence.suggests}: {each.evidence.says}", 14)
+            yield _Line(f"{each.evidence.suggests}: {each.evidence.says}", 14, 16)
         yield from _where(each, 14)
     yield from _more(len(found.suspects))
     if found.unjudged:
-        yield ""
-        yield "not judged alone, since the layout has no place for their inputs:"
-        yield from (f"  {each}" for each in found.unjudged[:SHOWN])
+        yield _Line("")
+        yield _Line("not judged alone, since the layout has no place for their inputs:")
+        yield from (_Line(each, 2, 4) for each in found.unjudged[:SHOWN])
         yield from _more(len(found.unjudged))
 
 
-def _where(blame: Blame, indent: int) -> Iterator[str]:
+def _where(blame: Blame, indent: int) -> Iterator[_Line]:
     """The module's own code, the line that called it, and lines of the script that did more."""
     if blame.call is not None:
         called = f", called from {blame.call.called}" if blame.call.called else ""
-        yield from _wrapped(f"{blame.call.kind}, forward at {blame.call.defined}{called}", indent)
+        said = f"{blame.call.kind}, forward at {blame.call.defined}{called}"
+        yield _Line(said, indent, indent + 2)
     if blame.lines:
-        yield from _wrapped(f"at {', '.join(blame.lines)}", indent)
+        yield _Line(f"at {', '.join(blame.lines)}", indent, indent + 2)
 
 
 def _places(blame: Blame) -> dict[str, object]:
@@ -315,19 +338,6 @@ def _part(each: Blame) -> str:
     return f"{module}: {each.part}"
 
 
-def _wrapped(text: str, indent: int) -> list[str]:
-    """The lines of a text on a screen, those after the first further to the right."""
-    first, later = " " * indent, " " * (indent + 2)
-    return wrap(
-        text,
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=later,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
 def _sentence(each: TensorComparison) -> str:
     sure = f" (standard error {each.standard_error:.1%})" if each.standard_error else ""
     said = f"{each.name}: error {each.error:.2g}{sure}, tolerated {each.tolerated:.2g}"
@@ -345,9 +355,9 @@ def _named(each: TensorComparison | Fault) -> dict[str, object]:
     }
 
 
-def _more(number: int) -> Iterator[str]:
+def _more(number: int) -> Iterator[_Line]:
     if number > SHOWN:
-        yield f"  and {number - SHOWN} more"
+        yield _Line(f"and {number - SHOWN} more", 2, 4)
 
 
 def _count(number: int, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""What a job tells on standard error: one line each, with what a terminal or a CI would obey escaped.
+"""What a job tells on standard error, with what a terminal or a CI would obey escaped: one line each in a log, as wide as the terminal on one.
 
 `tspec.printable` does the same for commands; the runtime imports nothing of tspec.
 """
@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
+import textwrap
 
 
 def warn(message: str) -> None:
@@ -23,8 +25,14 @@ def warn(message: str) -> None:
 
 
 def say(message: str) -> None:
-    """Write `tspec: message` as one line."""
-    sys.stderr.write(f"tspec: {visible(message)}\n")
+    """Write `tspec: message`, on a terminal in lines as wide as it is; in a log as one line, for programs that read it."""
+    line = f"tspec: {visible(message)}"
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        line = textwrap.fill(
+            line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+    sys.stderr.write(f"{line}\n")
 
 
 def visible(text: str) -> str:

@@ -1,0 +1,61 @@
+"""The text of a comparison of two runs is as wide as the screen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.equivalence.test_blame import LINES, MODULES
+from tests.equivalence.test_sides import TEXT, trial
+from tspec.equivalence.blame import RunCalls
+from tspec.equivalence.check import Outcome
+from tspec.equivalence.compare import Fault, TensorComparison
+from tspec.equivalence.evidence import Evidence
+from tspec.equivalence.localize import Localization, suspects
+from tspec.equivalence.merge import MergeFault
+from tspec.equivalence.recording import TensorName
+from tspec.equivalence.verdicts import Verdict
+from tspec.report.equivalences import table, text
+from tspec.resolve import load_text
+
+LONG = "decoder.layers.0.self_attention.core_attention.scale_mask_softmax"
+
+
+def verdict() -> Verdict:
+    evidence = Evidence("missing reduction", "the sum of the replicas is the reference")
+    wrong = tuple(
+        TensorComparison(TensorName("outputs", name, 12, 3, 4), order, 1e6, 0.5, 1e-7, evidence)
+        for order, name in enumerate((LONG, "norm"))
+    )
+    fault = Fault(wrong[0].name, 0, MergeFault("replicas", "they differ by 1e+00 of the tensor"))
+    modules = {**MODULES, LONG: replace(MODULES["norm"], parent="Net")}
+    calls = RunCalls(modules, tuple(modules), LINES)
+    found = Outcome(wrong, (fault,), (TensorName("inputs", f"{LONG}[mask]", 1),), calls=calls)
+    alone = Localization(tuple(suspects(found)), (f"{LONG}[mask]",), wrong)
+    return Verdict(trial(), found, alone)
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_no_line_is_wider_than_the_screen(width: int) -> None:
+    said = text(verdict(), width)
+    assert max(map(len, said.splitlines())) <= width
+    assert any(len(line) > 80 for line in said.splitlines()) == (width > 80)
+    assert " ".join(said.split()) == " ".join(text(verdict(), 1000).split())
+
+
+def test_the_last_column_of_a_table_of_configurations_is_folded() -> None:
+    swept = TEXT.replace("  run 2 steps", "  sweep dtype in [float32, bfloat16]\n  run 2 steps")
+    program = load_text(swept).program
+    assert program is not None
+    [declaration] = program.equivalences
+    rows = [
+        replace(verdict(), trial=replace(trial(), swept={"dtype": each}))
+        for each in ("float32", "bfloat16")
+    ]
+    said = table(rows, declaration, 80).splitlines()
+    assert "2 configurations compared, 2 differ" in said[0]
+    head = next(line for line in said if line.startswith("dtype"))
+    start = head.index("first wrong")
+    assert start < 80 and max(map(len, said)) <= 80
+    assert sum(line.startswith("  ") for line in said) >= 2  # what was folded
