@@ -554,6 +554,21 @@ class SchedulesStepOnceAStep(Loop):
             self.schedule.step()
 
 
+class UpdatesHaveALearningRate(Loop):
+    """The warm-up divides whole numbers."""
+
+    steps = 24
+
+    def prepared(self):
+        def factor(step):
+            return step // 22 if self.faulty else min(step / 22, 1.0)
+
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, factor)
+
+    def after_update(self):
+        self.schedule.step()
+
+
 class SchedulesBelongToAnOptimizerThatUpdates(Loop):
     steps = 24
 

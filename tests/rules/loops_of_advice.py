@@ -79,6 +79,27 @@ class EvaluationIsNotRandom(Advised):
         return Module(through, last=nn.Linear(64, 10))
 
 
+class Centred(nn.Module):
+    """Subtracts a running mean of what it was given, in training or always."""
+
+    def __init__(self, always: bool) -> None:
+        super().__init__()
+        self.always = always
+        self.register_buffer("mean", torch.zeros(64))
+
+    def forward(self, x):
+        if self.training or self.always:
+            self.mean.lerp_(x.mean(0), 0.1)
+        return x - self.mean
+
+
+class EvaluationLeavesBuffersAlone(Advised):
+    """Running statistics that do not ask for the mode."""
+
+    def build(self):
+        return nn.Sequential(Centred(self.faulty), nn.Linear(64, 10))
+
+
 class OutputsVaryBetweenSamples(Advised):
     """Every unit of the hidden layer is dead."""
 
