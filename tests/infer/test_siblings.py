@@ -1,27 +1,43 @@
-"""What a run lost that its siblings have is found by drafts from the siblings: a mask, a tie, a schedule, a division, an order of axes, a skip connection."""
+"""What a run lost that its siblings have is found by drafts from the siblings: a mask, a tie, a schedule, a division, held-out data, a rate."""
 
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from tests.jobs import PATIENCE, ROOT, run
 
-SCRIPT = Path(__file__).with_name("tokens.py")
+HERE = Path(__file__).parent
 FINDS = {
-    "no-mask": "attention_is_causal",
-    "untied": "count_parameters_names_above_count_parameters",
-    "rate-not-set": "spread_optimizer_step_lr",
-    "far-horizon": "learning_rates_come_down",
-    "not-averaged": "abs_mean_calls_backward_0_loss_count_calls_backward",
-    "same-data": "distinct_calls_forward_inputs",
-    "heads-mixed": "losses_are_computed_by_known_operations",
-    "no-skip": "losses_are_computed_by_known_operations",
+    "tokens": {
+        "no-mask": "attention_is_causal",
+        "untied": "count_parameters_names_above_count_parameters",
+        "rate-not-set": "spread_optimizer_step_lr",
+        "far-horizon": "learning_rates_come_down",
+        "not-averaged": "abs_mean_calls_backward_0_loss_count_calls_backward",
+        "same-data": "distinct_calls_forward_inputs",
+        "heads-mixed": "losses_are_computed_by_known_operations",
+        "no-skip": "losses_are_computed_by_known_operations",
+    },
+    "views": {
+        "one-view": "passes_of_a_step_differ",
+        "no-rate": "all_groups_have_a_learning_rate",
+        "held-out-trained": "evaluations_hold_out_their_samples",
+        "measured-in-evaluation": "evaluation_leaves_buffers_alone",
+    },
 }
-"""How the name of the draft begins that finds it."""
+"""Of each script and bug how the name of the draft begins that finds it."""
 
 pytestmark = pytest.mark.slow
+
+
+class Siblings(NamedTuple):
+    """A script, and the drafts from two runs of it."""
+
+    script: Path
+    drafts: Path
 
 
 def tspec(*arguments: str | Path) -> None:
@@ -33,25 +49,25 @@ def tspec(*arguments: str | Path) -> None:
     )
 
 
-@pytest.fixture(scope="module")
-def drafts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("siblings")
+@pytest.fixture(scope="module", params=FINDS)
+def siblings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Siblings:
+    script, folder = HERE / f"{request.param}.py", tmp_path_factory.mktemp("siblings")
     runs = [folder / "a", folder / "b"]
     for seed, out in enumerate(runs):
-        tspec("record", "-o", out, "--", SCRIPT, "--seed", str(seed))
+        tspec("record", "-o", out, "--", script, "--seed", str(seed))
     tspec("infer", *runs, "-o", folder / "drafts.tspec")
-    return folder / "drafts.tspec"
+    return Siblings(script, folder / "drafts.tspec")
 
 
-@pytest.mark.parametrize("bug", FINDS)
-def test_what_is_lost_is_found(bug: str, drafts: Path, tmp_path: Path) -> None:
-    found = run([str(drafts)], SCRIPT, tmp_path / "report.json", "--seed", "2", "--bug", bug)
-    rules = [one["rule"].rpartition(".")[2] for one in found.all]
-    assert any(rule.startswith(FINDS[bug]) for rule in rules), found.messages
+def test_what_is_lost_is_found(siblings: Siblings, tmp_path: Path) -> None:
+    for bug, name in FINDS[siblings.script.stem].items():
+        options = ("--seed", "2", "--bug", bug)
+        found = run([str(siblings.drafts)], siblings.script, tmp_path / "report.json", *options)
+        rules = [one["rule"].rpartition(".")[2] for one in found.all]
+        assert any(rule.startswith(name) for rule in rules), (bug, found.messages)
 
 
-def test_another_sibling_is_not_accused(drafts: Path, tmp_path: Path) -> None:
-    found = run([str(drafts)], SCRIPT, tmp_path / "report.json", "--seed", "2")
-    assert found.messages == []
-    essentials = run(["specs/essentials"], SCRIPT, tmp_path / "report.json", "--seed", "2")
-    assert essentials.messages == []
+def test_another_sibling_is_not_accused(siblings: Siblings, tmp_path: Path) -> None:
+    for specs in (str(siblings.drafts), "specs/essentials"):
+        found = run([specs], siblings.script, tmp_path / "report.json", "--seed", "2")
+        assert found.messages == []

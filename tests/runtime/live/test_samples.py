@@ -2,8 +2,9 @@
 
 import pytest
 import torch
+from torch import nn
 
-from tspec.runtime.live.samples import CALLS, DataOfLayers
+from tspec.runtime.live.samples import CALLS, DataOfLayers, KnownSamples
 
 SAME = torch.tensor([1.0, 2.0]).expand(4, 2)
 
@@ -42,3 +43,41 @@ def test_an_evaluation_and_later_inputs_are_not_looked_at() -> None:
     with torch.no_grad():
         assert layers.data_differ(SAME) is None
     assert [layers.data_differ(SAME) for _ in range(CALLS + 1)] == [False] * CALLS + [None]
+
+
+def test_samples_of_an_evaluation_that_the_model_was_trained_on() -> None:
+    model, other = nn.Linear(3, 2), nn.Linear(3, 2)
+    known = KnownSamples(lambda module: module in (model, other)).known_samples
+    data = torch.randn(16, 3)
+    half = torch.cat([data[:8], torch.randn(8, 3)])
+
+    def evaluated(module: nn.Module, *inputs: object) -> float | None:
+        module.eval()
+        with torch.no_grad():
+            found = known(module, inputs)
+        module.train()
+        return found
+
+    assert evaluated(model, data) is None
+    assert known(model, [data]) is None
+    assert evaluated(model, data) == 1.0
+    assert evaluated(model, torch.arange(3), half) == 0.5
+    assert evaluated(model, torch.randn(16, 3)) == 0.0
+    assert evaluated(model, data[:4]) is None
+    assert evaluated(model, half.clone().requires_grad_()) is None
+    assert evaluated(other, data) is None
+    assert evaluated(nn.ReLU(), data) is None
+    with torch.no_grad():
+        assert known(model, [half]) is None
+    assert evaluated(model, half) == 0.5
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int64, torch.bool, torch.complex64])
+def test_samples_of_any_type_are_compared(dtype: torch.dtype) -> None:
+    model = nn.Linear(3, 2)
+    known = KnownSamples(lambda module: True).known_samples
+    data = torch.arange(32 * 20).view(32, 20).to(dtype)
+    assert known(model, [data]) is None
+    model.eval()
+    with torch.no_grad():
+        assert known(model, [data]) == 1.0

@@ -1,4 +1,4 @@
-"""*Accumulation*: the micro-batches of a step are different data, and their losses are averaged."""
+"""*Accumulation*: the micro-batches and passes of a step are different data, and losses are averaged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,14 @@ def _distinct(survey: Survey) -> tuple[Claim, ...]:
     head = RuleHead((), None, "before optimizer.step", ())
     expect = "distinct(calls(forward).inputs)"
     again = "Two micro-batches of one step are the same data, which is learned twice."
-    return (Claim("accumulation", head, expect, again, SEVERAL, surprise=3),)
+    passes = "count(calls(forward)) > 1 and count(calls(backward)) <= 1"
+    same = "Two passes of one step are given the same data: a sample is compared with itself."
+    return (
+        Claim("accumulation", head, expect, again, SEVERAL, surprise=3),
+        Claim(
+            "accumulation", head, expect, same, passes, surprise=3, name="passes_of_a_step_differ"
+        ),
+    )
 
 
 def _averaged(survey: Survey) -> tuple[Claim, ...]:

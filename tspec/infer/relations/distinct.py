@@ -11,6 +11,9 @@ SOON = "20 steps"
 """Where no loader says when the data begin again, and long enough to tell a batch that is stuck."""
 
 
+HELD_OUT = "evaluations_hold_out_their_samples"
+
+
 def propose(survey: Survey) -> tuple[Claim, ...]:
     """Batches of a loader are distinct in an epoch, the first inputs of the outermost modules for some steps.
 
@@ -29,7 +32,18 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
         claims.append(
             Claim("distinct", head, _are_distinct("c.inputs[0]", SOON), stuck, surprise=3)
         )
+        if "known" in forward.fields:
+            claims.append(_held_out())
     return tuple(claims)
+
+
+def _held_out() -> Claim:
+    """Evaluations of all runs were made on samples that the model was not trained on."""
+    head = RuleHead(("c in calls(forward)",), None, None, ())
+    seen = "A score on samples that the model was trained on says nothing of others: held-out data are in the training set."
+    return Claim(
+        "distinct", head, "c.known <= 10%", seen, "present(c.known)", surprise=3, name=HELD_OUT
+    )
 
 
 def _are_distinct(tensors: str, span: str) -> str:

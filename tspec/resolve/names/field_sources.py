@@ -46,6 +46,7 @@ SOURCE_FUNCTIONS = frozenset(
         "unscaled_scores",
         "loose_parameters",
         "data_differ",
+        "known_samples",
         "is_own_state",
         "steps_left",
         "count",

@@ -254,6 +254,10 @@ class ModelRegistry:
         self.roots = self._named_anew(modules)
         self.refresh()
 
+    def is_root(self, module: nn.Module) -> bool:
+        """The module is an outermost one."""
+        return any(root.module() is module for root in self.roots)
+
     def _alive(self) -> list[nn.Module]:
         """The modules of the roots that the script still holds."""
         modules = (root.module() for root in self.roots)

@@ -1,13 +1,24 @@
-"""Whether what a layer is given says something of each sample."""
+"""What samples layers and models are given: whether they differ, and whether a model was trained on them."""
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable, Sequence
+
 import torch
+from torch import nn
 
 from tspec.runtime.live.features import local_part
+from tspec.runtime.live.models import trains, unwrapped
 
 CALLS = 512
 """So many inputs are looked at, of all events: later ones come from the same places."""
+PASSES = 1024
+"""Samples of so many training passes of each model are kept, eight bytes of each."""
+LEAST = 8
+"""Smaller batches are states of an environment or single questions."""
+ELEMENTS = 64
+"""A sample is known by so many of its elements, spread over all of it."""
 
 
 class DataOfLayers:
@@ -31,3 +42,53 @@ class DataOfLayers:
         self._looked_at += 1
         differ = bool((part != part[:1]).any())
         return differ if differ or bool(part[0].any()) else None
+
+
+class KnownSamples:
+    """Which samples each model was trained on, and how many of them an evaluation gives it again."""
+
+    def __init__(self, is_root: Callable[[nn.Module], bool]) -> None:
+        self._is_root = is_root
+        self._seen: weakref.WeakKeyDictionary[nn.Module, tuple[list[int], set[int]]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def known_samples(self, module: nn.Module, inputs: Sequence[object]) -> float | None:
+        """The part of the first `[samples, ...]` input of an evaluation that the model was given in training.
+
+        None of training passes, which are kept, of parts of a model, and where it was not trained on anything yet.
+        """
+        model = unwrapped(module)
+        if not self._is_root(model):
+            return None
+        learns = torch.is_grad_enabled()
+        if learns is not trains(model):
+            return None
+        passes, known = self._seen.get(model, ([0], set()))
+        if (learns and passes[0] >= PASSES) or not (learns or known):
+            return None
+        rows = _rows(inputs)
+        if rows is None:
+            return None
+        if not learns:
+            return sum(row in known for row in rows) / len(rows)
+        passes[0] += 1
+        known.update(rows)
+        self._seen[model] = (passes, known)
+        return None
+
+
+def _rows(inputs: Sequence[object]) -> list[int] | None:
+    """A number for each sample of the first input that has some and that no gradient reaches."""
+    for given in inputs:
+        if not isinstance(given, torch.Tensor) or given.dim() < 2 or given.shape[0] < LEAST:
+            continue
+        part = None if given.requires_grad else local_part(given)
+        if part is None or not part.numel():
+            return None
+        flat = part.flatten(1)
+        some = flat[:, :: -(-flat.shape[1] // ELEMENTS)].cpu().contiguous()
+        if some.dtype == torch.bfloat16:
+            some = some.float()
+        return [hash(row.tobytes()) for row in some.numpy()]
+    return None

@@ -41,7 +41,7 @@ from tspec.runtime.live.pending import PendingCalls
 from tspec.runtime.live.placed import local
 from tspec.runtime.live.projected import ProjectedParameters, ReadFeatures
 from tspec.runtime.live.ranks import RankTopology
-from tspec.runtime.live.samples import DataOfLayers
+from tspec.runtime.live.samples import DataOfLayers, KnownSamples
 from tspec.runtime.live.saved import SavedModel, is_own_state, saved_models
 from tspec.runtime.live.tokens import TokenHistory
 from tspec.runtime.live.watch import Expression, FieldSpec, TypeTree, WatchSpec
@@ -150,6 +150,7 @@ class SubjectRegistry:
             "is_own_state": is_own_state,
             "steps_left": steps_left,
             "data_differ": DataOfLayers().data_differ,
+            "known_samples": KnownSamples(self.models.is_root).known_samples,
         }
 
     @property
