@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.equivalence.megatron_references import PAIRS
 from tests.equivalence.megatron_table import CASES, LEFT_OUT
 from tests.families import family
 from tests.jobs import done
@@ -74,6 +75,15 @@ def test_clean_jobs_are_one_device_by_the_layouts_that_ship() -> None:
     rows = [line.split(" | ") for line in ended.stdout.splitlines() if line.startswith("| `")]
     assert [row[0].strip("| `") for row in rows] == list(SAMPLE)
     assert all(int(row[3]) > 380 for row in rows), ended.stdout  # tensors that were compared
+
+
+@pytest.mark.gloo
+def test_a_reference_may_be_a_pipeline_also_with_interleaved_stages() -> None:
+    ended = done("-m", "tests.equivalence.megatron_references")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    rows = [line.split(" : ") for line in ended.stdout.splitlines()]
+    assert [(row[0], row[1]) for row in rows] == list(PAIRS)
+    assert all(int(row[2]) > 440 for row in rows), ended.stdout
 
 
 @pytest.mark.slow

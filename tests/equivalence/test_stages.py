@@ -49,8 +49,14 @@ equivalence e {
 """
 
 
-def trial() -> Trial:
-    program = load_text(TEXT).program
+INTERLEAVED = TEXT.replace(
+    '  stage 0: "a"\n  stage 1: "b", "Model"\n',
+    '  stage 0 chunk 0: "a"\n  stage 1 chunk 0: "b"\n  stage 0 chunk 1: "c"\n  stage 1 chunk 1: "Model"\n',
+)
+
+
+def trial(text: str = TEXT) -> Trial:
+    program = load_text(text).program
     assert program is not None
     return trial_of(program.equivalences[0], ("train.py",))
 
@@ -88,6 +94,21 @@ def test_stages_are_joined_forward_and_then_back() -> None:
     ]
     assert found.tensors[TensorName("outputs", "Model", 1, 1)][0, 0] == 2
     assert found.filled == {"a.weight": 1.0, "b.weight": 2.0}
+
+
+def test_what_a_later_chunk_of_the_first_stage_was_sent_is_no_input_of_the_run() -> None:
+    """Interleaved stages: rank 0 has the first chunk and the third."""
+    model = TensorName("outputs", "Model", 1, 1)
+    of_both = {**stage("a", 1.0).tensors, **stage("c", 3.0).tensors}
+    first = replace(
+        stage("a", 1.0), tensors={name: of_both[name] for name in of_both if name != model}
+    )
+    found = joined(trial(INTERLEAVED), [first, stage("b", 2.0)]).tensors
+    assert [f"{each.kind} {each.name}" for each in found if each.kind == "input_grads"] == [
+        "input_grads a"
+    ]
+    outputs = [each.name for each in found if each.kind == "outputs"]
+    assert outputs == ["a", "b", "c", "Model"]
 
 
 def test_a_parameter_on_another_stage_than_the_layout_says_is_an_error() -> None:

@@ -62,7 +62,9 @@ def _holder(trial: Trial, name: TensorName, stages: Sequence[Recording]) -> int 
     """The first rank that has a tensor rightly; None if it is none of a run on one rank."""
     has = [rank for rank, each in enumerate(stages) if name in each.tensors]
     if name.kind == "input_grads":  # what another stage sent is no input of the run
-        return next((rank for rank in has if rank in first_stage(trial)), None)
+        named = stages_of(trial.layout, name.module)
+        begins = not named or any((each.number, each.chunk) == (0, 0) for each in named)
+        return next((rank for rank in has if begins and rank in first_stage(trial)), None)
     full = stages[has[0]].shape(name)
     given = (
         [] if name.kind not in LAYOUT_KINDS else [rank for rank, _ in shards_of(trial, name, full)]
