@@ -1,4 +1,7 @@
-"""Two stages of a model under a schedule of `torch.distributed.pipelining`; `--fault` puts one bug into them."""
+"""Two stages of a model under a schedule of `torch.distributed.pipelining`; `--fault` puts one bug into them.
+
+Under `Interleaved1F1B` a rank has two stages, each a model of its own.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from residual import BLOCKS, CLASSES, INPUTS, Block, Model
 from torch import nn
 
 RANKS, RANK = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
-SCHEDULES = ("GPipe", "1F1B")
+SCHEDULES = ("GPipe", "1F1B", "Interleaved1F1B")
 FAULTS = ("averaged_twice", "not_averaged", "stale", "order")
 MICROBATCHES, BATCH = 4, 16
 
@@ -26,8 +29,8 @@ def loss_of(fault: str):
     return lambda made, wanted: nn.functional.cross_entropy(made.float(), wanted) / parts
 
 
-def schedule_of(kind: str, model: nn.Module, fault: str):
-    """The schedule of this rank's stage."""
+def schedule_of(kind: str, models: list[nn.Module], fault: str):
+    """The schedule of this rank's stages."""
     from torch.distributed import pipelining  # it takes a second
 
     class Stale(pipelining.PipelineStage):
@@ -38,8 +41,12 @@ def schedule_of(kind: str, model: nn.Module, fault: str):
 
     made = getattr(pipelining, f"Schedule{kind}")
     kind_of_stage = Stale if fault == "stale" else pipelining.PipelineStage
-    stage = kind_of_stage(model, RANK, RANKS, torch.device("cpu"))
-    return made(stage, MICROBATCHES, loss_of(fault), scale_grads=fault == "averaged_twice")
+    stages = [
+        kind_of_stage(each, RANK + number * RANKS, len(models) * RANKS, torch.device("cpu"))
+        for number, each in enumerate(models)
+    ]
+    of = stages if len(stages) > 1 else stages[0]
+    return made(of, MICROBATCHES, loss_of(fault), scale_grads=fault == "averaged_twice")
 
 
 def main() -> None:
@@ -49,14 +56,15 @@ def main() -> None:
     parser.add_argument("--fault", default="", choices=("", *FAULTS))
     options = parser.parse_args()
     dtype, fault = getattr(torch, options.dtype), options.fault if RANKS > 1 else ""
-    share = BLOCKS // RANKS
-    held = range(RANK * share, (RANK + 1) * share)
-    model = Stage(Block, held).to(dtype)
+    parts = 2 if RANKS > 1 and options.schedule.startswith("Interleaved") else 1
+    share = BLOCKS // (parts * RANKS)
+    firsts = [(RANK + number * RANKS) * share for number in range(parts)]
+    models = [Stage(Block, range(first, first + share)).to(dtype) for first in firsts]
     last = RANK == RANKS - 1
     if RANKS > 1:
         dist.init_process_group("gloo")
-        schedule = schedule_of(options.schedule, model, fault)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        schedule = schedule_of(options.schedule, models, fault)
+    optimizer = torch.optim.SGD([p for each in models for p in each.parameters()], lr=0.1)
     batches = torch.Generator().manual_seed(0)
     for _ in range(3):
         x = torch.randn(BATCH, INPUTS, generator=batches).to(dtype)
@@ -64,10 +72,10 @@ def main() -> None:
         optimizer.zero_grad()
         if RANKS == 1:
             for part, wanted in zip(x.chunk(MICROBATCHES), y.chunk(MICROBATCHES), strict=True):
-                loss_of("")(model(part), wanted).backward()
+                loss_of("")(models[0](part), wanted).backward()
         elif last:
-            parts = y.chunk(MICROBATCHES)
-            schedule.step(target=torch.cat(parts[::-1]) if fault == "order" else y)
+            wanted = y.chunk(MICROBATCHES)
+            schedule.step(target=torch.cat(wanted[::-1]) if fault == "order" else y)
         else:
             schedule.step(x)
         optimizer.step()

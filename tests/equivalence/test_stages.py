@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from tspec.cli.app import app
 from tspec.equivalence.child import Given
 from tspec.equivalence.launch import Failed
 from tspec.equivalence.observing.orders import Orders, Perturbation
@@ -16,6 +18,7 @@ from tspec.equivalence.sides import Trial, trial_of
 from tspec.equivalence.stages import first_stage, joined
 from tspec.resolve import load_text
 
+HERE = Path(__file__).resolve().parent
 TEXT = """edition 2026
 
 module example
@@ -109,6 +112,17 @@ def test_what_a_later_chunk_of_the_first_stage_was_sent_is_no_input_of_the_run()
     ]
     outputs = [each.name for each in found if each.kind == "outputs"]
     assert outputs == ["a", "b", "c", "Model"]
+
+
+@pytest.mark.gloo
+def test_stages_that_are_models_of_their_own_on_one_rank_are_named_and_not_compared() -> None:
+    script = str(HERE / "pipelined.py")
+    command = [str(HERE / "pipelined.tspec"), "--equivalence", "stages_are_one_rank", "--", script]
+    found = CliRunner().invoke(app, ["run", *command, "--schedule", "Interleaved1F1B"])
+    assert found.exit_code == 2, found.output
+    said = " ".join(found.output.split())
+    assert "rank 0 has several models, `Stage` and `Stage#2`, and `blocks.2" in said
+    assert "is that of a stage in `stages`" in said and "differ" not in said
 
 
 def test_a_parameter_on_another_stage_than_the_layout_says_is_an_error() -> None:

@@ -23,7 +23,7 @@ from tspec.equivalence.pieces import (
 )
 from tspec.equivalence.recording import Recording, TensorName, write
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
-from tspec.equivalence.stages import first_stage, joined
+from tspec.equivalence.stages import first_stage, joined, whole_models
 from tspec.layout.text import ranks_text
 
 Launch = Callable[[SideRun, Path], Path]
@@ -108,8 +108,10 @@ def read_reference(trial: Trial, folder: Path) -> ReferenceRecordings:
     """What those runs recorded, in the folder or where the trial says. Raises launch.Failed."""
     begins_alike = trial.origin is None
     found = [
-        joined(trial, recorded(each, trial.origin or folder, begins_alike))
-        for each in reference_runs(trial)
+        joined(trial, whole_models(trial.reference_layout, ranks))
+        for ranks in (
+            recorded(each, trial.origin or folder, begins_alike) for each in reference_runs(trial)
+        )
     ]
     return ReferenceRecordings(found[0], tuple(found[1:]))
 
@@ -164,7 +166,12 @@ def run_candidate(
     else:
         run = candidate_run(trial, reference, rewrites, "rewritten")
     start(run, folder)
-    return tuple(recorded(run, folder))
+    return read_candidate(trial, run, folder)
+
+
+def read_candidate(trial: Trial, run: SideRun, folder: Path) -> tuple[Recording, ...]:
+    """What the ranks of the candidate recorded. Raises launch.Failed."""
+    return tuple(whole_models(trial.layout, recorded(run, folder)))
 
 
 def compare(

@@ -11,6 +11,7 @@ from tspec.equivalence.recording import EXACT, ModuleCall, Recording, TensorName
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
 from tspec.layout.places import stages_of
 from tspec.layout.ranks import coordinates_of
+from tspec.resolve.program.sharding import LayoutDeclaration
 
 _AFTERWARDS = {
     "initial": 0,
@@ -50,6 +51,27 @@ def joined(trial: Trial, stages: Sequence[Recording]) -> Recording:
         name: stages[rank].sketched[name] for name, rank in order if name in stages[rank].sketched
     }
     return Recording(tensors, filled, modules, sketched=sketched)
+
+
+def whole_models(layout: LayoutDeclaration, ranks: Sequence[Recording]) -> Sequence[Recording]:
+    """The recordings of a run, if no rank has a stage as a model of its own beside another one. Raises launch.Failed.
+
+    Such are the stages of torch's interleaved schedules: modules of the second have names as `Stage#2.blocks.2`, that of
+    no tensor of the reference.
+    """
+    for rank, each in enumerate(ranks):
+        for name in each.modules:
+            model, _, module = name.partition(".")
+            if "#" in model and module and stages_of(layout, module):
+                first = model.partition("#")[0]
+                raise Failed(
+                    f"rank {rank} has several models, `{first}` and `{model}`, and `{module}` of the second is that of a "
+                    f"stage in `{layout.name}`: several stages on a rank are put together if they are chunks of "
+                    "one model, as megatron-core's, not as torch's interleaved schedules have them. Compare "
+                    "with one stage on each rank",
+                    "",
+                )
+    return ranks
 
 
 def first_stage(trial: Trial) -> tuple[int, ...]:

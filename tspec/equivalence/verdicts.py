@@ -14,13 +14,14 @@ from tspec.equivalence.check import (
     candidate_run,
     compare,
     drill,
+    read_candidate,
     read_reference,
     reference_runs,
     run_candidate,
     run_reference,
     write_weights,
 )
-from tspec.equivalence.launch import Failed, SideRun, launch, recorded
+from tspec.equivalence.launch import Failed, SideRun, launch
 from tspec.equivalence.localize import Localization, localize, localize_sketched
 from tspec.equivalence.sides import Trial
 
@@ -127,7 +128,9 @@ def compared(found: Iterable[TrialFolders]) -> Iterator[Verdict]:
         try:
             reference = read_reference(trial, each.reference)
             run = candidate_run(trial, reference.recording)
-            verdict = Verdict(trial, compare(trial, reference, recorded(run, each.candidate)))
+            verdict = Verdict(
+                trial, compare(trial, reference, read_candidate(trial, run, each.candidate))
+            )
         except Failed as why:
             verdict = Verdict(trial, None, failed=why)
         yield verdict
