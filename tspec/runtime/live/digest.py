@@ -18,7 +18,9 @@ SMALL = 16_384
 """Words up to which a tensor is mixed directly (32,768 float32)."""
 WIDTHS = (1009, 1021)
 ROWS = 12
-"""Rows whose columns are summed at once: few enough that the sums stay in the first cache."""
+"""Rows of a very long tensor whose columns are summed at once: few enough that the sums stay in the first cache."""
+LONG = 1 << 19
+"""Words from which on a tensor is very long: it does not stay in the second cache with its sums."""
 BATCH = 1 << 18
 """Words that are mixed at once: 2 MiB, so that they stay in the cache."""
 
@@ -79,17 +81,20 @@ def _short(words: torch.Tensor) -> torch.Tensor:
     count = words.numel()
     if count <= SMALL:
         return words
-    sums = []
-    for width in WIDTHS:
-        blocks, block = count // (ROWS * width), ROWS * width
-        total = words[: blocks * block].view(blocks, ROWS, width).sum(1).sum(0)
-        rest = words[blocks * block :]
-        rows = rest.numel() // width
-        total += rest[: rows * width].view(rows, width).sum(0)
-        tail = rest[rows * width :]
-        total[: tail.numel()] += tail
-        sums.append(total)
-    return torch.cat(sums)
+    return torch.cat([_column_sums(words, width) for width in WIDTHS])
+
+
+def _column_sums(words: torch.Tensor, width: int) -> torch.Tensor:
+    """The words in rows of `width`, the last one filled up with zeros: the sum of each column."""
+    blocks = words.numel() // (ROWS * width) if words.numel() >= LONG else 0
+    rest = words[blocks * ROWS * width :]
+    rows = rest.numel() // width
+    total = rest[: rows * width].view(rows, width).sum(0)
+    tail = rest[rows * width :]
+    total[: tail.numel()] += tail
+    if blocks:
+        total += words[: blocks * ROWS * width].view(blocks, ROWS, width).sum(1).sum(0)
+    return total
 
 
 def digests(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
