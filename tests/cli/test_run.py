@@ -179,6 +179,7 @@ def test_a_script_that_fails_keeps_its_status_and_findings_are_written(job: Path
     [
         (["checks.tspec"], "the script is missing"),
         (["checks.tspec", "--", "nowhere.py"], "there is no script nowhere.py"),
+        (["checks.tspec", "--", "torchrun", "job.py"], "`torchrun OPTIONS -m tspec run"),
         (["--", "train.py"], "SPECS"),
         (["checks.tspec", "--given", "tp", "--", "train.py"], "no NAME=VALUE"),
         (["nowhere.tspec", "--", "train.py"], "nowhere.tspec"),

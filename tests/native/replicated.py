@@ -39,6 +39,7 @@ KINDS = (
     "by_hand",
     "one_updates",
     "local",
+    "outer",
     "replicate",
     "groups",
     "plateau",
@@ -113,7 +114,7 @@ def make_model(kind, bug):
 
 
 def wrap(model, kind, bug):
-    if kind in ("by_hand", "one_updates", "local"):
+    if kind in ("by_hand", "one_updates", "local", "outer"):
         return model
     if kind == "replicate":
         from torch.distributed._composable.replicate import replicate
@@ -173,6 +174,25 @@ def average_weights(model):
         p.data /= dist.get_world_size()
 
 
+def outer_optimizer(model):
+    """Holds where ranks were together last; momentum carries on from one average to the next."""
+    started = [nn.Parameter(p.detach().clone()) for p in model.parameters()]
+    return torch.optim.SGD(started, lr=0.7, momentum=0.9, nesterov=True)
+
+
+def average_progress(model, outer):
+    """The mean of what all ranks have come since then is the gradient of an update that all begin again from."""
+    for start, p in zip(outer.param_groups[0]["params"], model.parameters(), strict=True):
+        progress = start.detach() - p.detach()
+        dist.all_reduce(progress)
+        start.grad = progress / dist.get_world_size()
+    outer.step()
+    outer.zero_grad()
+    with torch.no_grad():
+        for start, p in zip(outer.param_groups[0]["params"], model.parameters(), strict=True):
+            p.copy_(start)
+
+
 def update_on_one_rank(model, optimizer):
     """The first rank updates and sends its weights; the others hold an optimizer that they never call."""
     for p in model.parameters():
@@ -221,6 +241,7 @@ def work(args):
     optimizer = make_optimizer(trained, kind, bug)
     if kind == "resumed":
         model, optimizer = resume(model, optimizer, data, bug)
+    outer = outer_optimizer(model) if kind == "outer" else None
     plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, threshold=0.2)
     pieces = 2 if kind == "accumulate" else 1
     step, count = 0, args.steps + (rank if kind == "join" else 0)
@@ -255,6 +276,8 @@ def work(args):
                 step += 1
                 if kind == "local" and step % 5 == 0:
                     average_weights(model)
+                if kind == "outer" and step % 5 == 0:
+                    average_progress(model, outer)
         total = loss.detach()
         if bug != "own_loss":
             dist.all_reduce(total)

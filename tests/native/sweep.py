@@ -33,7 +33,8 @@ KINDS = {
     "replicated": (
         *("plain", "views", "static", "accumulate", "unused", "half", "powersgd", "join", "zero"),
         *("checkpointed", "autocast", "clip", "averaged_statistics", "own_statistics", "resumed"),
-        *("saved", "by_hand", "one_updates", "local", "replicate", "groups", "plateau", "compiled"),
+        *("saved", "by_hand", "one_updates", "local", "outer", "replicate", "groups", "plateau"),
+        "compiled",
     ),
     "sharded": (
         *("fully", "kept", "mixed", "accumulate", "clip", "checkpointed", "saved", "uneven"),
@@ -54,7 +55,7 @@ ON_FOUR = {
     "tensor_parallel with_averages",
     "pipelines with_replicas",
 }
-APART = {"replicated local"}
+APART = {"replicated local", "replicated outer"}
 """Jobs in which replicas differ between two averages by right: the pack data_parallel is not meant for them."""
 CLEAN = tuple(f"{script} {kind}" for script, kinds in KINDS.items() for kind in kinds)
 """Jobs without a fault: a script and its kind."""

@@ -2,6 +2,8 @@
 
 import importlib.util
 import os
+import shutil
+import sys
 from collections.abc import Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -51,11 +53,22 @@ def command_of(ctx: typer.Context) -> tuple[str, ...]:
     if behind[0] == "-m" and not _is_importable(behind[1]):
         raise BadParameter(f"there is no module {behind[1]}", ctx=ctx)
     if behind[0] != "-m" and not Path(behind[0]).is_file():
-        raise BadParameter(f"there is no script {behind[0]}", ctx=ctx)
+        raise BadParameter(_no_script(behind[0], ctx.info_name), ctx=ctx)
     if importlib.util.find_spec("torch") is None:
         say("tspec: torch is not installed: pip install 'tspec-lang[torch]'", err=True)
         raise typer.Exit(FAULT)
     return tuple(behind)
+
+
+def _no_script(name: str, command: str | None) -> str:
+    """What is said of a word that names no file. A launcher is given tspec, and not tspec a launcher."""
+    beside = str(Path(sys.executable).parent)
+    if not (shutil.which(name) or shutil.which(name, path=beside)):
+        return f"there is no script {name}"
+    return (
+        f"{name} is a program, and no script. A launcher starts tspec on each rank: "
+        f"`torchrun OPTIONS -m tspec {command} ... -- script.py ARGS...`"
+    )
 
 
 def name_of(command: Sequence[str]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -62,10 +63,16 @@ class ReceivedListener(Listener):
 
 
 class AveragedListener(Listener):
-    """Follows parameters that the script hands to collectives between updates: it changes them again and again."""
+    """Follows parameters that the script hands to collectives between updates: it changes them again and again.
+
+    It may hand over one tensor for each parameter that was computed from them, such as how far each has come since the last average.
+    """
 
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
+        self._step = 0
+        self._shapes: Counter[torch.Size] = Counter()
+        """Of the tensors that were handed over in this step, after its update."""
 
     def returned(
         self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
@@ -75,9 +82,28 @@ class AveragedListener(Listener):
         if not place.ever_updated or place.updating or self._is_in_a_pass():
             return
         given = [each for each in (*args[:2], *kwargs.values()) if isinstance(each, torch.Tensor)]
-        for optimizer in list(self._job.state.optimizers.things().values()) if given else ():
-            if any(_writes(tensor, optimizer) for tensor in given):
-                self._job.state.projected.add(held_by(optimizer))
+        if not given:
+            return
+        self._count(given)
+        for optimizer in list(self._job.state.optimizers.things().values()):
+            held = held_by(optimizer)
+            if any(_writes(tensor, optimizer) for tensor in given) or self._is_one_for_each(held):
+                self._job.state.projected.add(held)
+
+    def _count(self, given: Sequence[torch.Tensor]) -> None:
+        """Note the shapes of what is handed over. Before an update these are gradients."""
+        place = self._job.place
+        if place.step != self._step or place.backward_since_update:
+            self._step = place.step
+            self._shapes.clear()
+        if not place.backward_since_update:
+            self._shapes.update([given[0].shape])
+
+    def _is_one_for_each(self, held: Sequence[torch.Tensor]) -> bool:
+        """As many tensors of each shape were handed over as there are such parameters."""
+        if len(held) > self._shapes.total():
+            return False
+        return len(held) > 1 and Counter(each.shape for each in held) <= self._shapes
 
     def _is_in_a_pass(self) -> bool:
         """Within a forward or backward pass, where collectives are many, a script averages nothing."""
