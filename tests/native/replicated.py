@@ -182,15 +182,15 @@ def outer_optimizer(model):
 
 def average_progress(model, outer):
     """The mean of what all ranks have come since then is the gradient of an update that all begin again from."""
-    for start, p in zip(outer.param_groups[0]["params"], model.parameters(), strict=True):
-        progress = start.detach() - p.detach()
+    for held, p in zip(outer.param_groups[0]["params"], model.parameters(), strict=True):
+        progress = held.detach() - p.detach()
         dist.all_reduce(progress)
-        start.grad = progress / dist.get_world_size()
+        held.grad = progress / dist.get_world_size()
     outer.step()
     outer.zero_grad()
     with torch.no_grad():
-        for start, p in zip(outer.param_groups[0]["params"], model.parameters(), strict=True):
-            p.copy_(start)
+        for held, p in zip(outer.param_groups[0]["params"], model.parameters(), strict=True):
+            p.copy_(held)
 
 
 def update_on_one_rank(model, optimizer):
