@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from tspec.runtime.live.samples import CALLS, DataOfLayers, KnownSamples
+from tspec.runtime.live.samples import CALLS, SAMPLES, DataOfLayers, KnownSamples
 
 SAME = torch.tensor([1.0, 2.0]).expand(4, 2)
 
@@ -81,3 +81,15 @@ def test_samples_of_any_type_are_compared(dtype: torch.dtype) -> None:
     model.eval()
     with torch.no_grad():
         assert known(model, [data]) == 1.0
+
+
+def test_no_more_samples_are_kept() -> None:
+    model = nn.Linear(3, 2)
+    known = KnownSamples(lambda module: True).known_samples
+    data = torch.arange(2.0 * SAMPLES)[:, None]
+    assert known(model, [data]) is None
+    assert known(model, [data + 1e6]) is None
+    model.eval()
+    with torch.no_grad():
+        assert known(model, [data]) == 0.5
+        assert known(model, [data + 1e6]) == 0.0

@@ -13,8 +13,8 @@ from tspec.runtime.live.models import trains, unwrapped
 
 CALLS = 512
 """So many inputs are looked at, of all events: later ones come from the same places."""
-PASSES = 1024
-"""Samples of so many training passes of each model are kept, eight bytes of each."""
+SAMPLES = 65_536
+"""Of each model so many samples are kept, as hashes: no later ones, whatever the number of steps."""
 LEAST = 8
 """Smaller batches are states of an environment or single questions."""
 ELEMENTS = 64
@@ -49,9 +49,7 @@ class KnownSamples:
 
     def __init__(self, is_root: Callable[[nn.Module], bool]) -> None:
         self._is_root = is_root
-        self._seen: weakref.WeakKeyDictionary[nn.Module, tuple[list[int], set[int]]] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._seen: weakref.WeakKeyDictionary[nn.Module, set[int]] = weakref.WeakKeyDictionary()
 
     def known_samples(self, module: nn.Module, inputs: Sequence[object]) -> float | None:
         """The part of the first `[samples, ...]` input of an evaluation that the model was given in training.
@@ -64,17 +62,16 @@ class KnownSamples:
         learns = torch.is_grad_enabled()
         if learns is not trains(model):
             return None
-        passes, known = self._seen.get(model, ([0], set()))
-        if (learns and passes[0] >= PASSES) or not (learns or known):
+        known = self._seen.get(model, set())
+        if len(known) >= SAMPLES if learns else not known:
             return None
         rows = _rows(inputs)
         if rows is None:
             return None
         if not learns:
             return sum(row in known for row in rows) / len(rows)
-        passes[0] += 1
-        known.update(rows)
-        self._seen[model] = (passes, known)
+        known.update(rows[: SAMPLES - len(known)])
+        self._seen[model] = known
         return None
 
 
