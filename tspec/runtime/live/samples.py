@@ -49,7 +49,8 @@ class KnownSamples:
 
     def __init__(self, is_root: Callable[[nn.Module], bool]) -> None:
         self._is_root = is_root
-        self._seen: weakref.WeakKeyDictionary[nn.Module, set[int]] = weakref.WeakKeyDictionary()
+        self._seen: dict[int, tuple[weakref.ref[nn.Module], set[int]]] = {}
+        """By the id of a model, whose own `__hash__` and `__eq__` may fail."""
 
     def known_samples(self, module: nn.Module, inputs: Sequence[object]) -> float | None:
         """The part of the first `[samples, ...]` input of an evaluation that the model was given in training.
@@ -62,7 +63,7 @@ class KnownSamples:
         learns = torch.is_grad_enabled()
         if learns is not trains(model):
             return None
-        known = self._seen.get(model, set())
+        known = self._of(model)
         if len(known) >= SAMPLES if learns else not known:
             return None
         rows = _rows(inputs)
@@ -71,8 +72,15 @@ class KnownSamples:
         if not learns:
             return sum(row in known for row in rows) / len(rows)
         known.update(rows[: SAMPLES - len(known)])
-        self._seen[model] = known
         return None
+
+    def _of(self, model: nn.Module) -> set[int]:
+        """The samples of a model, as long as it exists."""
+        key, seen = id(model), self._seen
+        held = seen.get(key)
+        if held is None or held[0]() is not model:
+            held = seen[key] = (weakref.ref(model, lambda _: seen.pop(key, None)), set())
+        return held[1]
 
 
 def _rows(inputs: Sequence[object]) -> list[int] | None:
