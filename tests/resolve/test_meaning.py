@@ -271,7 +271,7 @@ def test_a_bare_callable_is_an_event_of_its_own():
     for name in names:
         event = loaded.program.vocabulary.event(name)
         assert event.bare
-        assert [each.name for each in event.fields] == ["module", "inputs", "output"]
+        assert [each.name for each in event.fields] == ["module", "inputs", "output", "known"]
 
 
 def test_thinning():
