@@ -61,13 +61,13 @@ def command_of(ctx: typer.Context) -> tuple[str, ...]:
 
 
 def _no_script(name: str, command: str | None) -> str:
-    """What is said of a word that names no file. A launcher is given tspec, and not tspec a launcher."""
+    """What is said of a word that names no file: of a program, how it and tspec go together."""
     beside = str(Path(sys.executable).parent)
     if not (shutil.which(name) or shutil.which(name, path=beside)):
         return f"there is no script {name}"
     return (
-        f"{name} is a program, and no script. A launcher starts tspec on each rank: "
-        f"`torchrun OPTIONS -m tspec {command} ... -- script.py ARGS...`"
+        f"{name} is a program, and no script: write `-- script.py ARGS...` alone. "
+        f"A launcher starts tspec: `torchrun OPTIONS -m tspec {command} ... -- script.py`"
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tspec.equivalence.child import Given
-from tspec.equivalence.progress import STALLED, Pace, standing
+from tspec.equivalence.progress import LOOKED, STALLED, StallTimer, standing
 from tspec.equivalence.recording import Recording, is_recorded, read
 
 CHILD = "tspec.equivalence.child"
@@ -19,8 +19,6 @@ TOLD = 30
 """So many lines of a run that failed are shown."""
 GRACE = 10.0
 """Seconds that processes have to end after they were asked to."""
-LOOKED = 1.0
-"""Seconds from one look at what ranks do to the next, at most."""
 
 
 class Failed(Exception):
@@ -122,8 +120,8 @@ def _status(
     process: subprocess.Popen[bytes], place: Path, world: int, stalled: float
 ) -> int | None:
     """The status with which a process ends; None if no rank has come further for so many seconds."""
-    pace = Pace(place, world, stalled)
-    while not pace.is_over():
+    timer = StallTimer(place, world, stalled)
+    while not timer.is_over():
         try:
             return process.wait(min(LOOKED, stalled))
         except subprocess.TimeoutExpired:

@@ -18,11 +18,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tspec.equivalence.progress import Pace, here, places
+from tspec.equivalence.progress import LOOKED, StallTimer, here, last_records
 from tspec.equivalence.recording import is_recorded
 
-LOOKED = 1.0
-"""Seconds from one look at the other ranks to the next."""
 GONE = 3
 """A rank is gone that did not hold its lock at so many looks: a file may be made and not locked yet, or a recording not seen yet."""
 
@@ -58,7 +56,7 @@ def _look(peers: Peers, began: float, over: threading.Event, leave: Callable[[st
     """Look at the other ranks until this one is done, or has to end."""
     missed = {rank: 0 for rank in range(peers.world) if rank != peers.rank}
     alive: set[int] = set()
-    pace = Pace(peers.folder, peers.world, peers.stalled)
+    timer = StallTimer(peers.folder, peers.world, peers.stalled)
     while not over.wait(min(LOOKED, peers.stalled)):
         for rank in missed:
             holds = _is_held(peers.folder, rank)
@@ -72,7 +70,7 @@ def _look(peers: Peers, began: float, over: threading.Event, leave: Callable[[st
         if left:
             leave(_said(peers, f"rank {left[0]} ended and recorded nothing"))
             return
-        if pace.is_over():
+        if timer.is_over():
             leave(_said(peers, f"no rank came further for {peers.stalled:g} s"))
             return
 
@@ -80,8 +78,8 @@ def _look(peers: Peers, began: float, over: threading.Event, leave: Callable[[st
 def _said(peers: Peers, why: str) -> str:
     """Why this rank ends, where it is, and what each of the others recorded last."""
     lines = [f"tspec: rank {peers.rank} ends: {why}"]
-    for rank, place in enumerate(places(peers.folder, peers.world)):
-        at = f"last at {place.reached}" if place else "recorded nothing"
+    for rank, last in enumerate(last_records(peers.folder, peers.world)):
+        at = "recorded nothing" if last is None else f"last at {last.reached}"
         lines.append(f"  rank {rank}: {at}{here() if rank == peers.rank else ''}")
     return "\n".join(lines)
 

@@ -10,11 +10,14 @@ import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+LOOKED = 1.0
+"""Seconds from one look at what ranks do to the next, at most."""
 LONGEST = 400
 """Bytes of a place; it is written over the one before."""
 ANSWER = 1.0
@@ -22,6 +25,8 @@ ANSWER = 1.0
 STALLED = 600.0
 """A run ends if no rank has come further for so many seconds. Until each has recorded something it has as many at least."""
 _FRAME = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<function>\S+)')
+_Call = tuple[str, int, str]
+"""File, line and function of a frame."""
 _INSTALLED = (sysconfig.get_path("stdlib"), str(Path(__file__).resolve().parents[1]))
 """Folders with code that is not the user's, as Python's and that of this package."""
 _PACKAGES = {"site-packages", "dist-packages"}
@@ -65,7 +70,7 @@ def changes(folder: Path, world: int) -> tuple[int, ...]:
     return tuple(file.stat().st_mtime_ns if file.exists() else 0 for file in files)
 
 
-class Pace:
+class StallTimer:
     """Tells when no rank of a run has come further for `stalled` seconds."""
 
     def __init__(self, folder: Path, world: int, stalled: float) -> None:
@@ -83,47 +88,43 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a process was last: the tensor that it recorded."""
+class LastRecord:
+    """What a process recorded last."""
 
     process: int
     reached: str
 
 
-def places(folder: Path, world: int) -> Iterator[Place | None]:
+def last_records(folder: Path, world: int) -> Iterator[LastRecord | None]:
     """What each rank recorded last; None if that is nothing."""
     for rank in range(world):
         file = _file(folder, rank)
         said = file.read_bytes().decode(errors="replace").rstrip() if file.exists() else ""
-        process, _, place = said.partition(" ")
-        yield Place(int(process), place) if process else None  # else the file was made just now
+        process, _, reached = said.partition(" ")  # empty if the file was made just now
+        yield LastRecord(int(process), reached) if process else None
 
 
 def here() -> str:
     """The innermost line of the user's code in which this process is, of its main thread."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    lines = []
-    while frame is not None:
-        code = frame.f_code
-        lines.append(f'File "{code.co_filename}", line {frame.f_lineno} in {code.co_name}')
-        frame = frame.f_back
-    return _where("\n".join(lines))
+    calls = () if frame is None else traceback.walk_stack(frame)
+    return _where([(each.f_code.co_filename, line, each.f_code.co_name) for each, line in calls])
 
 
 def standing(folder: Path, world: int) -> Iterator[tuple[int, str]]:
     """Each rank of a run that does not come further, with what it recorded last and the line of the script where it is."""
-    found = list(places(folder, world))
+    found = list(last_records(folder, world))
     for each in found:
         if each is not None:
             _ask(each.process)
     time.sleep(ANSWER)
-    for rank, place in enumerate(found):
-        if place is None:
+    for rank, last in enumerate(found):
+        if last is None:
             yield rank, "recorded nothing"
         else:
-            lines = _stack(folder, rank)
-            at = _where(lines.read_text(encoding="utf-8")) if lines.exists() else ""
-            yield rank, f"last at {place.reached}{at}"
+            stack = _stack(folder, rank)
+            calls = _calls(stack.read_text(encoding="utf-8")) if stack.exists() else ()
+            yield rank, f"last at {last.reached}{_where(calls)}"
 
 
 def _ask(process: int) -> None:
@@ -133,15 +134,20 @@ def _ask(process: int) -> None:
         return
 
 
-def _where(stack: str) -> str:
-    """The innermost line of the user's code, and what it called, of what `faulthandler` wrote."""
-    frames = list(_FRAME.finditer(stack))
-    for each in frames:
-        file = Path(each["file"])
+def _calls(stack: str) -> Sequence[_Call]:
+    """The calls of a stack that `faulthandler` wrote."""
+    found = _FRAME.finditer(stack)
+    return [(each["file"], int(each["line"]), each["function"]) for each in found]
+
+
+def _where(calls: Sequence[_Call]) -> str:
+    """The innermost line of the user's code, and what it called. The innermost call is the first."""
+    for number, (path, line, _) in enumerate(calls):
+        file = Path(path)
         is_installed = any(file.is_relative_to(folder) for folder in _INSTALLED)
         if file.is_absolute() and not is_installed and _PACKAGES.isdisjoint(file.parts):
-            called = "" if each is frames[0] else f" in {frames[0]['function']}"
-            return f",{called} at {file.name}:{each['line']}"
+            called = f" in {calls[0][2]}" if number else ""
+            return f",{called} at {file.name}:{line}"
     return ""
 
 
