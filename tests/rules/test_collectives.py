@@ -2,7 +2,8 @@
 
 With gloo a rank in another group, or one that reduces other sizes, ends or hangs the job before any rule is decided.
 What averages gradients by hand is here too: `gradual_job.py`, statistics: `statistics_job.py`, and updates that ranks share:
-`owners_job.py`, and layers that are cut by hand: `cut_by_hand_job.py`.
+`owners_job.py`, layers that are cut by hand: `cut_by_hand_job.py`, and the ways in which ranks put together what they learn:
+`sharded_by_hand_job.py`.
 """
 
 import json
@@ -18,6 +19,7 @@ JOB = Path(__file__).with_name("collectives_job.py")
 BY_HAND = Path(__file__).with_name("gradual_job.py")
 CUT_BY_HAND = Path(__file__).with_name("cut_by_hand_job.py")
 OWNERS = Path(__file__).with_name("owners_job.py")
+SHARDED_BY_HAND = Path(__file__).with_name("sharded_by_hand_job.py")
 STATISTICS = Path(__file__).with_name("statistics_job.py")
 ROOT = JOB.parents[2]
 
@@ -188,3 +190,64 @@ def test_faults_of_layers_that_are_cut_by_hand(fault, rule, tmp_path):
     done, found = run(tmp_path, fault, packs=("communication", "essentials"), job=CUT_BY_HAND)
     assert done.returncode == 1, done.stdout + done.stderr
     assert {each for each, _ in found} == {rule}
+
+
+COMBINED = [
+    "slices",
+    "owners",
+    "gathered",
+    "hooks",
+    "averages",
+    "seldom",
+    "exchanged",
+    "served",
+    "watched",
+]
+"""Kinds of `sharded_by_hand_job.py`."""
+FAULTS_OF_SHARES = tuple(
+    (kind, "updates_use_gradients_of_all_ranks") for kind in ("slices", "owners", "averages")
+)
+"""Those in which the fault sends what one rank learned alone, and the rule of the pack essentials that finds it."""
+
+
+def slow_but(samples, kinds):
+    """All kinds, the samples unmarked."""
+    return [pytest.param(k, marks=() if k in samples else pytest.mark.slow) for k in kinds]
+
+
+@pytest.mark.gloo
+@pytest.mark.parametrize("kind", slow_but(("slices", "averages"), COMBINED))
+def test_ranks_that_put_together_what_they_learn(kind, tmp_path):
+    done, found = run(tmp_path, kind, packs=("essentials",), job=SHARDED_BY_HAND)
+    assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
+
+
+@pytest.mark.gloo
+@pytest.mark.parametrize("kind", slow_but(("owners",), dict(FAULTS_OF_SHARES)))
+def test_ranks_that_overwrite_what_the_others_learn(kind, tmp_path):
+    done, found = run(tmp_path, kind, "unreduced", packs=("essentials",), job=SHARDED_BY_HAND)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert {rule for rule, _ in found} == {dict(FAULTS_OF_SHARES)[kind]}
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize("fault", ["", "unreduced"])
+def test_gradients_of_one_rank_in_a_recording(fault, tmp_path):
+    from tspec.check.interpret import interpret
+    from tspec.resolve import load
+    from tspec.trace.read import read_trace
+
+    command = [sys.executable, "-m", "tspec", "record", "-o", str(tmp_path / "trace"), "--"]
+    subprocess.run(
+        [*command, str(SHARDED_BY_HAND), "slices", *filter(None, [fault])],
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        timeout=240,
+        check=True,
+    )
+    rules = load([ROOT / "specs" / "replicas"]).program.rules
+    decided = interpret(rules, read_trace(tmp_path / "trace")).decided
+    violated = {each.instance.rule for each in decided if each.verdict == "violated"}
+    expected = {"std.replicas.updates_use_gradients_of_all_ranks"} if fault else set()
+    assert violated == expected

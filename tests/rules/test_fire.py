@@ -35,7 +35,7 @@ ELSEWHERE = {
     "ranks_agree_on_finiteness", "ranks_draw_different_batches", "tensor_parallel_ranks_read_the_same_batch",
     "ranks_see_equally_many_batches", "loss_scale_agrees", "replicas_agree",
     "parameters_that_agreed_keep_agreeing", "replicas_start_alike", "gradients_agree_after_all_reduce",
-    "equal_inputs_give_equal_gradients",
+    "equal_inputs_give_equal_gradients", "updates_use_gradients_of_all_ranks",
     "learning_rates_agree", "gradient_norms_agree", "wrappers_reduce_all_trainable_parameters",
     "training_goes_through_the_wrapper", "updates_of_replicas_agree", "optimizer_state_starts_alike",
     "options_of_replicas_agree",

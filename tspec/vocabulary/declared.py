@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tspec.builtin.folds import FOLDS
 from tspec.resolve.names.vocabulary import plural
 from tspec.syntax import nodes
 from tspec.syntax.format_expressions import type_text
@@ -100,9 +101,14 @@ def _of_let(node: nodes.Let) -> str:
         return f"for p in parameters each step expect not (p.name in {name})"
     if isinstance(node.value, nodes.List):
         return f"for m in modules each step expect not isinstance(m, {name})"
-    if isinstance(node.value, nodes.Call):
+    if isinstance(node.value, nodes.Call) and not _is_fold(node.value):
         return f"for x in {name} each step expect present(x)"
     return f"each step expect loss >= {name}"
+
+
+def _is_fold(node: nodes.Call) -> bool:
+    """It makes one number of many."""
+    return isinstance(node.function, nodes.Name) and node.function.text in FOLDS
 
 
 def _said(node: nodes.Node) -> str:

@@ -20,7 +20,7 @@ OF_EVERY_CALL = frozenset({"callable", "arguments", "inputs", "output", RETURNED
 OF_SOME_CALLS = {
     "torch.optim.Optimizer.": frozenset({"lr", "optimizer"}),
     "torch.utils.data.": frozenset({"loader"}),
-    "torch.distributed.": frozenset({"tensor", "group", "op"}),
+    "torch.distributed.": frozenset({"tensor", "given", "group", "op"}),
 }
 
 # Functions of a field's source that read Python objects, and the folds and features that do too.
@@ -37,6 +37,8 @@ SOURCE_FUNCTIONS = frozenset(
         "missing_keys",
         "names",
         "used_early",
+        "before_update",
+        "elements",
         "tokens_ahead",
         "sees_later",
         "made_by",

@@ -18,6 +18,7 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
     "tensors": ("outputs",),
     "tensor": ("input_tensor", "input", "tensor", "output_tensor", "self"),
     "output": ("output_tensor", "output", "gather_list", "tensor_list", "tensor", "object_list"),
+    "given": ("input_tensor", "input", "tensor", "input_list", "input_tensor_list", "self"),
     "op": ("reduceOp",),
 }
 """What collectives call the tensor that they send, the one in which the result arrives, and how they reduce."""

@@ -81,7 +81,6 @@ class LiveJob(LiveSource):
         self.adapters = tuple(adapters)
         self.state.models.naming_of = self._naming_of
         self.active = False
-        self.place = steps.LoopState()
         self._forked_at = Context()
         """Where the loop of the process stood that this one is a fork of."""
         self.functions = WatchedFunctions(self)

@@ -7,6 +7,8 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
+
 from tspec.runtime.edges import Context, Location, Missing, Past, Ref
 from tspec.runtime.live.ambient import AmbientValues
 from tspec.runtime.live.entities.messages import FEATURES, TensorSnapshot
@@ -14,6 +16,7 @@ from tspec.runtime.live.features import features
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.state import SubjectRegistry
+from tspec.runtime.live.steps import LoopState
 from tspec.runtime.live.threads import IsolatedWork, ThreadState
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.say import warn
@@ -28,7 +31,10 @@ class LiveSource:
         self._warn = warn
         self.threads = ThreadState()
         self.ranks_known = RankTopology(spec.groups, self.say)
-        self.state = SubjectRegistry(spec, self.ranks_known, self.unread, self._readable)
+        self.place = LoopState()
+        self.state = SubjectRegistry(
+            spec, self.ranks_known, self.unread, self._readable, self._before_update
+        )
         self.known = AmbientValues()
         self._context = Context()
         self.first_step: int | None = None
@@ -47,6 +53,10 @@ class LiveSource:
     def world(self) -> int:
         """How many ranks the job has, as far as it is known by now."""
         return self.ranks_known.world
+
+    def _before_update(self) -> bool:
+        """A backward pass has begun on this thread, or ended, and the update from its gradients is to come."""
+        return self.place.backward_since_update or torch._C._current_graph_task_id() != -1
 
     @property
     def seq(self) -> int:

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.live.causality import Causality
-from tspec.runtime.live.convert import convert
+from tspec.runtime.live.convert import VISITED, convert, tensors_in
 from tspec.runtime.live.elsewhere import ElsewhereUpdatedParameters
 from tspec.runtime.live.entities.data import BatchSubjects, LoaderSubjects
 from tspec.runtime.live.entities.kind import UNKNOWN, ColumnReader, SubjectKind, asked
@@ -79,8 +79,10 @@ class SubjectRegistry:
         ranks: RankTopology,
         unread: Callable[[str, str, str], None],
         features: ReadFeatures,
+        before_update: Callable[[], bool],
     ) -> None:
         """`unread` is called with kind, field and reason where a field of a subject cannot be read."""
+        self._before_update = before_update
         self.ranks = ranks
         self._unread = unread
         self._living: frozenset[int] = frozenset()
@@ -139,6 +141,8 @@ class SubjectRegistry:
             ],
             "for_parameters": self._for_parameters,
             "used_early": self.pending.used_early,
+            "before_update": self._before_update,
+            "elements": lambda value: sum(each.numel() for each in tensors_in(value, VISITED)),
             "tokens_ahead": self.tokens.tokens_ahead,
             "sees_later": Causality(self.tokens).sees_later,
             "made_by": made_by,
