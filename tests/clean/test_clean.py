@@ -27,6 +27,7 @@ SAMPLE = {
     "experts",
     "fsdp",
     "growing_returns",
+    "interpolated --kind reptile",
     "joined --kind left",
     "joined --kind loader",
     "language_model",
@@ -79,6 +80,9 @@ JOBS = (
     "fused_scaler --no-fused",
     "gan",
     "growing_returns",
+    "interpolated",
+    "interpolated --kind reptile",
+    "interpolated --kind mean --every 10",
     "joined",
     "joined --late",
     "joined --kind left",
@@ -110,6 +114,7 @@ JOBS = (
     "teacher",
     "trainer_style",
     "trainer_style --prefetch",
+    "triplet",
     "variational",
     "workers",
     "zero_lr_group",
@@ -127,11 +132,11 @@ def test_nothing_is_said_of_a_sound_job(job: str, tmp_path: Path) -> None:
     assert found.decided > 100
 
 
-ADVISED = {"folds": 1000, "new_head": 200, "sequence_autoencoder": 400}
+ADVISED = {"folds": 1000, "new_head": 200, "sequence_autoencoder": 400, "triplet": 400}
 """Jobs of which the rules that are only usually right say nothing either; how many instances are decided at least."""
 
 
-@pytest.mark.parametrize("job", family(tuple(ADVISED), {"folds", "new_head"}, set()))
+@pytest.mark.parametrize("job", family(tuple(ADVISED), {"folds", "new_head", "triplet"}, set()))
 def test_nothing_is_advised(job: str, tmp_path: Path) -> None:
     found = run(["specs/advice"], HERE / f"{job}.py", tmp_path / "report.json")
     assert found.messages == []

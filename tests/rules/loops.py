@@ -1172,8 +1172,6 @@ class RowsOfTablesVaryBetweenSamples(InputsOfLayersVaryBetweenSamples):
 
 
 class ResumedOptimizersHaveTheirState(Loop):
-    pack = "checkpoints"
-
     def prepared(self):
         """Goes on where another run of three steps ended."""
         self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 3)

@@ -17,7 +17,7 @@ DRAWN = ("generator",)
 """Kinds whose state is random numbers: who draws, and when, is each program's own affair."""
 
 LOADING = "load_state_dict"
-"""Loading changes nothing where the last epoch was the best, or a target was brought into line before."""
+"""Loading changes nothing where the last epoch was the best, or a target was brought into line before: in another run it does."""
 
 STUCK = {
     "optimizer.step": "A tensor that no update moves is not trained.",
@@ -94,8 +94,9 @@ def _kept(survey: Survey, kind: SeenKind, x: str) -> list[Claim]:
     if survey.event("optimizer.step") is not None:
         within.append(update_of(survey))
     guard = whole(kind)  # what is sharded may be gathered later
+    loading = f" or {LOADING}" if survey.event(LOADING) is not None else ""
     for events in within:
-        expect = f"changed({x}) only during {events}"
+        expect = f"changed({x}) only during {events}{loading}"
         outside = "Something else writes into it, and undoes or adds to what training does."
         witness = f"changed({x})"
         claims.append(Claim("change", head, expect, outside, guard, surprise=2, witness=witness))

@@ -35,6 +35,7 @@ from tspec.runtime.live.entities.parameters import (
 from tspec.runtime.live.entities.stages import PipelineStages
 from tspec.runtime.live.evaluate import ExpressionError, evaluate
 from tspec.runtime.live.graph import LossGraphs, made_by, over_classes
+from tspec.runtime.live.interpolated import InterpolatedParameters
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
 from tspec.runtime.live.operations import LossOperations
 from tspec.runtime.live.pending import PendingCalls
@@ -99,6 +100,7 @@ class SubjectRegistry:
         self.tokens = TokenHistory()
         self.graphs = LossGraphs(self._is_held)
         self.projected = ProjectedParameters(features)
+        self.interpolated = InterpolatedParameters()
         self.elsewhere = ElsewhereUpdatedParameters(features)
         self.generators = GeneratorSubjects()
         self.more_columns: list[MoreColumns] = []
@@ -109,7 +111,11 @@ class SubjectRegistry:
             self.optimizers,
             self.wrappers,
             self.stages,
-            {"projected": self.projected.__contains__, "updated_elsewhere": self._elsewhere},
+            {
+                "projected": self.projected.__contains__,
+                "interpolated": self.interpolated.__contains__,
+                "updated_elsewhere": self._elsewhere,
+            },
         )
         modules = ModuleSubjects(self.models)
         self._columns: Mapping[str, ColumnReader] = {"parameter": parameters, "module": modules}
@@ -270,6 +276,7 @@ class SubjectRegistry:
         if not self._living <= living:
             self.models.refresh()
             self.projected.forget(self._living - living)
+            self.interpolated.forget(self._living - living)
             self.elsewhere.forget(self._living - living)
         self._living = living
         return living

@@ -32,6 +32,7 @@ class UpdateListener(Listener):
         parameter = job.spec.entity("parameter")
         read = () if parameter is None else [field.name for field in parameter.fields]
         self._projections = "projected" in read
+        self._interpolations = "interpolated" in read
         self._elsewhere = "updated_elsewhere" in read
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, Any]:
@@ -44,6 +45,8 @@ class UpdateListener(Listener):
         optimizers.name_parameters(args[0])
         if self._projections:
             self._job.state.projected.before_update(number, held_by(args[0]))
+        if self._interpolations:
+            self._job.state.interpolated.before_update(number, held_by(args[0]))
         if self._elsewhere:
             self._job.state.update_begins(number)
         self._job.do(LivingOptimizers(self._job.state.living_optimizers()))
@@ -56,6 +59,8 @@ class UpdateListener(Listener):
         number, optimizer = token
         if self._projections:
             self._job.state.projected.after_update(number, held_by(optimizer))
+        if self._interpolations:
+            self._job.state.interpolated.after_update(number)
         self._job.do(Update(number, ended=True))
 
 

@@ -1,0 +1,134 @@
+"""Which optimizers train parameters that a script takes back a part of the way, now and then, as Lookahead and Reptile do.
+
+Between two updates a weight that was `b` becomes `a + part * (b - a)`, where `a` is what it was when the script last wrote to
+it, or before the first update. A stray change of a weight does not lie between the two.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+SAMPLED = 128
+"""Elements of one parameter that are kept: on its device, so that nothing waits for it before somebody asks."""
+KEPT = 64
+"""Updates that are kept until somebody asks."""
+ENDS = 0.01
+"""What is nearer to one end than this part of the way was put back, or left as it was."""
+ROUNDING = 16
+"""How many units in the last place rounding may come to."""
+
+
+@dataclass(slots=True)
+class _Track:
+    """What one parameter of an optimizer was before and after its last updates."""
+
+    parameter: torch.Tensor
+    held: frozenset[int] = frozenset()
+    """The ids of what the optimizer holds."""
+    before: deque[torch.Tensor] = field(default_factory=lambda: deque(maxlen=KEPT))
+    after: deque[torch.Tensor] = field(default_factory=lambda: deque(maxlen=KEPT))
+    begin: torch.Tensor | None = None
+    """What the script last wrote to it; at first, what it was before the first update."""
+    hits: int = 0
+    misses: int = 0
+
+
+class InterpolatedParameters:
+    """Follows one parameter of each optimizer; what the script does to it, it does to all."""
+
+    def __init__(self) -> None:
+        self._tracks: dict[int, _Track] = {}
+        """By the number of the optimizer, as long as it exists."""
+
+    def __contains__(self, parameter: torch.Tensor) -> bool:
+        return any(
+            id(parameter) in track.held and _is_interpolated(track)
+            for track in self._tracks.values()
+        )
+
+    def before_update(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
+        """An update begins."""
+        track = self._tracks.get(optimizer)
+        if track is None:
+            watched = _watched(parameters)
+            if watched is None:
+                return
+            track = self._tracks[optimizer] = _Track(watched)
+            track.begin = _sample(watched)
+        elif len(track.before) < len(track.after):
+            track.before.append(_sample(track.parameter))
+        if len(track.held) != len(parameters):
+            track.held = frozenset(map(id, parameters))
+
+    def after_update(self, optimizer: int) -> None:
+        """An update returned."""
+        track = self._tracks.get(optimizer)
+        if track is None:
+            return
+        if len(track.after) == KEPT:
+            _read(track)
+        if len(track.before) == len(track.after):
+            track.after.append(_sample(track.parameter))
+
+    def forget(self, optimizers: Iterable[int]) -> None:
+        """These optimizers are gone."""
+        for each in optimizers:
+            self._tracks.pop(each, None)
+
+
+def _watched(parameters: Sequence[torch.Tensor]) -> torch.Tensor | None:
+    """The largest plain tensor of floats: the others may hold what barely moves."""
+    plain = [
+        each
+        for each in parameters
+        if each.is_floating_point() and not hasattr(each, "placements") and each.numel() > 1
+    ]
+    return max(plain, key=torch.Tensor.numel, default=None)
+
+
+def _sample(parameter: torch.Tensor) -> torch.Tensor:
+    """Elements from all over a parameter, as they are now: `[n]`. An odd distance meets all columns, also where some of them,
+    as of pixels that are always dark, are never trained.
+    """  # fmt: skip
+    flat = parameter.detach().reshape(-1)
+    return flat[:: flat.numel() // SAMPLED | 1][:SAMPLED].clone()
+
+
+def _is_interpolated(track: _Track) -> bool:
+    """Whether all that the script did to it so far was to take it back a part of the way."""
+    _read(track)
+    if track.misses or not track.after or track.begin is None:
+        return track.hits > 0 and not track.misses
+    moved = _moved(track.begin, track.after[-1], _sample(track.parameter))
+    return moved is not False and (track.hits > 0 or moved is True)
+
+
+def _read(track: _Track) -> None:
+    """Judge what is kept, but for the last update if the next one has not begun."""
+    while track.before and track.begin is not None:
+        left, found = track.after.popleft(), track.before.popleft()
+        moved = _moved(track.begin, left, found)
+        if moved is None:
+            continue
+        track.begin = found
+        track.hits += moved
+        track.misses += not moved
+
+
+def _moved(begin: torch.Tensor, left: torch.Tensor, found: torch.Tensor) -> bool | None:
+    """Whether what was found lies between what was begun with and what the update left; None if it is what that left."""
+    if torch.equal(left, found):
+        return None
+    if begin.shape != left.shape or left.shape != found.shape:
+        return False
+    eps = torch.finfo(left.dtype).eps
+    begin, left, found = begin.double(), left.double(), found.double()
+    way = left - begin
+    part = float(way.dot(found - begin) / way.dot(way).clamp(min=1e-300))
+    rounding = ROUNDING * eps * torch.maximum(begin.abs(), left.abs())
+    near = bool(((begin + part * way - found).abs() <= rounding).all())
+    return near and ENDS < part < 1 - ENDS
