@@ -1191,6 +1191,33 @@ class ResumedOptimizersHaveTheirState(Loop):
         self.schedule.step()
 
 
+class ResumedOptimizersKnowTheirUpdates(Loop):
+    """Goes on from a checkpoint of ten steps, and saves another."""
+
+    def make_optimizer(self):
+        return torch.optim.Adam(self.model.parameters(), lr=1e-3)
+
+    def prepared(self):
+        optimizer = self.make_optimizer()
+        for _ in range(10):
+            for parameter in self.model.parameters():
+                parameter.grad = torch.ones_like(parameter)
+            optimizer.step()
+        optimizer.zero_grad()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "last.pt")
+            torch.save({"optimizer": optimizer.state_dict(), "step": 10}, path)
+            state = torch.load(path)
+        self.begun = state["step"]
+        if not self.faulty:
+            self.optimizer.load_state_dict(state["optimizer"])
+
+    def evaluate(self):
+        with tempfile.TemporaryDirectory() as folder:
+            state = {"optimizer": self.optimizer.state_dict(), "step": self.begun + self.steps}
+            torch.save(state, Path(folder, "last.pt"))
+
+
 class Accumulates(Loop):
     """Makes two backward passes for each update."""
 

@@ -50,6 +50,7 @@ SOURCE_FUNCTIONS = frozenset(
         "data_differ",
         "known_samples",
         "is_own_state",
+        "lost_updates",
         "steps_left",
         "count",
         "sum",

@@ -42,6 +42,7 @@ from tspec.runtime.live.pending import PendingCalls
 from tspec.runtime.live.placed import local
 from tspec.runtime.live.projected import ProjectedParameters, ReadFeatures
 from tspec.runtime.live.ranks import RankTopology
+from tspec.runtime.live.resumed import LoadedCheckpoints
 from tspec.runtime.live.samples import DataOfLayers, KnownSamples
 from tspec.runtime.live.saved import SavedModel, is_own_state, saved_models
 from tspec.runtime.live.tokens import TokenHistory
@@ -100,6 +101,7 @@ class SubjectRegistry:
         self.tokens = TokenHistory()
         self.graphs = LossGraphs(self._is_held)
         self.projected = ProjectedParameters(features)
+        self.checkpoints = LoadedCheckpoints()
         self.interpolated = InterpolatedParameters()
         self.elsewhere = ElsewhereUpdatedParameters(features)
         self.generators = GeneratorSubjects()
@@ -158,6 +160,7 @@ class SubjectRegistry:
             "unscaled_scores": self.graphs.unscaled_scores,
             "loose_parameters": self.graphs.loose_parameters,
             "is_own_state": is_own_state,
+            "lost_updates": self.checkpoints.lost_updates,
             "steps_left": steps_left,
             "data_differ": DataOfLayers().data_differ,
             "known_samples": KnownSamples(self.models.is_root).known_samples,

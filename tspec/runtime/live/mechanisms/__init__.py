@@ -6,6 +6,7 @@ from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.mechanisms import (
     averages,
     backward,
+    checkpoints,
     chunks,
     clears,
     construction,
@@ -35,6 +36,7 @@ MECHANISMS = (
     forks.install,
     joins.install,
     shape_inference.install,
+    checkpoints.install,
     chunks.install,
     tokens.install,
     averages.install,

@@ -1,0 +1,54 @@
+"""A run that goes on without its optimizer's state is told from one that restored it, and from one that took over weights only."""
+
+import pytest
+import torch
+from torch import nn
+
+from tspec.runtime.live.resumed import LoadedCheckpoints
+
+
+def trained(updates: int, kind: type[torch.optim.Optimizer] = torch.optim.Adam) -> dict:
+    """The state of an optimizer after so many updates."""
+    weight = nn.Parameter(torch.zeros(3))
+    optimizer = kind([weight], lr=1e-3)
+    for _ in range(updates):
+        weight.grad = torch.ones(3)
+        optimizer.step()
+    return optimizer.state_dict()
+
+
+def lost(loaded: object, saved: dict) -> int | None:
+    known = LoadedCheckpoints()
+    known.loaded(loaded)
+    return known.lost_updates(saved)
+
+
+@pytest.mark.parametrize(
+    ("counter", "before", "after"),
+    [("step", 20, 25), ("epoch", 4, 5), ("epoch", 3, 4), ("iters", 20, 40)],
+)
+def test_what_goes_on_without_the_optimizer_is_told(counter: str, before: int, after: int) -> None:
+    """Twenty updates lie before: in steps, or in four epochs of five, also if epochs are counted from 0."""
+    made = after - before if counter != "epoch" else 5
+    saved = {"model": {}, "opt": trained(made), counter: after}
+    assert lost({"model": {}, "opt": trained(20), counter: before}, saved) == 20
+    assert lost({"opt": trained(20), counter: before}, saved | {"opt": trained(20 + made)}) == 0
+
+
+def test_what_begins_anew_is_not() -> None:
+    loaded = {"opt": trained(20), "epoch": 4}
+    assert lost(loaded, {"opt": trained(5), "epoch": 1}) is None
+    assert lost(loaded, {"opt": trained(15), "epoch": 3}) is None
+    assert lost(loaded, {"opt": trained(20), "epoch": 4}) is None
+    # fine-tuned for longer than it was trained before, and saved at the end alone
+    assert lost(loaded, {"opt": trained(40), "epoch": 8}) == 0
+    assert lost(loaded, {"opt": trained(12), "epoch": 6}) is None
+
+
+def test_what_counts_no_updates_says_nothing() -> None:
+    sgd = {"opt": trained(20, torch.optim.SGD), "step": 20}
+    assert lost(sgd, {"opt": trained(5, torch.optim.SGD), "step": 25}) is None
+    assert lost({"opt": trained(20), "lr": 0.1, "best": True}, {"opt": trained(5)}) is None
+    assert lost({"opt": trained(20), "step": 20}, {"step": 25}) is None
+    assert LoadedCheckpoints().lost_updates({"opt": trained(5), "step": 25}) is None
+    assert lost([trained(5)], {"opt": trained(5), "step": 25}) is None

@@ -1,0 +1,33 @@
+"""Checkpoints: what files held that were read, where an event compares with it what is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tspec.runtime.live.followed import FollowedJob
+from tspec.runtime.live.watched import Listener, Role
+
+READ = "torch.load"
+READER = "lost_updates"
+"""The function of a field that reads what is followed here."""
+
+
+class ReadListener(Listener):
+    """Remembers the counts of what was read."""
+
+    def __init__(self, job: FollowedJob) -> None:
+        self._job = job
+
+    def returned(
+        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
+    ) -> None:
+        """A file was read."""
+        self._job.state.checkpoints.loaded(result)
+
+
+def install(job: FollowedJob) -> None:
+    """Follow the reading of files, if an event compares with them."""
+    sources = [field.source for event in job.spec.events for field in event.fields]
+    if any(source is not None and source[:2] == ("call", READER) for source in sources):
+        job.functions.watch_path(Role("read", ReadListener(job), path=READ))

@@ -1,0 +1,115 @@
+"""Whether a run that goes on from a checkpoint left the optimizer's state in it: what it saves is compared with what was loaded.
+
+A checkpoint counts steps or epochs, and optimizers such as Adam count their updates. Where a run goes on, both go on. Where it only
+takes over weights, both begin anew. Where the first goes on and the second begins anew, nobody loaded the optimizer's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+DEPTH = 3
+"""So deep within an object are counters and optimizers looked for."""
+MOST = 1000
+"""Entries of an object that are looked at: a checkpoint may hold large tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """What a checkpoint says of how far a run has come."""
+
+    counters: Mapping[tuple[str, ...], int]
+    """Its whole numbers, by their keys."""
+    updates: Mapping[tuple[str, ...], int]
+    """Of each optimizer in it, by its keys, how many updates it counts."""
+
+
+class LoadedCheckpoints:
+    """Remembers the counts of the checkpoint that was loaded last."""
+
+    def __init__(self) -> None:
+        self._loaded: _Counts | None = None
+
+    def loaded(self, value: Any) -> None:
+        """Take in what a file held, if that is a checkpoint with an optimizer that counts its updates."""
+        counts = _counts(value)
+        if counts.updates:
+            self._loaded = counts
+
+    def lost_updates(self, value: Any) -> int | None:
+        """How many updates an optimizer that is saved does not know of, although the counters beside it go on from the checkpoint
+        that was loaded last; 0 if it knows of all, None if counters do not tell or do not go on.
+        """  # fmt: skip
+        before = self._loaded
+        if before is None:
+            return None
+        now = _counts(value)
+        grown = [
+            (count - before.counters[key], before.counters[key])
+            for key, count in now.counters.items()
+            if 0 < before.counters.get(key, 0) < count
+        ]
+        lost = [
+            _lost(before.updates[key], updates, grown)
+            for key, updates in now.updates.items()
+            if key in before.updates
+        ]
+        told = [each for each in lost if each is not None]
+        return max(told) if told else None
+
+
+def _lost(loaded: int, now: int, grown: list[tuple[int, int]]) -> int | None:
+    """Of an optimizer that counted `loaded` updates and now counts some, beside counters that grew by as much from as much."""
+    if not grown:
+        return None
+    if now > loaded:
+        return 0
+    for more, earlier in grown:
+        # As many updates as the counter grew by, at the rate of before: of a run that began anew it would be all that it counts.
+        for began in (earlier, earlier + 1):  # a counter that begins with 0
+            if abs(now - more * loaded / began) * began <= 0.1 * loaded * more:
+                return loaded
+    return None
+
+
+def _counts(value: Any) -> _Counts:
+    counters: dict[tuple[str, ...], int] = {}
+    updates: dict[tuple[str, ...], int] = {}
+    for keys, found in _walk(value, (), DEPTH):
+        if isinstance(found, Mapping):
+            count = _updates(found.get("state"))
+            if count:
+                updates[keys] = count
+        elif type(found) is int:
+            counters[keys] = found
+    return _Counts(counters, updates)
+
+
+def _walk(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The whole numbers and the states of optimizers within an object."""
+    if type(value) is int:
+        yield keys, value
+    elif isinstance(value, Mapping):
+        if "state" in value and "param_groups" in value:
+            yield keys, value
+        elif depth:
+            for key, inner in list(value.items())[:MOST]:
+                if isinstance(key, str):
+                    yield from _walk(inner, (*keys, key), depth - 1)
+
+
+def _updates(state: Any) -> int:
+    """The updates that the state of an optimizer counts; 0 if it counts none."""
+    if not isinstance(state, Mapping):
+        return 0
+    for each in state.values():
+        step = each.get("step") if isinstance(each, Mapping) else None
+        if isinstance(step, torch.Tensor) and step.numel() == 1:
+            return int(step)
+        if isinstance(step, int):
+            return step
+    return 0
