@@ -20,6 +20,8 @@ from tspec.resolve.program.rules import Rule
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "docs/demo/digits.py"
 SHORT = ("--samples", "320")
+BOUNDED = r'by: "(learning|ranges)@'
+"""What drafts say that bound numbers, widely."""
 
 
 def record(folder: Path, *options: str) -> Path:
@@ -81,13 +83,14 @@ def test_the_drafts_say_what_a_training_loop_is(rules: tuple[Rule, ...]) -> None
         "backward_before_optimizer_step_each_step",
     } <= names
     assert all(rule.draft for rule in rules)
-    assert 20 <= len(rules) <= 60
+    assert 20 <= len(rules) <= 80
 
 
 def test_no_draft_holds_a_literal_of_the_recording(text: str) -> None:
+    blocks = [block for block in text.split("\n\n") if not re.search(BOUNDED, block)]
     said = "\n".join(
         line
-        for line in text.splitlines()
+        for line in "\n\n".join(blocks).splitlines()
         if not re.match(r"\s+(by|from|held|broken):|edition |///", line)
     )
     said = re.sub(r'"[^"]+ <- [^"]+"', "", said)  # operations with their dimensions

@@ -1,4 +1,4 @@
-"""What a run lost that its siblings have is found by drafts from the siblings: a mask, a tie, a schedule, a division, held-out data, a rate."""
+"""What a run lost that its siblings have is found by drafts from the siblings: a mask, a tie, a schedule, a division, held-out data, a rate, a scale, the samples' own labels."""
 
 import subprocess
 import sys
@@ -20,6 +20,12 @@ FINDS = {
         "same-data": "distinct_calls_forward_inputs",
         "heads-mixed": "losses_are_computed_by_known_operations",
         "no-skip": "losses_are_computed_by_known_operations",
+    },
+    "towers": {
+        "raw": "inputs_0_of_forward_in_train_keeps_its_range",
+        "misaligned": "losses_have_come_down_from_step_40",
+        "first-is-right": "target_of_cross_entropy_in_train_keeps_its_range",
+        "leak": "losses_are_not_far_below",
     },
     "views": {
         "one-view": "passes_of_a_step_differ",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tspec.builtin.events import RETURNED
 from tspec.infer.axes import Partition, joined, telling
+from tspec.infer.numbers import numbers
 from tspec.infer.survey import SeenEvent, SeenKind, Survey
 from tspec.resolve.program.rules import Vocabulary
 from tspec.trace.read import open_tables
@@ -16,7 +18,24 @@ from tspec.trace.read import open_tables
 if TYPE_CHECKING:
     import duckdb
 
-COLUMNS = ("tag", "what", "call", "subject", "field", "type", "text", "place", "dtype")
+COLUMNS = (
+    *(
+        "tag",
+        "what",
+        "call",
+        "subject",
+        "field",
+        "type",
+        "text",
+        "place",
+        "dtype",
+        "seq",
+        "step",
+        "phase",
+        "item",
+    ),
+    *("bool", "float", "mean", "std", "zeros", "numel"),
+)
 
 
 def survey(runs: Sequence[Path], vocabulary: Vocabulary) -> Survey:
@@ -42,6 +61,7 @@ def survey(runs: Sequence[Path], vocabulary: Vocabulary) -> Survey:
             ambient=sampled.get("context", frozenset()),
             steps=fewest,
             graphs=_graphs(rows, len(runs)),
+            numbers=numbers(partial(_ask, rows), len(runs)),
         )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from tspec.infer.drafts import Draft
 from tspec.infer.heads import unsampled
 
-MOST_SHOWN = 60
+MOST_SHOWN = 80
 
 
 def reduce_sequences(drafts: Sequence[Draft]) -> tuple[Draft, ...]:

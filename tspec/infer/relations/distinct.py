@@ -11,6 +11,9 @@ SOON = "20 steps"
 """Where no loader says when the data begin again, and long enough to tell a batch that is stuck."""
 
 
+COMPARED = ("cross_entropy", "likelihood", "logistic_loss", "pointwise_loss")
+"""Losses that are given targets."""
+
 HELD_OUT = "evaluations_hold_out_their_samples"
 
 
@@ -34,7 +37,21 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
         )
         if "known" in forward.fields:
             claims.append(_held_out())
+    claims += [
+        _targets(event.name)
+        for event in survey.events
+        if event.name in COMPARED and "target" in event.fields
+    ]
     return tuple(claims)
+
+
+def _targets(event: str) -> Claim:
+    """What outputs are compared with is not stuck."""
+    head = RuleHead((f"c in calls({event})",), None, None, ())
+    stuck = "A target that comes again soon is stuck, and belongs to other inputs."
+    name = f"targets_of_{event}_do_not_come_again_soon"
+    expect, guard = _are_distinct("c.target", SOON), "phase == train and numel(c.target) >= 16"
+    return Claim("distinct", head, expect, stuck, guard, surprise=3, name=name)
 
 
 def _held_out() -> Claim:
