@@ -20,6 +20,7 @@ BY_HAND = Path(__file__).with_name("gradual_job.py")
 CUT_BY_HAND = Path(__file__).with_name("cut_by_hand_job.py")
 OWNERS = Path(__file__).with_name("owners_job.py")
 SHARDED_BY_HAND = Path(__file__).with_name("sharded_by_hand_job.py")
+RESUMED = Path(__file__).with_name("resumed_by_hand_job.py")
 STATISTICS = Path(__file__).with_name("statistics_job.py")
 ROOT = JOB.parents[2]
 
@@ -49,6 +50,12 @@ FAULTS_OF_PARTS = (
     ("dropout", "equal_inputs_give_equal_gradients"),
 )
 """A fault of `cut_by_hand_job.py`, and the rule of the pack essentials that finds it."""
+
+FAULTS_OF_RESUMED = (
+    ("none", "ranks_resume_at_one_step"),
+    ("older", "ranks_resume_at_one_step"),
+)
+"""A fault of `resumed_by_hand_job.py`, and the rule of its packs that heads the report."""
 
 FAULTS_OF_STATISTICS = (("own", "buffers_agree_when_saved"),)
 """A fault of `statistics_job.py`, and a rule of the pack advice that finds it."""
@@ -251,3 +258,16 @@ def test_gradients_of_one_rank_in_a_recording(fault, tmp_path):
     violated = {each.instance.rule for each in decided if each.verdict == "violated"}
     expected = {"std.replicas.updates_use_gradients_of_all_ranks"} if fault else set()
     assert violated == expected
+
+
+@pytest.mark.gloo
+@pytest.mark.parametrize(("fault", "rule"), [("", ""), *FAULTS_OF_RESUMED])
+def test_ranks_that_resume(fault, rule, tmp_path):
+    """Ranks at different steps violate other rules too: the one that names the fault heads the report."""
+    packs = ("communication", "data_parallel", "essentials")
+    done, found = run(tmp_path, *filter(None, [fault]), packs=packs, job=RESUMED)
+    assert done.returncode == bool(fault), done.stdout + done.stderr
+    heads = [
+        one["rule"].rpartition(".")[2] for one in json.loads((tmp_path / "report.json").read_text())
+    ]
+    assert heads[:1] == [rule] if fault else found == set()

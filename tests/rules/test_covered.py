@@ -13,6 +13,7 @@ from tests.rules.test_collectives import (
     FAULTS,
     FAULTS_BY_HAND,
     FAULTS_OF_PARTS,
+    FAULTS_OF_RESUMED,
     FAULTS_OF_SHARES,
     FAULTS_OF_STATISTICS,
 )
@@ -27,7 +28,7 @@ FOUND = frozenset().union(
     (variant.rule or name for name, variant in VARIANTS.items()),
     (case.rule for case in (*CASES, *MISTAKES)),
     (rule for *_, rule in (*FAULTS, *FAULTS_BY_HAND, *FAULTS_OF_PARTS)),
-    (rule for *_, rule in (*FAULTS_OF_SHARES, *FAULTS_OF_STATISTICS)),
+    (rule for *_, rule in (*FAULTS_OF_SHARES, *FAULTS_OF_RESUMED, *FAULTS_OF_STATISTICS)),
     *EXPECTED.values(),
     (fault.expected.rule for fault in NATIVE if fault.expected),
     (bug.found.rule for bug in all_bugs() if bug.found),

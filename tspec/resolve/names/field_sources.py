@@ -52,6 +52,7 @@ SOURCE_FUNCTIONS = frozenset(
         "is_own_state",
         "lost_updates",
         "steps_left",
+        "steps_made",
         "count",
         "sum",
         "min",

@@ -25,6 +25,7 @@ from tspec.runtime.live.entities.optimizers import (
     SchedulerSubjects,
     held_by,
     steps_left,
+    steps_made,
 )
 from tspec.runtime.live.entities.others import GeneratorSubjects, ScalerSubjects, WrapperSubjects
 from tspec.runtime.live.entities.parameters import (
@@ -162,6 +163,7 @@ class SubjectRegistry:
             "is_own_state": is_own_state,
             "lost_updates": self.checkpoints.lost_updates,
             "steps_left": steps_left,
+            "steps_made": steps_made,
             "data_differ": DataOfLayers().data_differ,
             "known_samples": KnownSamples(self.models.is_root).known_samples,
         }

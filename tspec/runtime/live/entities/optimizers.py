@@ -203,6 +203,18 @@ def total_steps(scheduler: Any) -> Any:
     return ABSENT
 
 
+def steps_made(optimizer: Any, loaded: Any = None) -> int:
+    """How many updates an optimizer's state says that it has made; 0 if it does not say. `loaded` is what a call returned
+    that loaded the state."""
+    state = asked(optimizer, "state")
+    made = [
+        int(values["step"])
+        for values in (state.values() if isinstance(state, Mapping) else ())
+        if isinstance(values, Mapping) and "step" in values
+    ]
+    return max(made, default=0)
+
+
 def steps_left(scheduler: Any) -> int | None:
     """A scheduler's total number of steps, less those it has made and the one that begins. None if it has no total."""
     total, made = total_steps(scheduler), scalar(asked(scheduler, "last_epoch"))

@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader
 
 from tspec.runtime.live import dotted
 from tspec.runtime.live.entities.kind import asked
-from tspec.runtime.live.entities.optimizers import holds_groups
+from tspec.runtime.live.entities.optimizers import holds_groups, steps_made
 from tspec.runtime.live.entities.stages import STAGE
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.process import PROCESS
@@ -137,10 +137,6 @@ def _assigned(job: FollowedJob, args: Arguments, kwargs: Mapping[str, Any]) -> N
 
 def _resume(job: FollowedJob, args: Arguments, kwargs: Mapping[str, Any]) -> None:
     """An optimizer's state that was loaded says how many steps were made: go on with that number."""
-    made = [
-        int(values["step"])
-        for values in args[0].state.values()
-        if isinstance(values, Mapping) and "step" in values
-    ]
-    if made and max(made) > job.place.step:
-        job.do(Resumed(max(made)))
+    made = steps_made(args[0])
+    if made > job.place.step:
+        job.do(Resumed(made))
