@@ -40,6 +40,7 @@ SAMPLE = {
     "resumed",
     "sequence_autoencoder",
     "sharpness_aware",
+    "target_network --gradients",
     "trainer_style",
     "zero_redundancy",
 }
@@ -111,6 +112,8 @@ JOBS = (
     "sharpness_aware --no-loader",
     "skip_gram",
     "stops_within_an_epoch",
+    "target_network",
+    "target_network --gradients",
     "teacher",
     "trainer_style",
     "trainer_style --prefetch",

@@ -175,6 +175,7 @@ REPLICAS = (
 DATA = (
     Case("s6_denoiser", "no-time", "layers_are_given_data_of_each_sample", 10),
     Case("s6_denoiser", "one-time", "layers_are_given_data_of_each_sample", 10),
+    Case("s7_twin_critics", "one-critic", "optimizers_hold_all_trainable_parameters", 1),
 )
 CASES = (*TRAINCHECK, *NEW, *HEALTH, *LOSSES, *AVERAGES, *DATA, *REPLICAS)
 

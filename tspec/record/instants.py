@@ -171,7 +171,14 @@ class Instants:
         version = getattr(source, "version", None)
         if version is not None and version == self._version:
             yield from self._plain_of(source, "module", ("training", "called"))
-            changing = ("requires_grad", "group", "projected", "interpolated", "updated_elsewhere")
+            changing = (
+                "requires_grad",
+                "group",
+                "projected",
+                "interpolated",
+                "updated_elsewhere",
+                "copied",
+            )
             yield from self._plain_of(source, "parameter", changing)
             yield from self._plain_of(source, "param_group")
             yield from self._plain_of(source, "loader", ("trained_on",))

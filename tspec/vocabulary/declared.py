@@ -95,7 +95,7 @@ def _clauses_on(value: str, kind: str) -> str:
 
 
 def _of_let(node: nodes.Let) -> str:
-    """What a name for a list of strings or of classes, a number or a collection stands in."""
+    """What a name for a list of strings or of classes, a number, a condition or a collection stands in."""
     name = node.name.text
     if isinstance(node.value, nodes.List) and isinstance(node.value.items[0], nodes.String):
         return f"for p in parameters each step expect not (p.name in {name})"
@@ -103,6 +103,8 @@ def _of_let(node: nodes.Let) -> str:
         return f"for m in modules each step expect not isinstance(m, {name})"
     if isinstance(node.value, nodes.Call) and not _is_fold(node.value):
         return f"for x in {name} each step expect present(x)"
+    if isinstance(node.value, nodes.Comparison | nodes.Not | nodes.And | nodes.Or):
+        return f"each step expect not {name}"
     return f"each step expect loss >= {name}"
 
 

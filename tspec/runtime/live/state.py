@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.live.causality import Causality
 from tspec.runtime.live.convert import VISITED, convert, tensors_in
+from tspec.runtime.live.copied import CopiedParameters
 from tspec.runtime.live.elsewhere import ElsewhereUpdatedParameters
 from tspec.runtime.live.entities.data import BatchSubjects, LoaderSubjects
 from tspec.runtime.live.entities.kind import UNKNOWN, ColumnReader, SubjectKind, asked
@@ -105,6 +106,7 @@ class SubjectRegistry:
         self.checkpoints = LoadedCheckpoints()
         self.interpolated = InterpolatedParameters()
         self.elsewhere = ElsewhereUpdatedParameters(features)
+        self.copied = CopiedParameters(features)
         self.generators = GeneratorSubjects()
         self.more_columns: list[MoreColumns] = []
         """Of kind, field and things what an adapter's framework says."""
@@ -118,8 +120,10 @@ class SubjectRegistry:
                 "projected": self.projected.__contains__,
                 "interpolated": self.interpolated.__contains__,
                 "updated_elsewhere": self._elsewhere,
+                "copied": self.copied.__contains__,
             },
         )
+        self._copies_of = parameters.copies_of
         modules = ModuleSubjects(self.models)
         self._columns: Mapping[str, ColumnReader] = {"parameter": parameters, "module": modules}
         self._kinds: dict[str, SubjectKind] = {
@@ -294,16 +298,32 @@ class SubjectRegistry:
             self.schedulers.numbered.revive(thing)
 
     def update_begins(self, optimizer: int) -> None:
-        """Look at what no optimizer of this process holds: where another rank updates it, it has changed."""
-        if self.ranks.world == 1 or not self.elsewhere.is_due(optimizer):
+        """Look at what no optimizer of this process holds.
+
+        Where another rank updates it, it has changed; where weights are copied to it, it is as they are.
+        """
+        elsewhere = self.ranks.world > 1 and self.elsewhere.is_due(optimizer)
+        copied = self.copied.is_due()
+        if not elsewhere and not copied:
             return
-        found = [one.tensor for one in self.models.parameters().values()]
-        beside = [
-            each
-            for each in found
-            if each.requires_grad and each.grad is not None and not self.optimizers.group_of(each)
-        ]
-        self.elsewhere.before_update(optimizer, beside)
+        known = self.models.parameters()
+        unheld = {
+            name: one.tensor
+            for name, one in known.items()
+            if not self.optimizers.group_of(one.tensor)
+        }
+        if elsewhere:
+            asked_for = [each for each in unheld.values() if each.requires_grad]
+            self.elsewhere.before_update(
+                optimizer, [each for each in asked_for if each.grad is not None]
+            )
+        if copied:
+            trained = {name: one.tensor for name, one in known.items() if name not in unheld}
+            pairs = [
+                (each, [trained[copy] for copy in self._copies_of(name) if copy in trained])
+                for name, each in unheld.items()
+            ]
+            self.copied.before_update([(each, copies) for each, copies in pairs if copies])
 
     def _elsewhere(self, parameter: torch.Tensor) -> Any:
         """Whether another rank updates it, as far as that is known."""

@@ -55,7 +55,7 @@ class ParameterSubjects:
             "names": lambda subject, one: frozenset(one.names),
             "shared": lambda subject, one: _is_shared(one.tensor),
             "copies": lambda subject, one: frozenset(
-                Ref("parameter", each) for each in self._copies_of(subject)
+                Ref("parameter", each) for each in self.copies_of(subject)
             ),
             **{name: partial(self._change, name) for name in changes},
             "main": lambda subject, one: _or_absent(getattr(one.tensor, "main_param", None)),
@@ -106,7 +106,7 @@ class ParameterSubjects:
     def _change(self, name: str, subject: str, thing: NamedParameter) -> Any:
         return self._changes[name](thing.tensor)
 
-    def _copies_of(self, subject: str) -> frozenset[str]:
+    def copies_of(self, subject: str) -> frozenset[str]:
         """The names of its copies; all are found anew where a model was found or replaced."""
         if self._copies[0] != self._models.version:
             self._copies = (self._models.version, copies(self._models.paths()))

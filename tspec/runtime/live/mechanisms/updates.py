@@ -30,10 +30,10 @@ class UpdateListener(Listener):
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
         parameter = job.spec.entity("parameter")
-        read = () if parameter is None else [field.name for field in parameter.fields]
+        read = set() if parameter is None else {field.name for field in parameter.fields}
         self._projections = "projected" in read
         self._interpolations = "interpolated" in read
-        self._elsewhere = "updated_elsewhere" in read
+        self._beside = not read.isdisjoint({"updated_elsewhere", "copied"})
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, Any]:
         """An optimizer is about to change what it holds; its number and the optimizer."""
@@ -47,7 +47,7 @@ class UpdateListener(Listener):
             self._job.state.projected.before_update(number, held_by(args[0]))
         if self._interpolations:
             self._job.state.interpolated.before_update(number, held_by(args[0]))
-        if self._elsewhere:
+        if self._beside:
             self._job.state.update_begins(number)
         self._job.do(LivingOptimizers(self._job.state.living_optimizers()))
         self._job.do(Update(number))
