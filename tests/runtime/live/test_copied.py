@@ -20,6 +20,15 @@ def test_values_that_were_alike_once_were_copied(alike: int | None, copied: bool
     assert (target in known) is copied
 
 
+def test_what_is_trained_in_higher_precision_is_compared_as_it_is_rounded() -> None:
+    known = CopiedParameters(features)
+    exact = torch.tensor([1.0, 1 / 3, 2.0])
+    layer, other = exact.bfloat16(), torch.ones(3, dtype=torch.bfloat16)
+    known.before_update([(layer, [exact]), (other, [exact])])
+    assert layer in known
+    assert other not in known
+
+
 def test_what_has_no_trained_copy_was_not_copied() -> None:
     """Of two alike models that no optimizer holds, neither is copied."""
     known = CopiedParameters(features)

@@ -17,7 +17,7 @@ EVERY = 10
 
 
 class CopiedParameters:
-    """Compares parameters that no optimizer holds with those of their copies that are trained."""
+    """Compares parameters that no optimizer holds with trained ones of which they may be copies."""
 
     def __init__(self, features: ReadFeatures) -> None:
         self._features = features
@@ -25,7 +25,7 @@ class CopiedParameters:
         self._count = 0
 
     def __contains__(self, parameter: torch.Tensor) -> bool:
-        """Whether it ever held the same values as a copy that is trained, where an update began."""
+        """Whether it ever held the same values as one that is trained, where an update began."""
         return parameter in self._copied
 
     def is_due(self) -> bool:
@@ -34,11 +34,19 @@ class CopiedParameters:
         return self._count <= FIRST or self._count % EVERY == 0
 
     def before_update(self, copies: Sequence[tuple[torch.Tensor, Sequence[torch.Tensor]]]) -> None:
-        """An update begins: these are held by no optimizer, each with its copies that are."""
+        """An update begins: no optimizer holds these; beside each stand those that are trained, in any precision."""
         pairs = [(each, of) for each, of in copies if each not in self._copied]
-        tensors = [tensor for each, of in pairs for tensor in (each, *of)]
-        rows = iter(self._features(tensors, ("digest",)) if tensors else ())
-        for each, of in pairs:
-            digest, *others = [next(rows).get("digest", Missing.NOT_RECORDED) for _ in (each, *of)]
-            if not isinstance(digest, Missing) and digest in others:
+        digests = self._digests([each for each, _ in pairs])
+        rounded = {
+            (id(one), each.dtype): one.detach().to(each.dtype) for each, of in pairs for one in of
+        }
+        trained = dict(zip(rounded, self._digests(list(rounded.values())), strict=True))
+        for (each, of), digest in zip(pairs, digests, strict=True):
+            if not isinstance(digest, Missing) and any(
+                trained[id(one), each.dtype] == digest for one in of
+            ):
                 self._copied.add(each)
+
+    def _digests(self, tensors: Sequence[torch.Tensor]) -> list[object]:
+        rows = self._features(tensors, ("digest",)) if tensors else ()
+        return [row.get("digest", Missing.NOT_RECORDED) for row in rows]

@@ -318,9 +318,14 @@ class SubjectRegistry:
                 optimizer, [each for each in asked_for if each.grad is not None]
             )
         if copied:
-            trained = {name: one.tensor for name, one in known.items() if name not in unheld}
+            trained = {name: one for name, one in known.items() if name not in unheld}
+            loose = [one.tensor for one in trained.values() if one.module is None]
             pairs = [
-                (each, [trained[copy] for copy in self._copies_of(name) if copy in trained])
+                (
+                    each,
+                    [trained[copy].tensor for copy in self._copies_of(name) if copy in trained]
+                    or [one for one in loose if one.shape == each.shape],
+                )
                 for name, each in unheld.items()
             ]
             self.copied.before_update([(each, copies) for each, copies in pairs if copies])
