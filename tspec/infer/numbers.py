@@ -77,10 +77,8 @@ def _losses(ask: Query, runs: int) -> tuple[tuple[float, ...], ...]:
     curves = []
     for losses in found:
         last = max(losses, default=0)
-        if sorted(losses) != list(
-            range(1, last + 1)
-        ):  # a resumed run, or one with steps of other kinds
-            return ()
+        if sorted(losses) != list(range(1, last + 1)):
+            return ()  # a resumed run, or one with steps of other kinds
         curves.append(tuple(losses[step] for step in range(1, last + 1)))
     return tuple(curves)
 
