@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from tspec.runtime.edges import Missing
+from tspec.runtime.live.features import local_part
 from tspec.runtime.live.identity import IdentitySet
 from tspec.runtime.live.projected import ReadFeatures
 
@@ -38,7 +39,7 @@ class CopiedParameters:
         pairs = [(each, of) for each, of in copies if each not in self._copied]
         digests = self._digests([each for each, _ in pairs])
         rounded = {
-            (id(one), each.dtype): one.detach().to(each.dtype) for each, of in pairs for one in of
+            (id(one), each.dtype): _rounded(one, each.dtype) for each, of in pairs for one in of
         }
         trained = dict(zip(rounded, self._digests(list(rounded.values())), strict=True))
         for (each, of), digest in zip(pairs, digests, strict=True):
@@ -47,6 +48,12 @@ class CopiedParameters:
             ):
                 self._copied.add(each)
 
-    def _digests(self, tensors: Sequence[torch.Tensor]) -> list[object]:
+    def _digests(self, tensors: Sequence[torch.Tensor | None]) -> list[object]:
         rows = self._features(tensors, ("digest",)) if tensors else ()
         return [row.get("digest", Missing.NOT_RECORDED) for row in rows]
+
+
+def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor | None:
+    """What this rank holds of it, in another precision; None if there is nothing to read."""
+    part = local_part(tensor)
+    return None if part is None else part.to(dtype)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 import torch
 
+from tspec.runtime.live.features import local_part
+
 SAMPLED = 128
 """Elements of one parameter that are kept: on its device, so that nothing waits for it before somebody asks."""
 KEPT = 64
@@ -92,9 +94,10 @@ def _watched(parameters: Sequence[torch.Tensor]) -> torch.Tensor | None:
 
 def _sample(parameter: torch.Tensor) -> torch.Tensor:
     """Elements from all over a parameter, as they are now: `[n]`. An odd distance meets all columns, also where some of them,
-    as of pixels that are always dark, are never trained.
+    as of pixels that are always dark, are never trained. None of a parameter whose memory was given back.
     """  # fmt: skip
-    flat = parameter.detach().reshape(-1)
+    part = local_part(parameter)
+    flat = parameter.new_empty(0) if part is None else part.reshape(-1)
     return flat[:: flat.numel() // SAMPLED | 1][:SAMPLED].clone()
 
 
