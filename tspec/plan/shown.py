@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tspec.resolve.program import rules
 from tspec.resolve.program.rules import Expr, Rule
 from tspec.resolve.program.text import finite_number, text
-from tspec.resolve.program.types import FLOAT, INT, CallOf, Entity, holds_tensors
+from tspec.resolve.program.types import INT, CallOf, Entity, holds_tensors
 from tspec.resolve.program.walk import expressions, operands, transform
 from tspec.source import NOWHERE, Source
 
@@ -88,10 +88,6 @@ def _reads(expr: Expr, each_member: bool) -> Iterator[tuple[Expr, bool]]:
             return
         case rules.Compare() if (number := finite_number(expr)) is not None:
             yield from _reads(number, each_member)
-        case rules.Feature(name="finite", tensor=tensor):
-            yield expr, each_member
-            # A norm is read with it: it says whether there is a NaN or an infinity.
-            yield rules.Feature(FLOAT, expr.span, "norm", tensor), each_member
         case rules.Compare(left=left, right=right):
             for side in (left, right):
                 yield from _reads(side, each_member)

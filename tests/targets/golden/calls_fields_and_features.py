@@ -33,7 +33,6 @@ def r0_t_losses(rule, w):
             (f"#{w.at[1]}",),
             (
                 ('finite(c.loss)', v0_finite_c_loss),
-                ('norm(c.loss)', feature(own(w.call, 'loss'), 'norm')),
                 ('max(c.loss)', feature(own(w.call, 'loss'), 'max')),
             ),
         )

@@ -62,7 +62,6 @@ def r0_t_moves(rule, w):
                         'finite(p.data)',
                         feature(c2_parameter_data.get(n0_p, NOT_RECORDED), 'finite'),
                     ),
-                    ('norm(p.data)', feature(c2_parameter_data.get(n0_p, NOT_RECORDED), 'norm')),
                 ),
             )
 

@@ -76,10 +76,6 @@ def r0_t_near(rule, w):
                             'finite',
                         ),
                     ),
-                    (
-                        'norm(cast(p.data, float16))',
-                        cast_feature(c1_parameter_data.get(n0_p, NOT_RECORDED), 'float16', 'norm'),
-                    ),
                 ),
             )
 
