@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tspec.infer.heads import Claim
-from tspec.infer.numbers import Bounds, GivenTensor, Numbers
+from tspec.infer.numbers import Extent, GivenTensor, RecordedNumbers
 from tspec.infer.relations import learning, ranges
 from tspec.infer.survey import Survey
 
@@ -14,7 +14,7 @@ from tspec.infer.survey import Survey
 def survey(
     losses: tuple[tuple[float, ...], ...] = (), given: tuple[GivenTensor, ...] = ()
 ) -> Survey:
-    return Survey((), (), (), (), frozenset({"loss"}), 100, numbers=Numbers(losses, given))
+    return Survey((), (), (), (), frozenset({"loss"}), 100, numbers=RecordedNumbers(losses, given))
 
 
 def curve(seed: int, steps: int = 100, end: float = 1.0) -> tuple[float, ...]:
@@ -69,21 +69,21 @@ def test_nothing_is_said_of_one_run_or_short_ones_or_a_nan(losses: tuple) -> Non
     assert learning.propose(survey(losses)) == ()
 
 
-def given(std: Bounds, mean: float = 0.1) -> GivenTensor:
+def given(std: Extent, mean: float = 0.1) -> GivenTensor:
     """A tensor whose spread lies within bounds, and its mean within `mean` of zero."""
-    means, zeros = Bounds(-mean, mean), Bounds(0.0, 0.01)
+    means, zeros = Extent(-mean, mean), Extent(0.0, 0.01)
     return GivenTensor("forward", "inputs", 0, "train", "Net", means, std, zeros)
 
 
 def test_a_steady_spread_and_mean_are_bounded_widely() -> None:
-    assert ranges._bounds(given(Bounds(0.9, 1.1)), "x") == (
+    assert ranges._bounds(given(Extent(0.9, 1.1)), "x") == (
         "std(x) >= 0.45 and std(x) <= 2.2 and mean(x) >= -0.575 and mean(x) <= 0.575"
         " and zeros(x) <= 0.12"
     )
 
 
 def test_what_moves_is_not_bounded() -> None:
-    assert ranges._bounds(given(Bounds(0.5, 1.1)), "x") is None
-    assert ranges._bounds(given(Bounds(0.0, 0.0)), "x") is None
-    moving = ranges._bounds(given(Bounds(0.9, 1.1), 2.0), "x")
+    assert ranges._bounds(given(Extent(0.5, 1.1)), "x") is None
+    assert ranges._bounds(given(Extent(0.0, 0.0)), "x") is None
+    moving = ranges._bounds(given(Extent(0.9, 1.1), 2.0), "x")
     assert moving == "std(x) >= 0.45 and std(x) <= 2.2 and zeros(x) <= 0.12"

@@ -11,7 +11,7 @@ Query = Callable[[str], Sequence[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class Extent:
     """The smallest and the largest of some numbers."""
 
     low: float
@@ -34,14 +34,14 @@ class GivenTensor:
     phase: str
     model: str | None
     """The name of the model that is called; None where the event calls none."""
-    mean: Bounds
-    std: Bounds
-    zeros: Bounds
+    mean: Extent
+    std: Extent
+    zeros: Extent
     """The share of zeros."""
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class RecordedNumbers:
     """What was read of all runs."""
 
     losses: tuple[tuple[float, ...], ...] = ()
@@ -49,12 +49,12 @@ class Numbers:
     given: tuple[GivenTensor, ...] = ()
 
 
-NOTHING = Numbers()
+NOTHING = RecordedNumbers()
 
 
-def numbers(ask: Query, runs: int) -> Numbers:
+def numbers(ask: Query, runs: int) -> RecordedNumbers:
     """The numbers of all runs, as the first rank of each recorded them."""
-    return Numbers(_losses(ask, runs), _given(ask, runs))
+    return RecordedNumbers(_losses(ask, runs), _given(ask, runs))
 
 
 def _losses(ask: Query, runs: int) -> tuple[tuple[float, ...], ...]:
@@ -105,7 +105,7 @@ def _given(ask: Query, runs: int) -> tuple[GivenTensor, ...]:
     return tuple(
         GivenTensor(
             event, field, item, phase, model or None,
-            Bounds(low_mean, high_mean), Bounds(low_std, high_std), Bounds(low_zeros, high_zeros),
+            Extent(low_mean, high_mean), Extent(low_std, high_std), Extent(low_zeros, high_zeros),
         )
         for event, field, item, phase, model,
             low_mean, high_mean, low_std, high_std, low_zeros, high_zeros in rows

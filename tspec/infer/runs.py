@@ -19,22 +19,8 @@ if TYPE_CHECKING:
     import duckdb
 
 COLUMNS = (
-    *(
-        "tag",
-        "what",
-        "call",
-        "subject",
-        "field",
-        "type",
-        "text",
-        "place",
-        "dtype",
-        "seq",
-        "step",
-        "phase",
-        "item",
-    ),
-    *("bool", "float", "mean", "std", "zeros", "numel"),
+    *("tag", "what", "call", "subject", "field", "item", "type", "text", "bool", "float", "dtype"),
+    *("seq", "step", "phase", "place", "mean", "std", "zeros", "numel"),
 )
 
 

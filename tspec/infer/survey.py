@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tspec.infer.numbers import NOTHING, Numbers
+from tspec.infer.numbers import NOTHING, RecordedNumbers
 from tspec.resolve.program.rules import EntityDeclaration, EventDeclaration
 from tspec.resolve.program.types import (
     BOOL,
@@ -89,7 +89,7 @@ class Survey:
     """Steps of the shortest run."""
     graphs: tuple[frozenset[frozenset[str]], ...] = ()
     """Of each run the different sets of operations by which losses were computed."""
-    numbers: Numbers = NOTHING
+    numbers: RecordedNumbers = NOTHING
 
     def event(self, name: str) -> SeenEvent | None:
         """The event of that name, if it occurred."""

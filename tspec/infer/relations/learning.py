@@ -26,7 +26,6 @@ OF_PROGRESS = 0.25
 """Which part of what was gained since the first steps a sound run may have gained less, or more."""
 OF_FIRST = 0.05
 """Which part of the first loss all losses may differ by."""
-
 OF_SIZE = 0.4
 """Which part of the largest of the first losses they may differ by."""
 
@@ -45,7 +44,7 @@ SCALE = (
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
-    """Bounds on the loss in the first steps, and on its mean in spans of steps each of which is twice as long as that before."""
+    """Bounds on the loss in the first steps, and on its mean in spans of later steps. Each span is twice as long as the last."""
     losses = survey.numbers.losses
     if len(losses) < 2 or "loss" not in survey.ambient:
         return ()
