@@ -57,8 +57,8 @@ def interpolated(change: Change, asked: int) -> bool:
             if not torch.equal(left, weight):
                 kept.copy_(weight)
             if number % asked == 0:
-                said = weight in known
-                assert said == (bias in known)
+                said, other = known.of([weight, bias])
+                assert said == other
     return said
 
 
@@ -79,4 +79,4 @@ def test_nothing_is_kept_of_an_optimizer_that_is_gone() -> None:
     known.before_update(0, [weight])
     known.after_update(0)
     known.forget([0])
-    assert weight not in known
+    assert known.of([weight]) == [False]

@@ -18,7 +18,7 @@ EVERY = 10
 
 
 class CopiedParameters:
-    """Compares parameters that no optimizer holds with trained ones of which they may be copies."""
+    """Compares each parameter that no optimizer holds with the trained parameters that it may copy."""
 
     def __init__(self, features: ReadFeatures) -> None:
         self._features = features

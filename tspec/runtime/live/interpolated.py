@@ -46,11 +46,10 @@ class InterpolatedParameters:
         self._tracks: dict[int, _Track] = {}
         """By the number of the optimizer, as long as it exists."""
 
-    def __contains__(self, parameter: torch.Tensor) -> bool:
-        return any(
-            id(parameter) in track.held and _is_interpolated(track)
-            for track in self._tracks.values()
-        )
+    def of(self, parameters: Sequence[torch.Tensor]) -> list[bool]:
+        """Whether the script interpolates each. One parameter of each optimizer is read for all."""
+        found = [track.held for track in self._tracks.values() if _is_interpolated(track)]
+        return [any(id(each) in held for held in found) for each in parameters]
 
     def before_update(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
         """An update begins."""

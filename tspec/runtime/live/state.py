@@ -117,10 +117,10 @@ class SubjectRegistry:
             self.wrappers,
             self.stages,
             {
-                "projected": self.projected.__contains__,
-                "interpolated": self.interpolated.__contains__,
-                "updated_elsewhere": self._elsewhere,
-                "copied": self.copied.__contains__,
+                "projected": lambda them: [each in self.projected for each in them],
+                "interpolated": self.interpolated.of,
+                "updated_elsewhere": lambda them: [self._elsewhere(each) for each in them],
+                "copied": lambda them: [each in self.copied for each in them],
             },
         )
         self._copies_of = parameters.copies_of

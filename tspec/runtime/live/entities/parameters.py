@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,14 +28,13 @@ class ParameterSubjects:
         optimizers: OptimizerSubjects,
         wrappers: WrapperSubjects,
         stages: PipelineStages,
-        changes: Mapping[str, Callable[[torch.Tensor], Any]],
+        changes: Mapping[str, Callable[[Sequence[torch.Tensor]], Sequence[Any]]],
     ) -> None:
-        """`changes`: field -> what is known of how a tensor changes between updates."""
+        """`changes`: field -> what is known of how tensors change between updates."""
         self._models = models
         self._optimizers = optimizers
         self._wrappers = wrappers
         self._stages = stages
-        self._changes = changes
         self._copies: tuple[int, Mapping[str, frozenset[str]]] = (-1, {})
         self._columns: Mapping[str, Callable[[Mapping[str, NamedParameter]], dict[str, Any]]] = {
             "data": lambda things: {s: one.tensor for s, one in things.items()},
@@ -48,6 +47,7 @@ class ParameterSubjects:
                 s: str(one.tensor.dtype).removeprefix("torch.") for s, one in things.items()
             },
             "module": _module_column,
+            **{name: partial(_change_column, known) for name, known in changes.items()},
         }
         """Field -> how it is read of many parameters at once."""
         self._fields: Mapping[str, Callable[[str, NamedParameter], Any]] = {
@@ -57,7 +57,6 @@ class ParameterSubjects:
             "copies": lambda subject, one: frozenset(
                 Ref("parameter", each) for each in self.copies_of(subject)
             ),
-            **{name: partial(self._change, name) for name in changes},
             "main": lambda subject, one: _or_absent(getattr(one.tensor, "main_param", None)),
             "whole_shape": lambda subject, one: (
                 UNKNOWN if is_lazy(one.tensor) else tuple(one.tensor.shape)
@@ -103,14 +102,18 @@ class ParameterSubjects:
             or UNKNOWN
         )
 
-    def _change(self, name: str, subject: str, thing: NamedParameter) -> Any:
-        return self._changes[name](thing.tensor)
-
     def copies_of(self, subject: str) -> frozenset[str]:
         """The names of its copies; all are found anew where a model was found or replaced."""
         if self._copies[0] != self._models.version:
             self._copies = (self._models.version, copies(self._models.paths()))
         return self._copies[1].get(subject, frozenset())
+
+
+def _change_column(
+    known: Callable[[Sequence[torch.Tensor]], Sequence[Any]], things: Mapping[str, NamedParameter]
+) -> dict[str, Any]:
+    values = known([one.tensor for one in things.values()])
+    return dict(zip(things, values, strict=True))
 
 
 def _grad_column(things: Mapping[str, NamedParameter]) -> dict[str, Any]:
