@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.equivalence.forked import forked
-from tests.equivalence.megatron_sweep import references, trial
+from tests.equivalence.megatron_sweep import LLAMA, references, trial
 from tests.megatron.bugs.bug import load
 from tests.megatron.cpu import run_on_cpu
 from tspec.equivalence.check import Outcome, ReferenceRecordings, compare, run_candidate
@@ -127,6 +127,12 @@ CASES: tuple[Case, ...] = (
         "dp=2",
         f"states {EMBEDDING}.weight.exp_avg",
         EMBEDDING,
+    ),
+    Case(
+        "one_rank_counts_positions_slower",
+        f"tp=2,{LLAMA}",
+        "inputs decoder.layers.0[rotary_pos_emb]",
+        "rotary_pos_emb",
     ),
     Case(
         "one_rank_leaves_an_update_out",

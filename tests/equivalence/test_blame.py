@@ -162,6 +162,29 @@ def test_an_input_that_is_handed_on_as_it_is_is_of_who_made_it() -> None:
         assert found.lines == (line,)
 
 
+def test_an_input_is_of_the_module_whose_output_it_is_where_that_alone_was_not_compared() -> None:
+    """As the table of rotary positions, which each layer is given."""
+    name = TensorName("inputs", "layer[memory]", 1)
+    table = replace(CROSS["encoder"], inputs=())
+    unlike = {**CROSS, "layer": other("layer", ("outputs", "norm"))}
+    wrapped = {
+        "outer": replace(table, returns="encoder"),
+        "encoder": replace(table, returns="outer"),  # of the call before: it keeps its tensor
+        "layer": other("layer", ("outputs", "outer")),
+    }
+    for modules, reference, judged, found in (
+        ({"encoder": table}, {}, frozenset[tuple[str, str]](), ("encoder", "forward pass")),
+        (wrapped, wrapped, frozenset[tuple[str, str]](), ("encoder", "forward pass")),
+        ({"encoder": table}, {}, {("outputs", "encoder")}, None),
+        ({"encoder": table}, unlike, frozenset[tuple[str, str]](), None),
+        ({}, {}, frozenset[tuple[str, str]](), None),  # what it is given was not compared either
+    ):
+        both = {**CROSS, **modules}
+        calls = RunCalls(both, tuple(both), LINES, {**both, **reference})
+        of = blamed(name, calls, judged)
+        assert (of.module, of.part) == (found or ("Net", "what it hands to layer[memory]"))
+
+
 def test_one_that_hands_on_another_input_than_the_reference_is_to_blame() -> None:
     reference = {
         **CROSS,

@@ -277,6 +277,34 @@ def test_a_sample_changes_the_first_numbers_by_one_epsilon(tokens: bool, tmp_pat
     assert not torch.equal(one, other)
 
 
+def test_later_chunks_of_a_pipeline_are_not_perturbed_again(tmp_path: Path) -> None:
+    """What they are given was made from perturbed inputs by the first one."""
+
+    def job() -> None:
+        torch.manual_seed(0)
+        one, other = Net(), nn.Sequential(nn.Identity(), nn.Linear(3, 3))
+        optimizer = torch.optim.SGD([*one.parameters(), *other.parameters()], lr=0.1)
+        for _ in range(2):
+            one(torch.ones(2, 3))
+            other(torch.ones(2, 3)).sum().backward()
+            optimizer.step()
+
+    found = {}
+    for once in (None, False, True):
+        sample = None if once is None else Perturbation(1, once=once)
+        (tmp_path / str(once)).mkdir()
+        orders = Orders(2, ("inputs",), perturbation=sample)
+        found[once] = observed(tmp_path / str(once), orders, job).tensors
+    of_model = ("Net", "Sequential")
+    names = [name for name in found[None] if name.name in of_model]
+    moved = {
+        once: [not torch.equal(found[None][name], found[once][name]) for name in names]
+        for once in (False, True)
+    }
+    assert [name.name for name in names] == [*of_model, *of_model]
+    assert moved == {False: [True, True, True, True], True: [True, False, True, False]}
+
+
 def test_under_autocast_what_is_rounded_to_the_coarser_dtype_is_perturbed_by_its_epsilon(
     tmp_path: Path,
 ) -> None:
@@ -309,6 +337,28 @@ def test_a_module_that_returns_what_another_one_made_is_known(tmp_path: Path) ->
         "0": "",
         "1": "",
     }
+
+
+def test_a_module_that_keeps_its_output_for_later_calls_made_it_itself(tmp_path: Path) -> None:
+    class Table(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.made = torch.ones(3)
+
+        def forward(self) -> Tensor:
+            return self.made
+
+    class Shifted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table, self.fc = Table(), nn.Linear(3, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.fc(x + self.table())
+
+    net = Shifted()
+    found = observed(tmp_path, Orders(1, KINDS), lambda: train(net, 1, passes=2)).modules
+    assert found["table"].returns == ""
 
 
 def test_parameters_that_the_optimizer_leaves_to_other_ranks_are_known(tmp_path: Path) -> None:

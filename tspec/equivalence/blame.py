@@ -69,6 +69,9 @@ def blamed(name: TensorName, calls: RunCalls, judged: Container[tuple[str, str]]
             return replace(found, call=found.call and found.call.number(name.call))
         case "inputs":
             of = _handed_on(name.name, calls, judged)
+            maker = _maker(of, calls, judged)
+            if maker:
+                return _of(maker, "forward pass", calls)
             handed = modules.get(module_of(of))
             line = "" if handed is None else handed.number(name.call).called
             return _of(_parent(module_of(of), modules), f"what it hands to {of}", calls, line)
@@ -172,6 +175,25 @@ def _handed_on(name: str, calls: RunCalls, judged: Container[tuple[str, str]]) -
     if known is not None and known.takes != (kind, taken):
         return name
     return _handed_on(taken, calls, judged)
+
+
+def _maker(name: str, calls: RunCalls, judged: Container[tuple[str, str]]) -> str:
+    """The module whose output an input is, if that was not compared and what it was made from was; else empty.
+
+    The reference's module has to be given the output of the same one: else the choice is what may be wrong.
+    """
+    given, known = (_input(name, modules) for modules in (calls.modules, calls.reference))
+    if given is None or known is None or given.takes != known.takes:
+        return ""
+    kind, made = given.takes or ("", "")
+    passed: set[str] = set()  # a tensor that is kept from call to call goes round
+    while kind == "outputs" and made in calls.modules and (kind, made) not in judged:
+        passed.add(made)
+        inner = calls.modules[made].returns
+        if not inner or inner in passed:
+            return "" if next(unjudged_inputs(made, calls, judged), None) else made
+        made = inner
+    return ""
 
 
 def _input(name: str, modules: Mapping[str, ModuleCall]) -> ModuleInput | None:

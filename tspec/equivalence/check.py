@@ -91,7 +91,8 @@ def reference_runs(trial: Trial) -> tuple[SideRun, ...]:
     """The run of the reference, and one more for each sample of its noise."""
     found = []
     for number in range(trial.samples + 1):
-        perturbation = Perturbation(number, trial.perturb) if number else None
+        once = trial.reference_layout.mesh.world > 1
+        perturbation = Perturbation(number, trial.perturb, once) if number else None
         orders = Orders(
             *(trial.steps, trial.recorded, trial.seed),
             perturbation=perturbation,

@@ -138,9 +138,9 @@ class ModuleCalls:
             self._held[tensor] = (first.kind, name)
 
     def _returns(self, name: TensorName, output: Any) -> None:
-        """Note whose output a module returns as it is."""
+        """Note whose output a module returns as it is: not its own of a call before, which it may keep."""
         kind, of = (isinstance(output, Tensor) and self._held.get(output)) or ("", "")
-        returns = of if kind == "outputs" else ""
+        returns = of if kind == "outputs" and of != name.name else ""
         self.modules[name.name] = replace(self.modules[name.name], returns=returns)
 
     def _made(self, name: TensorName, value: Any) -> None:

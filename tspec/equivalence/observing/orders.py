@@ -15,11 +15,13 @@ from tspec.equivalence.recording import TensorName
 class Perturbation:
     """Floating inputs are changed by `epsilon`, relatively, up or down by the numbers of a sample.
 
-    Without `epsilon` it is the machine epsilon of each tensor's dtype.
+    Without `epsilon` it is the machine epsilon of each tensor's dtype. `once`: in a micro-batch only what its first
+    call from outside is given is changed, since later chunks of a pipeline are given what that call made.
     """
 
     sample: int
     epsilon: float | None = None
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ class Perturber:
         self._orders = orders
         self._perturbed: tuple[int, float] | None = None
         """The outermost call in which tensors were perturbed, and the coarsest epsilon of these."""
+        self._first: dict[tuple[int, int], int] = {}
+        """Step and micro-batch -> the first outermost call."""
 
     def perturb(self, tensors: list[Any], call: WatchedCall) -> None:
         """Change the first floating tensors that flow in an outermost call: its inputs, or the first output.
@@ -32,6 +34,10 @@ class Perturber:
             return
         of, coarsest = self._perturbed or (0, 0.0)
         outermost = _outermost(call).id
+        now = call.context
+        first = self._first.setdefault((now.step, now.microbatch), outermost)
+        if perturbation.once and first != outermost:
+            return
         if of != outermost:
             coarsest = 0.0
         epsilon = max(perturbation.epsilon or torch.finfo(each.dtype).eps for each in floating)
@@ -39,7 +45,6 @@ class Perturber:
             return
         self._perturbed = outermost, epsilon
         for number, tensor in enumerate(floating):
-            now = call.context
             place = f"{now.step} {now.microbatch} {number}"
             of = key(self._orders.seed or 0, "perturb", str(perturbation.sample), place)
             epsilon = perturbation.epsilon or torch.finfo(tensor.dtype).eps
