@@ -18,7 +18,7 @@ from torch.distributed.tensor.parallel import (
     parallelize_module,
 )
 
-KINDS = ("plain", "sequence", "loss", "clip", "with_shards", "with_averages")
+KINDS = ("plain", "sequence", "loss", "clip", "table", "with_shards", "with_averages")
 BUGS = (
     "part_changed",
     "other_batches",
@@ -64,6 +64,8 @@ def parallelize(model, mesh, kind, bug):
         if bug == "own_norms":
             del outer["norm"]
         parallelize_module(model, mesh, outer)
+    if kind == "table":
+        parallelize_module(model, mesh, {"embed": RowwiseParallel(input_layouts=Replicate())})
     if kind == "loss":
         head = ColwiseParallel(output_layouts=Shard(-1), use_local_output=False)
         parallelize_module(model, mesh, {"head": head})
@@ -92,7 +94,10 @@ def work(args):
     else:
         dp, tp, place = None, init_device_mesh("cpu", (2,), mesh_dim_names=("tp",)), 0
     dropout = 0.1 if bug == "own_dropout" else 0.0
-    model = parallelize(Tower(width=16, dropout=dropout), tp, kind, bug)
+    tower = Tower(width=16, dropout=dropout)
+    if kind == "table":
+        tower.embed = torch.nn.Embedding(18, 16)
+    model = parallelize(tower, tp, kind, bug)
     if bug == "own_dropout":
         torch.manual_seed(args.seed + rank)
     if kind == "with_shards":
@@ -101,6 +106,8 @@ def work(args):
         fully_shard(model, mesh=dp)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, foreach=False)
     images, labels = digits().tensors
+    if kind == "table":  # a row for each shade of grey, of which there are 17
+        images = (images.flatten(1) * 16).long()
     part = {"other_batches": rank, "same_data": 0}.get(bug, place)
     draw = torch.Generator().manual_seed(args.seed + part)
     for step in range(args.steps):
