@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.families import family
-from tests.first_found import matches
+from tests.first_found import Found, first_found, matches
 from tests.native.faults import FAULTS, Fault, found_of
-from tests.native.sweep import CLEAN, swept
+from tests.native.sweep import CLEAN, command, swept
 
 DOCS = Path(__file__).parents[2] / "docs"
 SILENT = {"pipelines tied"}
@@ -48,3 +48,13 @@ def test_the_page_has_a_fault_as_it_is_to_be_found(fault: Fault) -> None:
     page = (DOCS / "native_faults.md").read_text().splitlines()
     [row] = [line for line in page if line.startswith(fault.begins)]
     assert row.startswith(fault.row(fault.expected).removesuffix("` |"))
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize("bug", ["", "not_scaled"])
+def test_advice_asks_who_divides_by_the_number_of_microbatches(bug: str, tmp_path: Path) -> None:
+    script = (*command("pipelines 1f1b"), *(("--bug", bug) if bug else ()))
+    found = first_found(["specs/advice"], script, tmp_path / "report.json")
+    expected = Found("accumulated_losses_are_averaged", 3, (1,), "") if bug else None
+    assert matches(found, expected), found
