@@ -28,6 +28,7 @@ KINDS = (
     "half",
     "powersgd",
     "join",
+    "join_half",
     "zero",
     "checkpointed",
     "autocast",
@@ -108,7 +109,7 @@ class Waves(nn.Module):
 def make_model(kind, bug):
     if kind == "unused":
         return Branches()
-    if kind in ("averaged_statistics", "own_statistics"):
+    if kind in ("averaged_statistics", "own_statistics", "join_half"):
         return Waves() if bug == "own_draws" else Convolutions()
     return Tower(checkpointed=kind == "checkpointed")
 
@@ -133,7 +134,7 @@ def wrap(model, kind, bug):
         find_unused_parameters=kind == "unused",
         **options,
     )
-    if kind == "half":
+    if kind in ("half", "join_half"):
         wrapped.register_comm_hook(None, default_hooks.fp16_compress_hook)
     if kind == "powersgd":
         state = powerSGD_hook.PowerSGDState(None, start_powerSGD_iter=3, min_compression_rate=0.5)
@@ -155,7 +156,9 @@ def make_optimizer(model, kind, bug):
             {"params": plain, "weight_decay": 0.0, "lr": factor * 1e-3},
         ]
         return torch.optim.AdamW(groups, lr=3e-3)
-    if kind == "join" and bug != "moments_in_join":  # what no rank keeps cannot come apart
+    if (
+        kind in ("join", "join_half") and bug != "moments_in_join"
+    ):  # what no rank keeps cannot come apart
         return torch.optim.SGD(model.parameters(), lr=0.1)
     return torch.optim.AdamW(model.parameters(), lr=3e-3)
 
@@ -243,12 +246,13 @@ def work(args):
         model, optimizer = resume(model, optimizer, data, bug)
     outer = outer_optimizer(model) if kind == "outer" else None
     plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, threshold=0.2)
-    pieces = 2 if kind == "accumulate" else 1
-    step, count = 0, args.steps + (rank if kind == "join" else 0)
+    joins = kind in ("join", "join_half")
+    pieces = 2 if kind in ("accumulate", "join_half") else 1
+    step, count = 0, args.steps + (rank if joins else 0)
     for epoch in range(args.epochs):
         if bug != "same_order":
             sampler.set_epoch(epoch)
-        uneven = model.join() if kind == "join" else contextlib.nullcontext()
+        uneven = model.join() if joins else contextlib.nullcontext()
         with uneven:
             for images, labels in itertools.islice(loader, count):
                 optimizer.zero_grad()
@@ -284,6 +288,8 @@ def work(args):
             total /= dist.get_world_size()
         if kind == "plateau":
             plateau.step(total if bug != "own_loss" else total - rank * epoch)
+        if kind == "zero":
+            optimizer.consolidate_state_dict()
         if kind == "saved":
             save_and_load(model, optimizer, os.path.join(args.folder, str(epoch)))
         if rank == 0:

@@ -301,8 +301,9 @@ class RankView:
     """It has no more batches, and makes no step until no rank has."""
 
     def is_past(self, declared: RuleRecord, unit: int) -> bool:
-        """Nothing more comes of a step, epoch or run from the rank. Epoch and run go on where it has joined."""
-        joined = self.joined and declared.span not in ("epoch", "run")
+        """Nothing more comes of a step, epoch or run from the rank. Where it has joined, epoch and run go on, and it makes calls
+        of the others' steps."""
+        joined = self.joined and declared.span not in ("epoch", "run") and declared.kind != "calls"
         return self.finished or joined or _unit(declared, self.reached) > unit
 
 

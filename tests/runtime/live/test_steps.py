@@ -235,7 +235,7 @@ def test_a_rank_that_has_joined_makes_no_steps_until_all_have() -> None:
     assert openings(place, joined) == (("step", 0),)
     helped = reduce(advance, update(), joined)
     assert openings(joined, helped) == ()
-    after = advance(helped, Shadowed(3))
+    after = reduce(advance, [Shadowed()] * 3, helped)
     assert (joined.step, after.step, openings(helped, after)) == (2, 5, ())
     opened = advance(after, fetch(reading=2))
     assert dict(openings(after, opened))["step"] == 6
@@ -245,7 +245,27 @@ def test_shadowed_passes_are_as_many_steps_as_they_would_be_here() -> None:
     turn = (fetch(), CLEAR, TRAIN, *PASSES, fetch(), TRAIN, *PASSES, *update())
     place = reduce(advance, turn, LoopState(alive=frozenset({0})))
     assert place.microbatch == 2
-    assert advance(advance(place, Joined()), Shadowed(3)).step == 3
+    shadowed = [advance(place, Joined())]
+    for _ in range(3):
+        shadowed.append(advance(shadowed[-1], Shadowed()))
+    assert [each.step for each in shadowed] == [1, 2, 2, 3]
+
+
+def test_shadowed_passes_first_complete_the_step_of_the_others() -> None:
+    turn = (fetch(), CLEAR, TRAIN, *PASSES, fetch(), TRAIN, *PASSES, *update())
+    shorter = (fetch(), CLEAR, TRAIN, *PASSES, *update())
+    place = reduce(advance, (*turn, *shorter), LoopState(alive=frozenset({0})))
+    assert (place.step, place.microbatch) == (2, 1)
+    assert advance(advance(place, Joined()), Shadowed()).step == 2
+    assert reduce(advance, [Joined(), Shadowed(), Shadowed()], place).step == 3
+
+
+def test_an_update_within_another_leaves_that_under_way() -> None:
+    """As the part of a sharded optimizer, which then sends what it has updated."""
+    place = reduce(advance, (CLEAR, TRAIN, *PASSES), LoopState(alive=frozenset({0, 1})))
+    within = reduce(advance, [Update(0), Update(1), Update(1, ended=True)], place)
+    assert within.updating == {0}
+    assert advance(within, Update(0, ended=True)).updating == set()
 
 
 def test_nothing_closes_before_training() -> None:

@@ -115,9 +115,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Shadowed:
-    """The others made so many forward passes in which this rank only took part in collectives."""
-
-    passes: int
+    """The others make a forward pass in which this rank only takes part in collectives."""
 
 
 Activity = (
@@ -164,8 +162,8 @@ class LoopState:
     built: bool = False
     """An optimizer was built, though it may not have updated yet."""
     ever_updated: bool = False
-    updating: bool = False
-    """An update is under way: a closure's passes belong to it."""
+    updating: frozenset[int] = frozenset()
+    """Optimizers whose update is under way, one perhaps within another's: a closure's passes belong to it."""
     fed: bool = False
     """A training batch was taken in this turn, so that the next one divides it from the next turn."""
     backward_in_turn: bool = False
@@ -178,6 +176,10 @@ class LoopState:
     """The framework is done with the step."""
     joined: bool = False
     """The step is over, and none has opened since: the rank has joined."""
+    shadowed: int = 0
+    """The passes of others in which the rank has taken part since it joined."""
+    longest: int = 1
+    """The most micro-batches of a step that is over."""
     by_loader: bool = False
     """Epochs are passes over a loader, not the run."""
     counted: frozenset[int] = frozenset()
@@ -224,7 +226,9 @@ def advance(place: LoopState, activity: Activity) -> LoopState:
         case Backward(ended, microbatch):
             return _backward_end(place) if ended else _backward_begin(place, microbatch)
         case Update(optimizer, ended):
-            return replace(place, updating=False) if ended else _update(place, optimizer)
+            if ended:
+                return replace(place, updating=place.updating - {optimizer})
+            return _update(place, optimizer)
         case LivingOptimizers(optimizers):
             return replace(place, alive=optimizers)
         case OptimizerBuilt():
@@ -243,10 +247,9 @@ def advance(place: LoopState, activity: Activity) -> LoopState:
         case Resumed(step):
             return place if place.ever_updated else replace(place, step=step)
         case Joined():
-            return replace(place, joined=place.turn > 0)
-        case Shadowed(passes):
-            # As many passes make a step there as made the last one here.
-            return replace(place, step=place.step + ceil(passes / max(1, place.microbatch)))
+            return replace(place, joined=place.turn > 0, shadowed=0)
+        case Shadowed():
+            return _shadow(place)
 
 
 def _open(place: LoopState, number: int | None = None) -> LoopState:
@@ -263,6 +266,7 @@ def _open(place: LoopState, number: int | None = None) -> LoopState:
         updated=frozenset(),
         cleared=frozenset(),
         joined=False,
+        longest=max(place.longest, place.microbatch),
         fed=False,
         backward_in_turn=False,
         backward_in_microbatch=False,
@@ -270,6 +274,15 @@ def _open(place: LoopState, number: int | None = None) -> LoopState:
         pending=False,
         over=False,
     )
+
+
+def _shadow(place: LoopState) -> LoopState:
+    """The step that the others make by now. They make as many passes in each as this rank in its longest, and in theirs first
+    those that this rank's last step has left out."""
+    longest = max(place.longest, place.microbatch)
+    made = place.microbatch + place.shadowed
+    further = ceil((made + 1) / longest) - ceil(made / longest)
+    return replace(place, step=place.step + further, shadowed=place.shadowed + 1)
 
 
 def _opened(place: LoopState, due: bool) -> LoopState:
@@ -407,7 +420,7 @@ def _update(place: LoopState, optimizer: int) -> LoopState:
         place,
         updated=place.updated | {optimizer},
         ever=place.ever | {optimizer},
-        updating=True,
+        updating=place.updating | {optimizer},
         expected=expected,
         ever_updated=True,
         backward_since_update=False,

@@ -24,24 +24,23 @@ class JoinListener(Listener):
         self._job = job
         self._shadowed: dict[int, int] = {}
         """Hook -> the passes of others in which it took part."""
+        self._passes = 0
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """This rank has no more batches, unless an error ends the loop."""
         self._job.joins = False
         if args[0]._enable and not any(args[1:2]):
             self._shadowed.clear()
+            self._passes = 0
             self._job.do(Joined())
 
     def shadowed(self, hook: Any) -> None:
-        """Another rank makes a pass."""
-        self._shadowed[id(hook)] = self._shadowed.get(id(hook), 0) + 1
+        """Another rank makes a pass: the collectives that follow belong to its step."""
+        taken = self._shadowed[id(hook)] = self._shadowed.get(id(hook), 0) + 1
+        if taken > self._passes:
+            self._passes = taken
+            self._job.do(Shadowed())
         self._job.waits()
-
-    def ended(self, token: Any) -> None:
-        """All ranks have joined: they go on with the same step."""
-        if self._shadowed:
-            self._job.do(Shadowed(max(self._shadowed.values())))
-            self._shadowed.clear()
 
 
 class JoinEntryListener(Listener):
