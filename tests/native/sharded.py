@@ -1,6 +1,7 @@
 """A model whose parameters are cut over ranks: FSDP2, and FSDP with flat parameters."""
 
 import argparse
+import contextlib
 import os
 import tempfile
 
@@ -32,6 +33,7 @@ KINDS = (
     "flat",
     "flat_kept",
     "flat_clip",
+    "flat_accumulate",
     "flat_hybrid",
     "compiled",
 )
@@ -56,8 +58,9 @@ def flat(model, kind):
     if kind == "flat_hybrid":
         options["sharding_strategy"] = ShardingStrategy.HYBRID_SHARD
         options["device_mesh"] = init_device_mesh("cpu", (2, 2), mesh_dim_names=("copy", "dp"))
+    kept = kind in ("flat_clip", "flat_accumulate")
     return FullyShardedDataParallel(
-        model, device_id=torch.device("cpu"), use_orig_params=kind == "flat_clip", **options
+        model, device_id=torch.device("cpu"), use_orig_params=kept, **options
     )
 
 
@@ -107,7 +110,7 @@ def work(args):
     model = shard(tower, kind, bug)
     trained = whole if bug == "before_sharding" else model.parameters()
     optimizer = torch.optim.AdamW(trained, lr=3e-3)
-    pieces = 2 if kind == "accumulate" else 1
+    pieces = 2 if kind in ("accumulate", "flat_accumulate") else 1
     for epoch in range(args.epochs):
         sampler.set_epoch(epoch)
         for number, (images, labels) in enumerate(loader):
@@ -116,15 +119,19 @@ def work(args):
             optimizer.zero_grad()
             parts = list(zip(images.chunk(pieces), labels.chunk(pieces), strict=True))
             for i, (some, their_labels) in enumerate(parts):
-                if pieces > 1:
-                    last = i == len(parts) - 1 and bug != "unsynced"
+                last = i == len(parts) - 1 and bug != "unsynced"
+                if kind == "accumulate":
                     model.set_requires_gradient_sync(last)
-                (F.cross_entropy(model(some), their_labels) / pieces).backward()
+                apart = kind == "flat_accumulate" and not last
+                with model.no_sync() if apart else contextlib.nullcontext():
+                    (F.cross_entropy(model(some), their_labels) / pieces).backward()
             clip(model, optimizer, kind, bug)
             optimizer.step()
             if bug == "part_changed" and rank == 3:
                 model.head.bias.to_local().detach().mul_(0.9)
         loss = F.cross_entropy(model(images), labels).detach()
+        if kind == "flat_accumulate":
+            model.state_dict()  # each rank gathers all of it
         if kind == "saved":
             weights, moments = get_state_dict(model, optimizer)
             folder = os.path.join(args.folder, str(epoch))

@@ -32,6 +32,7 @@ PACKS = ("essentials", "communication", "data_parallel", "checkpoints")
 KINDS = {
     "replicated": (
         *("plain", "views", "static", "accumulate", "unused", "half", "powersgd", "join", "zero"),
+        "join_half",
         *("checkpointed", "autocast", "clip", "averaged_statistics", "own_statistics", "resumed"),
         *("saved", "by_hand", "one_updates", "local", "outer", "replicate", "groups", "plateau"),
         "compiled",
@@ -39,8 +40,17 @@ KINDS = {
     "sharded": (
         *("fully", "kept", "mixed", "accumulate", "clip", "checkpointed", "saved", "uneven"),
         *("hybrid", "flat", "flat_kept", "flat_clip", "flat_hybrid", "compiled"),
+        "flat_accumulate",
     ),
-    "tensor_parallel": ("plain", "sequence", "loss", "clip", "with_shards", "with_averages"),
+    "tensor_parallel": (
+        "plain",
+        "sequence",
+        "loss",
+        "clip",
+        "with_shards",
+        "with_averages",
+        "table",
+    ),
     "pipelines": (
         *("gpipe", "1f1b", "interleaved", "zero_bubble", "traced", "clip", "tied"),
         "with_replicas",

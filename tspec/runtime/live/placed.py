@@ -44,3 +44,8 @@ def placed(tensor: Any) -> tuple[int, ...] | None:
     place = zip(held, mesh.get_coordinate(), strict=True)
     along = tuple(slice(None) if each.is_replicate() else at for each, at in place)
     return tuple(mesh.mesh[along].flatten().tolist())
+
+
+def is_flattened(tensor: torch.Tensor) -> bool:
+    """`FullyShardedDataParallel` has flattened it, or it is what several were flattened to."""
+    return bool(getattr(tensor, "_fsdp_flattened", False))

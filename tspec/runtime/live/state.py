@@ -41,7 +41,7 @@ from tspec.runtime.live.interpolated import InterpolatedParameters
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
 from tspec.runtime.live.operations import LossOperations
 from tspec.runtime.live.pending import PendingCalls
-from tspec.runtime.live.placed import local
+from tspec.runtime.live.placed import is_flattened, local
 from tspec.runtime.live.projected import ProjectedParameters, ReadFeatures
 from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.resumed import LoadedCheckpoints
@@ -275,6 +275,7 @@ class SubjectRegistry:
         """A step opens: batches of the last one are gone, layers may have been replaced."""
         self.batches.step_opens()
         self.messages.step_opens()
+        self.wrappers.step_opens()
         self.models.refresh()
         self.find_models()
         self.models.training_begins(self._trained())
@@ -344,8 +345,9 @@ class SubjectRegistry:
         return [held for each in self.optimizers.things().values() for held in held_by(each)]
 
     def _is_held(self, tensor: torch.Tensor) -> bool:
-        """A model or an optimizer holds it. Of pieces of a model a layer uses others than the model holds."""
-        if self.models.name_of_parameter(tensor) is not None:
+        """A model or an optimizer holds it. Of pieces of a model a layer uses others than the model holds, and of what was flattened
+        both may hold views."""
+        if self.models.name_of_parameter(tensor) is not None or is_flattened(tensor):
             return True
         return any(each is tensor or local(each) is not each for each in self._trained())
 

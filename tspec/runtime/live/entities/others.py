@@ -15,6 +15,7 @@ from tspec.runtime.edges import Ref
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
 from tspec.runtime.live.models import ModelRegistry, unwrapped, walk
 from tspec.runtime.live.numbered import NumberedObjects
+from tspec.runtime.live.placed import is_flattened
 from tspec.runtime.live.ranks import RankTopology
 
 
@@ -95,6 +96,10 @@ class WrapperSubjects:
         self._models = models
         self._ranks = ranks
         self.numbered = NumberedObjects("wrapper")
+        self._known: dict[str, tuple[int, ...]] = {}
+        """Module -> the ranks that hold copies of it. A run often lets go of wrappers and groups before its last step is over."""
+        self._living: frozenset[str] = frozenset()
+        """The wrappers that there were when the step opened."""
 
     def things(self) -> Mapping[str, Any]:
         return self.numbered.alive()
@@ -117,16 +122,28 @@ class WrapperSubjects:
 
         One that has a group of this rank alone reduces nothing, and says nothing of copies.
         """
-        models = self._models
-        held = None if module is None else models.module_of(module)
-        if held is None:
+        if module is None:
             return None
+        ranks = self._reducing(self._models.module_of(module))
+        if ranks is not None:
+            self._known[module] = ranks
+        return self._known.get(module)
+
+    def _reducing(self, module: Any) -> tuple[int, ...] | None:
+        """The ranks among which the wrapper around a module reduces."""
         for wrapper in self.numbered.alive().values():
-            if any(each is held for _, each in walk(wrapper)):
+            if module is not None and any(each is module for _, each in walk(wrapper)):
                 ranks = self._ranks.of_group(asked(wrapper, "process_group"))
                 return ranks if ranks is not None and len(ranks) > 1 else None
         return None
 
+    def step_opens(self) -> None:
+        """What trains without the wrapper, or without process groups, trains apart."""
+        living = frozenset(self.things())
+        if living != self._living or not self._ranks.process_groups:
+            self._known.clear()
+        self._living = living
+
     def holder_of_flat(self, tensor: torch.Tensor) -> tuple[int, ...] | None:
         """This rank alone, of what `FullyShardedDataParallel` has flattened: also where a hybrid strategy has copies."""
-        return (self._ranks.rank,) if getattr(tensor, "_fsdp_flattened", False) else None
+        return (self._ranks.rank,) if is_flattened(tensor) else None

@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from tspec.runtime.live.entities.optimizers import held_by
 from tspec.runtime.live.followed import FollowedJob
-from tspec.runtime.live.placed import ORDINARY
+from tspec.runtime.live.placed import ORDINARY, is_flattened
 from tspec.runtime.live.steps import LivingOptimizers, Update
 from tspec.runtime.live.watched import Listener, Role
 
@@ -111,10 +111,15 @@ class AveragedListener(Listener):
 
 
 def _writes(tensor: torch.Tensor, optimizer: Any) -> bool:
-    """A tensor is the memory of a parameter of an optimizer, or has as many elements as all of them: a flat copy."""
+    """A tensor is the memory of a parameter of an optimizer, or has as many elements as all of them: a flat copy.
+
+    What FSDP has flattened is gathered to be used or saved.
+    """
     if type(tensor) not in ORDINARY or not tensor.numel():
         return False
-    held = [each for each in held_by(optimizer) if type(each) in ORDINARY]
+    held = [
+        each for each in held_by(optimizer) if type(each) in ORDINARY and not is_flattened(each)
+    ]
     at = tensor.data_ptr()
     alike = any(each.data_ptr() == at and each.dtype == tensor.dtype for each in held)
     return alike or (len(held) > 1 and sum(each.numel() for each in held) == tensor.numel())
