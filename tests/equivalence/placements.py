@@ -1,4 +1,8 @@
-"""A model cut by torch itself: `fully_shard`, or a plan of DTensor placements with `--plan`; `--sum` is a fault."""
+"""A model cut by torch itself: `fully_shard`, or a plan of DTensor placements with `--plan`; `--sum` is a fault.
+
+With `--rows` and a plan a norm has some rows on each rank, so that its gradient is a sum that the ranks owe; the fault `--part` leaves
+the rank's own summand there.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,11 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
+    SequenceParallel,
     parallelize_module,
 )
 
@@ -23,16 +29,25 @@ class Model(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.fc1, self.fc2 = nn.Linear(8, 32), nn.Linear(32, 4)
+        self.norm = nn.LayerNorm(32) if "--rows" in sys.argv else None
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.fc2(torch.relu(self.fc1(x)))
+        x = torch.relu(self.fc1(x))
+        return self.fc2(x if self.norm is None else self.norm(x))
 
 
 model, parts, part = Model(), 1, 0
 if RANKS > 1:
     dist.init_process_group("gloo")
     mesh = init_device_mesh("cpu", (RANKS,))
-    if "--plan" in sys.argv:
+    if "--rows" in sys.argv:
+        plan = {
+            "fc1": ColwiseParallel(output_layouts=Shard(0)),
+            "norm": SequenceParallel(sequence_dim=0),
+            "fc2": RowwiseParallel(input_layouts=Shard(0)),
+        }
+        parallelize_module(model, mesh, plan)
+    elif "--plan" in sys.argv:
         parallelize_module(model, mesh, {"fc1": ColwiseParallel(), "fc2": RowwiseParallel()})
     else:
         fully_shard(model, mesh=mesh)
@@ -46,6 +61,10 @@ for _ in range(3):
     if RANKS > 1 and "--sum" in sys.argv:  # gradients are added up where they are to be averaged
         for parameter in model.parameters():
             parameter.grad.mul_(RANKS)
+    if RANKS > 1 and "--part" in sys.argv:
+        norm = model.norm.weight
+        local = norm.grad.to_local()
+        norm.grad = DTensor.from_local(local, mesh, norm.placements, run_check=False)
     optimizer.step()
 if RANKS > 1:
     dist.destroy_process_group()

@@ -201,6 +201,17 @@ def test_a_gradient_comes_from_modules_that_took_the_tensor_as_a_further_input()
     assert (found.module, found.part) == ("layer.cross.k", "backward pass")
 
 
+def test_the_gradient_of_what_a_parent_returns_beside_its_first_output_is_of_its_caller() -> None:
+    """As a model's second loss is made from its second output."""
+    name = TensorName("output_grads", "aux", 1)
+    aux = ModuleCall("Linear", "Net", "torch.py:9", "model.py:7", given("aux"))
+    for passes_on, module, line in (((), "Net", ()), (("aux",), "", ("train.py:10",))):
+        net = replace(MODULES["Net"], passes_on=passes_on)
+        modules = {**MODULES, "aux": aux, "Net": net}
+        found = blamed(name, RunCalls(modules, tuple(modules), LINES, modules), frozenset())
+        assert (found.module, found.part, found.lines) == (module, "backward pass", line)
+
+
 def test_a_further_input_has_to_be_judged_too() -> None:
     right = frozenset((("inputs", "layer"), ("inputs", "layer.cross"), ("outputs", "encoder")))
     for modules, reference, expected in (

@@ -134,6 +134,45 @@ def test_updates_that_are_all_wrong_are_one_fault() -> None:
     assert blamed(found) == [("norm", "update of its parameters", 2)]
 
 
+def test_gradients_that_are_round_off_alone_are_right_by_chance() -> None:
+    """As that of a convolution's bias before a batch norm: nothing shows in it, nor in its update."""
+    names = ("norm.weight", "attention.qkv.weight")
+    for kind, part in (("param_grads", "gradients"), ("params", "update")):
+        right = [("param_grads", name) for name in (*names, "attention.bias")]
+        right = [each for each in right if kind == "params" or each[1] == "attention.bias"]
+        right += [("params", "attention.bias")]
+        found = outcome(*((kind, name, 2.0) for name in names), right=tuple(right))
+        for tolerated, expected in ((1.0, ["norm", "attention.qkv"]), (3.0, [EVERYWHERE])):
+            comparisons = tuple(
+                replace(each, tolerated=tolerated)
+                if (each.name.kind, each.name.name) == ("param_grads", "attention.bias")
+                else each
+                for each in found.comparisons
+            )
+            named = blamed(replace(found, comparisons=comparisons))
+            assert [module for module, *_ in named] == expected
+            if expected == [EVERYWHERE]:
+                assert named == [(EVERYWHERE, part, 2)]
+
+
+def test_what_a_parameter_does_that_an_earlier_step_left_wrong_is_no_fault() -> None:
+    found = outcome(
+        ("params", "norm.weight", 9),
+        ("outputs", "norm", 2),
+        ("param_grads", "norm.weight", 2),
+        ("outputs", "attention", 3),
+        right=(("params", "attention.qkv.weight"), ("param_grads", "attention.qkv.weight")),
+    )
+    later = tuple(
+        replace(each, name=replace(each.name, step=2)) if each.name.kind != "params" else each
+        for each in found.comparisons
+    )
+    assert blamed(replace(found, comparisons=later)) == [
+        ("norm", "update of its parameters", 9),
+        ("attention", "forward pass", 3),
+    ]
+
+
 def test_a_wrong_norm_is_the_fault_where_gradients_are_right_or_divided_by_it() -> None:
     norm = ("gradient_norms", "norm", 5)
     after = (("params", "norm.weight", 9), ("states", "norm.weight.exp_avg", 7))

@@ -339,6 +339,26 @@ def test_a_module_that_returns_what_another_one_made_is_known(tmp_path: Path) ->
     }
 
 
+def test_what_a_module_returns_beside_its_first_output_is_known(tmp_path: Path) -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head, self.aux, self.inner = (nn.Linear(3, 3) for _ in range(3))
+
+        def forward(self, x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+            return self.head(x), {"aux": self.aux(x), "twice": 2 * self.inner(x)}
+
+    def job() -> None:
+        net = Two()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        main, others = net(torch.ones(2, 3))
+        (main.sum() + others["aux"].sum() + others["twice"].sum()).backward()
+        optimizer.step()
+
+    found = observed(tmp_path, Orders(1, KINDS), job).modules["Two"]
+    assert (found.returns, found.passes_on) == ("head", ("aux",))
+
+
 def test_a_module_that_keeps_its_output_for_later_calls_made_it_itself(tmp_path: Path) -> None:
     class Table(nn.Module):
         def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tspec.equivalence.cut import whole
-from tspec.equivalence.pieces import pieces_of
+from tspec.equivalence.pieces import indivisible, pieces_of
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.sides import trial_of
 from tspec.resolve import load_text
@@ -80,3 +80,17 @@ def test_a_tensor_without_a_place_is_held_by_none() -> None:
     for name in ("other.local_experts.0.weight", "other.weight"):
         full = whole((4,)).shape
         assert pieces_of(trial, TensorName("params", name, 1), full) == []
+
+
+def test_a_size_of_the_input_that_does_not_divide_is_told_and_no_size_of_the_model() -> None:
+    """As the last batch of a data set."""
+    text = TEXT.replace("  tied ", '  output "head": [batch / tp, words]\n\n  tied ', 1)
+    program = load_text(text).program
+    assert program is not None
+    asked = trial_of(program.equivalences[0], ())
+    head = TensorName("outputs", "head", 1, 1)
+    assert indivisible(asked, head, (6, 8)) == ""
+    why = "`batch` of 7 is not divisible into 2 pieces over `tp`"
+    assert indivisible(asked, head, (7, 8)) == why
+    assert indivisible(asked, head, (7,)) == ""  # its place does not fit, which is told as such
+    assert indivisible(asked, TensorName("params", "embedding.weight", 1), (7, 4)) == ""

@@ -33,6 +33,18 @@ def test_clean_jobs_are_silent(name: str, options: tuple[str, ...], tmp_path: Pa
     assert len(found.comparisons) == 15
 
 
+@pytest.mark.gloo
+@pytest.mark.parametrize("fault", [(), ("--part",)], ids=["clean", "fault"])
+def test_a_gradient_that_is_a_sum_that_ranks_owe_is_added_up(
+    fault: tuple[str, ...], tmp_path: Path
+) -> None:
+    """As the optimizer adds it up, of a norm under sequence parallelism."""
+    found = judged(tmp_path, "rows_of_a_norm", "--rows", *fault)
+    assert len(found.comparisons) == 21
+    named = {f"{each.name.kind} {each.name.name}" for each in (*found.wrong, *found.faults)}
+    assert named == ({"param_grads norm.weight", "params norm.weight"} if fault else set())
+
+
 @pytest.mark.slow
 @pytest.mark.gloo
 def test_gradients_that_are_summed_instead_of_averaged(tmp_path: Path) -> None:

@@ -79,15 +79,16 @@ def blamed(name: TensorName, calls: RunCalls, judged: Container[tuple[str, str]]
             made = _returned(name.name, modules)
             parent = _parent(made, modules)
             took = list(_innermost(_takers((name.name, made), modules)))
-            if not took and ("output_grads", parent) not in judged:  # it came through the parent's
+            user = _user(made, modules)
+            # Else it came through the parent's output.
+            if not took and user == parent and ("output_grads", parent) not in judged:
                 took = list(_innermost(_takers((parent,), modules)))
             if took:  # one that the candidate gives another tensor hands back nothing
                 others = _innermost(_takers((name.name, made), calls.reference))
                 took += [each for each in others if each not in took]
                 return _of_several(took, "backward pass", calls)
-            return _of(
-                parent, "backward pass", calls, "" if parent else calls.lines.get("losses", "")
-            )
+            line = "" if user else calls.lines.get("losses", "")
+            return _of(user, "backward pass", calls, line)
         case "input_grads":
             return _of(name.module, "backward pass", calls)
         case "losses":
@@ -226,6 +227,14 @@ def _returned(name: str, modules: Mapping[str, ModuleCall]) -> str:
     while parent in modules and modules[parent].returns == name:
         name, parent = parent, _parent(parent, modules)
     return name
+
+
+def _user(name: str, modules: Mapping[str, ModuleCall]) -> str:
+    """The module whose code has an output last: what the parent returns beside its first output its own caller has."""
+    parent = _parent(name, modules)
+    while parent in modules and name in modules[parent].passes_on:
+        parent = _parent(parent, modules)
+    return parent
 
 
 def _takers(names: Iterable[str], modules: Mapping[str, ModuleCall]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from tspec.equivalence.merge import MergeFault
 from tspec.equivalence.observing.orders import Orders, Perturbation
 from tspec.equivalence.pieces import (
     data_axes,
+    indivisible,
     merge_by_layout,
     names_of,
     parameter_cuts,
@@ -45,7 +46,8 @@ class ReferenceRecordings:
 class Outcome:
     """What a comparison came to.
 
-    `unplaced` are tensors of the reference that have no place in the layout, `drilled` those that were fetched in
+    `unplaced` are tensors of the reference that have no place in the layout, `uneven` those of which a size of the input
+    does not divide, and why; `drilled` those that were fetched in
     full after their sketches were wrong.
     """
 
@@ -54,6 +56,7 @@ class Outcome:
     unplaced: tuple[TensorName, ...]
     drilled: tuple[TensorName, ...] = ()
     calls: RunCalls = field(default_factory=RunCalls)
+    uneven: Mapping[TensorName, str] = field(default_factory=dict)
 
     @property
     def wrong(self) -> tuple[TensorComparison, ...]:
@@ -72,6 +75,13 @@ class Outcome:
         return frozenset((each.name.kind, each.name.name) for each in self.comparisons)
 
     @property
+    def telling(self) -> frozenset[tuple[str, str]]:
+        """Those of which a wrong tensor would differ. The gradient of a bias before a batch norm holds round-off alone."""
+        return frozenset(
+            (each.name.kind, each.name.name) for each in self.comparisons if each.tells
+        )
+
+    @property
     def blame(self) -> Blame | None:
         """Whose code made what is wrong first, since what came before is right; None if that was not compared."""
         misfits = (each for each in self.faults if each.fault.kind != "layout")
@@ -81,7 +91,7 @@ class Outcome:
         kinds = {kind for kind, _ in self.judged}
         first = min(wrong, key=lambda each: each.order).name
         off = {each.name.name for each in wrong if each.name.kind == "param_grads"}
-        gradients = {name for kind, name in self.judged if kind == "param_grads"}
+        gradients = {name for kind, name in self.telling if kind == "param_grads"}
         if first.kind == "param_grads" and len(off) > 1 and gradients <= off:
             return everywhere("param_grads", self.calls) if "output_grads" in kinds else None
         return first_blamed(first, self.calls, self.judged, kinds)
@@ -188,8 +198,13 @@ def compare(
     comparisons: list[TensorComparison] = []
     faults: list[Fault] = []
     unplaced: list[TensorName] = []
+    uneven: dict[TensorName, str] = {}
     for name in known:
         if name.kind not in trial.kinds:
+            continue
+        why = indivisible(trial, name, reference.recording.shape(name))
+        if why:
+            uneven[name] = why
             continue
         names = names_of(trial, name)
         held = [
@@ -209,7 +224,7 @@ def compare(
     if "losses" in trial.kinds:
         faults += _extra_losses(tuple(known), candidate)
     calls = calls_of(trial, reference.recording, candidate)
-    return Outcome(tuple(comparisons), tuple(faults), tuple(unplaced), calls=calls)
+    return Outcome(tuple(comparisons), tuple(faults), tuple(unplaced), calls=calls, uneven=uneven)
 
 
 def _extra_losses(

@@ -53,6 +53,11 @@ class TensorComparison:
         """The error is more than what is tolerated."""
         return self.times > 1
 
+    @property
+    def tells(self) -> bool:
+        """Whether a wrong tensor would differ: not so of one that holds round-off alone."""
+        return self.tolerated <= 1
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:

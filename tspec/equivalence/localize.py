@@ -137,6 +137,7 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
     wrong: tuple[TensorComparison | Fault, ...] = (*outcome.wrong, *faults)
     of_gradients = [each for each in wrong if each.name.kind == "param_grads"]
     off = {each.name.name for each in of_gradients}
+    begun = {each.name.name: each.name.step for each in sorted(of_gradients, key=_latest)}
     all_off = {
         kind
         for kind, left_out in (("param_grads", frozenset[str]()), ("params", off))
@@ -144,6 +145,7 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
     }
     of_norms = [each for each in wrong if each.name.kind == "gradient_norms"]
     norms = {each.name.step for each in of_norms}
+    updated = [(each.name.name, each.name.step) for each in wrong if each.name.kind == "params"]
     scaled = not off or ("param_grads" in all_off and _scaled_by(of_norms, of_gradients))
     for each in sorted(wrong, key=lambda each: each.order):
         if each.name.kind == "gradient_norms" and not scaled:
@@ -151,16 +153,36 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
         if each.name.kind == "param_grads" and scaled and each.name.step in norms:
             continue  # what a wrong norm does: all gradients are scaled by it
         if each.name.kind in FROM_GRADIENTS and (
-            each.name.subject in off or each.name.step in norms
+            begun.get(each.name.subject, each.name.step + 1) <= each.name.step
+            or each.name.step in norms
         ):
             continue  # what a wrong gradient does, or a wrong norm
         if each.name.kind in all_off:
             blame = everywhere(each.name.kind, outcome.calls)
         else:
             blame = blamed(each.name, outcome.calls, outcome.judged)
+        if each.name.kind not in FROM_GRADIENTS and _is_held(
+            blame.module, outcome.calls, [of for of, step in updated if step < each.name.step]
+        ):
+            continue  # what a parameter does that an earlier step left wrong
         found.setdefault(blame.module, {}).setdefault(blame, []).append(each)
     suspected = (_suspect(module, parts) for module, parts in found.items())
     return iter(sorted(suspected, key=lambda each: -each.times))
+
+
+def _latest(found: TensorComparison | Fault) -> int:
+    return -found.name.step
+
+
+def _is_held(module: str, calls: RunCalls, parameters: Iterable[str]) -> bool:
+    """Whether a module, or one of several, holds one of some parameters; the outermost one holds all."""
+    for each in module.split(", "):
+        call = calls.modules.get(each)
+        if call is not None and any(
+            not call.parent or name.startswith(f"{each}.") for name in parameters
+        ):
+            return True
+    return False
 
 
 def _none_is_right(
@@ -169,10 +191,12 @@ def _none_is_right(
     wrong: Iterable[TensorComparison | Fault],
     left_out: Set[str],
 ) -> bool:
-    """Whether tensors of a kind are wrong for each of several parameters, those left out aside."""
-    compared = {each.name.name for each in outcome.comparisons if each.name.kind == kind}
+    """Whether tensors of a kind are wrong for each of several parameters, aside from those left out and those whose gradient tells nothing."""
+    compared = {name for of, name in outcome.judged if of == kind}
+    gradients = {name for of, name in outcome.judged if of == "param_grads"}
+    telling = {name for of, name in outcome.telling if of == "param_grads"}
     off = {each.name.name for each in wrong if each.name.kind == kind} - left_out
-    return len(off) > 1 and compared - left_out <= off
+    return len(off) > 1 and compared - left_out - (gradients - telling) <= off
 
 
 def _scaled_by(

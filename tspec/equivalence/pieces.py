@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 import torch
 from torch import Tensor
@@ -112,6 +113,29 @@ def pieces_of(trial: Trial, name: TensorName, full: tuple[int, ...]) -> list[Pie
         summand = tuple(at[axis] for axis in each.partial)
         found.append(Piece(rank, cut_of(each), None, summand))
     return found
+
+
+def indivisible(trial: Trial, name: TensorName, full: tuple[int, ...]) -> str:
+    """Why a tensor has no pieces of one size: a size of the input does not divide, as that of a last batch. Empty if it does."""
+    kind = LAYOUT_KINDS.get(name.kind)
+    place = (
+        None if kind is None else placement_of(trial.layout, kind, name.subject, trial.sizes.known)
+    )
+    if (
+        place is None
+        or not isinstance(place.shape, Shape)
+        or len(place.shape.dimensions) != len(full)
+    ):
+        return ""
+    for each, size in zip(place.shape.dimensions, full, strict=True):
+        if isinstance(each.size, str) and each.size not in trial.sizes.sizes:
+            pieces = prod(
+                trial.sizes.of(of.axis) * (2 if of.order == "zigzag" else 1) for of in each.splits
+            )
+            if size % pieces:
+                axes = ", ".join(f"`{of.axis}`" for of in each.splits)
+                return f"`{each.size}` of {size} is not divisible into {pieces} pieces over {axes}"
+    return ""
 
 
 def placed(trial: Trial, name: TensorName, full: tuple[int, ...]) -> list[Piece]:

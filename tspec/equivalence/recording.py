@@ -90,7 +90,8 @@ class ModuleCall:
     `parent` is the module whose code made it, empty if none did. `defined` is file and line of the
     module's `forward`, `called` the line of the script (of a package, if there is none) from which it
     was reached. `inputs` are the tensors that it is given. `returns` is the module that it
-    called and whose output it returned as it is, empty if none. `again` are the lines of later calls within a micro-batch.
+    called and whose output it returned as it is, empty if none; `passes_on` are those whose outputs it returned beside its
+    first one. `again` are the lines of later calls within a micro-batch.
     """
 
     kind: str
@@ -100,6 +101,7 @@ class ModuleCall:
     inputs: tuple[ModuleInput, ...] = ()
     returns: str = ""
     again: tuple[str, ...] = ()
+    passes_on: tuple[str, ...] = ()
 
     def number(self, call: int) -> ModuleCall:
         """This call as the one of a number within the micro-batch, from 0 on: from its own line, if that is known."""
@@ -180,7 +182,9 @@ def read(folder: Path, rank: int) -> Recording:
         tensors[TensorName(*name)] = elements[start : start + size].view(kind).reshape(shape)
     modules = {
         name: ModuleCall(
-            **each | {"inputs": _inputs(each["inputs"]), "again": tuple(each["again"])}
+            **each
+            | {"inputs": _inputs(each["inputs"])}
+            | {listed: tuple(each[listed]) for listed in ("again", "passes_on")}
         )
         for name, each in said["modules"].items()
     }

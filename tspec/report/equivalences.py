@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
@@ -13,6 +13,7 @@ from tspec.equivalence.blame import Blame
 from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.localize import Localization, Suspect
+from tspec.equivalence.recording import TensorName
 from tspec.equivalence.sides import setting_text, settings_text
 from tspec.equivalence.sketch import CERTAINTY
 from tspec.equivalence.verdicts import Verdict
@@ -252,6 +253,18 @@ def _lines(name: str, outcome: Outcome) -> Iterator[_Line]:
         yield _Line("not compared, since the layout has no place for them:")
         yield from (_Line(each, 2, 4) for each in names[:SHOWN])
         yield from _more(len(names))
+    yield from _uneven(outcome.uneven)
+
+
+def _uneven(found: Mapping[TensorName, str]) -> Iterator[_Line]:
+    """The tensors of which a size of the input does not divide: the first for each reason."""
+    if found:
+        yield _Line("")
+        yield _Line("not compared, since a size of the input does not divide:")
+    for why in dict.fromkeys(found.values()):
+        first, *others = (name for name, each in found.items() if each == why)
+        more = f" and {len(others)} more" if others else ""
+        yield _Line(f"{first}{more}: {why}", 2, 4)
 
 
 def _compared(outcome: Outcome) -> str:

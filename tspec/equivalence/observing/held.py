@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from tspec.runtime.live.features import local_part
@@ -12,6 +13,16 @@ def held_here(tensor: Tensor) -> Tensor | None:
     local = getattr(tensor, "_local_tensor", tensor)
     wait = getattr(local, "trigger_wait", None)
     return local_part(local if wait is None else wait())
+
+
+def placed_as(whole: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient of a DTensor, cut as that is: it may still be a sum that the ranks owe, as that of a norm under sequence parallelism."""
+    placements = getattr(whole, "placements", None)
+    if placements is None or getattr(gradient, "placements", placements) == placements:
+        return gradient
+    with torch.no_grad():
+        placed: Tensor = gradient.redistribute(placements=placements)  # type: ignore[attr-defined]
+        return placed
 
 
 def in_shape_of(whole: Tensor, tensor: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ class ModuleCalls:
                 self._held[tensor] = known
         output = call.fields.get("output")
         self._perturber.perturb([output], call)
-        self._returns(name, output)
+        self._returns(name, output, tensors_of(call.fields.get("made")))
         self._made(name, output)
         self._follow_back("output_grads", name, output)
 
@@ -137,11 +137,20 @@ class ModuleCalls:
         for name, tensor in reversed(list(given.items())):
             self._held[tensor] = (first.kind, name)
 
-    def _returns(self, name: TensorName, output: Any) -> None:
-        """Note whose output a module returns as it is: not its own of a call before, which it may keep."""
-        kind, of = (isinstance(output, Tensor) and self._held.get(output)) or ("", "")
-        returns = of if kind == "outputs" and of != name.name else ""
-        self.modules[name.name] = replace(self.modules[name.name], returns=returns)
+    def _returns(self, name: TensorName, output: Any, made: Iterable[Any]) -> None:
+        """Note whose outputs a module returns as they are: not its own of a call before, which it may keep."""
+        further = [each for each in made if each is not output]
+        returns = "".join(self._makers(name, [output]))
+        passes_on = tuple(dict.fromkeys(self._makers(name, further)))
+        known = self.modules[name.name]
+        self.modules[name.name] = replace(known, returns=returns, passes_on=passes_on)
+
+    def _makers(self, name: TensorName, tensors: Iterable[Any]) -> Iterator[str]:
+        """The other modules whose outputs tensors are."""
+        for each in tensors:
+            kind, of = (isinstance(each, Tensor) and self._held.get(each)) or ("", "")
+            if kind == "outputs" and of != name.name:
+                yield of
 
     def _made(self, name: TensorName, value: Any) -> None:
         """A tensor comes out of a module."""

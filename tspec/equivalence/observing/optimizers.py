@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tspec.equivalence.observing.held import held_here, in_shape_of
+from tspec.equivalence.observing.held import held_here, in_shape_of, placed_as
 from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.observing.update_sizes import UpdateSizes
@@ -88,7 +88,7 @@ class Optimizers:
         whole = source.fields("parameter", "data")
         for name, gradient in source.fields("parameter", field).items():
             if isinstance(gradient, Tensor):
-                held = in_shape_of(whole[name], gradient)
+                held = in_shape_of(whole[name], placed_as(whole[name], gradient))
                 self._recorder.record(TensorName("param_grads", name, source.context.step), held)
                 local = held_here(held) if self._sizes.are_followed else None
                 if local is not None:

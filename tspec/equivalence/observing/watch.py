@@ -18,6 +18,7 @@ WATCH = WatchSpec(
                 FieldSpec("inputs", ("list", _TENSOR)),
                 FieldSpec("arguments", ("list", ("string",)), ("name", INPUT_NAMES)),
                 FieldSpec("output", _TENSOR, ("name", "result"), True),
+                FieldSpec("made", ("list", _TENSOR), ("name", "result"), True),
                 FieldSpec("class", ("string",), ("field", _CLASS, "__qualname__")),
                 FieldSpec("file", ("string",), ("field", _CODE, "co_filename")),
                 FieldSpec("line", ("int",), ("field", _CODE, "co_firstlineno")),
