@@ -177,7 +177,13 @@ DATA = (
     Case("s6_denoiser", "one-time", "layers_are_given_data_of_each_sample", 10),
     Case("s7_twin_critics", "one-critic", "optimizers_hold_all_trainable_parameters", 1),
 )
-CASES = (*TRAINCHECK, *NEW, *HEALTH, *LOSSES, *AVERAGES, *DATA, *REPLICAS)
+UPDATES = (
+    Case("s8_two_towers", "one-tower", "updates_use_each_gradient_once", 2),
+    Case("s8_two_towers", "temperature", "updates_use_each_gradient_once", 2),
+    Case("s9_adversaries", "discriminator", "gradients_are_cleared", 2),
+    Case("s9_adversaries", "generator", "updates_use_each_gradient_once", 2),
+)
+CASES = (*TRAINCHECK, *NEW, *HEALTH, *LOSSES, *AVERAGES, *DATA, *UPDATES, *REPLICAS)
 
 
 def found_in(case: Case, report: Path, *options: str) -> Outcome:

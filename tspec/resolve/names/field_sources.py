@@ -51,6 +51,7 @@ SOURCE_FUNCTIONS = frozenset(
         "known_samples",
         "is_own_state",
         "lost_updates",
+        "reused",
         "steps_left",
         "steps_made",
         "count",

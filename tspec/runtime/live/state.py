@@ -45,6 +45,7 @@ from tspec.runtime.live.placed import is_flattened, local
 from tspec.runtime.live.projected import ProjectedParameters, ReadFeatures
 from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.resumed import LoadedCheckpoints
+from tspec.runtime.live.reused import ReusedGradients
 from tspec.runtime.live.samples import DataOfLayers, KnownSamples
 from tspec.runtime.live.saved import SavedModel, is_own_state, saved_models
 from tspec.runtime.live.tokens import TokenHistory
@@ -107,6 +108,7 @@ class SubjectRegistry:
         self.interpolated = InterpolatedParameters()
         self.elsewhere = ElsewhereUpdatedParameters(features)
         self.copied = CopiedParameters(features)
+        self.reused = ReusedGradients(features)
         self.generators = GeneratorSubjects()
         self.more_columns: list[MoreColumns] = []
         """Of kind, field and things what an adapter's framework says."""
@@ -166,6 +168,7 @@ class SubjectRegistry:
             "loose_parameters": self.graphs.loose_parameters,
             "is_own_state": is_own_state,
             "lost_updates": self.checkpoints.lost_updates,
+            "reused": self._reused,
             "steps_left": steps_left,
             "steps_made": steps_made,
             "data_differ": DataOfLayers().data_differ,
@@ -288,6 +291,7 @@ class SubjectRegistry:
             self.projected.forget(self._living - living)
             self.interpolated.forget(self._living - living)
             self.elsewhere.forget(self._living - living)
+            self.reused.forget(self._living - living)
         self._living = living
         return living
 
@@ -334,6 +338,10 @@ class SubjectRegistry:
     def _elsewhere(self, parameter: torch.Tensor) -> Any:
         """Whether another rank updates it, as far as that is known."""
         return self.ranks.world > 1 and self.elsewhere.of(parameter)
+
+    def _reused(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
+        """The parameters whose gradients an update that returned `result` has used again."""
+        return self.reused.of(self.optimizers.numbered.number(optimizer))
 
     def find_models(self) -> None:
         """Find the models whose parameters optimizers hold, also before they are called."""

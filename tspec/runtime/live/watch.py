@@ -74,6 +74,11 @@ class WatchSpec:
         """The entity of that kind, or None if it is not wanted."""
         return next((entity for entity in self.entities if entity.kind == kind), None)
 
+    def computes(self, function: str) -> bool:
+        """A field of an event is what this function of the vocabulary computes."""
+        sources = (field.source for event in self.events for field in event.fields)
+        return any(source is not None and source[:2] == ("call", function) for source in sources)
+
 
 def as_json(spec: WatchSpec) -> dict[str, Any]:
     """A value that `json` can write; its arrays stand for tuples."""

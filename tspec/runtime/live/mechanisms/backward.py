@@ -29,6 +29,7 @@ class BackwardListener(Listener):
         loss = first_tensor(args[0] if args else kwargs.get("tensors"))
         if loss is not None:
             self._job.known.loss_is(loss)
+        self._job.state.reused.before_backward()
         self._job.do(Backward(microbatch=self._job.chunk))
         self._job.taken_up()
         return True
@@ -36,6 +37,7 @@ class BackwardListener(Listener):
     def ended(self, token: Any) -> None:
         """The gradients are there."""
         if token:
+            self._job.state.reused.after_backward()
             self._job.do(Backward(ended=True))
 
 

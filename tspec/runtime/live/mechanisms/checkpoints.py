@@ -28,6 +28,5 @@ class ReadListener(Listener):
 
 def install(job: FollowedJob) -> None:
     """Follow the reading of files, if an event compares with them."""
-    sources = [field.source for event in job.spec.events for field in event.fields]
-    if any(source is not None and source[:2] == ("call", READER) for source in sources):
+    if job.spec.computes(READER):
         job.functions.watch_path(Role("read", ReadListener(job), path=READ))

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from tspec.runtime.live.entities.optimizers import holds_groups
+from tspec.runtime.live.entities.optimizers import held_by, holds_groups
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.models import parameters_of
 from tspec.runtime.live.steps import Clear, LivingOptimizers
@@ -28,9 +28,12 @@ class ZeroGradListener(Listener):
         """What these optimizers hold is cleared."""
         optimizers = self._job.state.optimizers
         if isinstance(args[0], nn.Module):
-            cleared = optimizers.holders_of(list(parameters_of(args[0])))
+            parameters = list(parameters_of(args[0]))
+            cleared = optimizers.holders_of(parameters)
         else:
+            parameters = held_by(args[0])
             cleared = frozenset({optimizers.numbered.number(args[0])})
+        self._job.state.reused.cleared(parameters)
         self._job.do(LivingOptimizers(self._job.state.living_optimizers()))
         self._job.do(Clear(cleared))
 

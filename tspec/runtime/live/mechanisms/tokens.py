@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from tspec.runtime.live.followed import FollowedJob
-from tspec.runtime.live.watch import Expression
 from tspec.runtime.live.watched import Listener, Role
 
 EMBEDDING = "torch.nn.functional.embedding"
@@ -39,8 +38,7 @@ class LearntListener(Listener):
 
 def install(job: FollowedJob) -> None:
     """Follow embeddings, if an event reads what they were given."""
-    fields = (field for event in job.spec.events for field in event.fields)
-    if not any(_calls(field.source, READER) for field in fields):
+    if not job.spec.computes(READER):
         return
     tokens = job.state.tokens
 
@@ -50,7 +48,3 @@ def install(job: FollowedJob) -> None:
     given, learnt = EmbeddingListener(job), LearntListener(job)
     job.functions.watch_path(Role("tokens", given, path=EMBEDDING, guard=compares))
     job.functions.watch_path(Role("tokens learnt", learnt, path=BACKWARD, guard=compares))
-
-
-def _calls(source: Expression | None, function: str) -> bool:
-    return source is not None and source[:2] == ("call", function)

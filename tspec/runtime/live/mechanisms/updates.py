@@ -33,6 +33,7 @@ class UpdateListener(Listener):
         read = set() if parameter is None else {field.name for field in parameter.fields}
         self._projections = "projected" in read
         self._interpolations = "interpolated" in read
+        self._reuses = job.spec.computes("reused")
         self._beside = not read.isdisjoint({"updated_elsewhere", "copied"})
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, Any]:
@@ -61,6 +62,8 @@ class UpdateListener(Listener):
             self._job.state.projected.after_update(number, held_by(optimizer))
         if self._interpolations:
             self._job.state.interpolated.after_update(number)
+        if self._reuses:
+            self._job.state.reused.after_update(number, held_by(optimizer))
         self._job.do(Update(number, ended=True))
 
 

@@ -1,0 +1,111 @@
+"""What an update uses again is told from what was cleared, by whatever means, and from what is not its own."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from tspec.runtime.live.features import features
+from tspec.runtime.live.reused import ReusedGradients
+
+Clear = Callable[[ReusedGradients, nn.Parameter], None]
+
+
+def to_none(known: ReusedGradients, weight: nn.Parameter) -> None:
+    weight.grad = None
+
+
+def to_zeros(known: ReusedGradients, weight: nn.Parameter) -> None:
+    assert weight.grad is not None
+    weight.grad.zero_()
+
+
+def unseen_zeros(known: ReusedGradients, weight: nn.Parameter) -> None:
+    assert weight.grad is not None
+    weight.grad.data.zero_()
+
+
+def by_a_call(known: ReusedGradients, weight: nn.Parameter) -> None:
+    known.cleared([weight])
+    to_zeros(known, weight)
+
+
+def not_at_all(known: ReusedGradients, weight: nn.Parameter) -> None:
+    pass
+
+
+def halved(known: ReusedGradients, weight: nn.Parameter) -> None:
+    assert weight.grad is not None
+    weight.grad.mul_(0.5)
+
+
+def backward(known: ReusedGradients, loss: torch.Tensor) -> None:
+    known.before_backward()
+    loss.backward()
+    known.after_backward()
+
+
+def updates(clear: Clear, count: int) -> list[bool]:
+    """Whether each of so many updates uses the gradient of a weight again."""
+    weight, known, found = nn.Parameter(torch.ones(4)), ReusedGradients(features), []
+    for _ in range(count):
+        backward(known, weight.square().sum())
+        backward(known, weight.sum())
+        found.append(known.of(0) == [weight])
+        known.after_update(0, [weight])
+        clear(known, weight)
+    return found
+
+
+@pytest.mark.parametrize("clear", [to_none, to_zeros, unseen_zeros, by_a_call])
+def test_cleared_gradients_are_used_once(clear: Clear) -> None:
+    assert not any(updates(clear, 31))
+
+
+@pytest.mark.parametrize("clear", [not_at_all, halved])
+def test_what_stays_is_used_again(clear: Clear) -> None:
+    due = [2 <= number <= 20 or number == 30 for number in range(1, 32)]
+    assert updates(clear, 31) == due
+
+
+def test_what_another_loss_adds_after_the_update_is_cleared_in_time() -> None:
+    """A generator's loss goes through the discriminator, which clears what that leaves before its own pass."""
+    weight, known = nn.Parameter(torch.ones(4)), ReusedGradients(features)
+    for _ in range(3):
+        weight.grad = None
+        backward(known, weight.sum())
+        assert known.of(0) == []
+        known.after_update(0, [weight])
+        backward(known, weight.square().sum())
+
+
+def test_an_assigned_gradient_is_new() -> None:
+    weight, known = nn.Parameter(torch.ones(4)), ReusedGradients(features)
+    for _ in range(3):
+        backward(known, weight.square().sum())
+        weight.grad = torch.ones(4)
+        assert known.of(0) == []
+        known.after_update(0, [weight])
+
+
+def test_what_no_pass_reaches_is_not_said() -> None:
+    weight, other = nn.Parameter(torch.ones(4)), nn.Parameter(torch.ones(4))
+    known = ReusedGradients(features)
+    weight.grad = torch.ones(4)
+    for _ in range(3):
+        backward(known, other.sum())
+        weight.grad.mul_(0.9)
+        assert known.of(0) == []
+        known.after_update(0, [weight])
+
+
+def test_nothing_is_kept_of_an_optimizer_that_is_gone() -> None:
+    weight, known = nn.Parameter(torch.ones(4)), ReusedGradients(features)
+    for _ in range(2):
+        backward(known, weight.sum())
+        known.after_update(0, [weight])
+    backward(known, weight.sum())
+    assert known.of(0) == [weight]
+    known.forget([0])
+    assert known.of(0) == []

@@ -1,0 +1,101 @@
+"""Which gradients an update uses that an earlier update of the same optimizer has used: nobody cleared them, and backward
+passes have added to them since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from tspec.runtime.live.projected import ReadFeatures
+
+FIRST = 20
+"""The first so many updates of an optimizer are looked at."""
+EVERY = 10
+"""After that every tenth."""
+
+
+@dataclass(slots=True)
+class _Updates:
+    """What is known of the updates of one optimizer."""
+
+    count: int = 0
+    used: list[torch.Tensor] = field(default_factory=list)
+    """Parameters whose gradient the last update used and nobody has cleared since, as far as a pass has looked."""
+    begun: list[tuple[torch.Tensor, torch.Tensor, int]] = field(default_factory=list)
+    """Those of them that have a gradient where a backward pass begins, with it and its version."""
+    added: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+    """Those to whose gradient a pass has added, with it, by their ids."""
+
+
+class ReusedGradients:
+    """Follows gradients from one update to the next one of the same optimizer.
+
+    A backward pass that begins finds no gradient, or zeros, where it was cleared, by whatever means. Values are read only of
+    a gradient that is still there and that no `zero_grad` has cleared. One that is assigned anew is another tensor.
+    """
+
+    def __init__(self, features: ReadFeatures) -> None:
+        self._features = features
+        self._updates: dict[int, _Updates] = {}
+        """By the number of the optimizer, as long as it exists."""
+
+    def of(self, optimizer: int) -> list[torch.Tensor]:
+        """The parameters whose used gradients its update uses again."""
+        known = self._updates.get(optimizer)
+        added = () if known is None else known.added.values()
+        return [each for each, grad in added if each.grad is grad]
+
+    def after_update(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
+        """An update returned: it has used the gradients of these."""
+        known = self._updates.setdefault(optimizer, _Updates())
+        known.count += 1
+        is_next_due = known.count < FIRST or (known.count + 1) % EVERY == 0
+        known.used = list(parameters) if is_next_due else []
+        known.begun, known.added = [], {}
+
+    def cleared(self, parameters: Iterable[torch.Tensor]) -> None:
+        """The gradients of these are cleared."""
+        ids = set(map(id, parameters))
+        for known in self._updates.values():
+            known.used = [each for each in known.used if id(each) not in ids]
+            known.added = {key: each for key, each in known.added.items() if key not in ids}
+
+    def before_backward(self) -> None:
+        """A backward pass begins."""
+        for known in self._updates.values():
+            if not known.used:
+                continue
+            present = [each for each in known.used if each.grad is not None]
+            grads = [each.grad for each in present]
+            rows = self._features(grads, ("norm",)) if grads else ()
+            known.used = [
+                each for each, row in zip(present, rows, strict=True) if _is_positive(row["norm"])
+            ]
+            ids = set(map(id, known.used))
+            known.added = {key: each for key, each in known.added.items() if key in ids}
+            known.begun = [
+                (each, grad, grad._version)
+                for each, grad in zip(present, grads, strict=True)
+                if id(each) in ids and grad is not None
+            ]
+
+    def after_backward(self) -> None:
+        """A backward pass is over."""
+        for known in self._updates.values():
+            known.added |= {
+                id(each): (each, grad)
+                for each, grad, version in known.begun
+                if each.grad is grad and grad._version != version
+            }
+            known.begun = []
+
+    def forget(self, optimizers: Iterable[int]) -> None:
+        """These optimizers are gone."""
+        for each in optimizers:
+            self._updates.pop(each, None)
+
+
+def _is_positive(norm: object) -> bool:
+    return isinstance(norm, float) and norm > 0
