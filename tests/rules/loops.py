@@ -124,6 +124,14 @@ class GradientsAreCleared(Loop):
             super().clear()
 
 
+class UpdatesUseEachGradientOnce(Loop):
+    def clear(self):
+        if self.faulty:
+            self.model[0].zero_grad()
+        else:
+            super().clear()
+
+
 class StepsHaveGradients(Loop):
     def backward(self, loss):
         if not self.faulty:

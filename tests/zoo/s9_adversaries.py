@@ -11,7 +11,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--bug", choices=["discriminator", "generator"], help="whose gradients stay")
+    parser.add_argument(
+        "--bug", choices=["discriminator", "generator"], help="whose gradients stay"
+    )
     args = parser.parse_args()
     torch.manual_seed(args.seed)
     digits = torch.tensor(load_digits().data, dtype=torch.float32) / 8 - 1
