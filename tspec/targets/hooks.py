@@ -112,9 +112,10 @@ def _unread(plan: Plan, event: str) -> Iterator[str]:
         Scalars(plan, one, window="e").code(guard, "e.now")
         for one, guard in unread_conditions(plan, event)
     )
-    if conditions:
-        said = " and ".join(f"{condition} is False" for condition in conditions)
-        yield f"e.call.unread = {said}"
+    before = ""
+    for condition in conditions:  # a line for each: one of all would have no bracket to break it in
+        yield f"e.call.unread = {before}{condition} is False"
+        before = "e.call.unread and "
 
 
 def _end(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFunction:
