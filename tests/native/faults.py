@@ -248,6 +248,12 @@ FAULTS = (
         Found("parameters_agree", 5, (0, 1), "norm.weight"),
     ),
     Fault(
+        "tensor_parallel loss",
+        "own_targets",
+        "Ranks that have parts of the classes are given targets of other samples.",
+        Found("ranks_that_share_classes_have_the_same_targets", 1, (0, 1), "split_loss #0"),
+    ),
+    Fault(
         "tensor_parallel plain",
         "not_summed",
         "A row-parallel layer's sums are taken for the whole: nobody adds them up.",

@@ -31,6 +31,7 @@ BUGS = (
     "wrong_axis",
     "pieces_left_out",
     "same_data",
+    "own_targets",
 )
 TWO_D = ("with_shards", "with_averages")
 
@@ -113,9 +114,10 @@ def work(args):
     for step in range(args.steps):
         rows = torch.randint(len(images), (32,), generator=draw)
         optimizer.zero_grad()
+        targets = labels[rows].roll(rank) if bug == "own_targets" else labels[rows]
         if kind == "loss":
             with loss_parallel():
-                loss = F.cross_entropy(model(images[rows]), labels[rows])
+                loss = F.cross_entropy(model(images[rows]), targets)
                 loss.backward()
         else:
             loss = F.cross_entropy(model(images[rows]), labels[rows])
