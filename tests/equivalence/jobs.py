@@ -109,11 +109,6 @@ def seq2seq(options: str, fault: str, found: str, more: str = "") -> Job:
     return Job("seq2seq", "ranks_are_one", options, fault, found, more)
 
 
-def convolutions(options: str, fault: str, found: str, more: str = "") -> Job:
-    """A network with batch norms, two losses and accumulation under DistributedDataParallel."""
-    return Job("convolutions", "two_ranks_are_one", options, fault, found, more)
-
-
 BFLOAT16 = "--dtype bfloat16"
 BOTH = "wrong: params, states\n"
 FC2 = "alone: blocks.1.fc2: "
@@ -181,14 +176,6 @@ SEQ2SEQ = (
     ("labels", "losses loss, step 1", "alone: the script: loss, backward pass"),
     ("decay", "params encoder.0.norm1.weight, step 1", ": update of its parameters"),
 )
-CONVOLUTIONS = (
-    ("", NOTHING),
-    ("local_norm", "outputs deep.norm, step 1", "alone: deep.norm: forward pass"),
-    ("one_loss", "losses loss, step 1", "alone: the script: loss, backward pass"),
-    ("not_weighted", "param_grads stem.conv.weight", "alone: all parameters: gradients (wrong sc"),
-    ("decay", "states stem.norm.weight.momentum_buffer, step 1", "norm: optimizer's state of"),
-    ("rate", "params stem.conv.weight, step 2", "alone: all parameters: update"),
-)
 IN_BFLOAT16 = (
     *SEQ2SEQ[:-2],
     ("labels", "output_grads head, step 1", "alone: the script: backward pass (wrong layout)"),
@@ -251,8 +238,6 @@ JOBS: tuple[Job, ...] = (
         for each in PIPELINED
     ),
     *(seq2seq("--dtype float32", *each) for each in SEQ2SEQ),
-    *(convolutions("", *each) for each in CONVOLUTIONS),
-    convolutions("--uneven", "", "nothing in 118"),
     *(seq2seq(BFLOAT16, *each) for each in IN_BFLOAT16),
 )
 

@@ -116,6 +116,19 @@ def test_gradients_that_are_all_wrong_are_of_no_single_module() -> None:
     assert (found.module, found.lines) == ("all parameters", ("train.py:10",))
 
 
+def test_gradients_of_a_later_step_do_not_make_all_of_the_first_wrong() -> None:
+    one, other = ("param_grads", "norm.weight"), ("param_grads", "head.fc.weight")
+    found = outcome(one, other, right=(other, ("output_grads", "head")))
+    later = tuple(
+        replace(each, name=replace(each.name, step=2))
+        if each.name.name == other[1] and each.differs
+        else each
+        for each in found.comparisons
+    )
+    blame = replace(found, comparisons=later).blame
+    assert blame is not None and blame.module == "norm"
+
+
 def test_a_module_whose_input_was_not_compared_may_have_been_given_what_is_wrong() -> None:
     maybe = "forward pass, or what it is given"
     for right, part in (((), maybe), ((("outputs", "norm"),), "forward pass")):

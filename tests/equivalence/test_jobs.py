@@ -20,7 +20,6 @@ SAMPLE = (
     "engines --engine blocks --dtype float32 backward",
     "pipelined --schedule 1F1B --dtype float32 stale",
     "seq2seq --dtype float32 detached",
-    "convolutions one_loss",
 )
 """One of each kind, in one process: to import torch takes as long as a job."""
 ALL = (
@@ -30,7 +29,6 @@ ALL = (
     *(f"engines --engine {each}" for each in ("blocks", "model")),
     *(f"pipelined --schedule {each} --dtype" for each in ("GPipe", "1F1B")),
     "seq2seq --dtype",
-    "convolutions",
 )
 
 

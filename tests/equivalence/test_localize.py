@@ -193,6 +193,19 @@ def test_a_wrong_norm_is_the_fault_where_gradients_are_right_or_divided_by_it() 
     assert found == [("norm", "gradients of its parameters", 2)]
 
 
+def test_gradients_that_were_clipped_by_a_norm_that_another_one_made_wrong_are_no_fault() -> None:
+    norm, wrong = ("gradient_norms", "norm", 5), ("param_grads", "attention.qkv.weight", 9)
+    others = [("param_grads", f"norm.{each}", 2) for each in ("weight", "bias")]
+    found = outcome(wrong, *others, norm)
+    factors = {"norm": 1.25, "norm.weight": 0.8, "norm.bias": 0.8}
+    comparisons = tuple(
+        replace(each, evidence=replace(each.evidence, factor=factors.get(each.name.name)))
+        for each in found.comparisons
+    )
+    expected = [("attention.qkv", "gradients of its parameters", 9)]
+    assert blamed(replace(found, comparisons=comparisons)) == expected
+
+
 def test_a_place_that_does_not_fit_the_reference_is_no_fault_of_a_module() -> None:
     name = TensorName("inputs", "attention", 1)
     fault = Fault(name, 0, MergeFault("layout", "the layout says [4], and the reference has [2]"))

@@ -90,8 +90,13 @@ class Outcome:
             return None
         kinds = {kind for kind, _ in self.judged}
         first = min(wrong, key=lambda each: each.order).name
-        off = {each.name.name for each in wrong if each.name.kind == "param_grads"}
-        gradients = {name for kind, name in self.telling if kind == "param_grads"}
+        of_step = ("param_grads", first.step)
+        off = {each.name.name for each in wrong if (each.name.kind, each.name.step) == of_step}
+        gradients = {
+            each.name.name
+            for each in self.comparisons
+            if each.tells and (each.name.kind, each.name.step) == of_step
+        }
         if first.kind == "param_grads" and len(off) > 1 and gradients <= off:
             return everywhere("param_grads", self.calls) if "output_grads" in kinds else None
         return first_blamed(first, self.calls, self.judged, kinds)

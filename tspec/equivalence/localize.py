@@ -31,6 +31,8 @@ from tspec.equivalence.recording import ModuleCall, Recording, TensorName, write
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, LOCALIZED, Trial
 
 REWRITTEN = ("inputs", "outputs", *GRADIENTS_OF_ACTIVATIONS)
+EXACTLY = 30
+"""So many times nearer than no change at all is the inverse of a norm's factor."""
 FROM_GRADIENTS = ("params", "states")
 """What an update makes."""
 
@@ -135,18 +137,24 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
     # A layout that does not fit is no fault of the job.
     faults = [each for each in outcome.faults if each.fault.kind != "layout"]
     wrong: tuple[TensorComparison | Fault, ...] = (*outcome.wrong, *faults)
+    clipped = _clipped(wrong)
     of_gradients = [each for each in wrong if each.name.kind == "param_grads"]
+    if len(clipped) < len(of_gradients):  # the others make the norm wrong
+        wrong = tuple(each for each in wrong if each.name not in clipped)
+        of_gradients = [each for each in of_gradients if each.name not in clipped]
     off = {each.name.name for each in of_gradients}
     begun = {each.name.name: each.name.step for each in sorted(of_gradients, key=_latest)}
     all_off = {
-        kind
+        (kind, step)
         for kind, left_out in (("param_grads", frozenset[str]()), ("params", off))
-        if _none_is_right(kind, outcome, wrong, left_out)
+        for step in {each.name.step for each in wrong if each.name.kind == kind}
+        if _none_is_right(kind, step, outcome, wrong, left_out)
     }
     of_norms = [each for each in wrong if each.name.kind == "gradient_norms"]
     norms = {each.name.step for each in of_norms}
     updated = [(each.name.name, each.name.step) for each in wrong if each.name.kind == "params"]
-    scaled = not off or ("param_grads" in all_off and _scaled_by(of_norms, of_gradients))
+    all_gradients = any(kind == "param_grads" for kind, _ in all_off)
+    scaled = not off or (all_gradients and _scaled_by(of_norms, of_gradients))
     for each in sorted(wrong, key=lambda each: each.order):
         if each.name.kind == "gradient_norms" and not scaled:
             continue  # what a wrong gradient does
@@ -157,7 +165,7 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
             or each.name.step in norms
         ):
             continue  # what a wrong gradient does, or a wrong norm
-        if each.name.kind in all_off:
+        if (each.name.kind, each.name.step) in all_off:
             blame = everywhere(each.name.kind, outcome.calls)
         else:
             blame = blamed(each.name, outcome.calls, outcome.judged)
@@ -187,16 +195,36 @@ def _is_held(module: str, calls: RunCalls, parameters: Iterable[str]) -> bool:
 
 def _none_is_right(
     kind: str,
+    step: int,
     outcome: Outcome,
     wrong: Iterable[TensorComparison | Fault],
     left_out: Set[str],
 ) -> bool:
-    """Whether tensors of a kind are wrong for each of several parameters, aside from those left out and those whose gradient tells nothing."""
-    compared = {name for of, name in outcome.judged if of == kind}
+    """Whether tensors of a kind are wrong in a step for each of several parameters, aside from those left out and those whose gradient tells nothing."""
+    now = (kind, step)
+    names = (each.name for each in outcome.comparisons)
+    compared = {name.name for name in names if (name.kind, name.step) == now}
     gradients = {name for of, name in outcome.judged if of == "param_grads"}
     telling = {name for of, name in outcome.telling if of == "param_grads"}
-    off = {each.name.name for each in wrong if each.name.kind == kind} - left_out
+    wrong_now = (each.name for each in wrong if (each.name.kind, each.name.step) == now)
+    off = {name.name for name in wrong_now} - left_out
     return len(off) > 1 and compared - left_out - (gradients - telling) <= off
+
+
+def _clipped(wrong: Iterable[TensorComparison | Fault]) -> Set[TensorName]:
+    """Gradients that are off by the inverse of the factor by which the norm of their step is off: they were clipped by it."""
+    wrong = tuple(wrong)
+    factors = {
+        each.name.step: each.evidence.factor
+        for each in wrong
+        if each.name.kind == "gradient_norms" and each.evidence.factor is not None
+    }
+    found = set()
+    for each in (each for each in wrong if each.name.kind == "param_grads"):
+        of, by = each.evidence.factor, factors.get(each.name.step)
+        if of is not None and by is not None and abs(of * by - 1) <= abs(of - 1) / EXACTLY:
+            found.add(each.name)
+    return found
 
 
 def _scaled_by(
