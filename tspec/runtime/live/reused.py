@@ -71,7 +71,9 @@ class ReusedGradients:
             grads = [each.grad for each in present]
             rows = self._features(grads, ("norm",)) if grads else ()
             known.used = [
-                each for each, row in zip(present, rows, strict=True) if _is_positive(row["norm"])
+                each
+                for each, row in zip(present, rows, strict=True)
+                if _is_positive(row.get("norm"))
             ]
             ids = set(map(id, known.used))
             known.added = {key: each for key, each in known.added.items() if key in ids}
