@@ -195,6 +195,7 @@ LEFT_OUT: Mapping[str, str] = {
     "pieces_drawn_alike": "no number of a step without dropout depends on it",
     "router_collapses": "a router's fault, found by the pack moe; it was not compared",
     "router_prefers_two_of_many": "a router's fault, found by the pack moe; it was not compared",
+    "tokens_by_rank": "both sides are given the same batches, and the rules find it; it was not compared",
     "tokens_taken_for_padding": "a router's fault, found by the pack moe; it was not compared",
     "weights_loaded_too_late": "both sides are given the same weights, and no row loads others",
 }
