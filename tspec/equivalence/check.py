@@ -46,9 +46,8 @@ class ReferenceRecordings:
 class Outcome:
     """What a comparison came to.
 
-    `unplaced` are tensors of the reference that have no place in the layout, `uneven` those of which a size of the input
-    does not divide, and why; `drilled` those that were fetched in
-    full after their sketches were wrong.
+    `unplaced` are tensors of the reference that have no place in the layout. `uneven` are those that cannot be cut into
+    equal pieces, each with the reason. `drilled` are those that were fetched in full, since their sketches were wrong.
     """
 
     comparisons: tuple[TensorComparison, ...]

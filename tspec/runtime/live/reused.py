@@ -17,10 +17,11 @@ EVERY = 10
 
 
 @dataclass(slots=True)
-class _Updates:
-    """What is known of the updates of one optimizer."""
+class _UsedGradients:
+    """What became of the gradients that the last update of one optimizer used."""
 
     count: int = 0
+    """The optimizer's updates so far."""
     used: list[torch.Tensor] = field(default_factory=list)
     """Parameters whose gradient the last update used and nobody has cleared since, as far as a pass has looked."""
     begun: list[tuple[torch.Tensor, torch.Tensor, int]] = field(default_factory=list)
@@ -38,7 +39,7 @@ class ReusedGradients:
 
     def __init__(self, features: ReadFeatures) -> None:
         self._features = features
-        self._updates: dict[int, _Updates] = {}
+        self._updates: dict[int, _UsedGradients] = {}
         """By the number of the optimizer, as long as it exists."""
 
     def of(self, optimizer: int) -> list[torch.Tensor]:
@@ -49,7 +50,7 @@ class ReusedGradients:
 
     def after_update(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
         """An update returned: it has used the gradients of these."""
-        known = self._updates.setdefault(optimizer, _Updates())
+        known = self._updates.setdefault(optimizer, _UsedGradients())
         known.count += 1
         is_next_due = known.count < FIRST or (known.count + 1) % EVERY == 0
         known.used = list(parameters) if is_next_due else []
@@ -57,6 +58,8 @@ class ReusedGradients:
 
     def cleared(self, parameters: Iterable[torch.Tensor]) -> None:
         """The gradients of these are cleared."""
+        if not self._updates:
+            return
         ids = set(map(id, parameters))
         for known in self._updates.values():
             known.used = [each for each in known.used if id(each) not in ids]
