@@ -38,16 +38,16 @@ class UpdateListener(Listener):
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, Any]:
         """An optimizer is about to change what it holds; its number and the optimizer."""
+        held = held_by(args[0])
         if self._job.state.pending:
-            held = held_by(args[0])
             self._job.state.pending.read(each.grad for each in held if each.grad is not None)
         optimizers = self._job.state.optimizers
         number = optimizers.numbered.number(args[0])
         optimizers.name_parameters(args[0])
         if self._projections:
-            self._job.state.projected.before_update(number, held_by(args[0]))
+            self._job.state.projected.before_update(number, held)
         if self._interpolations:
-            self._job.state.interpolated.before_update(number, held_by(args[0]))
+            self._job.state.interpolated.before_update(number, held)
         if self._beside:
             self._job.state.update_begins(number)
         self._job.do(LivingOptimizers(self._job.state.living_optimizers()))
@@ -58,12 +58,13 @@ class UpdateListener(Listener):
     def ended(self, token: Any) -> None:
         """The parameters are changed."""
         number, optimizer = token
+        held = held_by(optimizer)
         if self._projections:
-            self._job.state.projected.after_update(number, held_by(optimizer))
+            self._job.state.projected.after_update(number, held)
         if self._interpolations:
             self._job.state.interpolated.after_update(number)
         if self._reuses:
-            self._job.state.reused.after_update(number, held_by(optimizer))
+            self._job.state.reused.after_update(number, held)
         self._job.do(Update(number, ended=True))
 
 
