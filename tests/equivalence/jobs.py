@@ -115,7 +115,11 @@ FC2 = "alone: blocks.1.fc2: "
 EIGHT_BITS = (("float8", "float8"), ("float8_of_bfloat16", f"float8 {BFLOAT16}"))
 CONTEXT_PARALLEL = (
     ("", NOTHING, ""),
-    ("positions", "inputs positions, step 1", "alone: Transformer: what it hands to positions"),
+    (
+        "positions",
+        "inputs positions, step 1",
+        "alone: the script: what it hands to Transformer[places]",
+    ),
     ("contiguous", "inputs Transformer, step 1", "alone: the script: what it hands to Transformer"),
     ("local_mean", "", "alone: the script: "),
     ("reduction", "param_grads blocks.1.qkv.weight", "alone: blocks.1.qkv: gradients of its par"),
@@ -315,8 +319,10 @@ def main() -> int:
             folder = Path(name, str(number))
             folder.mkdir()
             found = judged(job, references, folder)
-            others += not (found.agrees and job.is_found(str(found)))
             print(f"{job.name}: {found}", end="", flush=True)
+            if not job.is_found(str(found)):
+                print(f"  expected: {job.found} … {job.more}", flush=True)
+            others += not (found.agrees and job.is_found(str(found)))
     return int(others > 0)
 
 
