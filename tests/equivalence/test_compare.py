@@ -91,6 +91,25 @@ def test_a_gradient_that_is_zero_but_for_round_off_may_be_any_round_off() -> Non
     assert times({KEY: torch.zeros(4)}, [{KEY: torch.zeros(4)}], KEY, torch.zeros(4)) == 0
 
 
+@pytest.mark.parametrize(
+    "mask",
+    [
+        torch.full((4, 4), -1e9).triu(1),
+        torch.full((4, 4), -torch.inf).triu(1),
+        torch.arange(1000),
+    ],
+    ids=["large", "infinite", "whole"],
+)
+def test_a_mask_beside_it_does_not_make_an_input_round_off(mask: Tensor) -> None:
+    hidden = TensorName("inputs", "decoder[memory]", 1)
+    beside = TensorName("inputs", "decoder[mask]", 1)
+    reference = {hidden: torch.full((64,), 1e-2).bfloat16(), beside: mask}
+    wrong = reference[hidden].double() * 1.5
+    assert times(reference, [reference], hidden, wrong) > 10
+    assert times(reference, [reference], beside, mask) == 0
+    assert times(reference, [reference], beside, torch.zeros_like(mask)) > 10
+
+
 def test_adams_first_update_goes_either_way_where_the_gradient_is_round_off() -> None:
     """Half of the elements have a true gradient of zero; Adam moves each by the learning rate."""
     lr, before = 0.1, torch.ones(16)

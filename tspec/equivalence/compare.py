@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf, prod, sqrt
+from math import inf, isfinite, prod, sqrt
 from types import MappingProxyType
 
 import torch
@@ -20,6 +20,8 @@ from tspec.layout.text import ranks_text
 from tspec.resolve.program.trials import Noise, Tolerance
 
 Tensors = Mapping[TensorName, Tensor]
+OUTLYING = 1000
+"""An input so many times as large as half of all inputs says nothing of their size."""
 _MEANS = {"missing reduction": "so a reduction is missing", "stale": "so it was not updated"}
 """What the evidence about replicas says of the code."""
 
@@ -97,7 +99,7 @@ class Comparer:
     def compared(self, name: TensorName, candidate: Tensor) -> TensorComparison:
         """A merged tensor against the reference's of that name, both of one shape."""
         reference = self._reference[name].double()
-        difference = float((candidate - reference).norm())
+        difference = _distance(candidate, reference)
         scale, limit = self._scale(name), self._limit(name)
         order, epsilon, sketched = self._order[name], self._epsilon(name), name in self._sketched
         if limit != limit or difference != difference:
@@ -208,7 +210,7 @@ class Comparer:
         reference = self._reference[name].double()
         scale = self._scale(name)
         floor = self._epsilon(name) if noise.floor is None else number(noise.floor)
-        moved = [float((each[name].double() - reference).norm()) for each in self._samples]
+        moved = [_distance(each[name], reference) for each in self._samples]
         moved.append(floor * scale)
         if _norm(reference) <= self._zero(name):
             moved.append(scale)
@@ -299,14 +301,27 @@ class Comparer:
         return found
 
     def _rms(self) -> Iterator[tuple[tuple[str, str, int], float]]:
-        """The root mean square of all elements of a kind in a step; of states, of those with one key."""
-        squares: dict[tuple[str, str, int], float] = {}
-        numbers: dict[tuple[str, str, int], int] = {}
+        """The root mean square of the elements of a kind in a step; of states, of those with one key.
+
+        Only of what round-off moves: whole numbers tell no size, nor do masks among the inputs.
+        """
+        norms: dict[tuple[str, str, int], list[tuple[float, int]]] = {}
         for name, tensor in self._reference.items():
-            of = (name.kind, name.key, name.step)
-            squares[of] = squares.get(of, 0.0) + _norm(tensor) ** 2
-            numbers[of] = numbers.get(of, 0) + prod(self._shape(name))
-        return ((of, sqrt(squares[of] / max(numbers[of], 1))) for of in squares)
+            of = norms.setdefault((name.kind, name.key, name.step), [])
+            norm, numel = _norm(tensor), prod(self._shape(name))
+            if self._epsilon(name) and isfinite(norm) and numel:
+                of.append((norm, numel))
+        for key, found in norms.items():
+            alike = _without_masks(found) if key[0] == "inputs" else found
+            squares = sum(norm**2 for norm, _ in alike)
+            yield key, sqrt(squares / max(sum(numel for _, numel in alike), 1))
+
+
+def _without_masks(found: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
+    """Norms and numbers of elements, without those that are far larger than half of them."""
+    sizes = sorted(norm / sqrt(numel) for norm, numel in found if norm)
+    most = OUTLYING * sizes[(len(sizes) - 1) // 2] if sizes else 0.0
+    return [each for each in found if each[0] / sqrt(each[1]) <= most]
 
 
 def _disagree(spread: Spread) -> str:
@@ -315,7 +330,17 @@ def _disagree(spread: Spread) -> str:
 
 
 def _norm(tensor: Tensor) -> float:
-    return float(tensor.double().norm())
+    """The Frobenius norm of what is not infinite: masks are infinite where nothing may be seen."""
+    held = tensor.double()
+    norm = float(held.norm())
+    return float(held[~held.isinf()].norm()) if norm == inf else norm
+
+
+def _distance(left: Tensor, right: Tensor) -> float:
+    """The Frobenius norm of a difference; equal infinities do not differ."""
+    difference = left.double() - right.double()
+    norm = float(difference.norm())
+    return norm if isfinite(norm) else float(difference.masked_fill(left == right, 0).norm())
 
 
 def _ratio(part: float, whole: float) -> float:
