@@ -44,6 +44,7 @@ SOURCE_FUNCTIONS = frozenset(
         "made_by",
         "over_classes",
         "softmax_dims",
+        "placements",
         "operations",
         "unscaled_scores",
         "loose_parameters",

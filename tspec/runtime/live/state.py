@@ -41,7 +41,7 @@ from tspec.runtime.live.interpolated import InterpolatedParameters
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
 from tspec.runtime.live.operations import LossOperations
 from tspec.runtime.live.pending import PendingCalls
-from tspec.runtime.live.placed import is_flattened, local
+from tspec.runtime.live.placed import is_flattened, local, placements
 from tspec.runtime.live.projected import ProjectedParameters, ReadFeatures
 from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.resumed import LoadedCheckpoints
@@ -163,6 +163,7 @@ class SubjectRegistry:
             "made_by": made_by,
             "over_classes": over_classes,
             "softmax_dims": self.graphs.softmax_dims,
+            "placements": placements,
             "operations": LossOperations().operations,
             "unscaled_scores": self.graphs.unscaled_scores,
             "loose_parameters": self.graphs.loose_parameters,
