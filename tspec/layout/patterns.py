@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+
+from tspec.resolve.program.sharding import LayoutDeclaration, Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +65,41 @@ def common(one: str, other: str) -> str | None:
         return None
 
     return fit(0, 0)
+
+
+# --- containers of numbered modules --------------------------------------------------------------
+
+_NUMBERED = re.compile(r"([^.*\[\]]+)\.\d+(?=\.|$)")
+_CONTAINER = re.compile(r"([^.*\[\]]+)\.\*(?=\.|$)")
+_OF_MODULES = ("input", "input_grad", "output", "output_grad")
+"""Kinds of which the last part of a name is a module; of others it is a tensor of one."""
+
+
+def numbered_containers(layout: LayoutDeclaration) -> frozenset[str]:
+    """The containers, as `layers`, whose modules a layout shows to be numbered.
+
+    Stages and patterns show it by numbers, and patterns by what is within: the `*` in `layers.*.wq.weight` is a
+    module that holds others, so that no `wq` stands beside it.
+    """
+    return frozenset((*_of_stages(layout), *_of_patterns(layout.placements)))
+
+
+def _of_stages(layout: LayoutDeclaration) -> Iterator[str]:
+    for each in (each for stage in layout.stages for each in stage.modules):
+        yield from _NUMBERED.findall(each.prefix if each.numbers is None else f"{each.prefix}0")
+
+
+def _of_patterns(placements: tuple[Placement, ...]) -> Iterator[str]:
+    for place in placements:
+        yield from _NUMBERED.findall(place.pattern)
+        within = 1 if place.kind in _OF_MODULES else 2
+        for found in _CONTAINER.finditer(place.pattern):
+            if place.pattern.count(".", found.end()) >= within:
+                yield found[1]
+
+
+def with_numbers(pattern: str, containers: frozenset[str]) -> str:
+    """A pattern with a number for each `*` that stands for a module of such a container."""
+    return _CONTAINER.sub(
+        lambda found: f"{found[1]}.0" if found[1] in containers else found[0], pattern
+    )

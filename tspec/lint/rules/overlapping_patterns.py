@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from tspec.diagnostics import Related
-from tspec.layout.patterns import common
+from tspec.layout.patterns import common, numbered_containers, with_numbers
 from tspec.lint.checked import CheckedProgram
 from tspec.lint.finding import LintViolation
 from tspec.lint.rule import LintRule
@@ -15,10 +15,11 @@ from tspec.resolve.program.sharding import Placement
 
 def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for layout in checked.layouts:
+        containers = numbered_containers(layout)
         for first, second in combinations(layout.placements, 2):
             if first.kind != second.kind or _exclude(first, second):
                 continue
-            name = common(first.pattern, second.pattern)
+            name = common(*(with_numbers(each.pattern, containers) for each in (first, second)))
             if name is None:
                 continue
             message = f"`{name}` fits two places of the layout"
