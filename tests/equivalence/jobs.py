@@ -164,6 +164,17 @@ PIPELINED = (
     ("stale", "inputs blocks.2, step 1, micro-batch 2", "hands to blocks.2 (stale)"),
     ("order", "losses loss, step 1", "alone: the script: loss, backward pass"),
 )
+ONE_SIDE_DIVIDES_GRADIENTS = (
+    ("candidate", "", NOTHING),
+    ("candidate", "averaged_twice", "param_grads embed.weight, step 1", "gradients (wrong scale)"),
+    ("candidate", *PIPELINED[2]),
+    ("candidate", *PIPELINED[3]),
+    ("candidate", "order", "losses loss, step 1", "alone: the script: loss, backward pass"),
+    ("reference", "", NOTHING),
+    ("reference", "averaged_twice", *PIPELINED[2][1:]),
+    ("reference", "not_averaged", "param_grads embed.weight, step 1", "gradients (wrong scale)"),
+    ("reference", *PIPELINED[3]),
+)
 SEQ2SEQ = (
     ("", NOTHING),
     ("scale", "inputs decoder.0.cross.proj, step 1", ".cross: what it hands to decoder."),
@@ -240,6 +251,11 @@ JOBS: tuple[Job, ...] = (
         for schedule in ("GPipe", "1F1B")
         for dtype in ("--dtype float32", BFLOAT16)
         for each in PIPELINED
+    ),
+    *(
+        pipelined(f"--schedule 1F1B --gradients {side} {dtype}", *each)
+        for dtype in ("--dtype float32", BFLOAT16)
+        for side, *each in ONE_SIDE_DIVIDES_GRADIENTS
     ),
     *(seq2seq("--dtype float32", *each) for each in SEQ2SEQ),
     *(seq2seq(BFLOAT16, *each) for each in IN_BFLOAT16),

@@ -1,6 +1,6 @@
 """Two stages of a model under a schedule of `torch.distributed.pipelining`; `--fault` puts one bug into them.
 
-Under `Interleaved1F1B` a rank has two stages, each a model of its own.
+The losses of micro-batches are divided by their number; `--gradients` has a side that divides gradients instead. Under `Interleaved1F1B` a rank has two stages, each a model of its own.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class Stage(Model):
     """The blocks of a rank."""
 
 
-def loss_of(fault: str):
-    """The part that a micro-batch has in the mean over the batch."""
-    parts = 1 if fault == "not_averaged" else MICROBATCHES
+def loss_of(divided: bool):
+    """The part that a micro-batch has in the mean over the batch, or its own mean."""
+    parts = MICROBATCHES if divided else 1
     return lambda made, wanted: nn.functional.cross_entropy(made.float(), wanted) / parts
 
 
-def schedule_of(kind: str, models: list[nn.Module], fault: str):
+def schedule_of(kind: str, models: list[nn.Module], gradients: bool, fault: str):
     """The schedule of this rank's stages."""
     from torch.distributed import pipelining  # it takes a second
 
@@ -46,13 +46,18 @@ def schedule_of(kind: str, models: list[nn.Module], fault: str):
         for number, each in enumerate(models)
     ]
     of = stages if len(stages) > 1 else stages[0]
-    return made(of, MICROBATCHES, loss_of(fault), scale_grads=fault == "averaged_twice")
+    twice, never = fault == "averaged_twice", fault == "not_averaged"
+    losses = loss_of((not gradients or twice) and not never)
+    return made(of, MICROBATCHES, losses, scale_grads=(gradients or twice) and not never)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--schedule", choices=SCHEDULES, default="1F1B")
     parser.add_argument("--dtype", default="float32")
+    parser.add_argument(
+        "--gradients", choices=("reference", "candidate", "neither"), default="neither"
+    )
     parser.add_argument("--fault", default="", choices=("", *FAULTS))
     options = parser.parse_args()
     dtype, fault = getattr(torch, options.dtype), options.fault if RANKS > 1 else ""
@@ -63,7 +68,7 @@ def main() -> None:
     last = RANK == RANKS - 1
     if RANKS > 1:
         dist.init_process_group("gloo")
-        schedule = schedule_of(options.schedule, models, fault)
+        schedule = schedule_of(options.schedule, models, options.gradients == "candidate", fault)
     optimizer = torch.optim.SGD([p for each in models for p in each.parameters()], lr=0.1)
     batches = torch.Generator().manual_seed(0)
     for _ in range(3):
@@ -72,7 +77,9 @@ def main() -> None:
         optimizer.zero_grad()
         if RANKS == 1:
             for part, wanted in zip(x.chunk(MICROBATCHES), y.chunk(MICROBATCHES), strict=True):
-                loss_of("")(models[0](part), wanted).backward()
+                loss_of(options.gradients != "reference")(models[0](part), wanted).backward()
+            for each in models[0].parameters() if options.gradients == "reference" else ():
+                each.grad /= MICROBATCHES
         elif last:
             wanted = y.chunk(MICROBATCHES)
             schedule.step(target=torch.cat(wanted[::-1]) if fault == "order" else y)

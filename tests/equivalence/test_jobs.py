@@ -19,6 +19,7 @@ SAMPLE = (
     "engines --engine checkpoint --dtype float32 random_state",
     "engines --engine blocks --dtype float32 backward",
     "pipelined --schedule 1F1B --dtype float32 stale",
+    "pipelined --schedule 1F1B --gradients candidate --dtype float32 stale",
     "seq2seq --dtype float32 detached",
 )
 """One of each kind, in one process: to import torch takes as long as a job."""
@@ -28,6 +29,7 @@ ALL = (
     *(f"engines --engine {each}" for each in ("checkpoint", "reentrant", "wrapper")),
     *(f"engines --engine {each}" for each in ("blocks", "model")),
     *(f"pipelined --schedule {each} --dtype" for each in ("GPipe", "1F1B")),
+    "pipelined --schedule 1F1B --gradients",
     "seq2seq --dtype",
 )
 

@@ -13,6 +13,7 @@ from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.evidence import Evidence
 from tspec.equivalence.localize import Localization, suspects
+from tspec.equivalence.losses import LossScale
 from tspec.equivalence.merge import MergeFault
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.verdicts import Verdict
@@ -59,3 +60,19 @@ def test_the_last_column_of_a_table_of_configurations_is_folded() -> None:
     start = head.index("first wrong")
     assert start < 80 and max(map(len, said)) <= 80
     assert sum(line.startswith("  ") for line in said) >= 2  # what was folded
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        (4.0, "the reference divides losses by 4 micro-batches, the candidate gradients"),
+        (1 / 4, "the candidate divides losses by 4 micro-batches, the reference gradients"),
+    ],
+)
+def test_who_divides_losses_is_told(times: float, said: str) -> None:
+    found = verdict().outcome
+    assert found is not None
+    divided = replace(found, scale=LossScale(microbatches=times))
+    lines = text(replace(verdict(), outcome=divided), 1000).splitlines()
+    assert lines[1] == f"{said}: compared as such"
+    assert said not in text(verdict(), 1000)

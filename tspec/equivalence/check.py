@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite, log
 from pathlib import Path
+
+from torch import Tensor
 
 from tspec.equivalence.blame import Blame, RunCalls, calls_of, everywhere, first_blamed
 from tspec.equivalence.child import Given
 from tspec.equivalence.compare import Comparer, Fault, TensorComparison
 from tspec.equivalence.launch import SideRun, launch, recorded
-from tspec.equivalence.losses import gradient_factor, loss_factor
+from tspec.equivalence.losses import LossScale, loss_scale
 from tspec.equivalence.merge import MergeFault
 from tspec.equivalence.observing.orders import Orders, Perturbation
 from tspec.equivalence.pieces import (
@@ -47,7 +50,8 @@ class Outcome:
     """What a comparison came to.
 
     `unplaced` are tensors of the reference that have no place in the layout. `uneven` are those that cannot be cut into
-    equal pieces, each with the reason. `drilled` are those that were fetched in full, since their sketches were wrong.
+    equal pieces, each with the reason. `drilled` are those that were fetched in full, since their sketches were wrong. `scale` is
+    by what losses and gradients of activations were multiplied.
     """
 
     comparisons: tuple[TensorComparison, ...]
@@ -56,6 +60,7 @@ class Outcome:
     drilled: tuple[TensorName, ...] = ()
     calls: RunCalls = field(default_factory=RunCalls)
     uneven: Mapping[TensorName, str] = field(default_factory=dict)
+    scale: LossScale = field(default_factory=LossScale)
 
     @property
     def wrong(self) -> tuple[TensorComparison, ...]:
@@ -189,14 +194,51 @@ def read_candidate(trial: Trial, run: SideRun, folder: Path) -> tuple[Recording,
     return tuple(whole_models(trial.layout, recorded(run, folder)))
 
 
+def scale_of(trial: Trial, reference: Recording, candidate: Sequence[Recording]) -> LossScale:
+    """What the losses of the candidate's ranks are of the reference's."""
+    axes, data = trial.layout.mesh.axes, data_axes(trial, reference)
+    return loss_scale(
+        *(axes, data, reference.tensors, candidate),
+        gradients=lambda: _gradients(trial, reference, candidate),
+    )
+
+
+def _gradients(trial: Trial, reference: Recording, candidate: Sequence[Recording]) -> float | None:
+    """How many times the reference's the gradients of parameters are in the first step, all together, as a logarithm; None if that is not known."""
+    wholes, made = 0.0, 0.0
+    names = [name for name in reference.tensors if name.kind == "param_grads"]
+    first = min((name.step for name in names), default=0)
+    for name in (each for each in names if each.step == first):
+        held = _held(trial, name, candidate)
+        merged = merge_by_layout(trial, name, reference.shape(name), held, candidate)
+        if merged is not None and merged.tensor is not None:
+            wholes += float(reference.tensors[name].double().square().sum())
+            made += float(merged.tensor.square().sum())
+    return log(made / wholes) / 2 if isfinite(made) and made and wholes else None
+
+
+def _held(trial: Trial, name: TensorName, candidate: Sequence[Recording]) -> list[Tensor | None]:
+    """What each rank recorded of a tensor."""
+    names = names_of(trial, name)
+    return [
+        next((each.tensors[of] for of in names if of in each.tensors), None) for each in candidate
+    ]
+
+
 def compare(
-    trial: Trial, reference: ReferenceRecordings, candidate: Sequence[Recording]
+    trial: Trial,
+    reference: ReferenceRecordings,
+    candidate: Sequence[Recording],
+    scale: LossScale | None = None,
 ) -> Outcome:
-    """Merge and compare all tensors of the reference that are to be compared."""
+    """Merge and compare all tensors of the reference that are to be compared.
+
+    `scale` is that of another run of the candidate; without it that of this one.
+    """
     known = reference.recording.tensors
-    asked = (trial.layout.mesh.axes, data_axes(trial, reference.recording), known, candidate)
-    factors = dict.fromkeys(GRADIENTS_OF_ACTIVATIONS, gradient_factor(*asked))
-    factors["losses"] = loss_factor(*asked)
+    scale = scale or scale_of(trial, reference.recording, candidate)
+    factors = dict.fromkeys(GRADIENTS_OF_ACTIVATIONS, scale.gradients)
+    factors["losses"] = scale.losses
     samples = [each.tensors for each in reference.samples]
     comparer = Comparer(known, samples, trial.tolerance, reference.recording.sketched)
     comparisons: list[TensorComparison] = []
@@ -210,11 +252,7 @@ def compare(
         if why:
             uneven[name] = why
             continue
-        names = names_of(trial, name)
-        held = [
-            next((each.tensors[of] for of in names if of in each.tensors), None)
-            for each in candidate
-        ]
+        held = _held(trial, name, candidate)
         if name.kind in factors:
             factor = factors[name.kind]
             held = [None if each is None else each.double() * factor for each in held]
@@ -228,7 +266,12 @@ def compare(
     if "losses" in trial.kinds:
         faults += _extra_losses(tuple(known), candidate)
     calls = calls_of(trial, reference.recording, candidate)
-    return Outcome(tuple(comparisons), tuple(faults), tuple(unplaced), calls=calls, uneven=uneven)
+    return Outcome(
+        *(tuple(comparisons), tuple(faults), tuple(unplaced)),
+        calls=calls,
+        uneven=uneven,
+        scale=scale,
+    )
 
 
 def _extra_losses(

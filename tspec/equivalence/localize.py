@@ -21,12 +21,13 @@ from tspec.equivalence.check import (
     compare,
     run_candidate,
     run_reference,
+    scale_of,
 )
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.evidence import NONE, Evidence, FaultClass
 from tspec.equivalence.launch import launch
-from tspec.equivalence.losses import gradient_factor
-from tspec.equivalence.pieces import data_axes, parameter_pieces, placed
+from tspec.equivalence.losses import LossScale
+from tspec.equivalence.pieces import parameter_pieces, placed
 from tspec.equivalence.recording import ModuleCall, Recording, TensorName, write
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, LOCALIZED, Trial
 
@@ -70,10 +71,11 @@ def localize(
     rewrites.mkdir()
     begins = trial.origin is not None
     weights = list(parameter_pieces(trial, reference.recording)) if begins else [{}] * trial.world
-    for rank, tensors in enumerate(_rewrites(trial, reference.recording, candidate)):
+    scale = scale_of(trial, reference.recording, candidate)
+    for rank, tensors in enumerate(_rewrites(trial, reference.recording, scale)):
         write(rewrites, rank, Recording({**tensors, **weights[rank]}, {}))
     again = run_candidate(trial, reference.recording, folder, rewrites, start)
-    outcome = compare(judging_all(trial), reference, again)
+    outcome = compare(judging_all(trial), reference, again, scale)
     return Localization(
         tuple(suspects(outcome)),
         tuple(_unjudged(reference.recording.modules, outcome.judged)),
@@ -107,18 +109,15 @@ def localize_sketched(
 
 
 def _rewrites(
-    trial: Trial, reference: Recording, candidate: Sequence[Recording]
+    trial: Trial, reference: Recording, scale: LossScale
 ) -> list[dict[TensorName, Tensor]]:
     """Each rank's pieces of the reference's tensors. A piece with padding is left as it is."""
     found: list[dict[TensorName, Tensor]] = [{} for _ in range(trial.world)]
-    factor = gradient_factor(
-        trial.layout.mesh.axes, data_axes(trial, reference), reference.tensors, candidate
-    )
     for name, tensor in reference.tensors.items():
         if name.kind not in REWRITTEN or name in reference.sketched:
             continue
         if name.kind in GRADIENTS_OF_ACTIVATIONS:
-            tensor = tensor / factor
+            tensor = tensor / scale.gradients
         for piece in placed(trial, name, tuple(tensor.shape)):
             positions = piece.cut.positions()
             if bool((positions < 0).any()):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, log
 from typing import TypeVar
 
 import torch
@@ -15,31 +17,78 @@ from tspec.resolve.program.sharding import Axes
 T = TypeVar("T")
 
 
-def gradient_factor(
+@dataclass(frozen=True, slots=True)
+class LossScale:
+    """By what losses of the candidate, and its gradients of activations, are multiplied to be the reference's.
+
+    `microbatches` is how many times the loss of a micro-batch is the reference's: 1, or their number or one divided by
+    it, where only one side divides its losses by the number of micro-batches and the other one its gradients.
+    """
+
+    losses: float = 1.0
+    gradients: float = 1.0
+    microbatches: float = 1.0
+
+
+def loss_scale(
     axes: Axes,
     data: frozenset[str],
     reference: Mapping[TensorName, Tensor],
     candidate: Sequence[Recording],
-) -> float:
-    """By what gradients of activations are multiplied to be those of the reference's loss.
+    gradients: Callable[[], float | None],
+) -> LossScale:
+    """What the losses of the candidate's ranks are of the reference's.
 
     Ranks that see other data have other losses: those along the axes of `data`, over which the batch is cut. So do, by a fault, ranks
     that were given the same data: these have the same outputs, too. If the mean of n such losses is the reference's, each
     counts for one n-th of it, else the reference's is their sum.
+
+    `gradients` says how many times the reference's the gradients of parameters are, as a logarithm, None if that is not
+    known. Means of losses that are off by the number of micro-batches are no fault if the gradients are not.
     """
     number, summed = _shares(axes, data, reference, candidate)
-    return 1.0 if summed else 1 / number
+    losses = tuple(_means(reference, candidate))
+    per = len({name.microbatch for name, _, _ in losses})
+    found = LossScale(float(number) if summed else 1.0, 1.0 if summed else 1 / number)
+    if per < 2 or _near(losses, found.losses, 1.0, per):
+        return found
+    for times in (float(per), 1 / per):
+        if _near(losses, 1.0, times, per):
+            moved = gradients()
+            if moved is None or abs(moved) >= abs(moved - log(times)):
+                return found
+            return LossScale(1 / times, 1 / (number * times), times)
+    return found
 
 
-def loss_factor(
-    axes: Axes,
-    data: frozenset[str],
-    reference: Mapping[TensorName, Tensor],
-    candidate: Sequence[Recording],
-) -> float:
-    """By what the mean of the ranks' losses is multiplied to be the reference's, which may be their sum."""
-    number, summed = _shares(axes, data, reference, candidate)
-    return float(number) if summed else 1.0
+NEARLY = 0.3
+"""So much of the distance of the number of micro-batches from 1, in logarithms, may another fault move losses."""
+
+
+def _near(
+    losses: Sequence[tuple[TensorName, float, float]], factor: float, times: float, per: int
+) -> bool:
+    """Whether some losses, the mean over ranks times a factor, are nearly so many times the reference's, on geometric average."""
+    if not all(0 < made * whole < inf for _, made, whole in losses):
+        return False
+    off = sum(log(made * factor / whole / times) for _, made, whole in losses) / len(losses)
+    return abs(off) <= NEARLY * log(per)
+
+
+def _means(
+    reference: Mapping[TensorName, Tensor], candidate: Sequence[Recording]
+) -> Iterator[tuple[TensorName, float, float]]:
+    """The losses of the first step: the mean of the candidate's ranks, and the reference's."""
+    first = min((name.step for name in reference if name.kind == "losses"), default=0)
+    for name in reference:
+        if (name.kind, name.step) == ("losses", first):
+            held = [
+                float(each.tensors[name].double().mean())
+                for each in candidate
+                if name in each.tensors
+            ]
+            if held:
+                yield name, sum(held) / len(held), float(reference[name].double().mean())
 
 
 def _shares(

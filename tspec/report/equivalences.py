@@ -226,6 +226,7 @@ def _lines(name: str, outcome: Outcome) -> Iterator[_Line]:
     wrong, faults = outcome.wrong, outcome.faults
     yield _Line(f"{name}: {_compared(outcome)}")
     yield from _estimated(outcome)
+    yield from _divided(outcome.scale.microbatches)
     if faults:
         yield _Line("")
         yield _Line(f"{_count(len(faults), 'tensor')} whose pieces do not fit:")
@@ -283,6 +284,15 @@ def _estimated(outcome: Outcome) -> Iterator[_Line]:
     if outcome.drilled:
         count = _count(len(outcome.drilled), "tensor")
         yield _Line(f"in full, of a second run: {count}, the first that were wrong")
+
+
+def _divided(times: float) -> Iterator[_Line]:
+    """That one side divides losses by the number of micro-batches, and the other one gradients."""
+    if times != 1:
+        divides = ("reference", "candidate") if times > 1 else ("candidate", "reference")
+        yield _Line(
+            f"the {divides[0]} divides losses by {max(times, 1 / times):.4g} micro-batches, the {divides[1]} gradients: compared as such"
+        )
 
 
 def _localized(found: Localization) -> Iterator[_Line]:
