@@ -89,7 +89,8 @@ def rank_of(full: dict[str, torch.Tensor], tp: int, dp: int) -> dict[str, torch.
     }
 
 
-def test_data_tells_how_tensors_are_cut(tmp_path: Path) -> None:
+@pytest.mark.parametrize("noise", [0.0, 1e-6, 1e-2], ids=["same bits", "round-off", "bfloat16"])
+def test_data_tells_how_tensors_are_cut(noise: float, tmp_path: Path) -> None:
     rows = {
         "layers.0.qkv": 24, "layers.1.qkv": 24, "gated": 16, "embedding": 10, "columns": 4, "both": 8,
         "positions": 16, "summand": 4, "uneven": 7, "shuffled": 8,
@@ -99,18 +100,29 @@ def test_data_tells_how_tensors_are_cut(tmp_path: Path) -> None:
         name: torch.randn(size, 8 if name in ("columns", "both") else 4, generator=numbers)
         for name, size in rows.items()
     }
-    full |= {"norm": torch.ones(8), "zeros": torch.zeros(8)}
+    norm = torch.randn(8, generator=numbers) if noise else torch.ones(8)
+    full |= {"norm": norm, "zeros": torch.zeros(8)}
     torch.save({"model": full}, tmp_path / "full.pt")
     shards = tmp_path / "shards"
     shards.mkdir()
     for rank in range(4):
-        torch.save(rank_of(full, rank % 2, rank // 2), shards / f"rank-{rank}.pt")
+        held = rank_of(full, rank % 2, rank // 2)
+        moved = {
+            name: each + noise * torch.randn(each.shape, generator=numbers)
+            for name, each in held.items()
+        }
+        torch.save(moved, shards / f"rank-{rank}.pt")
     arguments = ("--full", str(tmp_path / "full.pt"), "--mesh", "tp=2,dp=2", str(shards))
     text, said = drafted(tmp_path / "draft.tspec", *arguments)
     for pattern, cut in CUTS.values():
         assert f'  param "{pattern}": {cut}\n' in text
     assert "uneven: pieces of dimension 0 have different lengths, 3 and 4 of 7" in said
-    assert "shuffled: no cut over `tp` gives what the ranks hold of dimension 0" in said
+    gives_none = "what rank 0 holds is near no cut of the full tensor"
+    gives_none = (
+        gives_none if noise else "no cut over `tp` gives what the ranks hold of dimension 0"
+    )
+    assert f"shuffled: {gives_none}" in said
+    assert ("the nearest cut; numbers differ by 1e-02 of their spread" in text) == (noise > 1e-3)
     assert "zeros: all its elements are alike, and do not tell which of them a rank holds" in said
     assert "new: the run on one device has no tensor of that name" in said
     assert layout_in(tmp_path / "draft.tspec").mesh.axes == (("tp", 2), ("dp", 2))

@@ -65,7 +65,10 @@ def _dimension(
 ) -> Dimension | None:
     """The first cut that gives what each rank holds."""
     sizes = Sizes({}, mesh)
-    for each in _candidates(size, next(iter(held.values())), cut):
+    numbers = next(iter(held.values()))
+    block = _first_block(numbers)
+    outer = [len(numbers) // block] if len(numbers) % block == 0 else []
+    for each in candidates(size, len(numbers), outer, cut):
         try:
             if all(
                 _same(tuple(indices(each, where[rank], sizes)), numbers, size)
@@ -84,17 +87,19 @@ def _same(one: Numbers, other: Numbers, size: int) -> bool:
     )
 
 
-def _candidates(size: int, numbers: Numbers, cut: Mapping[str, int]) -> Iterator[Dimension]:
-    """Cuts from the simplest to the rarest; `numbers` are the indices of one rank."""
+def candidates(
+    size: int, length: int, blocks: Sequence[int], cut: Mapping[str, int]
+) -> Iterator[Dimension]:
+    """Cuts from the simplest to the rarest, of which a rank has so many indices: in one piece, or in one of the numbers of blocks."""
     if not cut:
         yield Dimension(size)
         return
     ranks = prod(cut.values())
     for axes in permutations(cut):
         splits = tuple(map(Split, axes))
-        whole = len(numbers) * ranks
+        whole = length * ranks
         if whole > size:
-            for unit in (*PADDED, len(numbers)):
+            for unit in (*PADDED, length):
                 if -(-size // (unit * ranks)) * unit * ranks == whole:
                     yield Dimension(size, (*((unit,) if unit > 1 else ()), *axes), splits)
                     break
@@ -104,11 +109,10 @@ def _candidates(size: int, numbers: Numbers, cut: Mapping[str, int]) -> Iterator
             yield Dimension(
                 size, (), (*splits[:zigzag], Split(axes[zigzag], "zigzag"), *splits[zigzag + 1 :])
             )
-        block = _first_block(numbers)
-        outer = len(numbers) // block if len(numbers) % block == 0 else 0
-        if outer > 1 and size % outer == 0:
-            inner = Dimension(size // outer, (), splits)
-            yield Dimension(Product((Dimension(outer), inner)))
+        for outer in blocks:
+            if outer > 1 and size % outer == 0:
+                inner = Dimension(size // outer, (), splits)
+                yield Dimension(Product((Dimension(outer), inner)))
 
 
 def _first_block(numbers: Sequence[int]) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tspec.infer.layouts.nearest import nearest
 from tspec.infer.layouts.pieces import Found, Numbers, ShardIndices, Unknown
 from tspec.layout.ranks import coordinates
 from tspec.resolve.program.sharding import Axes
@@ -89,11 +90,22 @@ def _tensor(
     for rank, each in held.items():
         places = _places(whole, each, axes, rank)
         if places is None:
-            return Unknown(name, f"what rank {rank} holds is no piece of the full tensor")
+            alike = len({tuple(of.shape) for of in held.values()}) == 1
+            found = nearest(name, whole, held, axes) if alike else None
+            return found or Unknown(name, _no_piece(whole, held, rank))
         pieces[rank], told = places
         assumed |= not told
     note = "some rows are alike: taken in order" if assumed else ""
     return ShardIndices(name, shape, pieces, (), note)
+
+
+def _no_piece(whole: Tensor, held: Mapping[int, Tensor], rank: int) -> str:
+    for dim, size in enumerate(whole.shape):
+        lengths = sorted({each.shape[dim] for each in held.values()})
+        if len(lengths) > 1:
+            said = " and ".join(map(str, lengths))
+            return f"pieces of dimension {dim} have different lengths, {said} of {size}"
+    return f"what rank {rank} holds is near no cut of the full tensor"
 
 
 def _alike(
