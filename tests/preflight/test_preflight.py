@@ -14,8 +14,9 @@ JOB = str(HERE / "job.py")
 
 
 def preflight(layout: str, *arguments: str, file: Path = HERE / "layouts.tspec") -> tuple[int, str]:
-    """The exit status, and what was printed."""
-    ended = CliRunner().invoke(app, ["preflight", str(file), "--layout", layout, *arguments])
+    """The exit status, and what was printed on a wide screen."""
+    command = ["preflight", str(file), "--layout", layout, *arguments]
+    ended = CliRunner().invoke(app, command, env={"COLUMNS": "200"})
     return ended.exit_code, ended.stdout + ended.stderr
 
 
@@ -90,7 +91,7 @@ def test_what_cannot_run_is_said(tmp_path: Path) -> None:
     script.write_text("raise RuntimeError('out of luck')\n")
     status, said = preflight("whole", "--rank", "0", "--", str(script))
     assert status == 2
-    assert "RuntimeError: out of luck" in said
+    assert "\nRuntimeError: out of luck\n" in said
     assert "rank 0 of 8 ended with status 1" in said
     status, said = preflight("whole", "--mesh", "pp=2", "--", str(script))
     assert (status, "has no axis `pp`" in " ".join(said.split())) == (2, True)

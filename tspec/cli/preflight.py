@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -14,7 +15,7 @@ import typer
 from tspec.cli.given import GivenOption, given_values
 from tspec.cli.layout import chosen, layouts_of, sizes_given
 from tspec.cli.output import FAULT, FOUND, FOUND_NOTHING
-from tspec.cli.say import BadParameter, say
+from tspec.cli.say import BadParameter, say, warn
 from tspec.cli.script import command_of
 from tspec.printable import visible
 
@@ -69,14 +70,11 @@ def preflight(  # noqa: PLR0913 (each is an option)
         raise BadParameter(f"there are ranks 0 to {wanted.mesh.world - 1}", param_hint="--rank")
     facts = _facts(command, ranks, wanted, tensors)
     from tspec.preflight.check import judged, problems
-    from tspec.preflight.text import rank_text
+    from tspec.preflight.text import problems_text, rank_text
 
-    for each in facts:
-        for line in rank_text(wanted, each):
-            say(visible(line))
     found = problems(wanted, sizes, facts)
-    for problem in found:
-        say(visible(f"rank {problem.rank}: {problem.name}: {problem.what}"))
+    for line in (*(each for of in facts for each in rank_text(wanted, of)), *problems_text(found)):
+        say(replace(line, said=visible(line.said)).folded(shutil.get_terminal_size().columns))
     parameters = len({each.name for of in facts for each in of.parameters})
     if not found:
         passed = {each.tensor.name for of in facts for each, _ in judged(wanted, sizes, of)}
@@ -95,10 +93,10 @@ def _facts(
     try:
         return [dry_run(command, rank, layout.mesh.world, tensors.value) for rank in ranks]
     except DryRunFailed as why:
-        say(visible(why.said), err=True)
-        say(f"tspec: the script cannot be run without other ranks: {why}", err=True)
+        say(why.said, err=True)
+        warn(f"{why}; other ranks do not exist, and values of tensors are wrong")
         if tensors is Tensors.FAKE:
-            say("tspec: if it reads elements of tensors, run it with --tensors real", err=True)
+            warn("if it reads elements of tensors, run it with --tensors real")
         raise typer.Exit(FAULT) from None
 
 

@@ -87,7 +87,9 @@ def cut(
         return f"the layout cannot cut it: {uneven}"
     if piece is None:
         return "the layout has it on another stage"
-    if tensor.shape != piece.shape:
+    real = tuple(each.number - each.padding for each in piece.dimensions)
+    keeps_no_padding = piece.flat is None and tensor.shape == real  # as `fully_shard`
+    if tensor.shape != piece.shape and not keeps_no_padding:
         full = f" of {list(piece.full)}" if piece.shape != piece.full else ""
         return f"it has shape {list(tensor.shape)}, and {list(piece.shape)}{full} in the layout"
     if not _tells_all(layout, facts, tensor, piece.place):
@@ -102,10 +104,13 @@ def cut(
     if held is None:
         return ""
     for number, (mine, wanted) in enumerate(zip(held, piece.dimensions, strict=True)):
-        if mine != tuple(wanted):
+        indices = tuple(wanted)
+        if len(mine) < len(indices):  # without the padding
+            indices = tuple(each for each in indices if each < wanted.real)
+        if mine != indices:
             return (
                 f"it has other indices of dimension {number} than {indices_text(wanted)}: "
-                f"{_first_difference(mine, tuple(wanted))}"
+                f"{_first_difference(mine, indices)}"
             )
     return ""
 

@@ -1,24 +1,35 @@
-"""What a rank's first step took: its collectives by axis, and its memory."""
+"""What a rank's first step took, its collectives by axis and its memory, and what is not as the layout says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from tspec.folding import FoldedLine
 from tspec.layout.ranks import coordinates_of
+from tspec.layout.text import ranks_text
+from tspec.preflight.check import Problem
 from tspec.preflight.facts import Collective, RankFacts
 from tspec.resolve.program.sharding import LayoutDeclaration
 from tspec.trace.sizes import in_words
 
 
-def rank_text(layout: LayoutDeclaration, facts: RankFacts) -> list[str]:
+def rank_text(layout: LayoutDeclaration, facts: RankFacts) -> list[FoldedLine]:
     """Lines: collectives of the first step, by axis and pass, and bytes by kind."""
-    lines = [f"layout {layout.name}: rank {facts.rank} of {facts.world}"]
+    lines = [FoldedLine(f"layout {layout.name}: rank {facts.rank} of {facts.world}")]
     if not facts.updated:
-        lines.append("  no update: collectives are those of the whole script, sums are not judged")
-    lines += [f"  {each}" for each in _collectives(layout, facts)]
+        said = "no update: collectives are those of the whole script, sums are not judged"
+        lines.append(FoldedLine(said, 2, 4))
+    lines += [FoldedLine(each, 2, 4) for each in _collectives(layout, facts)]
     held = ", ".join(f"{kind} {in_words(size)}" for kind, size in facts.memory.items())
-    lines.append(f"  memory: {held}")
-    return lines
+    return [*lines, FoldedLine(f"memory: {held}", 2, 4)]
+
+
+def problems_text(problems: Iterable[Problem]) -> list[FoldedLine]:
+    """A line for each problem, with the ranks that have it."""
+    ranks: dict[tuple[str, str], list[int]] = {}
+    for each in problems:
+        ranks.setdefault((each.name, each.what), []).append(each.rank)
+    return [FoldedLine(f"{ranks_text(of)}: {name}: {what}") for (name, what), of in ranks.items()]
 
 
 def _collectives(layout: LayoutDeclaration, facts: RankFacts) -> Iterator[str]:

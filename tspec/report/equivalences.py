@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
-from textwrap import fill
 from typing import Literal
 
 from tspec.equivalence.blame import Blame
@@ -17,6 +15,7 @@ from tspec.equivalence.recording import TensorName
 from tspec.equivalence.sides import setting_text, settings_text
 from tspec.equivalence.sketch import CERTAINTY
 from tspec.equivalence.verdicts import Verdict
+from tspec.folding import FoldedLine
 from tspec.report.figures import Curve, Figure
 from tspec.report.results import Case, Result, Results, fingerprint, portable, region
 from tspec.resolve.program.trials import EquivalenceDeclaration
@@ -153,32 +152,10 @@ def _curve(
     return Curve(name, values, marked, role)
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line that is folded to the width of a screen: what follows the first part is further to the right."""
-
-    said: str
-    indent: int = 0
-    later: int = 2
-
-    def folded(self, width: int) -> str:
-        """Its lines. Words are not cut: for a long one they are less far to the right."""
-        longest = max(map(len, self.said.split()), default=0)
-        later = max(min(self.later, width - longest), 2)
-        return fill(
-            self.said,
-            width,
-            initial_indent=" " * self.indent,
-            subsequent_indent=" " * later,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-
-
 def text(verdict: Verdict, width: int) -> str:
     """A comparison as text: faults, the first wrong tensor, all by how far they are off, modules to blame. Lines are folded to so many columns."""
     if verdict.outcome is None:
-        return _Line(f"{verdict.trial.name}: {verdict.failed}").folded(width)
+        return FoldedLine(f"{verdict.trial.name}: {verdict.failed}").folded(width)
     localized = () if verdict.localized is None else _localized(verdict.localized)
     said = (*_lines(verdict.trial.name, verdict.outcome), *localized)
     return "\n".join(each.folded(width) for each in said)
@@ -198,11 +175,11 @@ def table(verdicts: Sequence[Verdict], declaration: EquivalenceDeclaration, widt
     said = f"{differing} differ{'s' * (differing == 1)}" if differing else "none differs"
     said += f", {failed} failed" if failed else ""
     count = _count(len(rows), "configuration")
-    lines = [_Line(f"{qualified(declaration)}: {count} compared, {said}"), _Line("")]
+    lines = [FoldedLine(f"{qualified(declaration)}: {count} compared, {said}"), FoldedLine("")]
     for row in (head, *rows):
         cells = (cell.ljust(wide) for cell, wide in zip(row[:-1], widths, strict=True))
         before = sum(wide + 2 for wide in widths)
-        lines.append(_Line("  ".join((*cells, row[-1])).rstrip(), later=before))
+        lines.append(FoldedLine("  ".join((*cells, row[-1])).rstrip(), later=before))
     return "\n".join(each.folded(width) for each in lines)
 
 
@@ -222,50 +199,50 @@ def qualified(declaration: EquivalenceDeclaration) -> str:
     return f"{declaration.module}.{declaration.name}"
 
 
-def _lines(name: str, outcome: Outcome) -> Iterator[_Line]:
+def _lines(name: str, outcome: Outcome) -> Iterator[FoldedLine]:
     wrong, faults = outcome.wrong, outcome.faults
-    yield _Line(f"{name}: {_compared(outcome)}")
+    yield FoldedLine(f"{name}: {_compared(outcome)}")
     yield from _estimated(outcome)
     yield from _divided(outcome.scale.microbatches)
     if faults:
-        yield _Line("")
-        yield _Line(f"{_count(len(faults), 'tensor')} whose pieces do not fit:")
+        yield FoldedLine("")
+        yield FoldedLine(f"{_count(len(faults), 'tensor')} whose pieces do not fit:")
         for fault in faults[:SHOWN]:
-            yield _Line(f"{fault.name}: {fault.fault.message}", 2, 4)
+            yield FoldedLine(f"{fault.name}: {fault.fault.message}", 2, 4)
         yield from _more(len(faults))
     if outcome.first is not None:
-        yield _Line("")
-        yield _Line(f"first wrong: {_sentence(outcome.first)}")
+        yield FoldedLine("")
+        yield FoldedLine(f"first wrong: {_sentence(outcome.first)}")
     if outcome.blame is not None:
-        yield _Line(f"made by {_part(outcome.blame)}", 2, 4)
+        yield FoldedLine(f"made by {_part(outcome.blame)}", 2, 4)
         yield from _where(outcome.blame, 4)
     if outcome.first is not None:
         head = "     times     error  tolerated  "
-        yield _Line("")
-        yield _Line(f"{head}tensor", later=len(head))
+        yield FoldedLine("")
+        yield FoldedLine(f"{head}tensor", later=len(head))
         for each in wrong[:SHOWN]:
             mark = "  (first)" if each is outcome.first else ""
             numbers = f"{each.times:10.3g}{each.error:10.2g}{each.tolerated:11.2g}"
-            yield _Line(f"{numbers}  {each.name}{mark}", later=len(head))
+            yield FoldedLine(f"{numbers}  {each.name}{mark}", later=len(head))
         yield from _more(len(wrong))
     if outcome.unplaced:
         names = tuple(dict.fromkeys(f"{each.kind} {each.name}" for each in outcome.unplaced))
-        yield _Line("")
-        yield _Line("not compared, since the layout has no place for them:")
-        yield from (_Line(each, 2, 4) for each in names[:SHOWN])
+        yield FoldedLine("")
+        yield FoldedLine("not compared, since the layout has no place for them:")
+        yield from (FoldedLine(each, 2, 4) for each in names[:SHOWN])
         yield from _more(len(names))
     yield from _uneven(outcome.uneven)
 
 
-def _uneven(found: Mapping[TensorName, str]) -> Iterator[_Line]:
+def _uneven(found: Mapping[TensorName, str]) -> Iterator[FoldedLine]:
     """The tensors of which a size of the input does not divide: the first for each reason."""
     if found:
-        yield _Line("")
-        yield _Line("not compared, since a size of the input does not divide:")
+        yield FoldedLine("")
+        yield FoldedLine("not compared, since a size of the input does not divide:")
     for why in dict.fromkeys(found.values()):
         first, *others = (name for name, each in found.items() if each == why)
         more = f" and {len(others)} more" if others else ""
-        yield _Line(f"{first}{more}: {why}", 2, 4)
+        yield FoldedLine(f"{first}{more}: {why}", 2, 4)
 
 
 def _compared(outcome: Outcome) -> str:
@@ -273,58 +250,58 @@ def _compared(outcome: Outcome) -> str:
     return f"{_count(len(outcome.comparisons), 'tensor')} compared, {differing}"
 
 
-def _estimated(outcome: Outcome) -> Iterator[_Line]:
+def _estimated(outcome: Outcome) -> Iterator[FoldedLine]:
     """How sure errors are that are estimated from sketches, and which tensors were fetched in full."""
     error = max((each.standard_error for each in outcome.comparisons), default=0.0)
     if error:
         estimated = sum(each.standard_error > 0 for each in outcome.comparisons)
         raised = CERTAINTY * sqrt(2) * error
         said = f"{_count(estimated, 'error')} estimated from sketches: "
-        yield _Line(f"{said}standard error {error:.1%}, tolerances raised by {raised:.0%}")
+        yield FoldedLine(f"{said}standard error {error:.1%}, tolerances raised by {raised:.0%}")
     if outcome.drilled:
         count = _count(len(outcome.drilled), "tensor")
-        yield _Line(f"in full, of a second run: {count}, the first that were wrong")
+        yield FoldedLine(f"in full, of a second run: {count}, the first that were wrong")
 
 
-def _divided(times: float) -> Iterator[_Line]:
+def _divided(times: float) -> Iterator[FoldedLine]:
     """That one side divides losses by the number of micro-batches, and the other one gradients."""
     if times != 1:
         divides = ("reference", "candidate") if times > 1 else ("candidate", "reference")
-        yield _Line(
+        yield FoldedLine(
             f"the {divides[0]} divides losses by {max(times, 1 / times):.4g} micro-batches, the {divides[1]} gradients: compared as such"
         )
 
 
-def _localized(found: Localization) -> Iterator[_Line]:
-    yield _Line("")
+def _localized(found: Localization) -> Iterator[FoldedLine]:
+    yield FoldedLine("")
     if found.suspects:
-        yield _Line("wrong by itself, with the reference's inputs and gradients:")
-        yield _Line("")
-        yield _Line("     times  module")
+        yield FoldedLine("wrong by itself, with the reference's inputs and gradients:")
+        yield FoldedLine("")
+        yield FoldedLine("     times  module")
     else:
         said = "with the reference's inputs and gradients nothing is wrong: "
-        yield _Line(f"{said}the fault lies between places of the layout")
+        yield FoldedLine(f"{said}the fault lies between places of the layout")
     for each in found.suspects[:SHOWN]:
-        yield _Line(f"{each.times:10.3g}  {_part(each)}", later=14)
+        yield FoldedLine(f"{each.times:10.3g}  {_part(each)}", later=14)
         if each.evidence.suggests != "unknown":
-            yield _Line(f"{each.evidence.suggests}: {each.evidence.says}", 14, 16)
+            yield FoldedLine(f"{each.evidence.suggests}: {each.evidence.says}", 14, 16)
         yield from _where(each, 14)
     yield from _more(len(found.suspects))
     if found.unjudged:
-        yield _Line("")
-        yield _Line("not judged alone, since the layout has no place for their inputs:")
-        yield from (_Line(each, 2, 4) for each in found.unjudged[:SHOWN])
+        yield FoldedLine("")
+        yield FoldedLine("not judged alone, since the layout has no place for their inputs:")
+        yield from (FoldedLine(each, 2, 4) for each in found.unjudged[:SHOWN])
         yield from _more(len(found.unjudged))
 
 
-def _where(blame: Blame, indent: int) -> Iterator[_Line]:
+def _where(blame: Blame, indent: int) -> Iterator[FoldedLine]:
     """The module's own code, the line that called it, and lines of the script that did more."""
     if blame.call is not None:
         called = f", called from {blame.call.called}" if blame.call.called else ""
         said = f"{blame.call.kind}, forward at {blame.call.defined}{called}"
-        yield _Line(said, indent, indent + 2)
+        yield FoldedLine(said, indent, indent + 2)
     if blame.lines:
-        yield _Line(f"at {', '.join(blame.lines)}", indent, indent + 2)
+        yield FoldedLine(f"at {', '.join(blame.lines)}", indent, indent + 2)
 
 
 def _places(blame: Blame) -> dict[str, object]:
@@ -378,9 +355,9 @@ def _named(each: TensorComparison | Fault) -> dict[str, object]:
     }
 
 
-def _more(number: int) -> Iterator[_Line]:
+def _more(number: int) -> Iterator[FoldedLine]:
     if number > SHOWN:
-        yield _Line(f"and {number - SHOWN} more", 2, 4)
+        yield FoldedLine(f"and {number - SHOWN} more", 2, 4)
 
 
 def _count(number: int, noun: str) -> str:
