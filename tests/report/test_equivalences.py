@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +18,7 @@ from tspec.equivalence.losses import LossScale
 from tspec.equivalence.merge import MergeFault
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.verdicts import Verdict
-from tspec.report.equivalences import table, text
+from tspec.report.equivalences import results, table, text
 from tspec.resolve import load_text
 
 LONG = "decoder.layers.0.self_attention.core_attention.scale_mask_softmax"
@@ -76,3 +77,43 @@ def test_who_divides_losses_is_told(times: float, said: str) -> None:
     lines = text(replace(verdict(), outcome=divided), 1000).splitlines()
     assert lines[1] == f"{said}: compared as such"
     assert said not in text(verdict(), 1000)
+
+
+def test_pieces_that_do_not_fit_have_the_line_of_what_made_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first has whose code it is, a layout that does not fit its own place."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("model.py", "train.py"):
+        Path(name).touch()
+    given = verdict()
+    assert given.outcome is not None
+    faults = tuple(
+        Fault(TensorName(kind, name, 1), order, MergeFault(fault, "they differ"))
+        for order, (kind, name, fault) in enumerate(
+            [
+                ("outputs", "norm", "replicas"),
+                ("output_grads", "Net", "replicas"),
+                ("params", "norm.weight", "layout"),
+            ]
+        )
+    )
+    calls = RunCalls(MODULES, tuple(MODULES), LINES)
+    right = tuple(
+        TensorComparison(TensorName(kind, name, 1), 9, 0.0, 1.0, 1e-7)
+        for kind, name in (("inputs", "Net"), ("outputs", "norm"))
+    )
+    outcome = Outcome(right, faults, (), calls=calls)
+    program = load_text(TEXT).program
+    assert program is not None
+    found = results([replace(given, outcome=outcome, localized=None)], program.equivalences[0])
+    lines = [each.location and (each.location.file, each.location.line) for each in found.results]
+    assert lines == [("model.py", 20), ("train.py", 10), None]
+    made = [each.properties.get("made_by", {}).get("subject") for each in found.results]
+    assert made == ["norm", None, None]
+    text = TEXT.splitlines()
+    assert [text[each.region.line - 1].split("{")[0].strip() for each in found.results] == [
+        "equivalence e",
+        "equivalence e",
+        'param "*": [hidden / tp] when sequence',
+    ]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from tspec.equivalence.blame import Blame, RunCalls, calls_of, everywhere, first_blamed
+from tspec.equivalence.blame import Blame, RunCalls, blamed, calls_of, everywhere, first_blamed
 from tspec.equivalence.child import Given
 from tspec.equivalence.compare import Comparer, Fault, TensorComparison
 from tspec.equivalence.launch import SideRun, launch, recorded
@@ -85,15 +85,27 @@ class Outcome:
             (each.name.kind, each.name.name) for each in self.comparisons if each.tells
         )
 
+    def maker(self, name: TensorName) -> Blame:
+        """The code that made a tensor, be it at fault or not."""
+        return blamed(name, self.calls, self.judged)
+
+    @property
+    def earliest(self) -> TensorName | None:
+        """The first tensor of the reference's run that differs, or of which the pieces do not fit; a layout that does not fit is no fault of the job."""
+        misfits = (each for each in self.faults if each.fault.kind != "layout")
+        wrong: tuple[TensorComparison | Fault, ...] = (*self.wrong, *misfits)
+        first = min(wrong, key=lambda each: each.order, default=None)
+        return None if first is None else first.name
+
     @property
     def blame(self) -> Blame | None:
         """Whose code made what is wrong first, since what came before is right; None if that was not compared."""
+        first = self.earliest
+        if first is None:
+            return None
         misfits = (each for each in self.faults if each.fault.kind != "layout")
         wrong: tuple[TensorComparison | Fault, ...] = (*self.wrong, *misfits)
-        if not wrong:
-            return None
         kinds = {kind for kind, _ in self.judged}
-        first = min(wrong, key=lambda each: each.order).name
         of_step = ("param_grads", first.step)
         off = {each.name.name for each in wrong if (each.name.kind, each.name.step) == of_step}
         gradients = {

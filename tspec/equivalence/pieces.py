@@ -19,7 +19,7 @@ from tspec.layout.places import placement_of, tied_to
 from tspec.layout.ranks import coordinates_of
 from tspec.layout.shards import Shard, UnevenShards, shard
 from tspec.layout.sizes import UnknownSize
-from tspec.resolve.program.sharding import Shape, TensorKind
+from tspec.resolve.program.sharding import Placement, Shape, TensorKind
 
 LAYOUT_KINDS: Mapping[str, TensorKind] = {
     "inputs": "input",
@@ -82,9 +82,15 @@ def merge_by_layout(
 
 def _by(trial: Trial, name: TensorName) -> str:
     """The place of the layout that a tensor has."""
-    kind = LAYOUT_KINDS[name.kind]
-    place = placement_of(trial.layout, kind, name.subject, trial.sizes.known)
+    place = placement(trial, name)
     return "" if place is None else f' by `{place.kind} "{place.pattern}"`'
+
+
+def placement(trial: Trial, name: TensorName) -> Placement | None:
+    """The place of the layout that a tensor has, if it has one."""
+    kind = LAYOUT_KINDS.get(name.kind)
+    known = trial.sizes.known
+    return None if kind is None else placement_of(trial.layout, kind, name.subject, known)
 
 
 def data_axes(trial: Trial, reference: Recording) -> frozenset[str]:
@@ -117,10 +123,7 @@ def pieces_of(trial: Trial, name: TensorName, full: tuple[int, ...]) -> list[Pie
 
 def indivisible(trial: Trial, name: TensorName, full: tuple[int, ...]) -> str:
     """Why a tensor has no pieces of one size: a size of the input does not divide, as that of a last batch. Empty if it does."""
-    kind = LAYOUT_KINDS.get(name.kind)
-    place = (
-        None if kind is None else placement_of(trial.layout, kind, name.subject, trial.sizes.known)
-    )
+    place = placement(trial, name)
     if (
         place is None
         or not isinstance(place.shape, Shape)

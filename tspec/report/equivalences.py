@@ -11,6 +11,7 @@ from tspec.equivalence.blame import Blame
 from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.localize import Localization, Suspect
+from tspec.equivalence.pieces import placement
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.sides import setting_text, settings_text
 from tspec.equivalence.sketch import CERTAINTY
@@ -51,14 +52,23 @@ def _results(verdict: Verdict, declaration: EquivalenceDeclaration) -> Results:
         message = f"{each.name}: {each.fault.message}"
         said = {"what": each.fault.kind, **_named(each)}
         mark = fingerprint(name, file, each.fault.kind, each.name.kind, each.name.name)
-        return Result(name, message, place, properties=said, fingerprint=mark)
+        if each.fault.kind == "layout":
+            of = placement(verdict.trial, each.name)
+            layout = verdict.trial.layout
+            there = place if of is None else region(layout.source, of.pattern_span)
+            return Result(name, message, there, properties=said, fingerprint=mark)
+        blame = outcome.blame if each.name == outcome.earliest else None
+        if blame is not None:
+            said["made_by"] = {"subject": blame.module, "part": blame.part, **_places(blame)}
+        line = _line(blame or outcome.maker(each.name))
+        return Result(name, message, place, properties=said, fingerprint=mark, location=line)
 
     def of_comparison(each: TensorComparison, others: tuple[Result, ...] = ()) -> Result:
         numbers = {"error": each.error, "tolerated": each.tolerated, "times": each.times}
         said = {"what": "difference", **_named(each), **numbers, "evidence": each.evidence.says}
         if each.standard_error:
             said["standard_error"] = each.standard_error
-        blame = outcome.blame if each is outcome.first else None
+        blame = outcome.blame if each.name == outcome.earliest else None
         if blame is not None:
             said["made_by"] = {"subject": blame.module, "part": blame.part, **_places(blame)}
         mark = fingerprint(name, file, "difference", each.name.kind, each.name.name)
