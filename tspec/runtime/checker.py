@@ -174,7 +174,7 @@ class Checker:
         if self.silent:
             return
         self.rank, self._source = source.rank, source
-        at, tracker = self._at, self.tracker
+        tracker = self.tracker
         if self.program.passing:
             self._guarded(span, lambda: tracker.look(source))
         self._guarded(span, lambda: tracker.boundary(span, index, source))
@@ -183,6 +183,7 @@ class Checker:
         if span == "step":
             self._guarded(span, self._delivery.begin)
             try:
+                at = (tracker.closing.step, tracker.closing.epoch)
                 self._guarded(span, lambda: self.coordinator.step_opens(source, at))
             finally:
                 if self.findings.is_due():

@@ -56,6 +56,10 @@ class WindowTracker:
         self._microbatches = 0
         self.last = Context()
         """The context of the latest edge."""
+        self.closing = Context()
+        """The context of the latest edge before the latest boundary. An epoch, a step and a micro-batch may close at one instant."""
+        self._bounded = -1
+        """The instant of the latest boundary."""
         self.started = False
         self._structure_of: tuple[int, Structure] = (0, {})
         """A step, and what was read in it of how models are built."""
@@ -115,7 +119,9 @@ class WindowTracker:
             self.start(source)
         if span == "microbatch":
             self._microbatches += 1
-        edge = Edge(self._closing(source))
+        if source.seq != self._bounded:
+            self.closing, self._bounded = self.last, source.seq
+        edge = Edge(self._closing(source, self.closing))
         self._open(span, index, edge, source.context)
         if span == "step":
             self._step_opened = source.seq
@@ -128,7 +134,7 @@ class WindowTracker:
             self.start(source)
         for span in ("microbatch", "step", "epoch", "run"):
             if span in self.program.spans:
-                edge = Edge(self._closing(source))
+                edge = Edge(self._closing(source, self.last))
                 edge.span, edge.opened = span, self.spans.get(span)
                 self.program.spans[span](self, edge)
         self.spans.clear()
@@ -152,9 +158,9 @@ class WindowTracker:
 
     # spans
 
-    def _closing(self, source: StateSource) -> StateInstant:
+    def _closing(self, source: StateSource, context: Context) -> StateInstant:
         """This instant, in the context of the span that closes."""
-        return self.instant(source, self.last if source.past is None else source.past.last)
+        return self.instant(source, context if source.past is None else source.past.last)
 
     def _open(self, span: str, index: int, edge: Edge, context: Context) -> None:
         edge.span, edge.index, edge.opened = span, index, self.spans.get(span)
