@@ -260,6 +260,13 @@ def test_gradients_of_one_rank_in_a_recording(fault, tmp_path):
     assert violated == expected
 
 
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_one_rank_that_resumes_for_all(tmp_path):
+    done, found = run(tmp_path, "served", packs=("essentials",), job=RESUMED)
+    assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
+
+
 @pytest.mark.gloo
 @pytest.mark.parametrize(("fault", "rule"), [("", ""), *FAULTS_OF_RESUMED])
 def test_ranks_that_resume(fault, rule, tmp_path):

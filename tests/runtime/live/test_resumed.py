@@ -52,3 +52,39 @@ def test_what_counts_no_updates_says_nothing() -> None:
     assert lost({"opt": trained(20), "step": 20}, {"step": 25}) is None
     assert LoadedCheckpoints().lost_updates({"opt": trained(5), "step": 25}) is None
     assert lost([trained(5)], {"opt": trained(5), "step": 25}) is None
+
+
+def restarted(loaded: object, saved: dict) -> list[str] | None:
+    known = LoadedCheckpoints()
+    known.loaded(loaded)
+    return known.restarted(saved)
+
+
+def counted(made: int, **counters: object) -> dict:
+    """What a run saves that has made so many updates in all."""
+    return {"opt": trained(made), **counters}
+
+
+def test_counters_that_begin_anew_are_named() -> None:
+    before = counted(20, sched={"last_epoch": 20}, ema={"n_averaged": torch.tensor(20)}, epoch=1)
+    on = {"sched": {"last_epoch": 30}, "ema": {"n_averaged": torch.tensor(30)}, "epoch": 2}
+    assert restarted(before, counted(30, **on)) == []
+    assert restarted(before, counted(30, **on | {"sched": {"last_epoch": 10}})) == [
+        "sched.last_epoch"
+    ]
+    assert restarted(before, counted(30, **on | {"ema": {"n_averaged": torch.tensor(10)}})) == [
+        "ema.n_averaged"
+    ]
+    assert restarted(before, counted(30, **on | {"epoch": 0})) == ["epoch"]
+
+
+def test_counters_that_are_told_to_begin_anew_are_not() -> None:
+    before = counted(120, step=120, epoch=0, best_epoch=2, seed=3)
+    # `step` counts within an epoch, of which a new one has begun
+    assert restarted(before, counted(200, step=75, epoch=1, best_epoch=2, seed=3)) == []
+    # nothing goes on: weights alone were taken over
+    assert restarted(before, counted(80, step=80, epoch=0)) is None
+    assert restarted(counted(20, sched={"last_epoch": 20}), counted(20, sched={})) is None
+    assert LoadedCheckpoints().restarted(counted(20, step=1)) is None
+    # another number of steps than were made since
+    assert restarted(counted(20, step=20), counted(30, step=3)) == []

@@ -52,6 +52,8 @@ SOURCE_FUNCTIONS = frozenset(
         "known_samples",
         "is_own_state",
         "lost_updates",
+        "restarted",
+        "written_to",
         "reused",
         "steps_left",
         "steps_made",

@@ -1,11 +1,13 @@
-"""Whether a run that goes on from a checkpoint left the optimizer's state in it: what it saves is compared with what was loaded.
+"""Whether a run that goes on from a checkpoint left a part of it behind: what it saves is compared with what was loaded.
 
 A checkpoint counts steps or epochs, and optimizers such as Adam count their updates. Where a run goes on, both go on. Where it only
-takes over weights, both begin anew. Where the first goes on and the second begins anew, nobody loaded the optimizer's state.
+takes over weights, both begin anew. Where the first goes on and the second begins anew, nobody loaded the optimizer's state. Where
+the optimizer goes on, so do the schedule, an average of the weights, and the steps or epochs themselves.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +18,10 @@ DEPTH = 3
 """So deep within an object are counters and optimizers looked for."""
 MOST = 1000
 """Entries of an object that are looked at: a checkpoint may hold large tables."""
+LASTING = ("last_epoch", "n_averaged")
+"""What schedules and averages of weights count in their states."""
+LOOP = re.compile(r"((current|global|num|n|total)_)?(step|epoch|iter|iteration|update|batch)(e?s)?")
+"""What a loop calls its steps, updates and epochs. `best_step` is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,43 @@ class LoadedCheckpoints:
         told = [each for each in lost if each is not None]
         return max(told) if told else None
 
+    def restarted(self, value: Any) -> list[str] | None:
+        """The counters of a saved object that count anew, although its optimizers' updates go on from the checkpoint that was
+        loaded last: of schedules and averages, and those of the loop, if none of these goes on. None if updates do not go on.
+        """  # fmt: skip
+        before = self._loaded
+        if before is None:
+            return None
+        now = _counts(value)
+        made = [
+            (updates - before.updates[key], before.updates[key])
+            for key, updates in now.updates.items()
+            if before.updates.get(key, updates) < updates
+        ]
+        if not made:
+            return None
+        known = before.counters
+        loop = [key for key in now.counters if key in known and LOOP.fullmatch(key[-1])]
+        looked_at = [key for key in now.counters if key in known and key[-1] in LASTING]
+        if not any(now.counters[key] > known[key] for key in loop):
+            looked_at += loop
+        return sorted(
+            ".".join(key)
+            for key in looked_at
+            if any(_is_anew(known[key], now.counters[key], *each) for each in made)
+        )
+
+
+def _is_anew(loaded: int, now: int, more: int, earlier: int) -> bool:
+    """Of a counter that was at `loaded` after `earlier` updates: it counts the `more` updates since, and these alone."""
+    if not 0 < loaded >= now:
+        return False
+    for first in (0, 1):  # a counter that begins with 0 has counted one more than it says
+        expected = more * (loaded + first) / earlier
+        if abs(now + first - expected) <= 0.1 * expected:
+            return True
+    return False
+
 
 def _lost(loaded: int, now: int, grown: list[tuple[int, int]]) -> int | None:
     """Of an optimizer that counted `loaded` updates and now counts some, beside counters that grew by as much from as much."""
@@ -84,14 +127,14 @@ def _counts(value: Any) -> _Counts:
             count = _updates(found.get("state"))
             if count:
                 updates[keys] = count
-        elif type(found) is int:
-            counters[keys] = found
+        else:
+            counters[keys] = int(found)
     return _Counts(counters, updates)
 
 
 def _walk(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The whole numbers and the states of optimizers within an object."""
-    if type(value) is int:
+    """The whole numbers, how many weights averages hold, and the states of optimizers within an object."""
+    if type(value) is int or (keys and keys[-1] == "n_averaged" and _is_count(value)):
         yield keys, value
     elif isinstance(value, Mapping):
         if "state" in value and "param_groups" in value:
@@ -100,6 +143,10 @@ def _walk(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[tuple[tuple
             for key, inner in list(value.items())[:MOST]:
                 if isinstance(key, str):
                     yield from _walk(inner, (*keys, key), depth - 1)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.numel() == 1
 
 
 def _updates(state: Any) -> int:

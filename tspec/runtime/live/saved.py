@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +50,13 @@ def is_own_state(module: nn.Module, state: Mapping[str, Any]) -> bool:
     return bool(tensors) and all(
         key in own and _same_memory(value, own[key]) for key, value in tensors.items()
     )
+
+
+def written_to(file: Any) -> str | None:
+    """The machine and the path of a file that is named; None of an open one."""
+    if not isinstance(file, (str, os.PathLike)):
+        return None
+    return f"{socket.gethostname()}:{os.path.abspath(os.fspath(file))}"
 
 
 def _same_memory(one: torch.Tensor, other: torch.Tensor) -> bool:

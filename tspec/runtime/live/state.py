@@ -47,7 +47,7 @@ from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.resumed import LoadedCheckpoints
 from tspec.runtime.live.reused import ReusedGradients
 from tspec.runtime.live.samples import DataOfLayers, KnownSamples
-from tspec.runtime.live.saved import SavedModel, is_own_state, saved_models
+from tspec.runtime.live.saved import SavedModel, is_own_state, saved_models, written_to
 from tspec.runtime.live.tokens import TokenHistory
 from tspec.runtime.live.watch import Expression, FieldSpec, TypeTree, WatchSpec
 
@@ -169,6 +169,8 @@ class SubjectRegistry:
             "loose_parameters": self.graphs.loose_parameters,
             "is_own_state": is_own_state,
             "lost_updates": self.checkpoints.lost_updates,
+            "written_to": written_to,
+            "restarted": self.checkpoints.restarted,
             "reused": self._reused,
             "steps_left": steps_left,
             "steps_made": steps_made,

@@ -9,8 +9,8 @@ from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.watched import Listener, Role
 
 READ = "torch.load"
-READER = "lost_updates"
-"""The function of a field that reads what is followed here."""
+READERS = ("lost_updates", "restarted")
+"""The functions of fields that read what is followed here."""
 
 
 class ReadListener(Listener):
@@ -28,5 +28,5 @@ class ReadListener(Listener):
 
 def install(job: FollowedJob) -> None:
     """Follow the reading of files, if an event compares with them."""
-    if job.spec.computes(READER):
+    if any(map(job.spec.computes, READERS)):
         job.functions.watch_path(Role("read", ReadListener(job), path=READ))

@@ -1,0 +1,79 @@
+"""Two gloo ranks under DDP that train two epochs, save after each, and go on from the last checkpoint in a second run of ranks.
+
+`resumed_job.py [FAULT]`. Faults of resuming: `schedule`, `average`, `counters` (what the checkpoint holds of it is not loaded).
+Faults of saving: `early` (before the update of the step), `one_file` (each rank writes to the same file).
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+import torch.nn.functional as F
+from sklearn.datasets import load_digits
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+EPOCHS = 2
+
+
+def digits() -> TensorDataset:
+    data = load_digits()
+    images = torch.tensor(data.data[:512], dtype=torch.float32) / 16
+    return TensorDataset(images, torch.tensor(data.target[:512]))
+
+
+def work(rank: int, folder: str, run: int, fault: str) -> None:
+    torch.set_num_threads(1)
+    meeting = f"file://{folder}/meeting{run}"
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
+    torch.manual_seed(run)
+    model = nn.Sequential(nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, 10))
+    wrapped = DistributedDataParallel(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.99)
+    average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
+    parts = {"model": model, "optimizer": optimizer, "schedule": schedule, "average": average}
+    path, began, step = Path(folder, "last.pt"), 0, 0
+    if run:
+        state = torch.load(path)
+        for name, part in parts.items():
+            if name != fault:
+                part.load_state_dict(state[name])
+        if fault != "counters":
+            began, step = state["epoch"] + 1, state["step"]
+
+    def save() -> None:
+        state = {name: part.state_dict() for name, part in parts.items()}
+        state |= {"epoch": epoch, "step": step}
+        if rank == 0 or fault == "one_file":
+            torch.save(state, path)
+        dist.barrier()
+
+    data = digits()
+    sampler = DistributedSampler(data, 2, rank, drop_last=True)
+    loader = DataLoader(data, batch_size=32, sampler=sampler, drop_last=True)
+    for epoch in range(began, began + EPOCHS):
+        sampler.set_epoch(epoch)
+        for images, labels in loader:
+            step += 1
+            optimizer.zero_grad()
+            F.cross_entropy(wrapped(images), labels).backward()
+            if fault == "early" and step % len(loader) == 0:
+                save()
+            optimizer.step()
+            schedule.step()
+            average.update_parameters(model)
+        if fault != "early":
+            save()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        for run in range(2):
+            mp.spawn(work, (folder, run, "".join(sys.argv[1:2])), nprocs=2)

@@ -1,0 +1,39 @@
+"""A run of two ranks that saves and goes on: the packs are silent, and name what was left behind or written wrongly."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.rules.test_collectives import run
+
+JOB = Path(__file__).with_name("resumed_job.py")
+PACKS = ("essentials", "communication", "data_parallel", "checkpoints")
+FAULTS_OF_CHECKPOINTS = (
+    ("schedule", "resumed_counters_go_on"),
+    ("average", "resumed_counters_go_on"),
+    ("counters", "resumed_counters_go_on"),
+    ("early", "checkpoints_hold_the_update_of_their_step"),
+    ("one_file", "ranks_save_to_files_of_their_own"),
+)
+"""A fault of `resumed_job.py`, and the rule that finds it."""
+SAMPLES = ("average", "one_file")
+
+
+@pytest.mark.gloo
+def test_a_sound_run_that_goes_on(tmp_path):
+    done, found = run(tmp_path, packs=PACKS, job=JOB)
+    assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
+
+
+@pytest.mark.gloo
+@pytest.mark.parametrize(
+    ("fault", "rule"),
+    [
+        pytest.param(*each, marks=() if each[0] in SAMPLES else pytest.mark.slow)
+        for each in FAULTS_OF_CHECKPOINTS
+    ],
+)
+def test_what_is_left_behind(fault, rule, tmp_path):
+    done, found = run(tmp_path, fault, packs=PACKS, job=JOB)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert {each for each, _ in found} == {rule}
