@@ -70,6 +70,38 @@ def test_all_executors_read_what_a_function_left_behind(tmp_path: Path) -> None:
     assert counts["t.rates"] == {"holds": 1}
 
 
+ORDERS = """
+invariant anew {
+  for l in loaders
+  each epoch
+  when l.shuffled and l.trained_on and present(l.length) and l.length == 4
+  expect digest(calls(fetch, loader: l)[0].tensors)
+    != previous(digest(calls(fetch, loader: l)[0].tensors))
+}
+"""
+
+
+def test_a_loader_that_goes_with_its_function_is_known_at_the_end(tmp_path: Path) -> None:
+    data = torch.utils.data.TensorDataset(torch.arange(24.0).reshape(8, 3))
+
+    def run() -> None:
+        model = nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        sampler = torch.utils.data.DistributedSampler(data, 1, 0)  # of which nobody sets the epoch
+        loader = torch.utils.data.DataLoader(data, 2, sampler=sampler)
+        for _ in range(2):
+            for (rows,) in loader:
+                optimizer.zero_grad()
+                model(rows).square().mean().backward()
+                optimizer.step()
+
+    checker, decided = watched(tmp_path, ORDERS, run)
+    assert checker.faults == []
+    expected = of_recording(tmp_path, ORDERS)
+    assert differences(expected, decided) == {}
+    assert counted(expected)["t.anew"] == {"unknown": 1, "violated": 1}
+
+
 def followed() -> LiveJob:
     loaded = load_text("edition 2026\n\nmodule t\n\nuse std.torch\n")
     assert loaded.program is not None

@@ -1,7 +1,7 @@
-"""Optimizers and schedules that the script lets go after its last step are kept until the run ends.
+"""Optimizers and schedules that the script lets go after its last step are kept until the run ends, and of loaders what they said.
 
 A loop in a function loses them when it returns, before the run ends, and rules of the whole run could not tell any more
-what was trained. Models are held by the names that the registry gave them, as long as no optimizer is gone.
+what was trained, or in which order the last epoch was. A loader's data is not kept: it may be large. Models are held by the names that the registry gave them, as long as no optimizer is gone.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import Any
 
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
+from torch.utils.data import DataLoader
 
 from tspec.runtime.live.installation import Installation
 from tspec.runtime.live.state import SubjectRegistry
 
-FINALIZED: tuple[type, ...] = (Optimizer, LRScheduler)
-"""Classes whose objects are kept."""
+FINALIZED: tuple[type, ...] = (Optimizer, LRScheduler, DataLoader)
+"""Classes whose objects are kept, or remembered."""
 
 
 class DepartedSubjects:
@@ -33,7 +34,11 @@ class DepartedSubjects:
 
     def departs(self, thing: Any) -> None:
         """An object is about to be freed. A finalizer calls this, on any thread."""
-        if id(thing) in self._standing:
+        if id(thing) not in self._standing:
+            return
+        if isinstance(thing, DataLoader):
+            self._state.loaders.departs(thing)
+        else:
             self._kept.append(thing)
             self._state.keep(thing)
 
@@ -41,11 +46,13 @@ class DepartedSubjects:
         """Let go of all that is kept."""
         self._standing = frozenset()
         self._kept = []
+        self._state.loaders.release()
 
     def step_opened(self) -> None:
         """Remember what is there now."""
-        kinds = (self._state.optimizers, self._state.schedulers)
-        self._standing = frozenset(id(thing) for kind in kinds for thing in kind.things().values())
+        state = self._state
+        kinds = (state.optimizers.things(), state.schedulers.things(), state.loaders.alive())
+        self._standing = frozenset(id(thing) for things in kinds for thing in things.values())
 
 
 @contextmanager

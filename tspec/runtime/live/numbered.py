@@ -35,6 +35,11 @@ class NumberedObjects:
         if known is not None:
             self._by_id[id(thing)] = (weakref.ref(thing), known[1])
 
+    def departing(self, thing: Any) -> int | None:
+        """The number of an object that is about to be freed: the collector may have cut references to it."""
+        known = self._by_id.get(id(thing))
+        return None if known is None else known[1]
+
     def knows(self, thing: Any) -> bool:
         """The object has a number already."""
         known = self._by_id.get(id(thing))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,6 +16,15 @@ from tspec.runtime.live.entities.kind import ABSENT, NOT_RECORDED, UNKNOWN, aske
 from tspec.runtime.live.numbered import NumberedObjects
 
 
+@dataclass(frozen=True, slots=True)
+class LoaderFacts:
+    """What a loader says of itself."""
+
+    batch_size: Any
+    length: Any
+    shuffled: bool
+
+
 class LoaderSubjects:
     """Kind `loader`: `loader.0`."""
 
@@ -22,24 +32,46 @@ class LoaderSubjects:
         self.numbered = NumberedObjects("loader")
         self.trained_on: frozenset[int] = frozenset()
         """Numbers of the loaders from whose batches a backward pass was made."""
+        self._departed: dict[int, LoaderFacts] = {}
+        """What loaders said that the script has let go, by their numbers."""
 
-    def things(self) -> Mapping[str, Any]:
+    def things(self) -> Mapping[str, tuple[int, LoaderFacts | Any]]:
+        """Numbers and loaders; of one that is gone what it said."""
+        there = {self.numbered.number(one): one for one in self.alive().values()}
+        known = sorted((self._departed | there).items())
+        return {f"{self.numbered.kind}.{number}": (number, one) for number, one in known}
+
+    def alive(self) -> Mapping[str, Any]:
+        """Those that the script still has."""
         return self.numbered.alive()
+
+    def departs(self, loader: Any) -> None:
+        """A loader is about to be freed. Its data is not kept, but what it says."""
+        number = self.numbered.departing(loader)
+        if number is not None:
+            self._departed[number] = loader_facts(loader)
+
+    def release(self) -> None:
+        """Forget the loaders that are gone."""
+        self._departed.clear()
 
     def name_of(self, thing: Any) -> str | None:
         return self.numbered.name(thing) if self.numbered.knows(thing) else None
 
-    def field(self, name: str, subject: str, thing: Any) -> Any:
-        if name == "length":
-            return length(thing)
-        if name == "batch_size":
-            size = asked(thing, "batch_size")
-            return int(size) if isinstance(size, int) else ABSENT
-        if name == "shuffled":
-            return shuffled(thing)
+    def field(self, name: str, subject: str, thing: tuple[int, LoaderFacts | Any]) -> Any:
+        number, loader = thing
         if name == "trained_on":
-            return self.numbered.number(thing) in self.trained_on
-        return UNKNOWN
+            return number in self.trained_on
+        known = loader if isinstance(loader, LoaderFacts) else loader_facts(loader)
+        return getattr(known, name, UNKNOWN)
+
+
+def loader_facts(loader: Any) -> LoaderFacts:
+    """What a loader says of itself. Its size and length are absent if it does not say."""
+    size = asked(loader, "batch_size")
+    return LoaderFacts(
+        int(size) if isinstance(size, int) else ABSENT, length(loader), shuffled(loader)
+    )
 
 
 def shuffled(loader: Any) -> bool:
