@@ -164,6 +164,26 @@ class GradientsAreNotAllZero(Loop):
         return Branch(0.0 if self.faulty else 1.0)
 
 
+class OptimizersUseTheGradientsThatTheyClear(Loop):
+    """The last layer has an optimizer of its own."""
+
+    steps = 105
+
+    def make_optimizer(self):
+        return torch.optim.Adam(self.model[0].parameters(), lr=1e-3)
+
+    def prepared(self):
+        self.head = torch.optim.Adam(self.model[3].parameters(), lr=1e-3)
+
+    def clear(self):
+        super().clear()
+        self.head.zero_grad()
+
+    def after_update(self):
+        if not self.faulty:
+            self.head.step()
+
+
 class OptimizersHoldParametersOfAModel(Loop):
     def prepared(self):
         if self.faulty:

@@ -15,8 +15,8 @@ def tower() -> nn.Module:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--bug", choices=["one-tower", "temperature"])
+    parser.add_argument("--steps", type=int, default=120)
+    parser.add_argument("--bug", choices=["one-tower", "temperature", "no-update"])
     args = parser.parse_args()
     torch.manual_seed(args.seed)
     digits = torch.tensor(load_digits().data, dtype=torch.float32) / 16
@@ -27,14 +27,15 @@ def main() -> None:
         first, second = digits[torch.randperm(len(digits))[:64]].split(32, dim=1)
         above, below = F.normalize(upper(first)), F.normalize(lower(second))
         loss = F.cross_entropy(scale.exp() * above @ below.T, torch.arange(64))
-        if args.bug:
+        if args.bug in ("one-tower", "temperature"):
             upper.zero_grad()
             if args.bug == "temperature":
                 lower.zero_grad()
         else:
             optimizer.zero_grad()
         loss.backward()
-        optimizer.step()
+        if args.bug != "no-update":
+            optimizer.step()
         if step % 20 == 0:
             print(f"step {step} loss {loss.item():.4f}")
 

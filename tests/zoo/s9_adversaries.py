@@ -12,7 +12,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument(
-        "--bug", choices=["discriminator", "generator"], help="whose gradients stay"
+        "--bug",
+        choices=["discriminator", "generator", "discriminator-update", "generator-update"],
+        help="whose gradients stay, or who is never updated",
     )
     args = parser.parse_args()
     torch.manual_seed(args.seed)
@@ -30,12 +32,14 @@ def main() -> None:
         told = criterion(discriminator(real), torch.ones(64, 1))
         told = told + criterion(discriminator(fake.detach()), torch.zeros(64, 1))
         told.backward()
-        discriminates.step()
+        if args.bug != "discriminator-update":
+            discriminates.step()
         if args.bug != "generator":
             generates.zero_grad()
         fooled = criterion(discriminator(fake), torch.ones(64, 1))
         fooled.backward()
-        generates.step()
+        if args.bug != "generator-update":
+            generates.step()
         if step % 20 == 0:
             print(f"step {step} losses {told.item():.4f} {fooled.item():.4f}")
 
