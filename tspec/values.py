@@ -65,14 +65,14 @@ class Location:
     line: int
     """Counted from 1."""
     function: str
-    """The qualified name of the function, such as `Trainer.fit`; `<module>` for the file's own code."""
+    """The qualified name of the function, such as `Trainer.fit`; `<module>` for the file's own code, empty if it is not known."""
     text: str = ""
     """The line, without its indentation; empty where the file cannot be read."""
 
     @property
     def words(self) -> str:
         """`train.py:41 in train_epoch`; of a file's own code `train.py:41`."""
-        inside = "" if self.function == "<module>" else f" in {self.function}"
+        inside = f" in {self.function}" if self.function not in ("", "<module>") else ""
         return f"{self.file}:{self.line}{inside}"
 
     @property

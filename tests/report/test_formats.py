@@ -24,6 +24,7 @@ from tspec.diagnostics import Diagnostic
 from tspec.report.build import report
 from tspec.report.figures import Curve, Figure
 from tspec.report.formats import FORMATS, written
+from tspec.report.formats.html import drawing, write
 from tspec.report.results import (
     Case,
     Region,
@@ -429,3 +430,31 @@ def test_a_page_needs_no_other_file_and_draws_each_value() -> None:
     assert low == drawn[2][1]  # nothing stands at the lower end of the scale, as 1 does here
     assert high == drawn[4][1] < drawn[3][1] < low  # infinity stands at the upper end
     assert root.find("polyline").get("points").count(",") == 3
+
+
+@pytest.mark.parametrize(
+    ("others", "named", "number", "radius"),
+    [((None, None), "b", 2, 3.5), ((9.0, 99.0), "b", 2, 3.5), ((99.0, 9.0), "a", 100, 2.2)],
+    ids=["first wrong", "furthest alone", "many"],
+)
+def test_a_figure_names_what_is_wrong_by_itself_or_first(
+    others: tuple[float | None, ...], named: str, number: int, radius: float
+) -> None:
+    marked = frozenset(i for i, value in enumerate(others) if value is not None)
+    places = ("a", "b", *(f"c{each}" for each in range(number - 2)))
+    none = (None,) * (number - 2)
+    curves = (
+        Curve("run", (1.0, 9.0, *none), frozenset((1,))),
+        Curve("alone", (*others, *none), marked, "others"),
+    )
+    drawn = drawing(Figure("errors", "error", places, curves))
+    assert drawn.named is not None
+    assert (drawn.named.says[0], drawn.radius) == (named, radius)
+    page = write(Results((), figures=(drawn.figure,)))
+    assert page.count('class="leader"') == 1
+    assert f">{named}</text>" in page
+
+
+def test_a_line_without_a_function_says_no_function() -> None:
+    assert Location("train.py", 4, "").words == "train.py:4"
+    assert Location("train.py", 4, "main").words == "train.py:4 in main"

@@ -96,8 +96,8 @@ def _judged(
     found = Verdict(trial, compare(trial, reference, candidate))
     if drills and found.outcome is not None and found.differs:
         return Verdict(trial, drill(trial, reference.recording, found.outcome, place, start))
-    if not (trial.localize and found.differs):
-        return found
+    if not trial.localize or found.outcome is None or found.outcome.earliest is None:
+        return found  # a layout that does not fit is no fault of a module
     judge = localize_sketched if trial.sketched else localize
     return replace(found, localized=judge(trial, reference, candidate, place, start))
 

@@ -15,6 +15,8 @@ LEFT, RIGHT, TOP, BOTTOM = 60, 12, 10, 28
 """Margins of a drawing around its scale."""
 TICKS = 8
 """So many powers of ten have a label at most."""
+WIDE = 12
+"""From so much room for each value on, dots are large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,10 @@ class Drawing:
     figure: Figure
     curves: tuple[tuple[Curve, tuple[Dot, ...]], ...]
     ticks: tuple[tuple[float, str], ...]
-    worst: Dot | None
+    named: Dot | None
+    """The furthest that is wrong by itself, else the first that is wrong."""
+    radius: float
+    """Of a dot: larger where there are few."""
 
 
 def write(results: Results) -> str:
@@ -86,7 +91,12 @@ def drawing(figure: Figure) -> Drawing:
                 yield Dot(x, level(value), says, number in curve.marked, value == inf)
 
     drawn = tuple((each, tuple(dots(each))) for each in figure.curves)
-    marked = [dot for curve, of in drawn if curve.role == "others" for dot in of if dot.marked]
+    marked = {
+        role: [dot for curve, of in drawn if curve.role == role for dot in of if dot.marked]
+        for role in ("values", "others")
+    }
+    alone = min(marked["others"], key=lambda dot: dot.y, default=None)
+    named = alone or next(iter(marked["values"]), None)
     every = ceil((high - low) / TICKS)
     ticks = tuple((level(10.0**power), f"1e{power}") for power in range(low, high + 1, every))
-    return Drawing(figure, drawn, ticks, min(marked, key=lambda dot: dot.y, default=None))
+    return Drawing(figure, drawn, ticks, named, 3.5 if step >= WIDE else 2.2)
