@@ -1,5 +1,7 @@
 """A model cut by torch itself: `fully_shard`, or a plan of DTensor placements with `--plan`; `--sum` is a fault.
 
+With `--uneven` the ranks have parts of different lengths.
+
 With `--rows` and a plan a norm has some rows on each rank, so that its gradient is a sum that the ranks owe; the fault `--part` leaves
 the rank's own summand there.
 """
@@ -23,12 +25,13 @@ from torch.distributed.tensor.parallel import (
 )
 
 RANKS, RANK = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+CLASSES = 3 if "--uneven" in sys.argv else 4
 
 
 class Model(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.fc1, self.fc2 = nn.Linear(8, 32), nn.Linear(32, 4)
+        self.fc1, self.fc2 = nn.Linear(8, 32), nn.Linear(32, CLASSES)
         self.norm = nn.LayerNorm(32) if "--rows" in sys.argv else None
 
     def forward(self, x: Tensor) -> Tensor:
@@ -55,7 +58,7 @@ if RANKS > 1:
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 batches = torch.Generator().manual_seed(0)
 for _ in range(3):
-    x, y = torch.randn(16, 8, generator=batches), torch.randn(16, 4, generator=batches)
+    x, y = torch.randn(16, 8, generator=batches), torch.randn(16, CLASSES, generator=batches)
     optimizer.zero_grad()
     nn.functional.mse_loss(model(x.chunk(parts)[part]), y.chunk(parts)[part]).backward()
     if RANKS > 1 and "--sum" in sys.argv:  # gradients are added up where they are to be averaged

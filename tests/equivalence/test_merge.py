@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 
 from tests.layout.cut import AXES, layout_of, placements
-from tspec.equivalence.cut import Cut
+from tspec.equivalence.cut import Cut, Run
 from tspec.equivalence.cuts import cut_of
 from tspec.equivalence.merge import Piece, merge
 from tspec.layout.ranks import coordinates
@@ -98,3 +98,21 @@ def test_summands_are_added_and_are_no_overlap() -> None:
     merged = merge((4, 2), [replace(first, summand=(0,)), second, more])
     assert merged.faults == merged.spreads == ()
     assert merged.tensor is not None and merged.tensor[:, 0].tolist() == [2, 2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("run", "held"),
+    [
+        ((0, 4, 0, 1), [0, 1, 2, 3]),
+        ((4, 4, 0, 1), [4]),
+        ((8, 4, 0, 1), []),
+        ((1, 2, 3, 3), [1, 2, 4]),
+        ((0, 1, 2, 4), [0, 2, 4]),
+    ],
+)
+def test_a_piece_may_be_kept_without_its_padding(run: Run, held: list[int]) -> None:
+    cut = Cut((5, 2), ((run,), ((0, 2, 0, 1),)))
+    kept = cut.fitting((len(held), 2))
+    assert kept.positions().tolist() == [[2 * each, 2 * each + 1] for each in held]
+    assert cut.fitting(cut.shape) is cut
+    assert cut.fitting((len(held) + 9, 2)) is cut

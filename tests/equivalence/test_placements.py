@@ -25,7 +25,12 @@ def judged(folder: Path, name: str, *options: str) -> Outcome:
 @pytest.mark.slow
 @pytest.mark.gloo
 @pytest.mark.parametrize(
-    ("name", "options"), [("fully_sharded", ()), ("tensor_parallel", ("--plan",))]
+    ("name", "options"),
+    [
+        ("fully_sharded", ()),
+        ("unevenly_sharded", ("--uneven",)),
+        ("tensor_parallel", ("--plan",)),
+    ],
 )
 def test_clean_jobs_are_silent(name: str, options: tuple[str, ...], tmp_path: Path) -> None:
     found = judged(tmp_path, name, *options)

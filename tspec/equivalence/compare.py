@@ -136,7 +136,7 @@ class Comparer:
         """What is known of replicas that differ: some have earlier numbers, or all lack a reduction.
 
         That numbers are earlier ones is exact. Added up, or on average, replicas that lack a reduction are the
-        reference. Of an average none of them is: else the others are within twice the tolerance, and it says nothing.
+        reference, and none of them is: else the others hold zeros, or are within twice the tolerance, and it says nothing.
         What was not reduced may not have been scaled either: their sum is a multiple of the reference then.
         """
         first, last, summed = merged.tensor, merged.last, merged.summed
@@ -146,10 +146,9 @@ class Comparer:
             if self._is_of(name, tensor, first, last):
                 return Evidence("stale", f"where they differ one has the reference of {when}")
         reference, limit = self._reference[name].double(), self._limit(name)
-        made = {"sum": summed}
-        if all(float((each - reference).norm()) > limit for each in (first, last)):
-            made["mean"] = summed / ranks
-        for how, whole in made.items():
+        if any(float((each - reference).norm()) <= limit for each in (first, last)):
+            return NONE
+        for how, whole in (("sum", summed), ("mean", summed / ranks)):
             if float((whole - reference).norm()) <= limit:
                 return Evidence("missing reduction", f"the {how} of the replicas is the reference")
         if all(multiple(reference, each, limit) is None for each in (first, last)):

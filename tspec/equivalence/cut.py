@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import Any
 
 import torch
@@ -32,6 +33,19 @@ class Cut:
         if self.flat is not None:
             return (self.flat[1] - self.flat[0],)
         return tuple(sum(length * count for _, length, _, count in runs) for runs in self.runs)
+
+    def fitting(self, shape: tuple[int, ...]) -> Cut:
+        """This cut, or if only then a tensor has that shape the same without padding, as `fully_shard` keeps it."""
+        if self.flat is not None or shape == self.shape:
+            return self
+        found = replace(
+            self,
+            runs=tuple(
+                tuple(chain.from_iterable(_real(run, size) for run in runs))
+                for size, runs in zip(self.full, self.runs, strict=True)
+            ),
+        )
+        return found if found.shape == shape else self
 
     def positions(self, device: torch.device | None = None) -> Tensor:
         """For each element its place in the flattened full tensor, -1 for padding: int64 of `shape`."""
@@ -65,6 +79,17 @@ class Cut:
 def whole(shape: tuple[int, ...]) -> Cut:
     """The piece that is all of a tensor."""
     return Cut(shape, tuple(((0, size, 0, 1),) for size in shape))
+
+
+def _real(run: Run, size: int) -> Iterator[Run]:
+    """The blocks of a run below a size, which is within the last of them."""
+    start, length, stride, count = run
+    whole = sum(start + number * stride + length <= size for number in range(count))
+    if whole:
+        yield start, length, stride, whole
+    begin = start + whole * stride
+    if whole < count and begin < size:
+        yield begin, size - begin, 0, 1
 
 
 def _indices(runs: tuple[Run, ...], device: torch.device | None) -> Tensor:

@@ -76,7 +76,9 @@ def merge_by_layout(
                 (recorded.sketched[of] for of in names_of(trial, name) if of in recorded.sketched),
                 None,
             )
-            found.append(replace(each, cut=cut, tensor=held[each.rank], sketched=of))
+            piece = replace(each, cut=cut, tensor=held[each.rank], sketched=of)
+            fits = piece.tensor is None or part is not None
+            found.append(piece if fits else replace(piece, cut=cut.fitting(piece.shape)))
     return merge(full, found)
 
 

@@ -108,8 +108,8 @@ def _results(verdict: Verdict, declaration: EquivalenceDeclaration) -> Results:
 def _summary(outcome: Outcome) -> str:
     """One line: how many tensors differ, the first that is wrong, and whose code made it."""
     said = _compared(outcome)
-    if outcome.first is not None:
-        said += f"; first wrong: {outcome.first.name}"
+    if outcome.earliest is not None:
+        said += f"; first wrong: {outcome.earliest}"
     if outcome.blame is not None:
         line = _line(outcome.blame)
         at = f" at {line.file}:{line.line}" if line else ""
@@ -220,9 +220,9 @@ def _lines(name: str, outcome: Outcome) -> Iterator[FoldedLine]:
         for fault in faults[:SHOWN]:
             yield FoldedLine(f"{fault.name}: {fault.fault.message}", 2, 4)
         yield from _more(len(faults))
-    if outcome.first is not None:
+    if outcome.earliest is not None:
         yield FoldedLine("")
-        yield FoldedLine(f"first wrong: {_sentence(outcome.first)}")
+        yield FoldedLine(f"first wrong: {_earliest(outcome)}")
     if outcome.blame is not None:
         yield FoldedLine(f"made by {_part(outcome.blame)}", 2, 4)
         yield from _where(outcome.blame, 4)
@@ -231,7 +231,7 @@ def _lines(name: str, outcome: Outcome) -> Iterator[FoldedLine]:
         yield FoldedLine("")
         yield FoldedLine(f"{head}tensor", later=len(head))
         for each in wrong[:SHOWN]:
-            mark = "  (first)" if each is outcome.first else ""
+            mark = "  (first)" if each.name == outcome.earliest else ""
             numbers = f"{each.times:10.3g}{each.error:10.2g}{each.tolerated:11.2g}"
             yield FoldedLine(f"{numbers}  {each.name}{mark}", later=len(head))
         yield from _more(len(wrong))
@@ -253,6 +253,14 @@ def _uneven(found: Mapping[TensorName, str]) -> Iterator[FoldedLine]:
         first, *others = (name for name, each in found.items() if each == why)
         more = f" and {len(others)} more" if others else ""
         yield FoldedLine(f"{first}{more}: {why}", 2, 4)
+
+
+def _earliest(outcome: Outcome) -> str:
+    """What is wrong first: how far it is off, or that its replicas differ where the first one is right."""
+    if outcome.first is not None and outcome.first.name == outcome.earliest:
+        return _sentence(outcome.first)
+    [fault, *_] = (each for each in outcome.faults if each.name == outcome.earliest)
+    return f"{fault.name}: {fault.fault.message}"
 
 
 def _compared(outcome: Outcome) -> str:

@@ -53,6 +53,7 @@ class InitialWeights:
             cut, mean = orders.cuts[name]
         else:
             return
+        cut = cut.fitting(tuple(tensor.shape))
         if cut.shape == tuple(tensor.shape):  # else the comparison tells of the shape
             with torch.no_grad():
                 tensor.copy_(weights(orders.seed, name, cut, mean))

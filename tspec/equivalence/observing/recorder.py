@@ -95,7 +95,7 @@ class TensorRecorder:
                 return
             of, cut = sketching.cuts[name]
         part = self.parts.get(name.subject) if name.kind in UPDATED else None
-        cut = cut if part is None else replace(cut, flat=part)
+        cut = cut.fitting(shape) if part is None else replace(cut, flat=part)
         self.sketched[name] = Sketched(shape, str(held.dtype).removeprefix("torch."))
         fits = cut.shape == shape  # else the comparison tells of the shape
         self.tensors[name] = sketch(of, cut, held, self._draws) if fits else held.new_empty(0)
@@ -104,6 +104,8 @@ class TensorRecorder:
         """Give a tensor the elements that the orders say; autograd does not see it."""
         wanted = self._orders.rewrites.get(name)
         held = None if wanted is None else held_here(tensor)
+        if wanted is not None and held is not None and name.kind == "initial":
+            wanted = wanted[tuple(map(slice, held.shape))]  # without the padding at its end
         if wanted is not None and held is not None and _is_writable(held, wanted):
             held.copy_(wanted)
 
