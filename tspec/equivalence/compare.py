@@ -136,7 +136,8 @@ class Comparer:
         """What is known of replicas that differ: some have earlier numbers, or all lack a reduction.
 
         That numbers are earlier ones is exact. Added up, or on average, replicas that lack a reduction are the
-        reference, and none of them is: else the others hold zeros, or are within twice the tolerance, and it says nothing.
+        reference. Of an average none of them is: else the others are within twice the tolerance, and it says nothing. Nor is one of what is kept from
+        step to step: else the others were left at zero.
         What was not reduced may not have been scaled either: their sum is a multiple of the reference then.
         """
         first, last, summed = merged.tensor, merged.last, merged.summed
@@ -146,9 +147,11 @@ class Comparer:
             if self._is_of(name, tensor, first, last):
                 return Evidence("stale", f"where they differ one has the reference of {when}")
         reference, limit = self._reference[name].double(), self._limit(name)
-        if any(float((each - reference).norm()) <= limit for each in (first, last)):
-            return NONE
-        for how, whole in (("sum", summed), ("mean", summed / ranks)):
+        is_right = any(float((each - reference).norm()) <= limit for each in (first, last))
+        made = {} if is_right and name.kind in EXACT else {"sum": summed}
+        if not is_right:
+            made["mean"] = summed / ranks
+        for how, whole in made.items():
             if float((whole - reference).norm()) <= limit:
                 return Evidence("missing reduction", f"the {how} of the replicas is the reference")
         if all(multiple(reference, each, limit) is None for each in (first, last)):
