@@ -47,6 +47,7 @@ KINDS = (
     "compiled",
 )
 BUGS = (
+    "left_behind",
     "ignored",
     "unsynced",
     "divided_twice",
@@ -275,7 +276,7 @@ def work(args):
                     torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
                 if kind == "one_updates":
                     update_on_one_rank(model, optimizer)
-                elif not (bug == "left_out" and rank == 1 and step == 3):
+                elif rank == 0 or not (bug == "left_behind" or (bug == "left_out" and step == 3)):
                     optimizer.step()
                 step += 1
                 if kind == "local" and step % 5 == 0:

@@ -23,6 +23,7 @@ SHARDED_BY_HAND = Path(__file__).with_name("sharded_by_hand_job.py")
 RESUMED = Path(__file__).with_name("resumed_by_hand_job.py")
 STATISTICS = Path(__file__).with_name("statistics_job.py")
 ROOT = JOB.parents[2]
+REPLICATED = ROOT / "tests/native/replicated.py"
 
 
 COPIES = ("essentials", "data_parallel", "replicas")
@@ -181,6 +182,14 @@ def test_an_update_that_is_not_sent(tmp_path):
     done, found = run(tmp_path, "scatter", "left", packs=COPIES, job=OWNERS)
     assert done.returncode == 1, done.stdout + done.stderr
     assert ("parameters_that_agreed_keep_agreeing", "2.weight") in found
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_a_rank_that_makes_no_update(tmp_path):
+    done, found = run(tmp_path, "--bug", "left_behind", packs=("essentials",), job=REPLICATED)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert {rule for rule, _ in found} == {"ranks_without_updates_keep_up"}
 
 
 @pytest.mark.slow
