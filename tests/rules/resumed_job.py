@@ -1,7 +1,7 @@
 """Two gloo ranks under DDP that train two epochs, save after each, and go on from the last checkpoint in a second run of ranks.
 
 `resumed_job.py [FAULT]`. Faults of resuming: `schedule`, `average`, `counters` (what the checkpoint holds of it is not loaded).
-Faults of saving: `early` (before the update of the step), `one_file` (each rank writes to the same file).
+Fault of saving: `one_file` (each rank writes to the same file).
 """
 
 import sys
@@ -63,13 +63,10 @@ def work(rank: int, folder: str, run: int, fault: str) -> None:
             step += 1
             optimizer.zero_grad()
             F.cross_entropy(wrapped(images), labels).backward()
-            if fault == "early" and step % len(loader) == 0:
-                save()
             optimizer.step()
             schedule.step()
             average.update_parameters(model)
-        if fault != "early":
-            save()
+        save()
     dist.destroy_process_group()
 
 

@@ -12,7 +12,6 @@ FAULTS_OF_CHECKPOINTS = (
     ("schedule", "resumed_counters_go_on"),
     ("average", "resumed_counters_go_on"),
     ("counters", "resumed_counters_go_on"),
-    ("early", "checkpoints_hold_the_update_of_their_step"),
     ("one_file", "ranks_save_to_files_of_their_own"),
 )
 """A fault of `resumed_job.py`, and the rule that finds it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
+import platform
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -56,7 +56,7 @@ def written_to(file: Any) -> str | None:
     """The machine and the path of a file that is named; None of an open one."""
     if not isinstance(file, (str, os.PathLike)):
         return None
-    return f"{socket.gethostname()}:{os.path.abspath(os.fspath(file))}"
+    return f"{platform.node()}:{os.path.abspath(os.fspath(file))}"
 
 
 def _same_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
