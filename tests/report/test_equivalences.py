@@ -18,7 +18,8 @@ from tspec.equivalence.losses import LossScale
 from tspec.equivalence.merge import MergeFault
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.verdicts import Verdict
-from tspec.report.equivalences import results, table, text
+from tspec.report.equivalences.results import results
+from tspec.report.equivalences.text import table, text
 from tspec.resolve import load_text
 
 LONG = "decoder.layers.0.self_attention.core_attention.scale_mask_softmax"

@@ -227,7 +227,7 @@ tests = st.builds(
 declarations = st.one_of(
     st.builds(n.Let, words, expressions),
     st.builds(n.Reject, words, strings),
-    st.builds(n.Context, some(st.builds(n.ContextField, dotted(), types))),
+    st.builds(n.ContextDeclaration, some(st.builds(n.ContextField, dotted(), types))),
     st.builds(n.Group, words, st.just(()) | callables, st.booleans()),
     st.builds(n.Entity, words, some(fields), st.booleans()),
     st.builds(n.Event, dotted(), callables, some(fields), st.booleans()),

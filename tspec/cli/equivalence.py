@@ -215,7 +215,7 @@ def _warn_of(why: Failed) -> None:
 def _chosen(name: str, specs: list[Path] | None, output: Output) -> EquivalenceDeclaration:
     """The equivalence of a name, with or without its module's."""
     from tspec.diagnostics import did_you_mean
-    from tspec.report.equivalences import qualified
+    from tspec.report.equivalences.text import qualified
     from tspec.resolve import load
 
     found = refuse(load(specs_of(specs, output.project)), output).equivalences
@@ -233,7 +233,7 @@ def _chosen(name: str, specs: list[Path] | None, output: Output) -> EquivalenceD
 
 def _told(found: Iterable[Verdict], output: Output) -> Iterator[Verdict]:
     """Tell of each comparison as soon as it is made."""
-    from tspec.report.equivalences import text
+    from tspec.report.equivalences.text import text
 
     for each in found:
         if each.failed is not None:
@@ -246,7 +246,8 @@ def _told(found: Iterable[Verdict], output: Output) -> Iterator[Verdict]:
 
 
 def _report(found: Sequence[Verdict], declaration: EquivalenceDeclaration, output: Output) -> int:
-    from tspec.report.equivalences import results, table
+    from tspec.report.equivalences.results import results
+    from tspec.report.equivalences.text import table
 
     said = accepted(results(found, declaration), output).results
     write_file(said, output)

@@ -64,7 +64,7 @@ class Outcome:
 
     @property
     def wrong(self) -> tuple[TensorComparison, ...]:
-        """What differs by more than is tolerated, the worst first."""
+        """The tensors that differ by more than is tolerated, the worst first."""
         found = [each for each in self.comparisons if each.differs]
         return tuple(sorted(found, key=lambda each: (-each.times, each.order)))
 
@@ -91,11 +91,14 @@ class Outcome:
 
     @property
     def earliest(self) -> TensorName | None:
-        """The first tensor of the reference's run that differs, or of which the pieces do not fit; a layout that does not fit is no fault of the job."""
-        misfits = (each for each in self.faults if each.fault.kind != "layout")
-        wrong: tuple[TensorComparison | Fault, ...] = (*self.wrong, *misfits)
-        first = min(wrong, key=lambda each: each.order, default=None)
+        """The first wrong tensor in the order of the reference's run: it differs, or its pieces do not fit together."""
+        first = min(self._wrong_or_misfit, key=lambda each: each.order, default=None)
         return None if first is None else first.name
+
+    @property
+    def _wrong_or_misfit(self) -> tuple[TensorComparison | Fault, ...]:
+        """Tensors that differ and pieces that do not fit together. A layout that does not fit is no fault of the job."""
+        return (*self.wrong, *(each for each in self.faults if each.fault.kind != "layout"))
 
     @property
     def blame(self) -> Blame | None:
@@ -103,11 +106,10 @@ class Outcome:
         first = self.earliest
         if first is None:
             return None
-        misfits = (each for each in self.faults if each.fault.kind != "layout")
-        wrong: tuple[TensorComparison | Fault, ...] = (*self.wrong, *misfits)
         kinds = {kind for kind, _ in self.judged}
         of_step = ("param_grads", first.step)
-        off = {each.name.name for each in wrong if (each.name.kind, each.name.step) == of_step}
+        names = (each.name for each in self._wrong_or_misfit)
+        off = {each.name for each in names if (each.kind, each.step) == of_step}
         gradients = {
             each.name.name
             for each in self.comparisons

@@ -140,7 +140,7 @@ def _refuse_doubles(scopes: Sequence[Scope], findings: Findings) -> None:
     for scope in scopes:
         for node in scope.unit.file.declarations:
             if isinstance(node, kinds):
-                what, word = type(node).__name__.lower(), node.name
+                what, word = nodes.keyword(node), node.name
                 name, span = word.text, word.span
             elif isinstance(node, nodes.Test):
                 what, name, span = f"test of {scope.unit.key}", node.title.value, node.title.span

@@ -133,7 +133,7 @@ def _use(node: nodes.Use) -> UseLine:
 
 
 def _declared(node: nodes.Declaration) -> OutlinedDeclaration:
-    kind = _KINDS[type(node).__name__.lower()]
+    kind = _KINDS[nodes.keyword(node)]
     return OutlinedDeclaration(
         kind,
         _name(node),
@@ -169,7 +169,7 @@ def _documentation(node: nodes.Node) -> Documentation | None:
 
 def _declares(node: nodes.Declaration) -> Iterator[str]:
     match node:
-        case nodes.Context(fields=fields):
+        case nodes.ContextDeclaration(fields=fields):
             yield from (each.name.text for each in fields)
         case nodes.Entity(name=name, extend=False):
             yield from (name.text, plural(name.text))
@@ -199,7 +199,7 @@ def _words(node: nodes.Declaration) -> Iterator[nodes.Word]:
         case nodes.Invariant(name=name, subjects=subjects):
             yield name
             yield from (each.variable for each in subjects)
-        case nodes.Context() | nodes.Test() | nodes.Reject():
+        case nodes.ContextDeclaration() | nodes.Test() | nodes.Reject():
             return
         case _:
             word = getattr(node, "name", None)

@@ -252,7 +252,7 @@ BY_NAME: dict[str, Rule] = {
         nodes.Negative, nodes.Attribute, nodes.Index, nodes.Argument,
     ),
     **_by_name(
-        _all, nodes.Context, nodes.Choice, nodes.Across, nodes.Ordered, nodes.Else, nodes.Inferred,
+        _all, nodes.ContextDeclaration, nodes.Choice, nodes.Across, nodes.Ordered, nodes.Else, nodes.Inferred,
         nodes.Shape, nodes.SizeSum, nodes.Product, nodes.Reference, nodes.Candidate, nodes.Compare,
         nodes.Fix, nodes.Save, nodes.ExpectAll, nodes.List, nodes.Set, nodes.Dotted,
     ),

@@ -26,7 +26,14 @@ _AnyNode = TypeVar("_AnyNode", bound=nodes.Node)
 _COMMENT = re.compile(r"//[^\n]*")
 
 BRACED = (
-    *(nodes.Context, nodes.Entity, nodes.Event, nodes.Invariant, nodes.Inferred, nodes.Mesh),
+    *(
+        nodes.ContextDeclaration,
+        nodes.Entity,
+        nodes.Event,
+        nodes.Invariant,
+        nodes.Inferred,
+        nodes.Mesh,
+    ),
     *(nodes.Regroup, nodes.Dims, nodes.Layout, nodes.Equivalence, nodes.Reference),
     *(nodes.Candidate, nodes.Replay, nodes.Test, nodes.Events, nodes.StepScript),
     *(nodes.RankScript, nodes.Happening),

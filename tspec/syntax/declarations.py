@@ -57,6 +57,11 @@ class Declaration(Node):
     """Anything that stands at the left margin below the `use` lines."""
 
 
+def keyword(item: Node) -> str:
+    """The keyword with which an item of a file begins."""
+    return type(item).__name__.removesuffix("Declaration").lower()
+
+
 @dataclass(frozen=True, slots=True)
 class File(Node):
     """A whole file. Comments below the last declaration are its `trivia.inner`."""
@@ -95,7 +100,7 @@ class ContextField(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Context(Declaration):
+class ContextDeclaration(Declaration):
     """`context { ... }`: names known at every moment."""
 
     fields: tuple[ContextField, ...]

@@ -32,7 +32,7 @@ def declaration(node: nodes.Node) -> Doc:
             return value(f"let {node.name.text} =", node.value)
         case nodes.Reject():
             return f"reject {node.name.text} because {quote(node.because.value)}"
-        case nodes.Context():
+        case nodes.ContextDeclaration():
             return block("context", node, node.fields, _context_field)
         case nodes.Group():
             head = f"{_extend(node.extend)}group {node.name.text}"

@@ -6,14 +6,14 @@ How nodes compare, and where comments are kept, stands in `expressions`.
 # isort: off
 from tspec.syntax.declarations import (
     Across as Across, Claim as Claim, Clause as Clause, Consecutive as Consecutive,
-    Contains as Contains, Context as Context, ContextField as ContextField,
+    Contains as Contains, ContextDeclaration as ContextDeclaration, ContextField as ContextField,
     Declaration as Declaration, During as During, Each as Each, Edition as Edition, Else as Else,
     Entity as Entity, Entry as Entry, Event as Event, Every as Every, Expect as Expect,
     Field as Field, File as File, For as For, Frequent as Frequent, Group as Group,
     Inferred as Inferred, Instant as Instant, Invariant as Invariant, Let as Let,
     Module as Module, Once as Once, OnlyDuring as OnlyDuring, Ordered as Ordered,
     Reject as Reject, Response as Response, RuleSetting as RuleSetting, Thinning as Thinning,
-    Use as Use, When as When, Window as Window,
+    Use as Use, When as When, Window as Window, keyword as keyword,
 )  # fmt: skip
 from tspec.syntax.expressions import (
     NO_TRIVIA as NO_TRIVIA, And as And, Argument as Argument, Arithmetic as Arithmetic,

@@ -28,12 +28,12 @@ def check(items: Sequence[nodes.Node], source: Source, whole: bool) -> Iterator[
     for item in items:
         first = next(each for each in items if type(each) is type(item)) if _single(item) else item
         if first is not item:
-            message = f"the file already has a line `{_keyword(item)}`"
+            message = f"the file already has a line `{nodes.keyword(item)}`"
             yield Diagnostic("TS0011", message, item.span, source, (Related(first.span, "here"),))
         elif _rank(item) < rank and highest is not None:
             yield Diagnostic(
                 "TS0011",
-                f"`{_keyword(item)}` stands above all {_ABOVE[_rank(item)]}",
+                f"`{nodes.keyword(item)}` stands above all {_ABOVE[_rank(item)]}",
                 item.span,
                 source,
                 (Related(_head(highest, source), "move it above this"),),
@@ -83,10 +83,6 @@ def _rank(item: nodes.Node) -> int:
 
 def _single(item: nodes.Node) -> bool:
     return isinstance(item, nodes.Edition | nodes.Module)
-
-
-def _keyword(item: nodes.Node) -> str:
-    return type(item).__name__.lower()
 
 
 def _head(item: nodes.Node, source: Source) -> Span:

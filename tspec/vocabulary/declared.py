@@ -18,7 +18,7 @@ def entries_of(file: nodes.File) -> Iterator[Entry]:
     module = file.module.name.text if file.module else ""
     for node in file.declarations:
         match node:
-            case nodes.Context(fields=fields):
+            case nodes.ContextDeclaration(fields=fields):
                 for each in fields:
                     yield _context(each, module)
             case nodes.Group(name=name, extend=False):

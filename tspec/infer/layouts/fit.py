@@ -90,7 +90,10 @@ def _same(one: Numbers, other: Numbers, size: int) -> bool:
 def candidates(
     size: int, length: int, blocks: Sequence[int], cut: Mapping[str, int]
 ) -> Iterator[Dimension]:
-    """Cuts from the simplest to the rarest, of which a rank has so many indices: in one piece, or in one of the numbers of blocks."""
+    """Cuts of a dimension of `size` over the axes of `cut` that give each rank `length` indices, the simplest first.
+
+    The indices of a rank are one range, a zigzag, or one range in each of `blocks` equal blocks.
+    """
     if not cut:
         yield Dimension(size)
         return

@@ -78,7 +78,7 @@ def _same_shape(name: str, whole: Tensor, held: Held, axes: Axes) -> ShardIndice
 def _cuts(
     full: tuple[int, ...], mine: tuple[int, ...], mesh: Mapping[str, int]
 ) -> Iterator[tuple[Dimension, ...]]:
-    """All cuts of which each dimension may be as long as it is on a rank, over other axes each."""
+    """All cuts of the `full` shape that give each rank the shape `mine`. No axis of the mesh cuts two dimensions."""
     dimensions = [
         [((), Dimension(size))] if size == length else list(_of_dimension(size, length, mesh))
         for size, length in zip(full, mine, strict=True)

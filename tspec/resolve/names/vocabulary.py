@@ -111,11 +111,13 @@ def _declare(unit: Unit, node: nodes.Declaration, found: _MergedDeclarations) ->
         if found.is_new("group", name, (source, node.name.span), advice):
             callables = _callables(unit, node.callables, found)
             found.groups[name] = rules.GroupDeclaration(name, callables, unit.name)
-    elif isinstance(node, nodes.Context):
+    elif isinstance(node, nodes.ContextDeclaration):
         _declare_context(unit, node, found)
 
 
-def _declare_context(unit: Unit, node: nodes.Context, found: _MergedDeclarations) -> None:
+def _declare_context(
+    unit: Unit, node: nodes.ContextDeclaration, found: _MergedDeclarations
+) -> None:
     for each in node.fields:
         name = each.name.text
         kind = resolve_type(each.type, found.entities, unit.source, found.findings)

@@ -23,14 +23,16 @@ LASTING = ("last_epoch", "n_averaged")
 LOOP = re.compile(r"((current|global|num|n|total)_)?(step|epoch|iter|iteration|update|batch)(e?s)?")
 """What a loop calls its steps, updates and epochs. `best_step` is none."""
 
+_CountsByKeys = Mapping[tuple[str, ...], int]
+
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
     """What a checkpoint says of how far a run has come."""
 
-    counters: Mapping[tuple[str, ...], int]
+    counters: _CountsByKeys
     """Its whole numbers, by their keys."""
-    updates: Mapping[tuple[str, ...], int]
+    updates: _CountsByKeys
     """Of each optimizer in it, by its keys, how many updates it counts."""
 
 
@@ -54,11 +56,7 @@ class LoadedCheckpoints:
         if before is None:
             return None
         now = _counts(value)
-        grown = [
-            (count - before.counters[key], before.counters[key])
-            for key, count in now.counters.items()
-            if 0 < before.counters.get(key, 0) < count
-        ]
+        grown = _growths(before.counters, now.counters)
         lost = [
             _lost(before.updates[key], updates, grown)
             for key, updates in now.updates.items()
@@ -75,11 +73,7 @@ class LoadedCheckpoints:
         if before is None:
             return None
         now = _counts(value)
-        made = [
-            (updates - before.updates[key], before.updates[key])
-            for key, updates in now.updates.items()
-            if before.updates.get(key, updates) < updates
-        ]
+        made = _growths(before.updates, now.updates)
         if not made:
             return None
         known = before.counters
@@ -94,8 +88,17 @@ class LoadedCheckpoints:
         )
 
 
+def _growths(loaded: _CountsByKeys, now: _CountsByKeys) -> list[tuple[int, int]]:
+    """By how much each count grew since it was loaded, and what it was then. Counts of zero tell nothing."""
+    return [
+        (count - loaded[key], loaded[key])
+        for key, count in now.items()
+        if 0 < loaded.get(key, 0) < count
+    ]
+
+
 def _is_anew(loaded: int, now: int, more: int, earlier: int) -> bool:
-    """Of a counter that was at `loaded` after `earlier` updates: it counts the `more` updates since, and these alone."""
+    """Whether a counter that was at `loaded` after `earlier` updates counts only the `more` updates since then."""
     if not 0 < loaded >= now:
         return False
     for first in (0, 1):  # a counter that begins with 0 has counted one more than it says
@@ -106,7 +109,7 @@ def _is_anew(loaded: int, now: int, more: int, earlier: int) -> bool:
 
 
 def _lost(loaded: int, now: int, grown: list[tuple[int, int]]) -> int | None:
-    """Of an optimizer that counted `loaded` updates and now counts some, beside counters that grew by as much from as much."""
+    """How many updates an optimizer lost that counted `loaded` ones and counts `now`; None if the counters that grew do not tell."""
     if not grown:
         return None
     if now > loaded:

@@ -113,22 +113,29 @@ class SubjectRegistry:
         self.more_columns: list[MoreColumns] = []
         """Of kind, field and things what an adapter's framework says."""
         self.functions = self._field_functions()
-        parameters = ParameterSubjects(
-            self.models,
-            self.optimizers,
-            self.wrappers,
-            self.stages,
-            {
-                "projected": lambda them: [each in self.projected for each in them],
-                "interpolated": self.interpolated.of,
-                "updated_elsewhere": lambda them: [self._elsewhere(each) for each in them],
-                "copied": lambda them: [each in self.copied for each in them],
-            },
-        )
-        self._copies_of = parameters.copies_of
+        parameters = self._parameter_subjects()
         modules = ModuleSubjects(self.models)
+        self._copies_of = parameters.copies_of
         self._columns: Mapping[str, ColumnReader] = {"parameter": parameters, "module": modules}
-        self._kinds: dict[str, SubjectKind] = {
+        self._kinds = self._subject_kinds(parameters, modules)
+        self._fields: dict[tuple[str, str], FieldSpec] = {
+            (entity.kind, field.name): field for entity in spec.entities for field in entity.fields
+        }
+
+    def _parameter_subjects(self) -> ParameterSubjects:
+        held = {
+            "projected": lambda them: [each in self.projected for each in them],
+            "interpolated": self.interpolated.of,
+            "updated_elsewhere": lambda them: [self._elsewhere(each) for each in them],
+            "copied": lambda them: [each in self.copied for each in them],
+        }
+        return ParameterSubjects(self.models, self.optimizers, self.wrappers, self.stages, held)
+
+    def _subject_kinds(
+        self, parameters: ParameterSubjects, modules: ModuleSubjects
+    ) -> Mapping[str, SubjectKind]:
+        """What has the subjects of each kind."""
+        return {
             "parameter": parameters,
             "buffer": BufferSubjects(self.models),
             "state": OptimizerStateSubjects(self.models, self.optimizers),
@@ -142,9 +149,6 @@ class SubjectRegistry:
             "generator": self.generators,
             "wrapper": self.wrappers,
             "message": self.messages,
-        }
-        self._fields: dict[tuple[str, str], FieldSpec] = {
-            (entity.kind, field.name): field for entity in spec.entities for field in entity.fields
         }
 
     def _field_functions(self) -> Mapping[str, Callable[..., Any]]:

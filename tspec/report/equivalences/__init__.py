@@ -1,0 +1,1 @@
+"""Reports of equivalence: what comparisons of two runs found."""

@@ -1,0 +1,31 @@
+"""The phrases that results and text share."""
+
+from __future__ import annotations
+
+from tspec.equivalence.blame import Blame
+from tspec.equivalence.check import Outcome
+from tspec.equivalence.compare import TensorComparison
+
+
+def compared(outcome: Outcome) -> str:
+    """How many tensors were compared, and how many differ."""
+    differing = f"{len(outcome.wrong)} differ" if outcome.wrong else "none differs"
+    return f"{counted(len(outcome.comparisons), 'tensor')} compared, {differing}"
+
+
+def sentence(each: TensorComparison) -> str:
+    """A tensor, its error, what is tolerated, and what the evidence says."""
+    sure = f" (standard error {each.standard_error:.1%})" if each.standard_error else ""
+    said = f"{each.name}: error {each.error:.2g}{sure}, tolerated {each.tolerated:.2g}"
+    return f"{said}; {each.evidence.says}" if each.evidence.says else said
+
+
+def part(each: Blame) -> str:
+    """A module, and what of it is wrong."""
+    module = each.module or "the script's own code"
+    return f"{module}: {each.part}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, in the plural unless it is one."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
