@@ -65,7 +65,6 @@ class Fault:
 
 
 ALIKE = "ranks are wrong together, needs equivalence"
-PARTS = "parts and stages are no copies, needs equivalence"
 UNKNOWN = "nothing says which ranks hold copies, needs equivalence"
 
 
@@ -193,7 +192,10 @@ FAULTS = (
         ("--steps", "12"),
     ),
     Fault(
-        "sharded clip", "clipped_by_part", "Each rank clips by the norm of its own parts.", PARTS
+        "sharded clip",
+        "clipped_by_part",
+        "Each rank clips by the norm of its own parts.",
+        Found("shards_are_scaled_alike", 2, (0, 1), "optimizer.0"),
     ),
     Fault(
         "sharded hybrid",
@@ -298,6 +300,18 @@ FAULTS = (
         "All ranks of a mesh of two axes draw the same data.",
         Found("dp_ranks_compute_on_other_data", 1, (0, 1, 2, 3), ""),
     ),
+    Fault(
+        "tensor_parallel clip",
+        "clipped_by_part",
+        "Each rank scales gradients by the norm of its own pieces, by hand.",
+        Found("gradients_agree_after_all_reduce", 1, (0, 1), "blocks.0.down.bias"),
+    ),
+    Fault(
+        "tensor_parallel clip",
+        "clipped_locally",
+        "`clip_grad_norm_` is given the pieces on this rank.",
+        Found("gradient_norms_agree", 1, (0, 1), ""),
+    ),
     # Stages
     Fault(
         "pipelines clip",
@@ -310,6 +324,12 @@ FAULTS = (
         "norm_not_summed",
         "The norm that each stage is given to clip by is not added up over stages.",
         Found("gradient_norms_agree", 1, (0, 1), ""),
+    ),
+    Fault(
+        "pipelines clip",
+        "scaled_by_own_norm",
+        "Each stage scales its gradients by their own norm, by hand.",
+        Found("parts_are_scaled_alike", 2, (0, 1), "optimizer.0"),
     ),
     Fault(
         "pipelines tied",

@@ -23,6 +23,7 @@ KINDS = ("gpipe", "1f1b", "interleaved", "zero_bubble", "traced", "clip", "tied"
 BUGS = (
     "own_norm",
     "norm_not_summed",
+    "scaled_by_own_norm",
     "unsummed",
     "not_scaled",
     "forgotten_stage",
@@ -106,6 +107,11 @@ def clip(modules, bug):
     parameters = [p for module in modules for p in module.parameters()]
     if bug == "own_norm":
         nn.utils.clip_grad_norm_(parameters, 0.3)
+        return
+    if bug == "scaled_by_own_norm":
+        norm = torch.stack([each.grad.norm() for each in parameters]).norm()
+        for each in parameters:
+            each.grad.mul_((0.3 / norm).clamp(max=1.0))
         return
     square = nn.utils.get_total_norm([p.grad for p in parameters]) ** 2
     if bug != "norm_not_summed":

@@ -32,6 +32,8 @@ BUGS = (
     "pieces_left_out",
     "same_data",
     "own_targets",
+    "clipped_by_part",
+    "clipped_locally",
 )
 TWO_D = ("with_shards", "with_averages")
 
@@ -86,6 +88,23 @@ def average_gradients(model, group, bug):
         part /= dist.get_world_size(group)
 
 
+def clip(model, bug):
+    """By the norm of all pieces; as a bug by that of the pieces on this rank."""
+    if bug == "clipped_by_part":
+        parts = [getattr(p.grad, "_local_tensor", p.grad) for p in model.parameters()]
+        norm = torch.stack([part.norm() for part in parts]).norm()
+        for part in parts:
+            part.mul_(min(1.0, 0.5 / norm.item()))
+    elif bug == "clipped_locally":
+        pieces = []
+        for p in model.parameters():
+            pieces.append(torch.empty_like(getattr(p, "_local_tensor", p).detach()))
+            pieces[-1].grad = getattr(p.grad, "_local_tensor", p.grad)
+        torch.nn.utils.clip_grad_norm_(pieces, 0.5)
+    else:
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5, foreach=False)
+
+
 def work(args):
     kind, bug, rank = args.kind, args.bug, dist.get_rank()
     torch.manual_seed(args.seed)
@@ -125,7 +144,7 @@ def work(args):
         if kind == "with_averages" and bug != "axis_left_out":
             average_gradients(model, (tp if bug == "wrong_axis" else dp).get_group(), bug)
         if kind == "clip":
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5, foreach=False)
+            clip(model, bug)
         optimizer.step()
         if bug == "part_changed" and rank == 1 and step == 3:
             bias = model.blocks[1].down.bias

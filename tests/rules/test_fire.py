@@ -42,6 +42,7 @@ ELSEWHERE = {
     "options_of_replicas_agree", "ranks_without_updates_keep_up",
     # what needs ranks that average by hand, or layers that are cut: native/faults.py
     "averaged_parameters_start_alike", "ranks_that_share_classes_have_the_same_targets",
+    "parts_are_scaled_alike", "shards_are_scaled_alike",
     # what needs an engine that sets up: the zoo
     "set_up_leaves_attributes_alone",
 }  # fmt: skip

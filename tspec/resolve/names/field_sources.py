@@ -55,6 +55,7 @@ SOURCE_FUNCTIONS = frozenset(
         "restarted",
         "written_to",
         "reused",
+        "scaled",
         "steps_left",
         "steps_made",
         "count",

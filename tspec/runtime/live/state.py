@@ -48,6 +48,7 @@ from tspec.runtime.live.resumed import LoadedCheckpoints
 from tspec.runtime.live.reused import ReusedGradients
 from tspec.runtime.live.samples import DataOfLayers, KnownSamples
 from tspec.runtime.live.saved import SavedModel, is_own_state, saved_models, written_to
+from tspec.runtime.live.scaled import GradientFactors
 from tspec.runtime.live.tokens import TokenHistory
 from tspec.runtime.live.watch import Expression, FieldSpec, TypeTree, WatchSpec
 
@@ -109,6 +110,7 @@ class SubjectRegistry:
         self.elsewhere = ElsewhereUpdatedParameters(features)
         self.copied = CopiedParameters(features)
         self.reused = ReusedGradients(features)
+        self.scaled = GradientFactors()
         self.generators = GeneratorSubjects()
         self.more_columns: list[MoreColumns] = []
         """Of kind, field and things what an adapter's framework says."""
@@ -176,6 +178,7 @@ class SubjectRegistry:
             "written_to": written_to,
             "restarted": self.checkpoints.restarted,
             "reused": self._reused,
+            "scaled": self._scaled,
             "steps_left": steps_left,
             "steps_made": steps_made,
             "data_differ": DataOfLayers().data_differ,
@@ -299,6 +302,7 @@ class SubjectRegistry:
             self.interpolated.forget(self._living - living)
             self.elsewhere.forget(self._living - living)
             self.reused.forget(self._living - living)
+            self.scaled.forget(self._living - living)
         self._living = living
         return living
 
@@ -349,6 +353,19 @@ class SubjectRegistry:
     def _reused(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
         """The parameters whose gradients an update that returned `result` has used again."""
         return self.reused.of(self.optimizers.numbered.number(optimizer))
+
+    def sample_gradients(self) -> None:
+        """A backward pass ended: keep samples of its gradients, as far as an update that is looked at may use them."""
+        if self.ranks.world == 1:
+            return
+        for optimizer in self.optimizers.things().values():
+            number = self.optimizers.numbered.number(optimizer)
+            if self.scaled.is_due(number):
+                self.scaled.after_backward(number, held_by(optimizer))
+
+    def _scaled(self, optimizer: Any, result: Any) -> float:
+        """The factor by which the gradients were scaled that an update used which returned `result`."""
+        return self.scaled.of(self.optimizers.numbered.number(optimizer))
 
     def find_models(self) -> None:
         """Find the models whose parameters optimizers hold, also before they are called."""

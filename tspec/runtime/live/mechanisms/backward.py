@@ -21,6 +21,7 @@ class BackwardListener(Listener):
 
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
+        self._scales = job.spec.computes("scaled")
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         """A backward pass begins at its loss; whether it is within none."""
@@ -38,6 +39,8 @@ class BackwardListener(Listener):
         """The gradients are there."""
         if token:
             self._job.state.reused.after_backward()
+            if self._scales:
+                self._job.state.sample_gradients()
             self._job.do(Backward(ended=True))
 
 

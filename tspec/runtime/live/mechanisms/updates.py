@@ -34,6 +34,7 @@ class UpdateListener(Listener):
         self._projections = "projected" in read
         self._interpolations = "interpolated" in read
         self._reuses = job.spec.computes("reused")
+        self._scales = job.spec.computes("scaled")
         self._beside = not read.isdisjoint({"updated_elsewhere", "copied"})
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, Any]:
@@ -44,6 +45,8 @@ class UpdateListener(Listener):
         optimizers = self._job.state.optimizers
         number = optimizers.numbered.number(args[0])
         optimizers.name_parameters(args[0])
+        if self._scales:
+            self._job.state.scaled.before_update(number)
         if self._projections:
             self._job.state.projected.before_update(number, held)
         if self._interpolations:

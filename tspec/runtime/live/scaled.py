@@ -1,0 +1,130 @@
+"""The one factor by which a script scales the gradients between the last backward pass and the update, as clipping does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from tspec.runtime.live.features import local_part
+from tspec.runtime.live.placed import is_partial
+
+FIRST = 20
+"""The first so many updates of an optimizer are looked at."""
+EVERY = 10
+"""After that two updates in a row of so many, so that each has one before it."""
+WATCHED = 16
+"""So many parameters of an optimizer are looked at, the largest."""
+SAMPLED = 128
+"""Elements of one gradient that are kept, on its device."""
+FEW = 8
+"""A sample with fewer elements that are not zero says nothing: any change of a few numbers is nearly a factor."""
+ROUNDING = 4
+"""How many units in the last place rounding may come to."""
+ALIKE = 0.01
+"""Factors of several parameters that differ by less are one."""
+
+
+@dataclass(slots=True)
+class _SampledGradients:
+    """Samples of the gradients of one optimizer."""
+
+    count: int = 0
+    """The optimizer's updates so far."""
+    watched: list[torch.Tensor] = field(default_factory=list)
+    held: int = -1
+    """How many parameters the optimizer held when those were chosen."""
+    samples: dict[int, torch.Tensor] = field(default_factory=dict)
+    """By a parameter's id its gradient where the last backward pass ended: `[n]`."""
+    factor: float = 1.0
+    """What the gradients of the latest update are, relative to that."""
+
+
+class GradientFactors:
+    """Compares gradients where an update begins with what they were where the last backward pass before it ended.
+
+    A gradient that is reduced, clamped or noised in between is no multiple of what it was, and says nothing. If parameters are
+    scaled by different factors (layer-wise rates, norms of their own), there is no one factor.
+    """
+
+    def __init__(self) -> None:
+        self._optimizers: dict[int, _SampledGradients] = {}
+        """By the number of the optimizer, as long as it exists."""
+
+    def of(self, optimizer: int) -> float:
+        """The factor by which the gradients of its latest update were scaled; 1 if there is no one factor."""
+        known = self._optimizers.get(optimizer)
+        return 1.0 if known is None else known.factor
+
+    def is_due(self, optimizer: int) -> bool:
+        """The next update of an optimizer is looked at."""
+        known = self._optimizers.get(optimizer)
+        return known is None or known.count < FIRST or known.count % EVERY <= 1
+
+    def after_backward(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
+        """A backward pass ended; an optimizer, whose next update is looked at, holds these."""
+        known = self._optimizers.setdefault(optimizer, _SampledGradients())
+        if known.held != len(parameters):
+            known.held = len(parameters)
+            floats = [each for each in parameters if each.is_floating_point()]
+            known.watched = sorted(floats, key=torch.Tensor.numel, reverse=True)[:WATCHED]
+        known.samples = {
+            id(each): found for each in known.watched if (found := _sample(each)) is not None
+        }
+
+    def before_update(self, optimizer: int) -> None:
+        """An update begins."""
+        known = self._optimizers.get(optimizer)
+        if known is None:
+            return
+        known.count += 1
+        factors = [
+            factor
+            for each in known.watched
+            if (was := known.samples.get(id(each))) is not None
+            and (factor := _factor(was, _sample(each))) is not None
+        ]
+        known.samples = {}
+        known.factor = _common(factors)
+
+    def forget(self, optimizers: Iterable[int]) -> None:
+        """These optimizers are gone."""
+        for each in optimizers:
+            self._optimizers.pop(each, None)
+
+
+def _sample(parameter: torch.Tensor) -> torch.Tensor | None:
+    """Elements from all over the part of its gradient that this rank holds: `[n]`; None if there is none, or it is not reduced."""
+    grad = parameter.grad
+    if grad is None or grad.layout != torch.strided or is_partial(grad):
+        return None
+    part = local_part(grad)
+    if part is None:
+        return None
+    flat = part.reshape(-1)
+    return flat[:: flat.numel() // SAMPLED | 1][:SAMPLED].clone()
+
+
+def _factor(was: torch.Tensor, now: torch.Tensor | None) -> float | None:
+    """The number that all elements were multiplied with; None if there is none, or too few say so."""
+    if now is None or now.shape != was.shape or now.dtype != was.dtype:
+        return None
+    info = torch.finfo(was.dtype)
+    was, now = was.double(), now.double()
+    if int((was != 0).sum()) < FEW:
+        return None
+    factor = float(was.dot(now) / was.dot(was))
+    if not 0 < factor < float("inf"):  # also of gradients that are not finite
+        return None
+    expected = factor * was
+    rounding = ROUNDING * info.eps * (expected.abs() + info.smallest_normal * max(1, factor))
+    return factor if bool(((now - expected).abs() <= rounding).all()) else None
+
+
+def _common(factors: Sequence[float]) -> float:
+    """The one factor of all; 1 if they differ, and of one parameter alone, which may have a factor of its own."""
+    if len(factors) < 2 or max(factors) > (1 + ALIKE) * min(factors):
+        return 1.0
+    mean = sum(factors) / len(factors)
+    return 1.0 if abs(mean - 1) <= ALIKE else mean
