@@ -151,6 +151,18 @@ FAULTS = (
         Found("gradients_agree_after_all_reduce", 4, (0, 1), "blocks.0.down.bias"),
     ),
     Fault(
+        "replicated by_hand",
+        "left_out",
+        "One rank leaves an update out, and gradients are averaged by hand.",
+        Found("collectives_match", 4, (0, 1), "collective #24"),
+    ),
+    Fault(
+        "replicated by_hand",
+        "left_behind",
+        "One rank makes no update.",
+        Found("ranks_update_in_the_same_steps", 1, (0, 1), ""),
+    ),
+    Fault(
         "replicated own_statistics",
         "own_draws",
         "Features that each rank draws for itself are not broadcast (`broadcast_buffers=False`).",

@@ -338,3 +338,25 @@ def test_the_size_of_a_kernel_does_not_leave_an_update_out() -> None:
 def test_numbers_that_grow_do_not_make_losses_alike() -> None:
     big, alike = "clipping_never_grows_a_gradient", "microbatches_differ"
     assert headlines((big, 1, "fc.weight"), (alike, 2, ())) == [big, alike]
+
+
+@pytest.mark.parametrize(
+    ("reason", "headline"),
+    [("rank 0 lacks it", "collectives_match"), ("", "ranks_reduce_in_one_order")],
+)
+def test_of_a_call_that_a_rank_lacks_nothing_is_read(reason: str, headline: str) -> None:
+    pack = load([Path("specs", "communication")]).program
+    assert pack is not None
+    of = {each.name: each for each in pack.rules}
+    names_of_calls = (
+        "collectives_match",
+        "ranks_reduce_in_one_order",
+        "ranks_reduce_by_one_operation",
+    )
+    symptoms = [
+        decided(of[name], [4], subject="#24", ranks=(0, 1), reason=reason)
+        for name in names_of_calls
+    ]
+    found = report(pack, verdicts(*symptoms))
+    assert [each.rule for each in found.findings] == [of[headline].qualified]
+    assert len(found.findings[0].consequences) == 2

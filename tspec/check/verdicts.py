@@ -11,6 +11,9 @@ from tspec.trace.model import Location
 
 Verdict = Literal["holds", "violated", "idle", "unknown"]
 
+LACKS = "lacks it"
+"""The end of the reason why an instance is violated that a member of its group does not have."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Instance:
@@ -45,6 +48,11 @@ class Decision:
     """For a violated instance, the line of the script that it points at, on its first rank."""
     held: int = field(default=0, compare=False)
     """For a violated instance that a running job hands on: the last step before it in which the rule held, 0 if none."""
+
+    @property
+    def of_absence(self) -> bool:
+        """A member of the group does not have the instance: what the rule claims of it was not looked at."""
+        return self.verdict == "violated" and self.reason.endswith(LACKS)
 
 
 @dataclass(frozen=True, slots=True)

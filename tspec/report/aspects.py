@@ -135,6 +135,17 @@ def aspects(rule: rules.Rule, vocabulary: rules.Vocabulary) -> frozenset[str]:
     return frozenset(found or {"values"})
 
 
+def aspects_of_absence(rule: rules.Rule, vocabulary: rules.Vocabulary) -> frozenset[str]:
+    """What an instance is about that one rank has and another lacks: the calls that the rule speaks of, and nothing that it
+    reads of them. Of a rule on other subjects, what its claim is about."""
+    types = (each.collection.type for each in rule.subjects)
+    items = (each.item for each in types if isinstance(each, ListOf | SetOf))
+    events = tuple(each.event for each in items if isinstance(each, CallOf))
+    if not events:
+        return aspects(rule, vocabulary)
+    return frozenset({*_of_events(events, vocabulary), "agreement"})
+
+
 def disturbs(cause: frozenset[str], effect: frozenset[str]) -> bool:
     """Whether data flows from what the first aspects name to the second ones.
 

@@ -18,7 +18,14 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from tspec.builtin.events import AFTER_STEP, roles_of
-from tspec.report.aspects import NUMERIC, SETTINGS, aspects, causal_place, disturbs
+from tspec.report.aspects import (
+    NUMERIC,
+    SETTINGS,
+    aspects,
+    aspects_of_absence,
+    causal_place,
+    disturbs,
+)
 from tspec.report.collect import TOGETHER, Symptom
 from tspec.report.findings import Severity
 from tspec.report.results import severity
@@ -88,7 +95,7 @@ class Cause:
 
 def fold(symptoms: Sequence[Symptom], vocabulary: Vocabulary) -> tuple[Cause, ...]:
     """The causes behind symptoms, earliest first; those about settings alone, which sound jobs have too, last."""
-    placed = [ComparableSymptom(s, aspects(s.rule, vocabulary), _places(s)) for s in symptoms]
+    placed = [ComparableSymptom(s, _aspects(s, vocabulary), _places(s)) for s in symptoms]
     placed.sort(key=_precedence)
     roots: list[list[ComparableSymptom]] = []
     for one in placed:
@@ -107,6 +114,11 @@ def fold(symptoms: Sequence[Symptom], vocabulary: Vocabulary) -> tuple[Cause, ..
         )
     )
     return tuple(map(_cause, roots))
+
+
+def _aspects(symptom: Symptom, vocabulary: Vocabulary) -> frozenset[str]:
+    find = aspects_of_absence if symptom.first.of_absence else aspects
+    return find(symptom.rule, vocabulary)
 
 
 def _cause(members: list[ComparableSymptom]) -> Cause:

@@ -13,7 +13,7 @@ from tspec.check.interpret.frames import EvaluationContext, LocalInstance
 from tspec.check.interpret.timeline import Timeline, TimelineCall
 from tspec.check.interpret.values import Datum
 from tspec.check.interpret.windows import occurrences, of_call
-from tspec.check.verdicts import Instance
+from tspec.check.verdicts import LACKS, Instance
 from tspec.resolve.program.rules import Rule
 from tspec.resolve.program.types import PASSING
 from tspec.trace.model import Context, Finish, Ref
@@ -37,7 +37,7 @@ def others(
     }
 
 
-LACKS, NO_MEMBER = "lacks it", "is no member"
+NO_MEMBER = "is no member"
 
 
 def _without_it(
