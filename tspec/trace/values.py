@@ -47,8 +47,7 @@ def decode_location(text: str) -> Location:
     raise ValueError("it is no location")
 
 
-def _dump(plain: Any) -> str:
-    return json.dumps(plain, separators=(",", ":"), allow_nan=False)
+_dump = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def _plain(value: Value) -> Any:

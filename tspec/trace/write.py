@@ -21,13 +21,14 @@ from typing import Any
 import pyarrow as pa
 
 from tspec.trace.batches import END, framed
-from tspec.trace.columns import COLUMNS, FEATURES, NAMES, SCHEMA, VALUE
+from tspec.trace.columns import COLUMNS, FEATURES, HEAD, NAMES, SCHEMA, VALUE
 from tspec.trace.errors import TraceError
 from tspec.trace.model import (
     Begin,
     Boundary,
     End,
     Finish,
+    Location,
     Missing,
     Record,
     Ref,
@@ -40,15 +41,22 @@ from tspec.trace.values import encode, encode_location
 _FEATURE_NAMES = tuple(name for name, _ in FEATURES)
 _features = attrgetter(*_FEATURE_NAMES)
 _NO_FEATURES = (None,) * len(FEATURES)
-_NO_VALUE = (None,) * len(VALUE) + _NO_FEATURES
+_NO_VALUE = (None,) * (len(VALUE) - 2)
+_TENSOR = ("tensor", None, None, None, None)
+_SHAPE = _FEATURE_NAMES.index("shape")
 _INT64 = 2**63
-_STEP = [name for name, _ in COLUMNS].index("step")
+_STEP = [name for name, _ in HEAD[2:]].index("step")
 _BEGINNING = SCHEMA.serialize().to_pybytes()
 _NO_ROWS = pa.RecordBatch.from_pylist([], SCHEMA).serialize().to_pybytes()
 _RESERVE = len(framed(_NO_ROWS, 0, 0)) + len(END)
 """Bytes that the end of a stream needs which has no more room."""
 
-_Row = tuple[Any, ...]
+_Cells = tuple[Any, ...]
+_Row = tuple[int, int, _Cells, str | None, int | None, _Cells, _Cells]
+"""A record's number, the row's place in it, the rest of `HEAD`, field, item, the rest of `VALUE`, and `FEATURES`.
+
+Rows share their parts: those of a record have one head, and most have no features.
+"""
 
 
 def stream_name(rank: int, worker: int | None = None) -> str:
@@ -146,8 +154,8 @@ class TraceWriter:
             if rows:
                 with self._ends_if_interrupted():
                     self._stream.write_batch(_batch(rows, self._names))
-                    if self._put(self._messages(), rows[0][_STEP]):
-                        self._step = rows[-1][_STEP]
+                    if self._put(self._messages(), rows[0][2][_STEP]):
+                        self._step = rows[-1][2][_STEP]
 
     def move(self, rank: int) -> None:
         """The process has learnt its rank: from now on the stream is that rank's."""
@@ -244,8 +252,16 @@ def _new_names() -> dict[str, _StringTable]:
 
 
 def _batch(rows: list[_Row], names: Mapping[str, _StringTable]) -> pa.RecordBatch:
+    numbers, places, heads, fields, items, values, features = zip(*rows, strict=True)
+    columns = (
+        (numbers, places),
+        zip(*heads, strict=True),
+        (fields, items),
+        zip(*values, strict=True),
+        zip(*features, strict=True),
+    )
     arrays = []
-    for (name, kind), cells in zip(COLUMNS, zip(*rows, strict=True), strict=True):
+    for (name, kind), cells in zip(COLUMNS, itertools.chain(*columns), strict=True):
         if kind == NAMES:
             arrays.append(names[name].array(cells))
         elif cells.count(None) == len(cells):
@@ -277,51 +293,48 @@ class _StringTable:
 
 def _rows(record: Record, number: int, stamped: bool, event: str | None) -> list[_Row]:
     """The rows of a record; `event` is that of the call which an End ends."""
-    context = record.context
-    when = (record.seq, context.step, context.epoch, context.microbatch, context.phase)
-    stamp = time.time_ns() if stamped or isinstance(record, Boundary | Finish) else None
-    fields: Mapping[str, Value] = {}
-    who: _Row
-    match record:
-        case Begin():
-            who = (
-                record.event,
-                record.call,
-                record.parent,
-                record.callable,
-                None,
-                None,
-                None,
-                None,
-            )
-            tag, fields = "begin", record.fields
-        case End():
-            who = (event, record.call, None, None, None, None, None, record.error)
-            tag, fields = "end", record.fields
-        case Sample():
-            gone = record.gone or None
-            who = (record.kind, None, None, None, _text(record.subject), None, gone, None)
-            tag, fields = "sample", record.fields
-        case Boundary():
-            who = (record.span, None, None, None, None, record.index, None, None)
-            tag = "boundary"
-        case Finish():
-            who = (None,) * 8
-            tag = "finish"
-    at = None if isinstance(record, End | Sample) else record.location
-    head = (tag, *when, *who, stamp, None if at is None else encode_location(at))
+    head = _head(record, stamped, event)
+    fields = record.fields if isinstance(record, Sample | Begin | End) else None
     if not fields:
-        return [(number, 0, *head, *_NO_VALUE)]
+        return [(number, 0, head, None, None, _NO_VALUE, _NO_FEATURES)]
     rows: list[_Row] = []
     for name, value in fields.items():
         if isinstance(value, tuple) and _is_flat(value):
-            length = ("list", None, len(value), None, None, *_NO_FEATURES)
-            rows.append((number, len(rows), *head, name, None, *length))
+            length = ("list", None, len(value), None, None)
+            rows.append((number, len(rows), head, name, None, length, _NO_FEATURES))
             for item, element in enumerate(value):
-                rows.append((number, len(rows), *head, name, item, *_cells(element)))
+                rows.append((number, len(rows), head, name, item, *_cells(element)))
         else:
-            rows.append((number, len(rows), *head, name, None, *_cells(value)))
+            rows.append((number, len(rows), head, name, None, *_cells(value)))
     return rows
+
+
+def _head(record: Record, stamped: bool, event: str | None) -> _Cells:
+    """The cells of `HEAD` after the record's number and place."""
+    now = record.context
+    stamp = time.time_ns() if stamped or isinstance(record, Boundary | Finish) else None
+    tag: str
+    who: _Cells
+    location: Location | None = None
+    if isinstance(record, Sample):
+        gone = record.gone or None
+        tag, who = (
+            "sample",
+            (record.kind, None, None, None, _text(record.subject), None, gone, None),
+        )
+    elif isinstance(record, Begin):
+        called = (record.event, record.call, record.parent, record.callable)
+        tag, who, location = "begin", (*called, None, None, None, None), record.location
+    elif isinstance(record, End):
+        tag, who = "end", (event, record.call, None, None, None, None, None, record.error)
+    elif isinstance(record, Boundary):
+        tag, location = "boundary", record.location
+        who = (record.span, None, None, None, None, record.index, None, None)
+    else:
+        tag, who, location = "finish", (None,) * 8, record.location
+    at = None if location is None else encode_location(location)
+    when = (record.seq, now.step, now.epoch, now.microbatch, now.phase)
+    return (tag, *when, *who, stamp, at)
 
 
 def _is_flat(value: tuple[Value, ...]) -> bool:
@@ -332,37 +345,46 @@ def _is_flat(value: tuple[Value, ...]) -> bool:
     )
 
 
-def _cells(value: Value) -> _Row:
-    """The cells of `VALUE` after the field's name and item, and of `FEATURES`."""
+def _cells(value: Value) -> tuple[_Cells, _Cells]:
+    """The cells of `VALUE` after the field's name and item, and those of `FEATURES`."""
     if isinstance(value, Tensor):
         features = _features(value)
         if _fits(features):
-            return ("tensor", None, None, None, None, *features)
-        return ("json", None, None, None, encode(value), *_NO_FEATURES)
+            return _TENSOR, features
+        return ("json", None, None, None, encode(value)), _NO_FEATURES
+    return _plain_cells(value), _NO_FEATURES
+
+
+def _plain_cells(value: Value) -> _Cells:
+    """The cells of `VALUE`, after the field's name and item, of what is no tensor."""
     if isinstance(value, bool):
-        return ("bool", value, None, None, None, *_NO_FEATURES)
+        return ("bool", value, None, None, None)
     if isinstance(value, float):
-        return ("float", None, None, value, None, *_NO_FEATURES)
+        return ("float", None, None, value, None)
     if isinstance(value, int) and -_INT64 <= value < _INT64:
-        return ("int", None, value, None, None, *_NO_FEATURES)
+        return ("int", None, value, None, None)
     if isinstance(value, str) and _is_unicode(value):
-        return ("string", None, None, None, value, *_NO_FEATURES)
+        return ("string", None, None, None, value)
     if isinstance(value, Missing):
-        return (value.value, None, None, None, None, *_NO_FEATURES)
+        return (value.value, None, None, None, None)
     if isinstance(value, Ref) and " " not in value.kind and _is_unicode(value.name):
-        return ("ref", None, None, None, f"{value.kind} {value.name}", *_NO_FEATURES)
-    return ("json", None, None, None, encode(value), *_NO_FEATURES)
+        return ("ref", None, None, None, f"{value.kind} {value.name}")
+    return ("json", None, None, None, encode(value))
 
 
-def _fits(features: _Row) -> bool:
+def _fits(features: _Cells) -> bool:
     """Whether the typed columns hold all features: no integer is too long, no name is broken."""
     for feature in features:
-        if type(feature) is int and not -_INT64 <= feature < _INT64:
+        if feature is None:
+            continue
+        kind = type(feature)
+        if kind is int:
+            if not -_INT64 <= feature < _INT64:
+                return False
+        elif kind is str and not _is_unicode(feature):
             return False
-        if type(feature) is str and not _is_unicode(feature):
-            return False
-    shape = features[_FEATURE_NAMES.index("shape")]
-    return shape is None or all(0 <= size < _INT64 for size in shape)
+    shape = features[_SHAPE]
+    return not shape or (min(shape) >= 0 and max(shape) < _INT64)
 
 
 def _is_unicode(text: str) -> bool:
