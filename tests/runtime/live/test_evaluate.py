@@ -9,7 +9,7 @@ from torch import nn
 
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.arguments import CallSignature
-from tspec.runtime.live.evaluate import ExpressionError, evaluate, names
+from tspec.runtime.live.evaluate import FUNCTIONS, ExpressionError, evaluate, names
 from tspec.runtime.live.fields import FieldReader
 from tspec.runtime.live.watch import EventSpec, FieldSpec
 
@@ -17,7 +17,7 @@ RESULT = ("name", "result")
 
 
 def value(tree: Any, **scope: Any) -> Any:
-    return evaluate(tree, scope.__getitem__, {})
+    return evaluate(tree, scope.__getitem__, FUNCTIONS)
 
 
 def test_the_expressions_of_the_library() -> None:

@@ -39,12 +39,12 @@ _LOW35 = (1 << 35) - 1
 
 def _mix(words: torch.Tensor) -> torch.Tensor:
     """A bijection of 64-bit words in which each bit of the input reaches half of the output; in place."""
-    words ^= (words >> 32).bitwise_and_(_LOW32)
-    words *= _FIRST
-    words ^= (words >> 29).bitwise_and_(_LOW35)
-    words *= _SECOND
-    words ^= (words >> 32).bitwise_and_(_LOW32)
-    return words
+    shifted = words >> 32
+    words.bitwise_xor_(shifted.bitwise_and_(_LOW32)).mul_(_FIRST)
+    torch.bitwise_right_shift(words, 29, out=shifted)
+    words.bitwise_xor_(shifted.bitwise_and_(_LOW35)).mul_(_SECOND)
+    torch.bitwise_right_shift(words, 32, out=shifted)
+    return words.bitwise_xor_(shifted.bitwise_and_(_LOW32))
 
 
 @lru_cache(maxsize=8)
@@ -86,14 +86,17 @@ def _short(words: torch.Tensor) -> torch.Tensor:
 
 def _column_sums(words: torch.Tensor, width: int) -> torch.Tensor:
     """The words in rows of `width`, the last one filled up with zeros: the sum of each column."""
-    blocks = words.numel() // (ROWS * width) if words.numel() >= LONG else 0
-    rest = words[blocks * ROWS * width :]
-    rows = rest.numel() // width
-    total = rest[: rows * width].view(rows, width).sum(0)
-    tail = rest[rows * width :]
-    total[: tail.numel()] += tail
+    count, begin = words.numel(), words.storage_offset()
+    blocks = count // (ROWS * width) if count >= LONG else 0
+    first = blocks * ROWS * width
+    rows = (count - first) // width
+    total = words.as_strided((rows, width), (width, 1), begin + first).sum(0)
+    tail = count - first - rows * width
+    if tail:
+        total.narrow(0, 0, tail).add_(words.narrow(0, count - tail, tail))
     if blocks:
-        total += words[: blocks * ROWS * width].view(blocks, ROWS, width).sum(1).sum(0)
+        summed = words.as_strided((blocks, ROWS, width), (ROWS * width, width, 1), begin).sum(1)
+        total.add_(summed.sum(0))
     return total
 
 

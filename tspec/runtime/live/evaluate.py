@@ -24,11 +24,11 @@ def evaluate(
 ) -> Any:
     """The value of a tree of literals.
 
-    `scope` gives the value of a name (an argument, `self`, `result`) or raises KeyError. Raises
-    ExpressionError where there is no value.
+    `scope` gives the value of a name (an argument, `self`, `result`) or raises KeyError. `functions` are
+    all that may be called, `FUNCTIONS` among them. Raises ExpressionError where there is no value.
     """
     try:
-        return _value(expression, scope, {**FUNCTIONS, **functions})
+        return _value(expression, scope, functions)
     except ExpressionError:
         raise
     except Exception as fault:  # the user's objects answer, and may raise anything

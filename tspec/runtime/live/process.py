@@ -142,7 +142,7 @@ class InstrumentedProcess:
         """This process is a fork. Threads that held a lock are not in it."""
         self.lock = threading.RLock()
         self._structure = threading.RLock()
-        self.quiet.on = False
+        self.quiet.on = self.quiet.isolated = False
         for job in self.jobs:
             if job.active:
                 job.forked(None)

@@ -35,7 +35,7 @@ from tspec.runtime.live.entities.parameters import (
     ParameterSubjects,
 )
 from tspec.runtime.live.entities.stages import PipelineStages
-from tspec.runtime.live.evaluate import ExpressionError, evaluate
+from tspec.runtime.live.evaluate import FUNCTIONS, ExpressionError, evaluate
 from tspec.runtime.live.graph import LossGraphs, made_by, over_classes
 from tspec.runtime.live.interpolated import InterpolatedParameters
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
@@ -156,6 +156,7 @@ class SubjectRegistry:
     def _field_functions(self) -> Mapping[str, Callable[..., Any]]:
         """The functions that the declaration of a field may call, by name."""
         return {
+            **FUNCTIONS,
             "models_of": lambda saved: [each.model for each in self._saved(saved)],
             "missing_keys": lambda saved: [
                 key for each in self._saved(saved) for key in each.missing

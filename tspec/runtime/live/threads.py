@@ -33,6 +33,8 @@ class ReentrancyGuard(threading.local):
 
     def __init__(self) -> None:
         self.on = threading.current_thread().name == OURS
+        self.isolated = False
+        """Isolated work is under way on this thread: what it does within needs no isolation of its own."""
 
 
 class UnseenCalls:
@@ -57,14 +59,19 @@ class IsolatedWork:
     and transforms (`vmap`, `grad`) do not see its operations; they apply again afterwards.
     """
 
-    __slots__ = ("_before", "_function", "_modes", "_quiet")
+    __slots__ = ("_before", "_function", "_is_inner", "_modes", "_quiet")
 
     def __init__(self, quiet: ReentrancyGuard) -> None:
         self._quiet = quiet
         self._modes: AbstractContextManager[None] | None = None
 
     def __enter__(self) -> None:
-        self._before, self._quiet.on = self._quiet.on, True
+        quiet = self._quiet
+        self._is_inner = quiet.isolated
+        if self._is_inner:
+            return
+        quiet.isolated = True
+        self._before, quiet.on = quiet.on, True
         self._function = torch._C.DisableTorchFunction()
         self._function.__enter__()
         if torch._C._len_torch_dispatch_stack() or _in_transform() is not None:
@@ -72,10 +79,12 @@ class IsolatedWork:
             self._modes.__enter__()
 
     def __exit__(self, *error: Any) -> None:
+        if self._is_inner:
+            return
         if self._modes is not None:
             self._modes.__exit__(None, None, None)
         self._function.__exit__(*error)
-        self._quiet.on = self._before
+        self._quiet.on, self._quiet.isolated = self._before, False
 
 
 _in_transform = torch._C._functorch.peek_interpreter_stack
