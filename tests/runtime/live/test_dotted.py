@@ -14,9 +14,12 @@ path = "torch._dynamo.eval_frame.OptimizedModule.__call__"
 slow = "torch.distributed.pipelining.stage.PipelineStage.forward_one_chunk"
 print(find(path), "torch._dynamo" in sys.modules, find("torch.nn.functional.linear").name)
 print(find(slow), "torch.distributed.pipelining" in sys.modules)
+saved = "torch.distributed.checkpoint.load"
+print(find(saved), "torch.distributed.checkpoint" in sys.modules)
 import torch._dynamo
+import torch.distributed.checkpoint
 import torch.distributed.pipelining
-print(find(path).name, find(slow).name)
+print(find(path).name, find(slow).name, find(saved).name)
 """
 
 
@@ -28,5 +31,6 @@ def test_private_and_slow_modules_are_waited_for() -> None:
     assert done.stdout.splitlines() == [
         "None False linear",
         "None False",
-        "__call__ forward_one_chunk",
+        "None False",
+        "__call__ forward_one_chunk load",
     ]

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tspec.runtime.live.operations import FIRST, MOST, THEN_EVERY, LossOperations
+from tspec.runtime.live.operations import MOST, PASSES, LossOperations
 
 
 def operations(loss: torch.Tensor) -> set[str]:
@@ -111,9 +111,9 @@ def test_hooks_of_modules_are_not_seen() -> None:
 def test_the_first_passes_are_read_and_then_some() -> None:
     seen = LossOperations()
     loss = nn.Linear(2, 1)(torch.ones(1, 2)).sum()
-    read = [bool(seen.operations(loss)) for _ in range(FIRST + 2 * THEN_EVERY)]
-    assert read[:FIRST] == [True] * FIRST
-    assert sum(read[FIRST:]) == 2
+    read = [bool(seen.operations(loss)) for _ in range(PASSES.first + 2 * PASSES.every)]
+    assert read[: PASSES.first] == [True] * PASSES.first
+    assert sum(read[PASSES.first :]) == 2
 
 
 def test_an_unrolled_optimisation_is_left_out() -> None:

@@ -10,11 +10,7 @@ from tspec.runtime.edges import Missing
 from tspec.runtime.live.features import local_part
 from tspec.runtime.live.identity import IdentitySet
 from tspec.runtime.live.projected import ReadFeatures
-
-FIRST = 20
-"""Before each of the first so many updates is looked at what no optimizer holds."""
-EVERY = 10
-"""After that before every tenth."""
+from tspec.runtime.live.sampling import UPDATES
 
 
 class CopiedParameters:
@@ -32,7 +28,7 @@ class CopiedParameters:
     def is_due(self) -> bool:
         """Count an update that begins; True if parameters are to be looked at."""
         self._count += 1
-        return self._count <= FIRST or self._count % EVERY == 0
+        return UPDATES.takes(self._count)
 
     def before_update(self, copies: Sequence[tuple[torch.Tensor, Sequence[torch.Tensor]]]) -> None:
         """An update begins: no optimizer holds these; beside each stand those that are trained, in any precision."""

@@ -9,11 +9,7 @@ import torch
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.identity import IdentitySet
 from tspec.runtime.live.projected import ReadFeatures
-
-FIRST = 20
-"""Before each of the first so many updates of an optimizer is looked at what nobody holds here."""
-EVERY = 10
-"""After that at two updates in a row of so many."""
+from tspec.runtime.live.sampling import UPDATES
 
 
 class ElsewhereUpdatedParameters:
@@ -38,9 +34,9 @@ class ElsewhereUpdatedParameters:
         return False if parameter in self._stayed else Missing.NOT_RECORDED
 
     def is_due(self, optimizer: int) -> bool:
-        """Count an update that begins; True if parameters are to be looked at."""
+        """Count an update that begins; True if parameters are to be looked at: at two updates in a row."""
         count = self._counts[optimizer] = self._counts.get(optimizer, 0) + 1
-        return count <= FIRST or count % EVERY <= 1
+        return UPDATES.takes(count) or UPDATES.takes(count - 1)
 
     def before_update(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
         """An update begins: these are trainable and have gradients, and no optimizer of this process holds them."""

@@ -254,10 +254,7 @@ def _each(live: Callable[[Any, Any], torch.Tensor], tensors: Sequence[torch.Tens
 
 
 def _extremes(tensors: Sequence[torch.Tensor]) -> tuple[list[float], list[float]]:
-    nothing = torch.full((2,), math.nan, dtype=torch.float64)
-    pairs = [
-        torch.stack(torch.aminmax(t)).double() if t.numel() else nothing.to(t.device)
-        for t in tensors
-    ]
-    both = torch.stack(pairs).tolist()
-    return [float(pair[0]) for pair in both], [float(pair[1]) for pair in both]
+    both = [each for t in tensors if t.numel() for each in torch.aminmax(t)]
+    known = iter(torch.stack(both).double().tolist() if both else ())
+    pairs = [(next(known), next(known)) if t.numel() else (math.nan, math.nan) for t in tensors]
+    return [least for least, _ in pairs], [most for _, most in pairs]

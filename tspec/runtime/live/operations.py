@@ -11,11 +11,10 @@ from typing import Any
 
 from tspec.runtime.live.convert import tensors_in
 from tspec.runtime.live.graph import signed, snake_case
+from tspec.runtime.live.sampling import Sampling
 
-FIRST = 16
-"""The graphs of so many backward passes are read,"""
-THEN_EVERY = 10
-"""and later those of one in so many: another part of the training may have begun."""
+PASSES = Sampling(first=16, every=10)
+"""Backward passes whose graphs are read, later ones too: another part of the training may have begun."""
 MOST = 20_000
 """A graph of more nodes is not read: an optimisation that is unrolled."""
 _UNSEEN = frozenset(
@@ -44,7 +43,7 @@ class LossOperations:
         `loss` stands before the last one, `parameter` for a tensor that gets its gradient, and `constant` for what gets none.
         """
         self._passes += 1
-        if self._passes > FIRST and self._passes % THEN_EVERY:
+        if not PASSES.takes(self._passes):
             return set()
         waiting = [each.grad_fn for each in tensors_in(losses) if each.grad_fn is not None]
         found = {f"loss <- {_said(_seen(node))}" for node in waiting}

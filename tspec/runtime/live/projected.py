@@ -11,11 +11,10 @@ import torch
 
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.identity import IdentitySet
+from tspec.runtime.live.sampling import Sampling
 
-FIRST = 6
-"""After each of the first so many updates of an optimizer is looked at what its parameters become."""
-EVERY = 7
-"""After that at every seventh: epochs are seldom as long."""
+LOOKS = Sampling(first=6, every=7)
+"""After these updates of an optimizer is looked at what its parameters become. Epochs are seldom seven updates long."""
 IN_A_ROW = 3
 """What changes after so many updates in a row is projected. A change by mistake, or at the end of an epoch, is not."""
 
@@ -71,7 +70,7 @@ class ProjectedParameters:
         known = self._updates.setdefault(optimizer, _Updates())
         known.count += 1
         undecided = any(number < IN_A_ROW for number in known.changed.values())
-        if known.count <= FIRST or known.count % EVERY == 0 or undecided:
+        if LOOKS.takes(known.count) or undecided:
             known.returned = {
                 id(parameter): digest
                 for parameter, digest in zip(parameters, self._digests(parameters), strict=True)

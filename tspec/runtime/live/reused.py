@@ -9,11 +9,7 @@ from dataclasses import dataclass, field
 import torch
 
 from tspec.runtime.live.projected import ReadFeatures
-
-FIRST = 20
-"""The first so many updates of an optimizer are looked at."""
-EVERY = 10
-"""After that every tenth."""
+from tspec.runtime.live.sampling import UPDATES
 
 
 @dataclass(slots=True)
@@ -52,8 +48,7 @@ class ReusedGradients:
         """An update returned: it has used the gradients of these."""
         known = self._updates.setdefault(optimizer, _UsedGradients())
         known.count += 1
-        is_next_due = known.count < FIRST or (known.count + 1) % EVERY == 0
-        known.used = list(parameters) if is_next_due else []
+        known.used = list(parameters) if UPDATES.takes(known.count + 1) else []
         known.begun, known.added = [], {}
 
     def cleared(self, parameters: Iterable[torch.Tensor]) -> None:

@@ -182,9 +182,10 @@ class OptimizerStateSubjects:
                 name = self._models.name_of_parameter(parameter)
                 if name is None:
                     continue
+                owner = Ref("parameter", name)
                 for key, value in values.items():
                     if isinstance(value, torch.Tensor) and value.dim() > 0:
-                        found.setdefault(f"{name}.{key}", (Ref("parameter", name), str(key), value))
+                        found.setdefault(f"{name}.{key}", (owner, str(key), value))
         return found
 
     def name_of(self, thing: Any) -> str | None:

@@ -1,0 +1,21 @@
+"""How often a job is looked at: the first so many times, and each so many times after that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """The first `first` of a series that counts from 1, and after that those divisible by `every`."""
+
+    first: int
+    every: int
+
+    def takes(self, count: int) -> bool:
+        """Whether this one is looked at."""
+        return count <= self.first or count % self.every == 0
+
+
+UPDATES = Sampling(first=20, every=10)
+"""Updates of an optimizer at which state is read that rules alone do not ask for."""
