@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from tspec.trace.batches import END, framed
-from tspec.trace.columns import COLUMNS, FEATURES, HEAD, NAMES, SCHEMA, VALUE
+from tspec.trace.columns import COLUMNS, FEATURES, NAMES, SCHEMA, VALUE
 from tspec.trace.errors import TraceError
 from tspec.trace.model import (
     Begin,
@@ -42,21 +42,16 @@ _FEATURE_NAMES = tuple(name for name, _ in FEATURES)
 _features = attrgetter(*_FEATURE_NAMES)
 _NO_FEATURES = (None,) * len(FEATURES)
 _NO_VALUE = (None,) * (len(VALUE) - 2)
-_TENSOR = ("tensor", None, None, None, None)
 _SHAPE = _FEATURE_NAMES.index("shape")
 _INT64 = 2**63
-_STEP = [name for name, _ in HEAD[2:]].index("step")
+_WIDTH = len(COLUMNS)
+_STEP = [name for name, _ in COLUMNS].index("step")
 _BEGINNING = SCHEMA.serialize().to_pybytes()
 _NO_ROWS = pa.RecordBatch.from_pylist([], SCHEMA).serialize().to_pybytes()
 _RESERVE = len(framed(_NO_ROWS, 0, 0)) + len(END)
 """Bytes that the end of a stream needs which has no more room."""
 
 _Cells = tuple[Any, ...]
-_Row = tuple[int, int, _Cells, str | None, int | None, _Cells, _Cells]
-"""A record's number, the row's place in it, the rest of `HEAD`, field, item, the rest of `VALUE`, and `FEATURES`.
-
-Rows share their parts: those of a record have one head, and most have no features.
-"""
 
 
 def stream_name(rank: int, worker: int | None = None) -> str:
@@ -86,7 +81,8 @@ class TraceWriter:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._numbers = itertools.count()
-        self._rows: list[_Row] = []
+        self._cells: list[Any] = []
+        """All cells of the rows that wait, row by row: no container for each, which the garbage collector would visit."""
         self._running: dict[int, str] = {}
         self._names = _new_names()
         self._batches = 0
@@ -135,7 +131,7 @@ class TraceWriter:
             if isinstance(record, Begin):
                 self._running[record.call] = record.event
             event = self._running.pop(record.call, None) if isinstance(record, End) else None
-            self._rows.extend(_rows(record, next(self._numbers), not self._rows, event))
+            _add(self._cells, record, next(self._numbers), not self._cells, event)
 
     def add_all(self, records: Iterable[Record]) -> None:
         """Take up several records, in their order."""
@@ -150,12 +146,12 @@ class TraceWriter:
         with self._lock:
             if not self._is_ours():
                 return
-            rows, self._rows = self._rows, []
-            if rows:
+            cells, self._cells = self._cells, []
+            if cells:
                 with self._ends_if_interrupted():
-                    self._stream.write_batch(_batch(rows, self._names))
-                    if self._put(self._messages(), rows[0][2][_STEP]):
-                        self._step = rows[-1][2][_STEP]
+                    self._stream.write_batch(_batch(cells, self._names))
+                    if self._put(self._messages(), cells[_STEP]):
+                        self._step = cells[_STEP - _WIDTH]
 
     def move(self, rank: int) -> None:
         """The process has learnt its rank: from now on the stream is that rank's."""
@@ -235,39 +231,33 @@ class TraceWriter:
 
 def table(records: Iterable[Record]) -> pa.Table:
     """Records as the table that they would be read back as."""
-    rows: list[_Row] = []
+    cells: list[Any] = []
     events: dict[int, str] = {}
     for number, record in enumerate(records):
         if isinstance(record, Begin):
             events[record.call] = record.event
         event = events.get(record.call) if isinstance(record, End) else None
-        rows += _rows(record, number, False, event)
-    if not rows:
+        _add(cells, record, number, False, event)
+    if not cells:
         return SCHEMA.empty_table()
-    return pa.Table.from_batches([_batch(rows, _new_names())])
+    return pa.Table.from_batches([_batch(cells, _new_names())])
 
 
 def _new_names() -> dict[str, _StringTable]:
     return {name: _StringTable() for name, kind in COLUMNS if kind == NAMES}
 
 
-def _batch(rows: list[_Row], names: Mapping[str, _StringTable]) -> pa.RecordBatch:
-    numbers, places, heads, fields, items, values, features = zip(*rows, strict=True)
-    columns = (
-        (numbers, places),
-        zip(*heads, strict=True),
-        (fields, items),
-        zip(*values, strict=True),
-        zip(*features, strict=True),
-    )
+def _batch(cells: list[Any], names: Mapping[str, _StringTable]) -> pa.RecordBatch:
+    """Rows whose cells lie one after the other, as columns."""
     arrays = []
-    for (name, kind), cells in zip(COLUMNS, itertools.chain(*columns), strict=True):
+    for place, (name, kind) in enumerate(COLUMNS):
+        column = cells[place::_WIDTH]
         if kind == NAMES:
-            arrays.append(names[name].array(cells))
-        elif cells.count(None) == len(cells):
-            arrays.append(pa.nulls(len(cells), kind))
+            arrays.append(names[name].array(column))
+        elif column.count(None) == len(column):
+            arrays.append(pa.nulls(len(column), kind))
         else:
-            arrays.append(pa.array(cells, kind))
+            arrays.append(pa.array(column, kind))
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
@@ -278,7 +268,7 @@ class _StringTable:
         self._places: dict[str, int] = {}
         self._array = pa.array([], pa.string())
 
-    def array(self, cells: tuple[str | None, ...]) -> pa.DictionaryArray:
+    def array(self, cells: list[str | None]) -> pa.DictionaryArray:
         places = self._places
         for name in dict.fromkeys(cells):
             if name is not None and name not in places:
@@ -291,22 +281,24 @@ class _StringTable:
         return pa.DictionaryArray.from_arrays(codes, self._array, safe=False)
 
 
-def _rows(record: Record, number: int, stamped: bool, event: str | None) -> list[_Row]:
-    """The rows of a record; `event` is that of the call which an End ends."""
+def _add(cells: list[Any], record: Record, number: int, stamped: bool, event: str | None) -> None:
+    """Add the cells of a record's rows; `event` is that of the call which an End ends."""
     head = _head(record, stamped, event)
     fields = record.fields if isinstance(record, Sample | Begin | End) else None
     if not fields:
-        return [(number, 0, head, None, None, _NO_VALUE, _NO_FEATURES)]
-    rows: list[_Row] = []
+        cells += (number, 0, *head, None, None, *_NO_VALUE, *_NO_FEATURES)
+        return
+    place = 0
     for name, value in fields.items():
         if isinstance(value, tuple) and _is_flat(value):
-            length = ("list", None, len(value), None, None)
-            rows.append((number, len(rows), head, name, None, length, _NO_FEATURES))
+            length = ("list", None, len(value), None, None, *_NO_FEATURES)
+            cells += (number, place, *head, name, None, *length)
             for item, element in enumerate(value):
-                rows.append((number, len(rows), head, name, item, *_cells(element)))
+                place += 1
+                cells += (number, place, *head, name, item, *_cells(element))
         else:
-            rows.append((number, len(rows), head, name, None, *_cells(value)))
-    return rows
+            cells += (number, place, *head, name, None, *_cells(value))
+        place += 1
 
 
 def _head(record: Record, stamped: bool, event: str | None) -> _Cells:
@@ -345,14 +337,14 @@ def _is_flat(value: tuple[Value, ...]) -> bool:
     )
 
 
-def _cells(value: Value) -> tuple[_Cells, _Cells]:
-    """The cells of `VALUE` after the field's name and item, and those of `FEATURES`."""
+def _cells(value: Value) -> _Cells:
+    """The cells of `VALUE` after the field's name and item, and of `FEATURES`."""
     if isinstance(value, Tensor):
         features = _features(value)
         if _fits(features):
-            return _TENSOR, features
-        return ("json", None, None, None, encode(value)), _NO_FEATURES
-    return _plain_cells(value), _NO_FEATURES
+            return ("tensor", None, None, None, None, *features)
+        return ("json", None, None, None, encode(value), *_NO_FEATURES)
+    return (*_plain_cells(value), *_NO_FEATURES)
 
 
 def _plain_cells(value: Value) -> _Cells:
