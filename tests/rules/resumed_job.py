@@ -1,6 +1,7 @@
 """Two gloo ranks under DDP that train two epochs, save after each, and go on from the last checkpoint in a second run of ranks.
 
-`resumed_job.py [FAULT]`. Faults of resuming: `schedule`, `average`, `counters` (what the checkpoint holds of it is not loaded).
+`resumed_job.py [FAULT]`. Faults of resuming: `schedule`, `average`, `counters` (what the checkpoint holds of it is not loaded),
+`sampler` (is told the epochs of this run alone).
 Fault of saving: `one_file` (each rank writes to the same file).
 """
 
@@ -58,7 +59,7 @@ def work(rank: int, folder: str, run: int, fault: str) -> None:
     sampler = DistributedSampler(data, 2, rank, drop_last=True)
     loader = DataLoader(data, batch_size=32, sampler=sampler, drop_last=True)
     for epoch in range(began, began + EPOCHS):
-        sampler.set_epoch(epoch)
+        sampler.set_epoch(epoch - began if fault == "sampler" else epoch)
         for images, labels in loader:
             step += 1
             optimizer.zero_grad()

@@ -21,6 +21,7 @@ from tests.rules.test_collectives import (
 from tests.rules.test_fire import VARIANTS
 from tests.rules.test_ranks import EXPECTED
 from tests.rules.test_resumed import FAULTS_OF_CHECKPOINTS
+from tests.rules.test_resumed import FAULTS_OF_PARTS as FAULTS_OF_RESUMED_PARTS
 from tests.zoo.test_zoo import CASES
 from tspec.resolve import load
 
@@ -31,7 +32,7 @@ FOUND = frozenset().union(
     (case.rule for case in (*CASES, *MISTAKES)),
     (rule for *_, rule in (*FAULTS, *FAULTS_BY_HAND, *FAULTS_OF_PARTS)),
     (rule for *_, rule in (*FAULTS_OF_SHARES, *FAULTS_OF_RESUMED, *FAULTS_OF_STATISTICS)),
-    (rule for _, rule in (*FAULTS_OF_CHECKPOINTS, *FAULTS_OF_REPLICAS)),
+    (rule for _, rule in (*FAULTS_OF_CHECKPOINTS, *FAULTS_OF_RESUMED_PARTS, *FAULTS_OF_REPLICAS)),
     *EXPECTED.values(),
     (fault.expected.rule for fault in NATIVE if fault.expected),
     (bug.found.rule for bug in all_bugs() if bug.found),

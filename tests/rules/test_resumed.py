@@ -7,14 +7,19 @@ import pytest
 from tests.rules.test_collectives import run
 
 JOB = Path(__file__).with_name("resumed_job.py")
+OF_PARTS = Path(__file__).with_name("resumed_parts_job.py")
 PACKS = ("essentials", "communication", "data_parallel", "checkpoints")
+PACKS_OF_PARTS = ("essentials", "communication", "checkpoints")
 FAULTS_OF_CHECKPOINTS = (
     ("schedule", "resumed_counters_go_on"),
     ("average", "resumed_counters_go_on"),
     ("counters", "resumed_counters_go_on"),
+    ("sampler", "resumed_counters_go_on"),
     ("one_file", "ranks_save_to_files_of_their_own"),
 )
 """A fault of `resumed_job.py`, and the rule that finds it."""
+FAULTS_OF_PARTS = (("first", "ranks_go_on_from_files_of_their_own"),)
+"""A fault of `resumed_parts_job.py`, and the rule that finds it."""
 SAMPLES = ("average", "one_file")
 
 
@@ -34,5 +39,21 @@ def test_a_sound_run_that_goes_on(tmp_path):
 )
 def test_what_is_left_behind(fault, rule, tmp_path):
     done, found = run(tmp_path, fault, packs=PACKS, job=JOB)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert {each for each, _ in found} == {rule}
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize("kind", ["", "replicas"])
+def test_ranks_that_save_a_file_each_and_go_on(kind, tmp_path):
+    done, found = run(tmp_path, kind, packs=PACKS_OF_PARTS, job=OF_PARTS)
+    assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
+
+
+@pytest.mark.gloo
+@pytest.mark.parametrize(("fault", "rule"), FAULTS_OF_PARTS)
+def test_a_rank_that_goes_on_from_the_part_of_another(fault, rule, tmp_path):
+    done, found = run(tmp_path, fault, packs=PACKS_OF_PARTS, job=OF_PARTS)
     assert done.returncode == 1, done.stdout + done.stderr
     assert {each for each, _ in found} == {rule}

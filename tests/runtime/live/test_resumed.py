@@ -1,5 +1,8 @@
 """A run that goes on without its optimizer's state is told from one that restored it, and from one that took over weights only."""
 
+import io
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
@@ -88,3 +91,30 @@ def test_counters_that_are_told_to_begin_anew_are_not() -> None:
     assert LoadedCheckpoints().restarted(counted(20, step=1)) is None
     # another number of steps than were made since
     assert restarted(counted(20, step=20), counted(30, step=3)) == []
+
+
+def test_samplers_that_are_told_epochs_of_this_run_alone() -> None:
+    known = LoadedCheckpoints()
+    known.loaded(counted(20, epoch=1))
+    assert known.restarted(counted(40, epoch=3), [1]) == ["sampler.epoch"]
+    assert known.restarted(counted(40, epoch=3), [2]) == []  # counted from 0
+    assert known.restarted(counted(40, epoch=3), [3, 4]) == []
+    assert known.restarted(counted(40, epoch=3), [0]) == []  # is told nothing
+    assert known.restarted(counted(40, epoch=3), [1003]) == []
+    assert known.restarted(counted(40), [1]) == []
+    assert known.restarted(counted(20, epoch=3), [1]) is None  # updates begin anew
+
+
+def test_the_file_that_a_rank_goes_on_from(tmp_path: Path) -> None:
+    known, checkpoint = LoadedCheckpoints(), counted(20)
+    assert known.goes_on_from(checkpoint, "0.pt") == "none"
+    known.loaded({"weight": torch.ones(2)}, "1.pt")
+    assert known.goes_on_from(checkpoint, "1.pt") == "none"
+    known.loaded(checkpoint, tmp_path / "0.pt")
+    assert known.goes_on_from(checkpoint, "elsewhere/0.pt") == "own"
+    assert known.goes_on_from(checkpoint, tmp_path / "1.pt") == "other"
+    assert known.goes_on_from({"rng": torch.ones(2)}, tmp_path / "1.pt") == "none"
+    assert known.goes_on_from(checkpoint, io.BytesIO()) == "none"
+    known.loaded(checkpoint, io.BytesIO())
+    known.loaded(checkpoint, str(tmp_path / "1.pt"))
+    assert known.goes_on_from(checkpoint, "1.pt") == "own"

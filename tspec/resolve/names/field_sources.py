@@ -53,6 +53,7 @@ SOURCE_FUNCTIONS = frozenset(
         "is_own_state",
         "lost_updates",
         "restarted",
+        "goes_on_from",
         "written_to",
         "reused",
         "scaled",

@@ -2,13 +2,15 @@
 
 A checkpoint counts steps or epochs, and optimizers such as Adam count their updates. Where a run goes on, both go on. Where it only
 takes over weights, both begin anew. Where the first goes on and the second begins anew, nobody loaded the optimizer's state. Where
-the optimizer goes on, so do the schedule, an average of the weights, and the steps or epochs themselves.
+the optimizer goes on, so do the schedule, an average of the weights, the steps or epochs themselves, and the epoch that samplers
+shuffle by. A rank that writes a file of its own goes on from the file of that name.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,12 +43,25 @@ class LoadedCheckpoints:
 
     def __init__(self) -> None:
         self._loaded: _Counts | None = None
+        self._names: set[str] = set()
+        """The names, without folders, of the files that were such checkpoints."""
 
-    def loaded(self, value: Any) -> None:
+    def loaded(self, value: Any, file: Any = None) -> None:
         """Take in what a file held, if that is a checkpoint with an optimizer that counts its updates."""
         counts = _counts(value)
         if counts.updates:
             self._loaded = counts
+            name = _name(file)
+            if name is not None:
+                self._names.add(name)
+
+    def goes_on_from(self, value: Any, file: Any) -> str:
+        """`own` if a checkpoint was read of the name under which one is saved, `other` if one of other names was; `none` if none
+        was read, or what is saved has no optimizer that counts its updates, or no name."""
+        name = _name(file)
+        if name is None or not self._names or not _counts(value).updates:
+            return "none"
+        return "own" if name in self._names else "other"
 
     def lost_updates(self, value: Any) -> int | None:
         """How many updates an optimizer that is saved does not know of, although the counters beside it go on from the checkpoint
@@ -65,9 +80,10 @@ class LoadedCheckpoints:
         told = [each for each in lost if each is not None]
         return max(told) if told else None
 
-    def restarted(self, value: Any) -> list[str] | None:
+    def restarted(self, value: Any, sampled: Sequence[int] = ()) -> list[str] | None:
         """The counters of a saved object that count anew, although its optimizers' updates go on from the checkpoint that was
-        loaded last: of schedules and averages, and those of the loop, if none of these goes on. None if updates do not go on.
+        loaded last: of schedules and averages, and those of the loop, if none of these goes on. If epochs go on, `sampler.epoch` where
+        one of the epochs that samplers were told, `sampled`, counts anew. None if updates do not go on.
         """  # fmt: skip
         before = self._loaded
         if before is None:
@@ -81,11 +97,20 @@ class LoadedCheckpoints:
         looked_at = [key for key in now.counters if key in known and key[-1] in LASTING]
         if not any(now.counters[key] > known[key] for key in loop):
             looked_at += loop
-        return sorted(
+        anew = [
             ".".join(key)
             for key in looked_at
             if any(_is_anew(known[key], now.counters[key], *each) for each in made)
-        )
+        ]
+        epochs = [(known[key], now.counters[key]) for key in loop if "epoch" in key[-1]]
+        if any(_samples_anew(one, *each) for each in epochs for one in sampled):
+            anew.append("sampler.epoch")
+        return sorted(anew)
+
+
+def _name(file: Any) -> str | None:
+    """The name of a file without its folder; None of an open one."""
+    return os.path.basename(os.fspath(file)) if isinstance(file, (str, os.PathLike)) else None
 
 
 def _growths(loaded: _CountsByKeys, now: _CountsByKeys) -> list[tuple[int, int]]:
@@ -106,6 +131,13 @@ def _is_anew(loaded: int, now: int, more: int, earlier: int) -> bool:
         if abs(now + first - expected) <= 0.1 * expected:
             return True
     return False
+
+
+def _samples_anew(sampled: int, loaded: int, now: int) -> bool:
+    """Whether a sampler was told the number of an epoch in this run, where the loop went on from epoch `loaded` to `now`. Zero may
+    be that of a sampler that is told nothing."""
+    made = now - loaded
+    return loaded > 0 and 0 < sampled < now - 1 and sampled in (made - 1, made)
 
 
 def _lost(loaded: int, now: int, grown: list[tuple[int, int]]) -> int | None:

@@ -177,7 +177,8 @@ class SubjectRegistry:
             "is_own_state": is_own_state,
             "lost_updates": self.checkpoints.lost_updates,
             "written_to": written_to,
-            "restarted": self.checkpoints.restarted,
+            "restarted": lambda saved: self.checkpoints.restarted(saved, self._sampled()),
+            "goes_on_from": self.checkpoints.goes_on_from,
             "reused": self._reused,
             "scaled": self._scaled,
             "steps_left": steps_left,
@@ -367,6 +368,17 @@ class SubjectRegistry:
     def _scaled(self, optimizer: Any, result: Any) -> float:
         """The factor by which the gradients were scaled that an update used which returned `result`."""
         return self.scaled.of(self.optimizers.numbered.number(optimizer))
+
+    def _sampled(self) -> list[int]:
+        """The epochs that the samplers of loaders were told that are trained on."""
+        loaders = self.loaders.alive().values()
+        numbered = [(self.loaders.numbered.number(each), each) for each in loaders]
+        told = [
+            asked(asked(each, "sampler"), "epoch")
+            for number, each in numbered
+            if number in self.loaders.trained_on
+        ]
+        return [each for each in told if type(each) is int]
 
     def find_models(self) -> None:
         """Find the models whose parameters optimizers hold, also before they are called."""

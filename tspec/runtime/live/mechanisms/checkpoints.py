@@ -9,7 +9,7 @@ from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.watched import Listener, Role
 
 READ = "torch.load"
-READERS = ("lost_updates", "restarted")
+READERS = ("lost_updates", "restarted", "goes_on_from")
 """The functions of fields that read what is followed here."""
 
 
@@ -23,7 +23,7 @@ class ReadListener(Listener):
         self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
     ) -> None:
         """A file was read."""
-        self._job.state.checkpoints.loaded(result)
+        self._job.state.checkpoints.loaded(result, args[0] if args else kwargs.get("f"))
 
 
 def install(job: FollowedJob) -> None:
