@@ -87,9 +87,7 @@ def _is_empty(rule: r.Rule, given: Mapping[str, object]) -> bool:
 def _rule(number: int, rule: r.Rule, vocabulary: r.Vocabulary) -> RulePlan:
     history = any(map(looks_back, expressions_of(rule)))
     folds = any(
-        isinstance(node, r.Transpose) or (isinstance(node, r.Fold) and node.scope == "group")
-        for expr in expressions_of(rule)
-        for node in expressions(expr)
+        _folds_over_ranks(node) for expr in expressions_of(rule) for node in expressions(expr)
     )
     event = rule.window.event
     late = event is not None and any_late(event, vocabulary)
@@ -113,15 +111,35 @@ def _keeps_first_alone(rule: r.Rule) -> bool:
 
 
 def _guard(rule: r.Rule, vocabulary: r.Vocabulary) -> r.Expr | None:
-    """The part of a condition that reads only context, and plain fields of the window's call."""
+    """The part of a condition that reads only context, and plain fields of the window's call.
+
+    Where the condition folds over ranks, each of them tells what it reads, also one on which the rest is false. So the part
+    is then what is the same on all ranks in a window.
+    """
     if rule.when is None:
         return None
     parts = rule.when.items if isinstance(rule.when, r.And) else (rule.when,)
     plain = tuple(part for part in parts if _is_plain(part, rule, vocabulary))
+    if any(map(_folds_over_ranks, expressions(rule.when))):
+        plain = tuple(part for part in plain if all(map(_is_of_window, expressions(part))))
     if not plain:
         return None
     return plain[0] if len(plain) == 1 else r.And(rule.when.type, rule.when.span, plain)
 
+
+def _folds_over_ranks(node: r.Expr) -> bool:
+    return isinstance(node, r.Transpose) or (isinstance(node, r.Fold) and node.scope == "group")
+
+
+def _is_of_window(node: r.Expr) -> bool:
+    """It differs on no two ranks in one window."""
+    if isinstance(node, r.Ambient):
+        return node.name in _OF_WINDOW
+    return not isinstance(node, (r.Variable, r.Field, r.WindowCall))
+
+
+_OF_WINDOW = frozenset({"step", "run.step", "epoch", "microbatch"})
+"""What is known at every moment and places a window, by which those of ranks are aligned."""
 
 _PLAIN = (
     r.Constant, r.Ambient, r.ListDisplay, r.Compare, r.Arithmetic, r.Negate, r.Not, r.And, r.Or,
