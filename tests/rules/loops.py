@@ -483,6 +483,30 @@ class LooseParametersAreTrained(Loop):
         return super().loss(output * self.sharpness, labels)
 
 
+class ViewsDoNotStandForTransposes(Loop):
+    def build(self):
+        return nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 10, 1))
+
+    def forward(self, images):
+        return self.model(images.view(-1, 1, 8, 8))
+
+    def loss(self, output, labels):
+        rows = output if self.faulty else output.permute(0, 2, 3, 1)
+        return F.cross_entropy(rows.reshape(-1, 10), labels.repeat_interleave(64))
+
+
+class BatchNormsLeaveHeldOutDataAlone(Loop):
+    def build(self):
+        return normed()
+
+    @torch.no_grad()
+    def evaluate(self):
+        if not self.faulty:
+            self.model.eval()
+        for images, _ in torch.utils.data.DataLoader(DIGITS, batch_size=600):
+            self.forward(images)
+
+
 class SpectralNormIsTrainedBeforeEvaluated(Loop):
     def build(self):
         return nn.Sequential(

@@ -188,7 +188,13 @@ UPDATES = (
     ),
     Case("s9_adversaries", "generator-update", "optimizers_use_the_gradients_that_they_clear", 51),
 )
-CASES = (*TRAINCHECK, *NEW, *HEALTH, *LOSSES, *AVERAGES, *DATA, *UPDATES, *REPLICAS)
+MODELS = (
+    Case("s10_patches", "reshape", "views_do_not_stand_for_transposes", 2),
+    Case("s10_patches", "plain-places", "loose_parameters_are_trained", 3),
+    Case("s11_segmenter", "view", "views_do_not_stand_for_transposes", 2),
+    Case("s11_segmenter", "no-eval", "batch_norms_leave_held_out_data_alone", 30),
+)
+CASES = (*TRAINCHECK, *NEW, *HEALTH, *LOSSES, *AVERAGES, *DATA, *UPDATES, *MODELS, *REPLICAS)
 
 
 def found_in(case: Case, report: Path, *options: str) -> Outcome:

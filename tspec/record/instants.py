@@ -209,6 +209,7 @@ class Instants:
             yield from self._tensors_of(source, kind)
 
     def _batches(self, source: StateSource) -> Iterator[Sample]:
+        yield from self._new(source, "loader")
         fields = self._plain.get("batch", ())
         loaders = source.fields("batch", "loader") if "loader" in fields else {}
         tensors = source.fields("batch", "tensors")

@@ -1,5 +1,7 @@
 """What the graph of a loss says: which dimension softmaxes sum over, and which parameters nobody holds."""
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -10,7 +12,15 @@ from tspec.runtime.live.graph import PASSES, LossGraphs, made_by, over_classes
 
 
 def graphs(*held: torch.Tensor) -> LossGraphs:
-    return LossGraphs(lambda tensor: any(each is tensor for each in held))
+    return attributes_of(held=held)
+
+
+def attributes_of(*tensors: torch.Tensor, held: Sequence[torch.Tensor] = ()) -> LossGraphs:
+    """Of modules that have these tensors as attributes."""
+    return LossGraphs(
+        lambda tensor: any(each is tensor for each in held),
+        lambda tensor: any(each is tensor for each in tensors),
+    )
 
 
 def drawn(*shape: int) -> torch.Tensor:
@@ -135,6 +145,13 @@ def test_numbers_with_a_gradient_that_nobody_holds() -> None:
     assert [seen.loose_parameters(loss) for _ in range(2)] == [[], [(1,)]]
     held = graphs(temperature)
     assert [held.loose_parameters(loss) for _ in range(2)] == [[], []]
+
+
+def test_attributes_of_modules_with_a_gradient() -> None:
+    places, inputs = drawn(4), drawn(4)
+    loss = (places * inputs).sum()
+    seen = attributes_of(places)
+    assert [seen.loose_parameters(loss) for _ in range(2)] == [[], [(4,)]]
 
 
 def test_parameters_that_are_made_anew() -> None:

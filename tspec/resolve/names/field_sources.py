@@ -48,6 +48,7 @@ SOURCE_FUNCTIONS = frozenset(
         "operations",
         "unscaled_scores",
         "loose_parameters",
+        "swapping_views",
         "data_differ",
         "known_samples",
         "is_own_state",

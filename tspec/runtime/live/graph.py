@@ -17,6 +17,7 @@ from torch import nn
 
 from tspec.runtime.live.convert import tensors_in
 from tspec.runtime.live.features import local_part
+from tspec.runtime.live.views import swaps
 
 PASSES = 16
 """The graphs of so many backward passes are walked: later ones are computed in the same way."""
@@ -32,6 +33,9 @@ MATRIX_PRODUCTS = frozenset({"Bmm", "Mm"})
 _PICKS = frozenset({"Slice", "Select", "Index", "IndexSelect", "BackwardHookFunction"})
 _ROWS = frozenset({"Slice", "Index", "IndexSelect"})
 """Operations that pick rows, so that the other dimensions stay."""
+_VIEWS = frozenset({"View", "UnsafeView", "ReshapeAlias"})
+_SHIFTS = frozenset({"Slice", "Cat", "ConstantPadNd"})
+"""Before a view, or as a slice after it, they shift the rows of a matrix against each other, as scores of relative positions are."""
 _PARTS = frozenset({"Split", "SplitWithSizes", "Unbind", "Chunk"})
 _PROJECTIONS = frozenset({"Addmm", "Mm"})
 """Operations that compute queries and keys of a layer's inputs."""
@@ -76,11 +80,17 @@ def over_classes(value: torch.Tensor) -> bool | None:
 class LossGraphs:
     """Walks the graphs of the first losses.
 
-    `is_held` says whether a model or an optimizer holds a parameter.
+    `is_held` says whether a model or an optimizer holds a parameter, `is_attribute` whether a tensor is an attribute of a module.
     """
 
-    def __init__(self, is_held: Callable[[torch.Tensor], bool]) -> None:
+    def __init__(
+        self,
+        is_held: Callable[[torch.Tensor], bool],
+        is_attribute: Callable[[torch.Tensor], bool],
+    ) -> None:
         self._is_held = is_held
+        self._is_attribute = is_attribute
+        self._views = 0
         self._softmaxes = 0
         self._loose = 0
         self._scores = 0
@@ -118,10 +128,33 @@ class LossGraphs:
             for _, softmax, _ in weighing_softmaxes(node)
         )
 
+    def swapping_views(self, losses: Any) -> list[str] | None:
+        """The shapes before and after each view that stands where a transpose was meant. None after the first passes."""
+        if self._views >= PASSES:
+            return None
+        self._views += 1
+        found = nodes(losses)
+        sliced = {
+            following
+            for operation, node in found
+            if operation == "Slice"
+            for following, _ in node.next_functions
+        }
+        views = [node for operation, node in found if operation in _VIEWS and node not in sliced]
+        shapes = [
+            (tuple(node._saved_self_sym_sizes), shape_of(node))
+            for node in views
+            if node._input_metadata and not _is_shifted(_first_input(node))
+        ]
+        return [
+            f"{list(before)} -> {list(after)}" for before, after in shapes if swaps(before, after)
+        ]
+
     def loose_parameters(self, losses: Any) -> list[torch.Size] | None:
         """The shapes of parameters that neither a model nor an optimizer holds, and that stayed as they were since the pass before.
 
-        A single number with a gradient is a parameter, whatever its class: inputs with gradients are more. None after the first passes.
+        A single number with a gradient is a parameter, and so is an attribute of a module, whatever its class. Other tensors with
+        gradients are inputs. None after the first passes.
         """
         if self._loose >= PASSES:
             self._seen.clear()
@@ -132,7 +165,8 @@ class LossGraphs:
             leaf = node.variable if operation == "AccumulateGrad" else None
             if not isinstance(leaf, torch.Tensor) or self._is_held(leaf):
                 continue
-            if not isinstance(leaf, nn.Parameter) and leaf.numel() != 1:
+            is_parameter = isinstance(leaf, nn.Parameter) or leaf.numel() == 1
+            if not is_parameter and not self._is_attribute(leaf):
                 continue
             part = local_part(leaf)
             if part is None:
@@ -153,6 +187,10 @@ def weighing_softmaxes(product: Any) -> Iterator[tuple[int, Any, int]]:
         found = _softmax_of(product.next_functions[factor][0], last, other)
         if found is not None:
             yield factor, *found
+
+
+def _is_shifted(node: Any) -> bool:
+    return node is not None and operation_of(node) in _SHIFTS
 
 
 def _is_unscaled(scores: Any) -> bool:

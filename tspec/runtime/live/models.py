@@ -343,6 +343,14 @@ class ModelRegistry:
         free = self._free.get(id(tensor))
         return free[0] if free is not None and free[1]() is tensor else None
 
+    def is_attribute(self, tensor: torch.Tensor) -> bool:
+        """Whether a module of a model has a tensor as an attribute that is no parameter and no buffer."""
+        return any(
+            each is tensor
+            for module in self.tables.modules.values()
+            for each in vars(module).values()
+        )
+
     def name_free(self, tensor: torch.Tensor, name: str) -> str:
         """Name a parameter that no model holds; its first name stays."""
         known = self.name_of_parameter(tensor)

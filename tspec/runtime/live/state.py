@@ -103,7 +103,7 @@ class SubjectRegistry:
         self.messages = MessageSubjects()
         self.pending = PendingCalls()
         self.tokens = TokenHistory()
-        self.graphs = LossGraphs(self._is_held)
+        self.graphs = LossGraphs(self._is_held, self.models.is_attribute)
         self.projected = ProjectedParameters(features)
         self.checkpoints = LoadedCheckpoints()
         self.interpolated = InterpolatedParameters()
@@ -174,6 +174,7 @@ class SubjectRegistry:
             "operations": LossOperations().operations,
             "unscaled_scores": self.graphs.unscaled_scores,
             "loose_parameters": self.graphs.loose_parameters,
+            "swapping_views": self.graphs.swapping_views,
             "is_own_state": is_own_state,
             "lost_updates": self.checkpoints.lost_updates,
             "written_to": written_to,

@@ -1,0 +1,67 @@
+"""Which views of a tensor have the shape of a transpose, although they leave the elements in their order.
+
+`x.view(n, places, channels)` of `[n, channels, places]` has the shape that `x.transpose(1, 2)` has, and each of its rows mixes
+channels and places. Splitting a dimension, and merging neighbours, moves no dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from math import prod
+from operator import mul
+
+Shape = Sequence[int]
+
+
+def swaps(before: Shape, after: Shape) -> bool:
+    """Whether a view of shape `before` as `after` changes the order of sizes, so that a transpose was meant.
+
+    What may be a split and a merge is not said: `[batch, time]` as `[batch * time / c, c]` where `c` happens to be the batch.
+    """
+    if prod(before) != prod(after) or prod(before) == 0:
+        return False
+    return any(_is_swap(*each) for each in _apart(before, after))
+
+
+def _apart(before: Shape, after: Shape) -> Iterator[tuple[bool, list[int], list[int]]]:
+    """The runs of dimensions between which both shapes have a border, where both have several of other sizes.
+
+    Each comes after whether it is the first, so that it holds the batch.
+    """
+    before, after = ([size for size in shape if size > 1] for shape in (before, after))
+    ends = [list(accumulate(shape, mul)) for shape in (before, after)]
+    common = sorted(set(ends[0]) & set(ends[1]))
+    for low, high in pairwise([1, *common]):
+        runs = [
+            [size for size, end in zip(shape, of, strict=True) if low < end <= high]
+            for shape, of in zip((before, after), ends, strict=True)
+        ]
+        if min(map(len, runs)) > 1:
+            yield low == 1, *runs
+
+
+def _is_swap(with_batch: bool, before: list[int], after: list[int]) -> bool:
+    if len(before) == len(after) == 2:
+        # Where one size divides the other, a split and a merge may give the same shape: heads of attention that are as long
+        # as the batch is.
+        return before == after[::-1] and max(before) % min(before) != 0
+    if not with_batch:
+        return _is_rotation(before, after)
+    batch, first = before[0], after[0]
+    if first > batch and first % batch == 0:  # the batch was merged with what follows
+        inner = _apart(before[1:], [first // batch, *after[1:]])
+        if any(_is_swap(False, *each[1:]) for each in inner):
+            return True
+    return _keeps_the_middle(before, after)
+
+
+def _is_rotation(before: list[int], after: list[int]) -> bool:
+    """`[c, h, w]` as `[h * w, c]` or `[h, w, c]`, or `[h, w, c]` as `[c, h, w]`; `[n, t, h * d]` as `[n * h, t, d]`."""
+    to_front = after[0] == before[-1] and after[1:] == before[:-1]
+    return after[-1] == before[0] or to_front or _keeps_the_middle(before, after)
+
+
+def _keeps_the_middle(before: list[int], after: list[int]) -> bool:
+    """`[n, t, h * d]` as `[n * h, t, d]`: heads go to the batch, and were not moved before."""
+    return len(before) == len(after) == 3 and before[1] == after[1]
