@@ -6,15 +6,17 @@ How a value is written says `tspec.values.show`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
+from tspec.plan.events import expressions_of
 from tspec.resolve.program import rules
 from tspec.resolve.program.rules import Expr, Rule
 from tspec.resolve.program.text import finite_number, text
 from tspec.resolve.program.types import INT, CallOf, Entity, holds_tensors
 from tspec.resolve.program.walk import expressions, operands, transform
-from tspec.source import NOWHERE, Source
+from tspec.source import NOWHERE, Source, Span
 
 _NAME = re.compile(r"[^\W\d]\w*(\.\w+)*")
 
@@ -43,31 +45,48 @@ def reads_of(rule: Rule, condition: Expr) -> tuple[ShownValue, ...]:
 
 def _without_repeats(rule: Rule, found: Iterable[tuple[Expr, bool]]) -> tuple[ShownValue, ...]:
     shown: dict[str, ShownValue] = {}
+    lets = _Lets.of(rule)
     for expr, each_member in found:
-        named = not isinstance(expr, rules.Constant) or _let(expr, rule.source) is not None
+        named = not isinstance(expr, rules.Constant) or lets.name_of(expr) is not None
         if named and not holds_tensors(expr.type):
-            read = ShownValue(_written(expr, rule.source), expr, each_member)
+            read = ShownValue(lets.written(expr), expr, each_member)
             shown.setdefault(read.text, read)
     return tuple(shown.values())
 
 
-def _written(expr: Expr, source: Source) -> str:
-    """The expression as the rule's text has it; what the text does not have, in the language's words."""
-    name = _let(expr, source)
-    if name is not None:
-        return name.name
-    resolved = text(transform(expr, lambda part: _let(part, source)))
-    said = " ".join(source.slice(expr.span).split())
-    return said if said.startswith(resolved.partition("(")[0]) else resolved
+@dataclass(frozen=True, slots=True)
+class _Lets:
+    """The names that stand in a rule's text for values of `let`s."""
 
+    source: Source
+    largest: Mapping[Span, Expr]
+    """The largest expression of each span. All parts of the value of a `let` have the span of its name."""
 
-def _let(expr: Expr, source: Source) -> rules.Ambient | None:
-    """The name that stands in the rule's text, where the expression is the value of a `let`."""
-    name = source.slice(expr.span)
-    inlined = all(part.span == expr.span for part in expressions(expr))
-    if expr.span == NOWHERE or not inlined or not _NAME.fullmatch(name) or name == text(expr):
-        return None
-    return rules.Ambient(expr.type, expr.span, name)
+    @classmethod
+    def of(cls, rule: Rule) -> _Lets:
+        largest: dict[Span, Expr] = {}
+        for part in chain.from_iterable(map(expressions, expressions_of(rule))):
+            largest.setdefault(part.span, part)
+        return cls(rule.source, largest)
+
+    def written(self, expr: Expr) -> str:
+        """The expression as the rule's text has it; what the text does not have, in the language's words."""
+        name = self.name_of(expr)
+        if name is not None:
+            return name.name
+        resolved = text(transform(expr, self.name_of))
+        said = " ".join(self.source.slice(expr.span).split())
+        return said if said.startswith(resolved.partition("(")[0]) else resolved
+
+    def name_of(self, expr: Expr) -> rules.Ambient | None:
+        """The name that stands in the rule's text, where the expression is the value of a `let`, and not a part of it."""
+        name = self.source.slice(expr.span)
+        inlined = all(part.span == expr.span for part in expressions(expr))
+        if expr.span == NOWHERE or not inlined or not _NAME.fullmatch(name) or name == text(expr):
+            return None
+        if self.largest.get(expr.span, expr) != expr:
+            return None
+        return rules.Ambient(expr.type, expr.span, name)
 
 
 def _claim_reads(claim: rules.Claim) -> Iterator[tuple[Expr, bool]]:
