@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import torch
+from torch.nn import functional as F
 
 from tspec.runtime.live.features import local_part
 from tspec.runtime.live.placed import is_partial
@@ -79,14 +80,15 @@ class GradientFactors:
         if known is None:
             return
         known.count += 1
-        factors = [
-            factor
+        pairs = [
+            (was, now)
             for each in known.watched
             if (was := known.samples.get(id(each))) is not None
-            and (factor := _factor(was, _sample(each))) is not None
+            and (now := _sample(each)) is not None
+            and (now.shape, now.dtype) == (was.shape, was.dtype)
         ]
         known.samples = {}
-        known.factor = _common(factors)
+        known.factor = _common(_factors(pairs))
 
     def forget(self, optimizers: Iterable[int]) -> None:
         """These optimizers are gone."""
@@ -106,20 +108,34 @@ def _sample(parameter: torch.Tensor) -> torch.Tensor | None:
     return flat[:: flat.numel() // SAMPLED | 1][:SAMPLED].clone()
 
 
-def _factor(was: torch.Tensor, now: torch.Tensor | None) -> float | None:
-    """The number that all elements were multiplied with; None if there is none, or too few say so."""
-    if now is None or now.shape != was.shape or now.dtype != was.dtype:
-        return None
-    info = torch.finfo(was.dtype)
-    was, now = was.double(), now.double()
-    if int((was != 0).sum()) < FEW:
-        return None
-    factor = float(was.dot(now) / was.dot(was))
-    if not 0 < factor < float("inf"):  # also of gradients that are not finite
-        return None
-    expected = factor * was
-    rounding = ROUNDING * info.eps * (expected.abs() + info.smallest_normal * max(1, factor))
-    return factor if bool(((now - expected).abs() <= rounding).all()) else None
+def _factors(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> list[float]:
+    """The number that all elements of a sample were multiplied with, of each pair of samples where there is one, and enough say so.
+
+    The numbers leave the device together.
+    """
+    if not pairs:
+        return []
+    was, now = (_stacked(each) for each in zip(*pairs, strict=True))
+    limits = [torch.finfo(each.dtype) for each, _ in pairs]
+    eps, smallest = (
+        was.new_tensor([getattr(each, name) for each in limits]).unsqueeze(1)
+        for name in ("eps", "smallest_normal")
+    )
+    factors = (was * now).sum(1, keepdim=True) / was.square().sum(1, keepdim=True)
+    expected = factors * was
+    rounding = ROUNDING * eps * (expected.abs() + smallest * factors.clamp(min=1))
+    tells = (was != 0).sum(1) >= FEW
+    one = ((now - expected).abs() <= rounding).all(1)  # never of gradients that are not finite
+    is_factor = tells & one & (factors.squeeze(1) > 0)
+    found = torch.stack((factors.squeeze(1), is_factor.double())).tolist()
+    return [factor for factor, told in zip(*found, strict=True) if told]
+
+
+def _stacked(samples: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Samples below one another, filled up with zeros: `[len(samples), SAMPLED]`."""
+    device = samples[0].device
+    rows = [F.pad(each.to(device, torch.float64), (0, SAMPLED - len(each))) for each in samples]
+    return torch.stack(rows)
 
 
 def _common(factors: Sequence[float]) -> float:
