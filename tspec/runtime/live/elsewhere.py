@@ -36,7 +36,7 @@ class ElsewhereUpdatedParameters:
     def is_due(self, optimizer: int) -> bool:
         """Count an update that begins; True if parameters are to be looked at: at two updates in a row."""
         count = self._counts[optimizer] = self._counts.get(optimizer, 0) + 1
-        return UPDATES.takes(count) or UPDATES.takes(count - 1)
+        return UPDATES.takes_with_next(count)
 
     def before_update(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
         """An update begins: these are trainable and have gradients, and no optimizer of this process holds them."""

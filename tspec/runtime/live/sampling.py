@@ -16,6 +16,10 @@ class Sampling:
         """Whether this one is looked at."""
         return count <= self.first or count % self.every == 0
 
+    def takes_with_next(self, count: int) -> bool:
+        """Whether this one or the one before it is looked at, so that two in a row can be compared."""
+        return self.takes(count) or self.takes(count - 1)
+
 
 UPDATES = Sampling(first=20, every=10)
 """Updates of an optimizer at which state is read that rules alone do not ask for."""

@@ -10,11 +10,8 @@ from torch.nn import functional as F
 
 from tspec.runtime.live.features import local_part
 from tspec.runtime.live.placed import is_partial
+from tspec.runtime.live.sampling import UPDATES
 
-FIRST = 20
-"""The first so many updates of an optimizer are looked at."""
-EVERY = 10
-"""After that two updates in a row of so many, so that each has one before it."""
 WATCHED = 16
 """So many parameters of an optimizer are looked at, the largest."""
 SAMPLED = 128
@@ -61,7 +58,7 @@ class GradientFactors:
     def is_due(self, optimizer: int) -> bool:
         """The next update of an optimizer is looked at."""
         known = self._optimizers.get(optimizer)
-        return known is None or known.count < FIRST or known.count % EVERY <= 1
+        return known is None or UPDATES.takes_with_next(known.count)
 
     def after_backward(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
         """A backward pass ended; an optimizer, whose next update is looked at, holds these."""

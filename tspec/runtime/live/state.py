@@ -178,7 +178,7 @@ class SubjectRegistry:
             "is_own_state": is_own_state,
             "lost_updates": self.checkpoints.lost_updates,
             "written_to": written_to,
-            "restarted": lambda saved: self.checkpoints.restarted(saved, self._sampled()),
+            "restarted": lambda saved: self.checkpoints.restarted(saved, self._sampler_epochs()),
             "goes_on_from": self.checkpoints.goes_on_from,
             "reused": self._reused,
             "scaled": self._scaled,
@@ -370,14 +370,12 @@ class SubjectRegistry:
         """The factor by which the gradients were scaled that an update used which returned `result`."""
         return self.scaled.of(self.optimizers.numbered.number(optimizer))
 
-    def _sampled(self) -> list[int]:
+    def _sampler_epochs(self) -> list[int]:
         """The epochs that the samplers of loaders were told that are trained on."""
-        loaders = self.loaders.alive().values()
-        numbered = [(self.loaders.numbered.number(each), each) for each in loaders]
         told = [
             asked(asked(each, "sampler"), "epoch")
-            for number, each in numbered
-            if number in self.loaders.trained_on
+            for each in self.loaders.alive().values()
+            if self.loaders.numbered.number(each) in self.loaders.trained_on
         ]
         return [each for each in told if type(each) is int]
 
