@@ -230,7 +230,13 @@ class Script:
         self.ops.append(Op("phase", "train"))
         if dice.random() < 0.1:
             self._outlasting()
-        for index in range(dice.choice([1, 1, 2])):
+        passes = [
+            [0],
+            [0],
+            [0, 1],
+            [0, 1, 0, 1],
+        ]  # of micro-batches, under 1F1B forward and backward
+        for index in dice.choice(passes):
             if dice.random() < 0.8:
                 self.ops.append(Op("microbatch", index=index))
             if dice.random() < 0.7:

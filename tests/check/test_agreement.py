@@ -39,7 +39,7 @@ def test_what_agrees_is_not_reported() -> None:
 
 def test_another_verdict_is_reported_on_a_small_trace() -> None:
     found = disagreement(RULES, TRACE, hasty)
-    assert "before update" in found and "other ('holds', '', 3, ''," in found
+    assert "before update" in found and "other ('holds', '', 1, ''," in found
     assert found.count(": begin ") == 1 and ": parameter" not in found
 
 
@@ -54,4 +54,4 @@ def elsewhere(rules: Sequence[Rule], trace: Trace) -> Verdicts:
 
 
 def test_another_line_is_reported() -> None:
-    assert "'violated', '', 3, 'train.py:" in disagreement(RULES, TRACE, elsewhere)
+    assert "'violated', '', 1, 'train.py:" in disagreement(RULES, TRACE, elsewhere)

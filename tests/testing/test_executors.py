@@ -76,3 +76,24 @@ def test_a_condition_that_folds_over_ranks_reads_them_all(guard: str) -> None:
     """
     test = f'test "t" {{ events on 2 ranks {{ {script} }} violates kept_alike at step 4 }}\n'
     assert failures(f"{GUARDED % guard}\n{test}") == []
+
+
+def test_micro_batches_whose_numbers_go_back_are_windows_of_their_own() -> None:
+    """Under 1F1B a stage passes each of them forward, and later backward."""
+    script = "step 1 { microbatch = 1, microbatch = 2, microbatch = 1, backward, microbatch = 2, backward }"
+    end = "step 2 { microbatch = 1, backward, backward }"
+    found = suite(f'{AGAIN}\ntest "t" {{ events {{ {script} {end} }} passes as_many_as_before }}\n')
+    assert verdicts(found) == [
+        ((1, 1), "idle"),
+        ((1, 2), "idle"),
+        ((1, 3), "violated"),
+        ((1, 4), "holds"),
+        ((2, 1), "violated"),
+    ]
+
+
+def test_each_second_micro_batch_is_one_with_an_even_number() -> None:
+    rule = AGAIN.replace("each microbatch", "each microbatch every 2 microbatches")
+    script = "step 1 { microbatch = 1, microbatch = 2, backward, microbatch = 1, backward, microbatch = 2, backward }"
+    found = suite(f'{rule}\ntest "t" {{ events {{ {script} }} passes as_many_as_before }}\n')
+    assert verdicts(found) == [((1, 2), "unknown"), ((1, 4), "holds")]

@@ -165,7 +165,7 @@ class WindowTracker:
     def _open(self, span: str, index: int, edge: Edge, context: Context) -> None:
         edge.span, edge.index, edge.opened = span, index, self.spans.get(span)
         edge.next = edge.now.opened(context)
-        at = (context.step, index) if span == "microbatch" else (index, 0)
+        at = _microbatch(context.step, index, edge.opened) if span == "microbatch" else (index, 0)
         step = at[0] if span in ("step", "microbatch") else context.step
         self.spans[span] = OpenSpan(index, edge.next, at, (step, context.epoch, self._microbatches))
         hook = self.program.spans.get(span)
@@ -177,7 +177,7 @@ class WindowTracker:
         rule = self.rules[number]
         if e.next is None or not rule.on or (e.span == "step" and e.index < 1):
             return None
-        if not _due(rule.declared, e.next.context, (e.span, e.index)):
+        if not _due(rule.declared, e.next.context):
             return None
         opening = self.spans[e.span]
         window = RuleWindow(opening.was, self.log)
@@ -299,7 +299,7 @@ class WindowTracker:
             rule.windows.append((call.step, place.key))
         if rule.settled is not None and rule.is_settled(now or e.now):
             return False
-        if rule.declared.every is None or _due(rule.declared, call.context, None):
+        if rule.declared.every is None or _due(rule.declared, call.context):
             return True
         if pattern.deferred and rule.declared.across:
             rule.note(self._window(e, number, pattern))
@@ -341,7 +341,7 @@ class WindowTracker:
         at = self._place_of(call, pattern)
         for number, choices in rules:
             rule = self.rules[number]
-            if not rule.on or not _due(rule.declared, call.context, None):
+            if not rule.on or not _due(rule.declared, call.context):
                 continue
             rule.counts["idle"] += 1
             if rule.observer is not None:
@@ -366,13 +366,13 @@ class WindowTracker:
     def idle_passed(self, window: RuleWindow, number: int, choices: Choices) -> None:
         """Count the one instance of a window of a call that is passed over as idle."""
         rule = self.rules[number]
-        if rule.on and _due(rule.declared, window.now.context, None):
+        if rule.on and _due(rule.declared, window.now.context):
             rule.idle(window, choices)
 
     def run_passed(self, window: RuleWindow, number: int, function: Evaluation) -> None:
         """Have a rule count its idle instances in a window of a call that is passed over."""
         rule = self.rules[number]
-        if rule.on and _due(rule.declared, window.now.context, None):
+        if rule.on and _due(rule.declared, window.now.context):
             self.run(function, number, window)
 
     def before(self, e: Edge, number: int, pattern: Pattern) -> RuleWindow:
@@ -473,12 +473,19 @@ class WindowTracker:
                 yield self.program.rules[number], edge.now.seq
 
 
-def _due(declared: RuleRecord, context: Context, span: tuple[str, int] | None) -> bool:
+def _microbatch(step: int, number: int, before: OpenSpan | None) -> At:
+    """The place of a micro-batch: its number, or the place after the one before in its step, where that is greater."""
+    if before is None or before.at[0] != step:
+        return (step, number)
+    return (step, max(number, before.at[1] + 1))
+
+
+def _due(declared: RuleRecord, context: Context) -> bool:
+    """The number of its unit, when a window opens, is divisible."""
     if declared.every is None:
         return True
     count, unit = declared.every
-    number = span[1] if span is not None and span[0] == unit else getattr(context, unit)
-    return bool(number % count == 0)
+    return bool(getattr(context, unit) % count == 0)
 
 
 def _raw_fields(call: WatchedCall, pattern: Pattern) -> list[Any]:

@@ -67,13 +67,8 @@ def _thinned(query: str, window: Window) -> str:
     """The windows whose number in the unit is divisible."""
     if window.every is None:
         return query
-    unit = window.every.unit
-    if window.kind != "each":
-        number = f"b_{unit}"
-    elif window.span == unit:
-        number = "at1" if unit == "microbatch" else "at0"
-    else:
-        number = f"s_{unit}"
+    opened = "s" if window.kind == "each" else "b"
+    number = f"{opened}_{window.every.unit}"
     return f"SELECT * FROM ({query}) WHERE {number} % {window.every.count} = 0"
 
 
@@ -103,8 +98,9 @@ def _spans(facts: Facts, window: Window) -> str:
     else:
         assert window.span is not None
         opened = f"""SELECT rank, lo, hi, number, lead(g) OVER (PARTITION BY rank ORDER BY g) AS next,
+                     row_number() OVER (PARTITION BY rank ORDER BY g) AS nth,
                      step, epoch, microbatch, phase FROM boundaries WHERE span = {text(window.span)}"""
-        at0, at1 = ("b.step", "b.number") if window.span == "microbatch" else ("b.number", "0")
+        at0, at1 = ("b.step", _PLACE) if window.span == "microbatch" else ("b.number", "0")
     skip = "WHERE b.number >= 1" if window.span == "step" else ""
     u_step = "at0" if window.span in ("step", "microbatch") else "s_step"
     # The context in which a span closes is that of the record before.
@@ -121,6 +117,10 @@ def _spans(facts: Facts, window: Window) -> str:
       LEFT JOIN record x ON x.g = greatest(n.lo - 1, n.rank * {RANK})
       {skip}"""
     return f"SELECT *, {u_step} AS u_step, s_epoch AS u_epoch FROM ({_counted(facts, query)})"
+
+
+_PLACE = "max(b.number - b.nth) OVER (PARTITION BY b.rank, b.step ORDER BY b.nth) + b.nth"
+"""The place of a micro-batch in its step: its number, or the place after the one before, where that is greater."""
 
 
 # --- calls --------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from tspec.check.interpret.calls import calls_of
 from tspec.check.interpret.frames import Occurrence
 from tspec.check.interpret.timeline import Moment, Timeline, TimelineCall
 from tspec.resolve.program.rules import Duration, Window
+from tspec.trace.model import Boundary
 
 
 def occurrences(window: Window, line: Timeline) -> Iterator[Occurrence]:
@@ -44,19 +45,23 @@ def _spans(window: Window, line: Timeline) -> Iterator[Occurrence]:
         yield from _run(line)
         return
     openings = [b for b in line.boundaries if b.span == window.span]
-    for place, opening in enumerate(openings):
+    at = (-1, 0)
+    for opening, following in zip(openings, [*openings[1:], line.finish], strict=False):
         if window.span == "step" and opening.index < 1:
             continue
-        following = openings[place + 1] if place + 1 < len(openings) else line.finish
         close = None
         if following is not None:
             close = Moment(following.seq, line.context_before(following.seq))
         ended_at = None if following is None else following.location
-        at = (opening.index, 0)
-        if window.span == "microbatch":
-            at = (opening.context.step, opening.index)
+        at = _microbatch(opening, at) if window.span == "microbatch" else (opening.index, 0)
         opened = Moment(opening.seq, opening.context)
         yield Occurrence("each", opened, close, None, window.span, at, ended_at)
+
+
+def _microbatch(opening: Boundary, before: tuple[int, int]) -> tuple[int, int]:
+    """The place of a micro-batch: its number, or the place after the one before in its step, where that is greater."""
+    step, number = opening.context.step, opening.index
+    return (step, max(number, before[1] + 1) if before[0] == step else number)
 
 
 def _run(line: Timeline) -> Iterator[Occurrence]:
@@ -70,15 +75,10 @@ def _run(line: Timeline) -> Iterator[Occurrence]:
 
 
 def _is_taken(window: Occurrence, every: Duration) -> bool:
-    """The window's number in its unit is divisible."""
-    if window.span is not None and window.span == every.unit:
-        number = window.at[1] if window.span == "microbatch" else window.at[0]
-    else:
-        context = _opened(window).context
-        number = {"step": context.step, "epoch": context.epoch, "microbatch": context.microbatch}[
-            every.unit
-        ]
-    return number % every.count == 0
+    """The number of its unit when the window opened is divisible."""
+    context = _opened(window).context
+    number = {"step": context.step, "epoch": context.epoch, "microbatch": context.microbatch}
+    return number[every.unit] % every.count == 0
 
 
 def _opened(window: Occurrence) -> Moment:
