@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -58,3 +59,24 @@ def test_failed_checks_in_a_row_count_over_the_end_of_an_epoch(count: int) -> No
     with pytest.raises(RuleViolated), hooks.install(callback=found.append):
         epochs()
     assert [each["step"] for each in found] == [count]
+
+
+def failing_at(steps: tuple[int, ...], otherwise: str = "warn") -> list[tuple[int, int]]:
+    """The findings of a rule that fails at these steps: the step, and the last one before in which it held."""
+    found: list[dict[str, Any]] = []
+    hooks = module(f"each step\nexpect not (step in {list(steps)})\nelse {otherwise}")
+    with suppress(RuleViolated), hooks.install(callback=found.append):
+        epochs()
+    return [(each["step"], each["held"]) for each in found]
+
+
+@pytest.mark.parametrize("number", range(2, BATCHES * EPOCHS + 1))
+def test_a_check_that_holds_is_one_of_the_step_that_ends(number: int) -> None:
+    assert failing_at((number,)) == [(number, number - 1)]
+
+
+def test_failed_checks_count_in_the_epoch_of_the_step_that_ends() -> None:
+    last_of_first, first_of_third = BATCHES, 2 * BATCHES + 1
+    assert failing_at((last_of_first, first_of_third), "raise after 2 of 2 epochs") == []
+    found = failing_at((last_of_first + 1, first_of_third), "raise after 2 of 2 epochs")
+    assert found == [(first_of_third, first_of_third - 1)]
