@@ -154,6 +154,8 @@ LOSSES = (
     Case("s3_next_word", "bare-temperature", "loose_parameters_are_trained", 3),
     Case("s5_reversal", "no-mask", "next_tokens_are_hidden", 2),
     Case("s5_reversal", "unshifted", "targets_are_the_next_tokens", 2),
+    Case("s12_walk", "advantage", "policy_gradients_use_constants", 1),
+    Case("s12_walk", "old", "policy_gradients_use_constants", 1),
 )
 AVERAGES = (
     Case("s2_average_that_stays", "counts-steps", "averages_follow_their_weights", 80),

@@ -49,6 +49,7 @@ SOURCE_FUNCTIONS = frozenset(
         "unscaled_scores",
         "loose_parameters",
         "swapping_views",
+        "moving_weights",
         "data_differ",
         "known_samples",
         "is_own_state",

@@ -195,17 +195,17 @@ def _is_shifted(node: Any) -> bool:
 
 def _is_unscaled(scores: Any) -> bool:
     """Whether scores of attention are a product of two projections that nothing multiplies, divides or normalises."""
-    product = _before(scores, KEEPS | RESHAPES | REORDERS | _MASKS)
+    product = preceding(scores, KEEPS | RESHAPES | REORDERS | _MASKS)
     if product is None or operation_of(product) != "Bmm":
         return False
     factors = (following for following, _ in product.next_functions)
     return all(
         factor is not None and operation_of(factor) in _PROJECTIONS
-        for factor in (_before(each, _UNSEEN | _PARTS) for each in factors)
+        for factor in (preceding(each, _UNSEEN | _PARTS) for each in factors)
     )
 
 
-def _before(node: Any, passed: frozenset[str]) -> Any:
+def preceding(node: Any, passed: frozenset[str]) -> Any:
     """The first operation, backwards along the first inputs with a graph, that is none of these; None if it is too far away."""
     for _ in range(_CHAIN):
         if node is None or operation_of(node) not in passed:

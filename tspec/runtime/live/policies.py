@@ -1,0 +1,118 @@
+"""What the autograd graph of a loss says of how a policy is learned from the actions that it chose.
+
+The gradient of what a policy is worth is that of the log-probability of each action, times a number. Whatever else has a gradient
+in that product pulls something to where it does not belong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tspec.runtime.live.graph import (
+    KEEPS,
+    MATRIX_PRODUCTS,
+    PASSES,
+    RESHAPES,
+    nodes,
+    operation_of,
+    preceding,
+)
+
+MOST = 64
+"""So many products of one loss are looked at: an episode has one for each of its steps."""
+_SCALED = frozenset({"Neg", "Mul", "Div", "Add", "Clamp", "ClampMin", "Sum", "Mean"})
+_LAID_OUT = (
+    KEEPS
+    | RESHAPES
+    | {"Stack", "Cat", "Unbind", "Slice", "Select", "Index", "BackwardHookFunction"}
+)
+_OF_RATIOS = frozenset({"Exp", "Sub"})
+_OF_PROBABILITIES = frozenset({"Log", "Clamp", "ClampMin", "Add", "Div"})
+_LAYERS = MATRIX_PRODUCTS | {"Addmm", "Convolution"}
+
+
+class PolicyGradients:
+    """Walks the graphs of the first losses."""
+
+    def __init__(self) -> None:
+        self._passes = 0
+
+    def moving_weights(self, losses: Any) -> list[str] | None:
+        """What has a gradient beside the log-probability of a chosen action; None after the first passes.
+
+        `weight` is what the log-probability, or the ratio of two, is multiplied by, if layers that are not those of the policy
+        alone computed it. `old` is the probability that a ratio compares with.
+        """
+        if self._passes >= PASSES:
+            return None
+        self._passes += 1
+        found = nodes(losses)
+        products = [node for operation, node in found if operation == "Mul"][:MOST]
+        ratios = [node for operation, node in found if operation == "Exp"][:MOST]
+        weights = {"weight" for node in products if _has_moving_weight(node)}
+        return sorted(weights | {"old" for node in ratios if _compares_with_moving(node)})
+
+
+def _has_moving_weight(product: Any) -> bool:
+    """Whether one factor is of a chosen action, and layers beside its policy computed the other."""
+    factors = [following for following, _ in product.next_functions]
+    if len(factors) != 2 or None in factors:
+        return False
+    logits = [_logits_of(each) for each in factors]
+    if logits.count(None) != 1:  # the product of two ratios is a ratio
+        return False
+    weight = logits.index(None)
+    return _is_computed_beside(logits[1 - weight], factors[weight])
+
+
+def _compares_with_moving(ratio: Any) -> bool:
+    """Whether both terms of the difference that it is the exponential of are of chosen actions."""
+    difference = preceding(ratio.next_functions[0][0], _LAID_OUT | {"Clamp", "Sum"})
+    if difference is None or operation_of(difference) != "Sub":
+        return False
+    terms = [following for following, _ in difference.next_functions]
+    return all(term is not None and _logits_of(term) is not None for term in terms)
+
+
+def _logits_of(factor: Any) -> Any:
+    """The node that computed the logits of the policy, if it is the log-probability of a chosen action, or a ratio of two; else None."""
+    node = preceding(factor, _LAID_OUT | _SCALED | _OF_RATIOS)
+    has_logarithm = node is not None and operation_of(node) == "Log"
+    if has_logarithm:
+        node = preceding(node, _LAID_OUT | _OF_PROBABILITIES)
+    if node is None or operation_of(node) != "Gather":
+        return None
+    node = preceding(node.next_functions[0][0], _LAID_OUT)
+    if node is not None and operation_of(node) == "Log":
+        has_logarithm = True
+        node = preceding(node, _LAID_OUT | _OF_PROBABILITIES)
+    if node is None:
+        return None
+    operation, inputs = operation_of(node), [following for following, _ in node.next_functions]
+    if operation == "Sub" and inputs[1] is not None and operation_of(inputs[1]) == "Logsumexp":
+        return inputs[0]
+    if operation == "LogSoftmax" or (operation in ("Softmax", "SafeSoftmax") and has_logarithm):
+        return inputs[0]
+    return None
+
+
+def _is_computed_beside(logits: Any, weight: Any) -> bool:
+    """Whether layers computed a weight, and not from the logits."""
+    has_layers = False
+    for node in _reached(weight):
+        if node is logits:
+            return False
+        has_layers = has_layers or operation_of(node) in _LAYERS
+    return has_layers
+
+
+def _reached(start: Any) -> Iterator[Any]:
+    waiting, seen = [start], {start}
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                waiting.append(following)
