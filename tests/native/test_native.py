@@ -58,3 +58,29 @@ def test_advice_asks_who_divides_by_the_number_of_microbatches(bug: str, tmp_pat
     found = first_found(["specs/advice"], script, tmp_path / "report.json")
     expected = Found("accumulated_losses_are_averaged", 3, (1,), "") if bug else None
     assert matches(found, expected), found
+
+
+WITHIN_A_PASS = """
+edition 2026
+
+use std.torch
+
+invariant is_read_within_a_pass {
+  for m in models
+  before dropout
+  expect count(m.parameters.group) >= 0
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_a_rule_that_reads_parameters_within_a_pass_changes_no_other_verdict(
+    tmp_path: Path,
+) -> None:
+    """There `FullyShardedDataParallel` has views in the places of original parameters."""
+    rules = tmp_path / "within.tspec"
+    rules.write_text(WITHIN_A_PASS)
+    script = command("sharded flat_clip")
+    found = first_found(["specs/hygiene", str(rules)], script, tmp_path / "report.json")
+    assert matches(found, None), found

@@ -90,6 +90,17 @@ def test_functions_of_context_are_part_of_a_guard() -> None:
     assert text(found.guard) == "divisible(step, by: 10) and present(loss)"
 
 
+def test_a_let_of_several_conditions_gives_its_parts_to_the_guard() -> None:
+    loaded = load_text(
+        HEAD + "let late = step > 3 and count(models) > 0\n"
+        "invariant r {\neach step\nwhen late and present(loss)\nexpect step < 9\n}\n"
+    )
+    assert loaded.program is not None, [d.message for d in loaded.diagnostics]
+    [found] = build(loaded.program, {}).rules
+    assert found.guard is not None
+    assert text(found.guard) == "step > 3 and present(loss)"
+
+
 def test_history_has_no_guard_as_it_needs_every_value() -> None:
     assert one("each step\nwhen step > 3\nexpect loss < previous(loss)").guard is None
 

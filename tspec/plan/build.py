@@ -22,7 +22,7 @@ from tspec.plan.reads import reads_of
 from tspec.plan.receivers import receivers
 from tspec.resolve.program import rules as r
 from tspec.resolve.program import types as t
-from tspec.resolve.program.queries import looks_back
+from tspec.resolve.program.queries import conjuncts, looks_back
 from tspec.resolve.program.types import PASSING, holds_tensors, innermost
 from tspec.resolve.program.walk import expressions
 
@@ -118,8 +118,7 @@ def _guard(rule: r.Rule, vocabulary: r.Vocabulary) -> r.Expr | None:
     """
     if rule.when is None:
         return None
-    parts = rule.when.items if isinstance(rule.when, r.And) else (rule.when,)
-    plain = tuple(part for part in parts if _is_plain(part, rule, vocabulary))
+    plain = tuple(part for part in conjuncts(rule.when) if _is_plain(part, rule, vocabulary))
     if any(map(_folds_over_ranks, expressions(rule.when))):
         plain = tuple(part for part in plain if all(map(_is_of_window, expressions(part))))
     if not plain:

@@ -7,6 +7,7 @@ from tspec.plan.events import counted, is_windows_call
 from tspec.plan.model import Plan, RulePlan
 from tspec.resolve.program import rules as r
 from tspec.resolve.program import types as t
+from tspec.resolve.program.queries import conjuncts
 from tspec.resolve.program.types import PASSING, innermost
 from tspec.resolve.program.walk import expressions
 from tspec.targets.literals import literal
@@ -168,11 +169,8 @@ def _step_guard(one: RulePlan) -> r.Expr | None:
 
 def _guard(one: RulePlan, names: frozenset[str]) -> r.Expr | None:
     """The part of a rule's condition that reads context values of these names alone; None if there is none."""
-    if one.guard is None:
-        return None
-    parts = one.guard.items if isinstance(one.guard, r.And) else (one.guard,)
-    found = tuple(part for part in parts if _reads_only(part, names))
-    if len(found) < 2:
+    found = tuple(part for part in conjuncts(one.guard) if _reads_only(part, names))
+    if one.guard is None or len(found) < 2:
         return next(iter(found), None)
     return r.And(one.guard.type, one.guard.span, found)
 

@@ -103,6 +103,42 @@ def test_a_first_root_that_is_trained_keeps_its_name() -> None:
     assert _titles(models) == [("Net", ""), ("Linear", "Linear.")]
 
 
+class Looking(Net):
+    """Looks at what is known of its parameters while it runs."""
+
+    def __init__(self, models: ModelRegistry) -> None:
+        super().__init__()
+        self.look = lambda: (models.refresh(), models.parameters_in(self), models.paths())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen = self.look()
+        return super().forward(x)
+
+
+def test_parameters_keep_their_places_while_other_tensors_stand_there() -> None:
+    models = ModelRegistry()
+    net = Looking(models)
+    models.add_root(net)
+    models.training_begins(list(net.parameters()))
+    weights = {name: p.detach() * 2 for name, p in net.named_parameters()}
+    torch.func.functional_call(net, weights, (torch.ones(1, 2),))
+    assert net.seen[1] == {"fc.weight", "fc.bias"}
+    assert net.seen[2] == models.paths()
+    assert models.name_of_parameter(net.fc.weight) == "fc.weight"
+    assert models.parameters()["fc.weight"].tensor is net.fc.weight
+
+
+def test_a_parameter_that_is_replaced_has_the_name_from_then_on() -> None:
+    net, models = Net(), ModelRegistry()
+    models.add_root(net)
+    models.training_begins(list(net.parameters()))
+    before = net.fc.weight
+    net.fc.weight = nn.Parameter(torch.ones(2, 2))
+    models.refresh()
+    assert models.name_of_parameter(before) is None
+    assert models.name_of_parameter(net.fc.weight) == "fc.weight"
+
+
 @pytest.mark.parametrize("resumed", [False, True])
 def test_a_resumed_job_has_the_names_of_the_first_run(resumed: bool) -> None:
     """As scripts resume: a model to look at, then the average, then the model that is trained."""

@@ -122,6 +122,8 @@ def walk(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
 
 
 Naming = Callable[[str], str]
+_Parameters = Mapping[str, weakref.ref[torch.Tensor]]
+"""Parameters by their canonical names."""
 
 
 @dataclass(slots=True)
@@ -156,6 +158,8 @@ class NameTables:
 
     parameters: dict[str, NamedParameter] = field(default_factory=dict)
     parameter_by_id: dict[int, str] = field(default_factory=dict)
+    parameter_at: dict[tuple[int, str], str] = field(default_factory=dict)
+    """By the module and the key in it, also while another tensor stands there."""
     buffers: dict[str, tuple[torch.Tensor, str]] = field(default_factory=dict)
     buffer_by_id: dict[int, str] = field(default_factory=dict)
     modules: dict[str, nn.Module] = field(default_factory=dict)
@@ -321,14 +325,17 @@ class ModelRegistry:
     def refresh(self) -> None:
         """Look at the roots again: layers may have been replaced, and models let go.
 
-        The last tables go first: they are all that may still hold a model that the script has dropped.
+        The last tables go first: they are all that may still hold a model that the script has dropped. For the time of a
+        pass other tensors may stand in the places of parameters (`FullyShardedDataParallel` with original parameters,
+        `functional_call`). The places keep the parameters that were there.
         """
+        last = {name: weakref.ref(each.tensor) for name, each in self._tables.parameters.items()}
         tables = self._tables = NameTables()
         self._stale = False
         for root in self.roots:
             module = root.module()
             if module is not None:
-                _fill(tables, module, root)
+                _fill(tables, module, root, last)
         shape = tuple((name, id(each.tensor)) for name, each in tables.parameters.items())
         shape += tuple((name, id(module)) for name, module in tables.modules.items())
         if shape != self._shape:
@@ -371,23 +378,30 @@ class ModelRegistry:
 
     def paths(self) -> list[dict[str, tuple[str, tuple[int, ...]]]]:
         """Of each root the canonical names and shapes of its parameters, by their paths in it."""
-        known = self.tables.parameter_by_id
+        tables = self.tables
         return [
             {
-                _within(path, key): (known[id(parameter)], tuple(parameter.shape))
+                _within(path, key): (name, tuple(parameter.shape))
                 for path, held in walk(module)
-                for key, parameter in table(held, "_parameters").items()
-                if id(parameter) in known and not is_lazy(parameter)
+                for key in table(held, "_parameters")
+                if (name := tables.parameter_at.get((id(held), key))) is not None
+                and not is_lazy(parameter := tables.parameters[name].tensor)
             }
             for module in self._alive()
         ]
+
+    def parameters_in(self, module: nn.Module) -> frozenset[str]:
+        """The canonical names of the parameters of a module and of those in it."""
+        known = self.tables.parameter_at
+        places = ((id(held), key) for _, held in walk(module) for key in table(held, "_parameters"))
+        return frozenset(known[place] for place in places if place in known)
 
     def module_of(self, name: str) -> nn.Module | None:
         """The module of a canonical name."""
         return self.tables.modules.get(name)
 
 
-def _fill(tables: NameTables, module: nn.Module, root: RootModule) -> None:
+def _fill(tables: NameTables, module: nn.Module, root: RootModule, last: _Parameters) -> None:
     tables.titles[root.title] = root.prefix
     for path, held in walk(module):
         name = root.name(path)
@@ -396,7 +410,7 @@ def _fill(tables: NameTables, module: nn.Module, root: RootModule) -> None:
             # Parts of one model have containers in common, such as the list of layers.
             tables.modules.setdefault(name, held)
             _fill_next(tables, held, path, root)
-        _fill_tensors(tables, held, path, root)
+        _fill_tensors(tables, held, path, root, last)
 
 
 def _within(path: str, key: str) -> str:
@@ -409,15 +423,20 @@ def _fill_next(tables: NameTables, module: nn.Module, path: str, root: RootModul
         tables.next_module.update(itertools.pairwise(names))
 
 
-def _fill_tensors(tables: NameTables, module: nn.Module, path: str, root: RootModule) -> None:
+def _fill_tensors(
+    tables: NameTables, module: nn.Module, path: str, root: RootModule, last: _Parameters
+) -> None:
     holder = root.name(path)
-    for key, parameter in table(module, "_parameters").items():
-        if parameter is None:
+    for key, held in table(module, "_parameters").items():
+        if held is None:
             continue
         name = root.name(_within(path, key))
-        known = tables.parameter_by_id.get(id(parameter))
-        if known is None:
-            tables.parameter_by_id[id(parameter)] = name
+        stands_in = not isinstance(held, nn.Parameter) and name in last
+        stood_there = last[name]() if stands_in else None
+        parameter = held if stood_there is None else stood_there
+        known = tables.parameter_by_id.setdefault(id(parameter), name)
+        tables.parameter_at[id(module), key] = known
+        if known not in tables.parameters:
             tables.parameters[name] = NamedParameter(name, parameter, [name], holder)
         elif name not in tables.parameters[known].names:
             tables.parameters[known].names.append(name)

@@ -12,7 +12,7 @@ from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.live.convert import scalar
 from tspec.runtime.live.dotted import spellings
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN
-from tspec.runtime.live.models import ModelRegistry, parameters_of, table, trains, unwrapped, walk
+from tspec.runtime.live.models import ModelRegistry, table, trains, unwrapped, walk
 
 
 class ModuleSubjects:
@@ -83,9 +83,7 @@ class ModuleSubjects:
             names: dict[str, frozenset[str]] = {}
             for subject, module in models.tables.modules.items():
                 parameters[subject] = frozenset(
-                    Ref("parameter", models.tables.parameter_by_id[id(p)])
-                    for p in parameters_of(module)
-                    if id(p) in models.tables.parameter_by_id
+                    Ref("parameter", name) for name in models.parameters_in(module)
                 )
                 names[subject] = frozenset(state_names(module))
             self._held = (models.version, parameters, names)
