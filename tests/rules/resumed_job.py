@@ -1,8 +1,8 @@
 """Two gloo ranks under DDP that train two epochs, save after each, and go on from the last checkpoint in a second run of ranks.
 
-`resumed_job.py [FAULT]`. Faults of resuming: `schedule`, `average`, `counters` (what the checkpoint holds of it is not loaded),
-`sampler` (is told the epochs of this run alone).
-Fault of saving: `one_file` (each rank writes to the same file).
+`resumed_job.py [FAULT]`. Faults of resuming: `schedule`, `average`, `scaler`, `counters` (what the checkpoint holds of it is not
+loaded), `schedule_beside` (has a file of its own, which is read and not taken over), `sampler` (is told the epochs of this run alone).
+Fault of saving: `one_file` (each rank writes to the same file). `beside` is a sound job too: the schedule has a file of its own.
 """
 
 import sys
@@ -38,8 +38,17 @@ def work(rank: int, folder: str, run: int, fault: str) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.99)
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
-    parts = {"model": model, "optimizer": optimizer, "schedule": schedule, "average": average}
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0, growth_interval=12)
+    parts = {"model": model, "optimizer": optimizer, "average": average, "scaler": scaler}
+    parts["schedule"] = schedule
     path, began, step = Path(folder, "last.pt"), 0, 0
+    own = Path(folder, "schedule.pt") if fault in ("beside", "schedule_beside") else None
+    if own:
+        del parts["schedule"]
+    if own and run:
+        state = torch.load(own)
+        if fault == "beside":
+            schedule.load_state_dict(state)
     if run:
         state = torch.load(path)
         for name, part in parts.items():
@@ -53,6 +62,8 @@ def work(rank: int, folder: str, run: int, fault: str) -> None:
         state |= {"epoch": epoch, "step": step}
         if rank == 0 or fault == "one_file":
             torch.save(state, path)
+            if own:
+                torch.save(schedule.state_dict(), own)
         dist.barrier()
 
     data = digits()
@@ -63,8 +74,9 @@ def work(rank: int, folder: str, run: int, fault: str) -> None:
         for images, labels in loader:
             step += 1
             optimizer.zero_grad()
-            F.cross_entropy(wrapped(images), labels).backward()
-            optimizer.step()
+            scaler.scale(F.cross_entropy(wrapped(images), labels)).backward()
+            scaler.step(optimizer)
+            scaler.update()
             schedule.step()
             average.update_parameters(model)
         save()

@@ -1,7 +1,7 @@
 """Two gloo ranks with halves of a layer, cut by hand, that save a file each and go on from it in a second run of ranks.
 
-`resumed_parts_job.py [FAULT]`. Fault: `first` (each rank goes on from the file of the first). `replicas` is a sound job: ranks
-that hold all of the layer save a file each too, and all go on from that of the first.
+`resumed_parts_job.py [FAULT]`. Faults: `first` (each rank goes on from the file of the first), `moments` (its optimizer does).
+`replicas` is a sound job: ranks that hold all of the layer save a file each too, and all go on from that of the first.
 """
 
 import sys
@@ -52,7 +52,8 @@ def work(rank: int, folder: str, run: int, fault: str) -> None:
         source = 0 if fault in ("first", "replicas") else rank
         state = torch.load(Path(folder, f"{source}.pt"))
         model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
+        moments = torch.load(Path(folder, "0.pt")) if fault == "moments" else state
+        optimizer.load_state_dict(moments["optimizer"])
         began = state["epoch"] + 1
     inputs = torch.randn(256, WIDTH, generator=torch.Generator().manual_seed(0))
     data = TensorDataset(inputs, inputs[:, :CLASSES].argmax(1))

@@ -8,24 +8,36 @@ from tests.rules.test_collectives import run
 
 JOB = Path(__file__).with_name("resumed_job.py")
 OF_PARTS = Path(__file__).with_name("resumed_parts_job.py")
+OF_SHARDS = Path(__file__).with_name("resumed_shards_job.py")
 PACKS = ("essentials", "communication", "data_parallel", "checkpoints")
 PACKS_OF_PARTS = ("essentials", "communication", "checkpoints")
 FAULTS_OF_CHECKPOINTS = (
     ("schedule", "resumed_counters_go_on"),
     ("average", "resumed_counters_go_on"),
+    ("scaler", "resumed_counters_go_on"),
+    ("schedule_beside", "resumed_counters_go_on"),
     ("counters", "resumed_counters_go_on"),
     ("sampler", "resumed_counters_go_on"),
     ("one_file", "ranks_save_to_files_of_their_own"),
 )
 """A fault of `resumed_job.py`, and the rule that finds it."""
-FAULTS_OF_PARTS = (("first", "ranks_go_on_from_files_of_their_own"),)
+FAULTS_OF_PARTS = (
+    ("first", "ranks_go_on_from_files_of_their_own"),
+    ("moments", "ranks_go_on_from_files_of_their_own"),
+)
 """A fault of `resumed_parts_job.py`, and the rule that finds it."""
-SAMPLES = ("average", "one_file")
+FAULTS_OF_SHARDS = (
+    ("schedule", "resumed_counters_go_on"),
+    ("counters", "resumed_counters_go_on"),
+)
+"""A fault of `resumed_shards_job.py`, and the rule that finds it."""
+SAMPLES = ("average", "scaler", "one_file", "schedule")
 
 
 @pytest.mark.gloo
-def test_a_sound_run_that_goes_on(tmp_path):
-    done, found = run(tmp_path, packs=PACKS, job=JOB)
+@pytest.mark.parametrize("kind", ["", pytest.param("beside", marks=pytest.mark.slow)])
+def test_a_sound_run_that_goes_on(kind, tmp_path):
+    done, found = run(tmp_path, kind, packs=PACKS, job=JOB)
     assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
 
 
@@ -33,7 +45,7 @@ def test_a_sound_run_that_goes_on(tmp_path):
 @pytest.mark.parametrize(
     ("fault", "rule"),
     [
-        pytest.param(*each, marks=() if each[0] in SAMPLES else pytest.mark.slow)
+        pytest.param(*each, marks=() if each[0] in SAMPLES[:3] else pytest.mark.slow)
         for each in FAULTS_OF_CHECKPOINTS
     ],
 )
@@ -55,5 +67,26 @@ def test_ranks_that_save_a_file_each_and_go_on(kind, tmp_path):
 @pytest.mark.parametrize(("fault", "rule"), FAULTS_OF_PARTS)
 def test_a_rank_that_goes_on_from_the_part_of_another(fault, rule, tmp_path):
     done, found = run(tmp_path, fault, packs=PACKS_OF_PARTS, job=OF_PARTS)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert {each for each, _ in found} == {rule}
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_a_sound_run_that_goes_on_from_a_distributed_checkpoint(tmp_path):
+    done, found = run(tmp_path, packs=PACKS, job=OF_SHARDS)
+    assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
+
+
+@pytest.mark.gloo
+@pytest.mark.parametrize(
+    ("fault", "rule"),
+    [
+        pytest.param(*each, marks=() if each[0] in SAMPLES else pytest.mark.slow)
+        for each in FAULTS_OF_SHARDS
+    ],
+)
+def test_what_is_left_behind_of_a_distributed_checkpoint(fault, rule, tmp_path):
+    done, found = run(tmp_path, fault, packs=PACKS, job=OF_SHARDS)
     assert done.returncode == 1, done.stdout + done.stderr
     assert {each for each, _ in found} == {rule}

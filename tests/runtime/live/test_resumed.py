@@ -96,13 +96,73 @@ def test_counters_that_are_told_to_begin_anew_are_not() -> None:
 def test_samplers_that_are_told_epochs_of_this_run_alone() -> None:
     known = LoadedCheckpoints()
     known.loaded(counted(20, epoch=1))
-    assert known.restarted(counted(40, epoch=3), [1]) == ["sampler.epoch"]
-    assert known.restarted(counted(40, epoch=3), [2]) == []  # counted from 0
-    assert known.restarted(counted(40, epoch=3), [3, 4]) == []
-    assert known.restarted(counted(40, epoch=3), [0]) == []  # is told nothing
-    assert known.restarted(counted(40, epoch=3), [1003]) == []
-    assert known.restarted(counted(40), [1]) == []
-    assert known.restarted(counted(20, epoch=3), [1]) is None  # updates begin anew
+    assert known.restarted(counted(40, epoch=3), None, [1]) == ["sampler.epoch"]
+    assert known.restarted(counted(40, epoch=3), None, [2]) == []  # counted from 0
+    assert known.restarted(counted(40, epoch=3), None, [3, 4]) == []
+    assert known.restarted(counted(40, epoch=3), None, [0]) == []  # is told nothing
+    assert known.restarted(counted(40, epoch=3), None, [1003]) == []
+    assert known.restarted(counted(40), None, [1]) == []
+    assert known.restarted(counted(20, epoch=3), None, [1]) is None  # updates begin anew
+
+
+def test_a_state_that_is_read_from_memory_is_no_checkpoint() -> None:
+    """`ZeroRedundancyOptimizer` has ranks send one another their states as files in memory."""
+    known = LoadedCheckpoints()
+    known.loaded(counted(20, sched={"last_epoch": 20}), "last.pt")
+    known.loaded(trained(30), io.BytesIO())
+    assert known.restarted(counted(30, sched={"last_epoch": 10})) == ["sched.last_epoch"]
+    assert known.lost_updates(counted(10, sched={"last_epoch": 30})) == 20
+
+
+def test_a_schedule_in_a_file_of_its_own() -> None:
+    known = LoadedCheckpoints()
+    known.loaded({"last_epoch": 20}, "a/schedule.pt")
+    known.loaded(trained(20), "a/optimizer.pt")
+    assert (
+        known.restarted({"last_epoch": 10}, "b/schedule.pt") is None
+    )  # no optimizer was saved yet
+    assert known.restarted(trained(30), "b/optimizer.pt") == []
+    assert known.restarted({"last_epoch": 10}, "b/schedule.pt") == ["last_epoch"]
+    assert known.restarted({"last_epoch": 30}, "b/schedule.pt") == []
+    assert known.restarted({"last_epoch": 10}, "b/another.pt") is None
+
+
+def scaler(scale: float) -> torch.amp.GradScaler:
+    return torch.amp.GradScaler("cpu", init_scale=scale)
+
+
+@pytest.mark.parametrize(("begins", "anew"), [(8.0, []), (2.0, ["scaler.scale"])])
+def test_the_scale_with_which_a_run_goes_on(begins: float, anew: list[str]) -> None:
+    """By the time it is saved the scale may be that of before by chance."""
+    known, used = LoadedCheckpoints(), scaler(begins)
+    known.unscales(used)  # before anything was read
+    known.loaded(counted(20, scaler=scaler(8.0).state_dict()))
+    known.unscales(used)
+    used.scale(torch.ones(1))
+    used.update(8.0)
+    known.unscales(used)
+    assert known.restarted(counted(30, scaler=used.state_dict())) == anew
+
+
+def test_a_scale_that_is_not_used_says_nothing() -> None:
+    known = LoadedCheckpoints()
+    known.loaded(counted(20, scaler=scaler(8.0).state_dict()))
+    saved = counted(30, scaler=scaler(2.0).state_dict())
+    assert known.restarted(saved) == []
+    known.unscales(torch.amp.GradScaler("cpu", enabled=False))
+    assert known.restarted(counted(30, scaler={})) == []
+
+
+def test_the_file_whose_moments_an_optimizer_takes_over() -> None:
+    known, mine, others = LoadedCheckpoints(), counted(20), counted(20)
+    known.loaded(mine, "1.pt")
+    known.loaded(others, "0.pt")
+    assert known.goes_on_from(counted(30), "1.pt") == "own"
+    known.given({"state": {}, "param_groups": []})
+    known.given(others["opt"])
+    assert known.goes_on_from(counted(30), "1.pt") == "other"
+    known.given(mine["opt"])
+    assert known.goes_on_from(counted(30), "1.pt") == "own"
 
 
 def test_the_file_that_a_rank_goes_on_from(tmp_path: Path) -> None:

@@ -180,7 +180,9 @@ class SubjectRegistry:
             "is_own_state": is_own_state,
             "lost_updates": self.checkpoints.lost_updates,
             "written_to": written_to,
-            "restarted": lambda saved: self.checkpoints.restarted(saved, self._sampler_epochs()),
+            "restarted": lambda saved, file: self.checkpoints.restarted(
+                saved, file, self._sampler_epochs()
+            ),
             "goes_on_from": self.checkpoints.goes_on_from,
             "reused": self._reused,
             "scaled": self._scaled,

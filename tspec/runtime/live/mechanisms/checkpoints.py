@@ -6,9 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from tspec.runtime.live.followed import FollowedJob
-from tspec.runtime.live.watched import Listener, Role
+from tspec.runtime.live.resumed import LoadedCheckpoints
+from tspec.runtime.live.watched import Listener, ReturnListener, Role
 
 READ = "torch.load"
+SHARDS_READ = "torch.distributed.checkpoint.state_dict_loader._load_state_dict"
+"""What reads the parts of a rank into its state dict, and knows of all objects in it what they say of themselves."""
+OPTIMIZER = "torch.optim.Optimizer.load_state_dict"
+SCALER = "torch.amp.grad_scaler.GradScaler.step"
 READERS = ("lost_updates", "restarted", "goes_on_from")
 """The functions of fields that read what is followed here."""
 
@@ -16,17 +21,50 @@ READERS = ("lost_updates", "restarted", "goes_on_from")
 class ReadListener(Listener):
     """Remembers the counts of what was read."""
 
-    def __init__(self, job: FollowedJob) -> None:
-        self._job = job
+    def __init__(self, checkpoints: LoadedCheckpoints) -> None:
+        self._checkpoints = checkpoints
 
     def returned(
         self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
     ) -> None:
         """A file was read."""
-        self._job.state.checkpoints.loaded(result, args[0] if args else kwargs.get("f"))
+        self._checkpoints.loaded(result, _first(args, kwargs, "f"))
+
+
+class GivenListener(Listener):
+    """Remembers whose state an optimizer takes over."""
+
+    def __init__(self, checkpoints: LoadedCheckpoints) -> None:
+        self._checkpoints = checkpoints
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """An optimizer is given a state."""
+        self._checkpoints.given(args[1] if len(args) > 1 else kwargs.get("state_dict"))
+
+
+class UnscalesListener(Listener):
+    """Remembers the scale with which a loss scaler begins."""
+
+    def __init__(self, checkpoints: LoadedCheckpoints) -> None:
+        self._checkpoints = checkpoints
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """A loss scaler is about to update."""
+        self._checkpoints.unscales(args[0])
+
+
+def _first(args: tuple[Any, ...], kwargs: Mapping[str, Any], name: str) -> Any:
+    """The first argument of a call."""
+    return args[0] if args else kwargs.get(name)
 
 
 def install(job: FollowedJob) -> None:
-    """Follow the reading of files, if an event compares with them."""
-    if any(map(job.spec.computes, READERS)):
-        job.functions.watch_path(Role("read", ReadListener(job), path=READ))
+    """Follow what is read and who takes it over, if an event compares with that."""
+    if not any(map(job.spec.computes, READERS)):
+        return
+    known, watch = job.state.checkpoints, job.functions.watch_path
+    watch(Role("read", ReadListener(known), path=READ))
+    watch(Role("optimizer given", GivenListener(known), path=OPTIMIZER))
+    watch(Role("unscales", UnscalesListener(known), path=SCALER))
+    read = ReturnListener(lambda args, kwargs: known.loaded(_first(args, kwargs, "state_dict")))
+    watch(Role("shards read", read, path=SHARDS_READ))
