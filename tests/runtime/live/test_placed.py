@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.features import features
@@ -42,6 +43,17 @@ def test_copies_lie_along_what_is_replicated(
 def test_other_tensors_say_nothing() -> None:
     assert placed(torch.zeros(2)) is None
     assert placed(tensor(Replicate(), Replicate(), at=None)) is None
+
+
+def test_a_part_of_a_mesh_is_known_as_long_as_its_process_group() -> None:
+    dist.init_process_group("fake", rank=3, world_size=4, store=FakeStore())
+    try:
+        mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
+        copy = DTensor.from_local(torch.ones(2), mesh["shard"], [Replicate()], run_check=False)
+        assert placed(copy) == (2, 3)
+    finally:
+        dist.destroy_process_group()
+    assert placed(copy) is None
 
 
 def test_placements_are_written_as_words() -> None:

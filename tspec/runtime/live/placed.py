@@ -37,13 +37,20 @@ def _written(placement: Any) -> str:
 
 
 def placed(tensor: Any) -> tuple[int, ...] | None:
-    """The ranks that hold the part that this rank holds; None of other tensors."""
+    """The ranks that hold the part that this rank holds; None of other tensors, and of parts of a mesh whose process group is gone."""
     mesh, held = getattr(tensor, "device_mesh", None), getattr(tensor, "placements", None)
-    if mesh is None or held is None or mesh.get_coordinate() is None:
+    if mesh is None or held is None:
         return None
-    place = zip(held, mesh.get_coordinate(), strict=True)
-    along = tuple(slice(None) if each.is_replicate() else at for each, at in place)
-    return tuple(mesh.mesh[along].flatten().tolist())
+    try:
+        at, ranks = mesh.get_coordinate(), mesh.mesh
+    except ValueError:  # a part of a mesh depends on the rank, which is known to the process group
+        return None
+    if at is None:
+        return None
+    along = tuple(
+        slice(None) if each.is_replicate() else place for each, place in zip(held, at, strict=True)
+    )
+    return tuple(ranks[along].flatten().tolist())
 
 
 def is_flattened(tensor: torch.Tensor) -> bool:
