@@ -34,12 +34,12 @@ def rules_of(report: Path) -> list[str]:
 
 
 def decided_of(printed: str) -> str:
-    """How many rules and instances a run decided. Raises RuntimeError if it does not say."""
+    """How many rules and instances a run decided. Raises RuntimeError if it does not say, or if tspec itself failed in it."""
     said = re.search(
         r"([\d,]+) rules: ([\d,]+) violated, ([\d,]+) held\. .* ([\d,]+) decided", printed
     )
-    if said is None:
-        raise RuntimeError(f"no instances are counted in:\n{printed[-2000:]}")
+    if said is None or "internal error" in printed:
+        raise RuntimeError(f"no instances are counted, or tspec failed, in:\n{printed[-2000:]}")
     rules = int(said[2]) + int(said[3])
     return f"{rules} of {said[1]} rules, {said[4]} instances"
 
