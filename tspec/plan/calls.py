@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from tspec.builtin.events import UPDATES
-from tspec.plan.events import event_patterns, looked_up
+from tspec.plan.events import event_patterns, instance_patterns, looked_up
 from tspec.plan.model import PatternPlan, RulePlan
 from tspec.resolve.program import rules as r
 
@@ -35,12 +35,13 @@ def inside(rules: tuple[RulePlan, ...], kept: Mapping[str, Fields]) -> dict[str,
 def alone(rules: tuple[RulePlan, ...], kept: Mapping[str, Fields]) -> dict[str, Fields]:
     """Event -> what is kept of its calls in a job of one rank, where that is less.
 
-    Rules across ranks are idle there, and look at no contents of tensors. A filter may: it tells which calls are windows.
+    Rules across ranks are idle there, and look at no contents of tensors. A filter may that tells which calls are windows
+    or subjects.
     """
     idle = {
         one.number
         for one in rules
-        if one.rule.across and not any(each.filters for each in event_patterns(one.rule))
+        if one.rule.across and not any(each.filters for each in instance_patterns(one.rule))
     }
     needed = {event: _read_by(rules, event, idle) for event in kept}
     return {event: fields for event, fields in needed.items() if fields != kept[event]}

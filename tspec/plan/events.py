@@ -26,6 +26,16 @@ def event_patterns(rule: r.Rule) -> Iterator[r.EventPattern]:
     yield from counted(rule)
 
 
+def instance_patterns(rule: r.Rule) -> Iterator[r.EventPattern]:
+    """The patterns whose calls are windows or subjects, so that their filters decide how many instances there are."""
+    if rule.window.event is not None:
+        yield rule.window.event
+    for one in rule.subjects:
+        for node in expressions(one.collection):
+            if isinstance(node, (r.Calls, r.LastCall)):
+                yield node.event
+
+
 def counted(rule: r.Rule) -> Iterator[r.EventPattern]:
     """The patterns whose calls are looked up within the window."""
     yield from patterns(rule.expect)
