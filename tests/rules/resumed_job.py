@@ -1,6 +1,6 @@
 """Two gloo ranks under DDP that train two epochs, save after each, and go on from the last checkpoint in a second run of ranks.
 
-`resumed_job.py [FAULT]`. Faults of resuming: `schedule`, `average`, `scaler`, `counters` (what the checkpoint holds of it is not
+`resumed_job.py [FAULT]`. Faults of resuming: `schedule`, `average`, `scaler`, `rng`, `counters` (what the checkpoint holds of it is not
 loaded), `schedule_beside` (has a file of its own, which is read and not taken over), `sampler` (is told the epochs of this run alone).
 Fault of saving: `one_file` (each rank writes to the same file). `beside` is a sound job too: the schedule has a file of its own.
 """
@@ -54,12 +54,14 @@ def work(rank: int, folder: str, run: int, fault: str) -> None:
         for name, part in parts.items():
             if name != fault:
                 part.load_state_dict(state[name])
+        if fault != "rng":
+            torch.set_rng_state(state["rng"])
         if fault != "counters":
             began, step = state["epoch"] + 1, state["step"]
 
     def save() -> None:
         state = {name: part.state_dict() for name, part in parts.items()}
-        state |= {"epoch": epoch, "step": step}
+        state |= {"epoch": epoch, "step": step, "rng": torch.get_rng_state()}
         if rank == 0 or fault == "one_file":
             torch.save(state, path)
             if own:

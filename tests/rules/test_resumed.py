@@ -15,6 +15,7 @@ FAULTS_OF_CHECKPOINTS = (
     ("schedule", "resumed_counters_go_on"),
     ("average", "resumed_counters_go_on"),
     ("scaler", "resumed_counters_go_on"),
+    ("rng", "resumed_counters_go_on"),
     ("schedule_beside", "resumed_counters_go_on"),
     ("counters", "resumed_counters_go_on"),
     ("sampler", "resumed_counters_go_on"),

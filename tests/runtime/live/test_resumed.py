@@ -153,6 +153,41 @@ def test_a_scale_that_is_not_used_says_nothing() -> None:
     assert known.restarted(counted(30, scaler={})) == []
 
 
+def test_random_numbers_that_begin_anew() -> None:
+    known = LoadedCheckpoints()
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(3)
+        torch.rand(2000)
+        other, read = torch.Generator().get_state(), torch.get_rng_state()
+        known.loaded(counted(20, rng=[other, read]))
+        torch.manual_seed(3)
+        torch.rand(900)
+        anew = counted(30, rng=[other, torch.get_rng_state()])
+        assert known.restarted(anew) == ["rng.1"]
+        torch.set_rng_state(read)
+        assert (
+            known.restarted(anew) == []
+        )  # a generator of another name or rank: its stream is not this process's
+        torch.rand(900)
+        assert known.restarted(counted(30, rng=[other, torch.get_rng_state()])) == []
+        torch.manual_seed(4)
+        again = counted(30, rng=[other, torch.get_rng_state()])
+        assert known.restarted(again) == ["rng.1"]
+        known.seeds()  # the script draws as it wants to
+        assert known.restarted(again) == []
+
+
+def test_random_numbers_in_a_file_of_their_own() -> None:
+    known = LoadedCheckpoints()
+    with torch.random.fork_rng(devices=()):
+        torch.rand(2000)
+        known.loaded({"cpu": torch.get_rng_state()}, "rng.pt")
+        known.loaded(counted(20), "last.pt")
+        torch.manual_seed(torch.initial_seed())
+        assert known.restarted(counted(30), "last.pt") == []
+        assert known.restarted({"cpu": torch.get_rng_state()}, "rng.pt") == ["cpu"]
+
+
 def test_the_file_whose_moments_an_optimizer_takes_over() -> None:
     known, mine, others = LoadedCheckpoints(), counted(20), counted(20)
     known.loaded(mine, "1.pt")

@@ -2,8 +2,8 @@
 
 A checkpoint counts steps or epochs, and optimizers such as Adam count their updates. Where a run goes on, both go on. Where it only
 takes over weights, both begin anew. Where the first goes on and the second begins anew, nobody loaded the optimizer's state. Where
-the optimizer goes on, so do the schedule, an average of the weights, the scale of the loss, the steps or epochs themselves, and the
-epoch that samplers shuffle by. A rank that writes a file of its own goes on from the file of that name.
+the optimizer goes on, so do the schedule, an average of the weights, the scale of the loss, random numbers, the steps or epochs
+themselves, and the epoch that samplers shuffle by. A rank that writes a file of its own goes on from the file of that name.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from __future__ import annotations
 import os
 import re
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import torch
+
+from tspec.runtime.live.streams import began_anew, is_state
 
 DEPTH = 3
 """So deep within an object are counters and optimizers looked for."""
@@ -32,6 +34,7 @@ SCALER = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growt
 
 _Keys = tuple[str, ...]
 _CountsByKeys = Mapping[_Keys, int]
+_StatesByKeys = Mapping[_Keys, torch.Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class _Counts:
     """Of each optimizer in it, by its keys, how many updates it counts."""
     scales: Mapping[_Keys, float]
     """Of each loss scaler in it, its scale."""
+    streams: _StatesByKeys
+    """The states of generators of random numbers."""
 
 
 class LoadedCheckpoints:
@@ -64,10 +69,14 @@ class LoadedCheckpoints:
         """Those of them whose states optimizers were given."""
         self._scales: dict[int, float] = {}
         """By which scale each loss scaler divided first after the latest checkpoint was read."""
+        self._seeded = False
+        """The script has seeded its random numbers since it read states of generators."""
 
     def loaded(self, value: Any, file: Any = None) -> None:
         """Take in what a file held, if that is a checkpoint with an optimizer that counts its updates, or a part of one."""
         counts, name = _counts(value), _name(file)
+        if counts.streams:
+            self._seeded = False
         if counts.updates:
             self._loaded.pop(tuple(counts.updates), None)
             self._loaded[tuple(counts.updates)] = counts
@@ -75,7 +84,7 @@ class LoadedCheckpoints:
             if name is not None:
                 self._names.add(name)
                 self._states += [(weakref.ref(each), name) for each in _first_tensors(value)]
-        elif counts.counters and name is not None:
+        elif (counts.counters or counts.streams) and name is not None:
             self._beside[name] = counts
 
     def given(self, state: Any) -> None:
@@ -87,6 +96,10 @@ class LoadedCheckpoints:
         """A loss scaler is about to divide gradients by its scale."""
         if self._loaded and id(scaler) not in self._scales:
             self._scales[id(scaler)] = scaler.get_scale()
+
+    def seeds(self) -> None:
+        """The script seeds its random numbers."""
+        self._seeded = True
 
     def goes_on_from(self, value: Any, file: Any) -> str:
         """`own` if the optimizer took over a checkpoint of the name under which one is saved, `other` if one of other names; `none` if
@@ -118,7 +131,8 @@ class LoadedCheckpoints:
     ) -> list[str] | None:
         """The counters of a saved object that count anew, although its optimizers' updates go on from the checkpoint that was
         loaded last: of schedules and averages, and those of the loop, if none of these goes on. If epochs go on, `sampler.epoch` where
-        one of the epochs that samplers were told, `sampled`, counts anew. The scales of losses that no scaler began with. What has no
+        one of the epochs that samplers were told, `sampled`, counts anew. The scales of losses that no scaler began with, and
+        this rank's random numbers, if they do not come from the state that was read. What has no
         optimizer goes with the one that was saved before it. None if updates do not go on.
         """  # fmt: skip
         now = _counts(value)
@@ -147,7 +161,18 @@ class LoadedCheckpoints:
                 for key in now.scales
                 if before.scales.get(key, min(used)) not in used
             ]
-        return sorted(anew)
+        return sorted(anew + self._streams_anew(before.streams, now.streams))
+
+    def _streams_anew(self, before: _StatesByKeys, now: _StatesByKeys) -> list[str]:
+        """The states of this process's generator that do not come from those that were read."""
+        if self._seeded or not before.keys() & now.keys():
+            return []
+        here = torch.get_rng_state()
+        return [
+            ".".join(key)
+            for key, state in now.items()
+            if key in before and torch.equal(state, here) and began_anew(state, before[key])
+        ]
 
     def _before(self, now: _Counts) -> _Counts | None:
         """The latest checkpoint that was loaded with one of these optimizers."""
@@ -214,7 +239,21 @@ def _counts(value: Any) -> _Counts:
             count = _updates(found.get("state"))
             if count:
                 updates[keys] = count
-    return _Counts(counters, updates, scales)
+    return _Counts(counters, updates, scales, dict(_streams(value, (), DEPTH)))
+
+
+def _streams(value: Any, keys: _Keys, depth: int) -> Iterator[tuple[_Keys, torch.Tensor]]:
+    """The states of generators within an object, also in lists of them."""
+    if is_state(value):
+        yield keys, value
+    elif depth:
+        each: Iterable[tuple[Any, Any]] = ()
+        if isinstance(value, Mapping):
+            each = value.items()
+        elif isinstance(value, (list, tuple)):
+            each = enumerate(value)
+        for key, inner in islice(each, MOST):
+            yield from _streams(inner, (*keys, str(key)), depth - 1)
 
 
 def _first_tensors(value: Any) -> Iterator[torch.Tensor]:

@@ -14,6 +14,7 @@ SHARDS_READ = "torch.distributed.checkpoint.state_dict_loader._load_state_dict"
 """What reads the parts of a rank into its state dict, and knows of all objects in it what they say of themselves."""
 OPTIMIZER = "torch.optim.Optimizer.load_state_dict"
 SCALER = "torch.amp.grad_scaler.GradScaler.step"
+SEEDS = ("torch.random.manual_seed", "torch.random.seed")
 READERS = ("lost_updates", "restarted", "goes_on_from")
 """The functions of fields that read what is followed here."""
 
@@ -66,5 +67,8 @@ def install(job: FollowedJob) -> None:
     watch(Role("read", ReadListener(known), path=READ))
     watch(Role("optimizer given", GivenListener(known), path=OPTIMIZER))
     watch(Role("unscales", UnscalesListener(known), path=SCALER))
+    seeds = ReturnListener(lambda args, kwargs: known.seeds())
+    for path in SEEDS:
+        watch(Role("seeds", seeds, path=path))
     read = ReturnListener(lambda args, kwargs: known.loaded(_first(args, kwargs, "state_dict")))
     watch(Role("shards read", read, path=SHARDS_READ))
