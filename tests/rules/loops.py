@@ -495,6 +495,65 @@ class ViewsDoNotStandForTransposes(Loop):
         return F.cross_entropy(rows.reshape(-1, 10), labels.repeat_interleave(64))
 
 
+class Reads(nn.Module):
+    """Reads the grey levels of a picture from 1 to 17, and as many as there are; the rest is padding."""
+
+    def __init__(self, kind, inverted):
+        super().__init__()
+        self.kind, self.inverted = kind, inverted
+        self.embed, self.out = nn.Embedding(18, 16), nn.Linear(16, 10)
+        self.attention = nn.MultiheadAttention(16, 2, batch_first=True)
+
+    def forward(self, images):
+        length = 40 + images.sum(1).long() % 20
+        tokens = (images * 16).long() + 1
+        hidden = torch.arange(64) >= length[:, None]
+        tokens = tokens.masked_fill(hidden, 0)
+        x = self.embed(tokens)
+        seen = self.attend(x, ~hidden if self.inverted else hidden)
+        return self.out(seen[:, :40].mean(1))
+
+    def attend(self, x, hidden):
+        if self.kind == "layer":
+            return self.attention(x, x, x, key_padding_mask=hidden)[0]
+        if self.kind == "fused":
+            return F.scaled_dot_product_attention(x, x, x, ~hidden[:, None])
+        scores = (x @ x.transpose(1, 2) / 4).masked_fill(hidden[:, None], -1e9)
+        return scores.softmax(-1) @ x
+
+
+class AttentionSeesTokens(Loop):
+    def build(self):
+        return Reads("layer", self.faulty)
+
+
+class FusedAttentionSeesTokens(Loop):
+    rule = "attention_sees_tokens"
+
+    def build(self):
+        return Reads("fused", self.faulty)
+
+
+class FilledScoresSeeTokens(Loop):
+    rule = "attention_sees_tokens"
+
+    def build(self):
+        return Reads("by hand", self.faulty)
+
+
+class SquaredErrorsAreOfPairs(Loop):
+    """Guesses how dark a picture is, and how much one is like another on purpose."""
+
+    def build(self):
+        return nn.Linear(64, 1)
+
+    def loss(self, output, labels):
+        dark = labels / 10
+        apart = (output - output.T).square().mean()
+        guess = output if self.faulty else output.squeeze(1)
+        return (guess - dark).pow(2).mean() + 0.01 * apart
+
+
 class BatchNormsLeaveHeldOutDataAlone(Loop):
     def build(self):
         return normed()
@@ -943,6 +1002,49 @@ class LikelihoodsOfSomeRows(Loop):
 
     def loss(self, output, labels):
         return F.nll_loss(output.log_softmax(0 if self.faulty else 1)[::2], labels[::2])
+
+
+class AlignmentsGetLogProbabilities(Loop):
+    """Each picture is eight frames, and its label is a word of one letter or of two."""
+
+    def build(self):
+        return nn.Sequential(nn.Unflatten(1, (8, 8)), nn.Linear(8, 11))
+
+    def loss(self, output, labels):
+        scores = output.transpose(0, 1)
+        words = torch.stack([labels + 1, (labels + 5) % 10 + 1], 1)
+        lengths = 1 + labels % 2
+        words[:, 1] *= lengths - 1
+        frames = torch.full_like(labels, 8)
+        return self.aligned(scores, words, frames, lengths)
+
+    def aligned(self, scores, words, frames, lengths):
+        given = scores if self.faulty else scores.log_softmax(-1)
+        return F.ctc_loss(given, words, frames, lengths)
+
+
+class AlignmentsOfTheBatch(AlignmentsGetLogProbabilities):
+    rule = "alignments_get_log_probabilities"
+
+    def aligned(self, scores, words, frames, lengths):
+        return F.ctc_loss(scores.log_softmax(1 if self.faulty else 2), words, frames, lengths)
+
+
+class AlignmentsHaveNoBlankLabels(AlignmentsGetLogProbabilities):
+    def aligned(self, scores, words, frames, lengths):
+        lengths = torch.full_like(lengths, 2) if self.faulty else lengths
+        return F.ctc_loss(scores.log_softmax(2), words, frames, lengths)
+
+
+class AlignmentsOfJoinedWords(AlignmentsGetLogProbabilities):
+    """Words one after the other, without padding."""
+
+    rule = "alignments_have_no_blank_labels"
+
+    def aligned(self, scores, words, frames, lengths):
+        joined = torch.cat([word[:length] for word, length in zip(words, lengths, strict=True)])
+        blank = int(joined[0]) if self.faulty else 0
+        return F.ctc_loss(scores.log_softmax(2), joined, frames, lengths, blank=blank)
 
 
 class TargetsAreDistributionsOverClasses(Loop):

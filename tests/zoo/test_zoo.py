@@ -195,6 +195,12 @@ MODELS = (
     Case("s10_patches", "plain-places", "loose_parameters_are_trained", 3),
     Case("s11_segmenter", "view", "views_do_not_stand_for_transposes", 2),
     Case("s11_segmenter", "no-eval", "batch_norms_leave_held_out_data_alone", 30),
+    Case("s12_translator", "layer-mask", "attention_sees_tokens", 2),
+    Case("s12_translator", "score-mask", "attention_sees_tokens", 2),
+    Case("s13_speech", "scores", "alignments_get_log_probabilities", 1),
+    Case("s13_speech", "over-time", "alignments_get_log_probabilities", 1),
+    Case("s13_speech", "padded-lengths", "alignments_have_no_blank_labels", 1),
+    Case("s13_speech", "stretched", "squared_errors_are_of_pairs", 2),
 )
 CASES = (*TRAINCHECK, *NEW, *HEALTH, *LOSSES, *AVERAGES, *DATA, *UPDATES, *MODELS, *REPLICAS)
 

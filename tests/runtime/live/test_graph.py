@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from tspec.runtime.live.graph import PASSES, LossGraphs, made_by, over_classes
+from tspec.runtime.live.graph import PASSES, LossGraphs, made_by, over_classes, over_labels
 
 
 def graphs(*held: torch.Tensor) -> LossGraphs:
@@ -204,3 +204,39 @@ def test_what_made_a_tensor(value, name: str) -> None:
 )
 def test_whether_likelihoods_sum_over_classes(value, sums: bool | None) -> None:
     assert over_classes(value()) is sums
+
+
+@pytest.mark.parametrize(
+    ("value", "sums"),
+    [
+        (lambda: drawn(5, 2, 4).log_softmax(2), True),
+        (lambda: drawn(2, 5, 4).log_softmax(-1).transpose(0, 1), True),
+        (lambda: drawn(2, 4, 5).log_softmax(1).permute(2, 0, 1), True),
+        (lambda: drawn(5, 2, 4).log_softmax(1), False),
+        (lambda: drawn(5, 4).log_softmax(0), False),
+        (lambda: drawn(5, 2, 4), None),
+    ],
+)
+def test_whether_alignments_sum_over_labels(value, sums: bool | None) -> None:
+    assert over_labels(value()) is sums
+
+
+@pytest.mark.parametrize(
+    ("loss", "stretched"),
+    [
+        (lambda x: (x - torch.ones(4)).pow(2).mean(), True),
+        (lambda x: ((torch.ones(4) - x) ** 2).sum(), True),
+        (lambda x: torch.square(x - torch.ones(4)).mean() * 0.5 + x.sum(), True),
+        (lambda x: (lambda error: (error * error).mean())(x - torch.ones(4)), True),
+        (lambda x: (x - torch.ones(4, 1)).pow(2).mean(), False),
+        (lambda x: (x.squeeze(1) - torch.ones(4)).pow(2).mean(), False),
+        (lambda x: (x - torch.ones(3)).pow(2).mean(), False),  # each with three quantiles
+        (lambda x: (x - x.t()).pow(2).mean(), False),  # how far apart predictions are
+        (lambda x: (x - torch.ones(4)).pow(2).neg().exp().mean(), False),  # a kernel
+        (lambda x: (x - torch.ones(4)).pow(3).mean(), False),
+        (lambda x: (x - torch.ones(4)).abs().mean(), False),  # an energy distance
+    ],
+)
+def test_columns_that_are_stretched_to_squared_differences(loss, stretched: bool) -> None:
+    found = graphs().stretched_squares(loss(drawn(4, 1)))
+    assert found == (["[4, 1] -> [4, 4]"] if stretched else [])

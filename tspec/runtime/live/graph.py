@@ -36,6 +36,7 @@ _ROWS = frozenset({"Slice", "Index", "IndexSelect"})
 _VIEWS = frozenset({"View", "UnsafeView", "ReshapeAlias"})
 _SHIFTS = frozenset({"Slice", "Cat", "ConstantPadNd"})
 """Before a view, or as a slice after it, they shift the rows of a matrix against each other, as scores of relative positions are."""
+_FOLDS = frozenset({"Mean", "Sum"})
 _PARTS = frozenset({"Split", "SplitWithSizes", "Unbind", "Chunk"})
 _PROJECTIONS = frozenset({"Addmm", "Mm"})
 """Operations that compute queries and keys of a layer's inputs."""
@@ -59,8 +60,16 @@ def made_by(value: torch.Tensor) -> str:
 
 def over_classes(value: torch.Tensor) -> bool | None:
     """Whether the log-softmax that computed `[n, classes, ...]` sums over the classes; None where it cannot be told."""
+    return _sums_over(value, 1)
+
+
+def over_labels(value: torch.Tensor) -> bool | None:
+    """The same of `[..., labels]`."""
+    return _sums_over(value, value.dim() - 1)
+
+
+def _sums_over(value: torch.Tensor, dim: int) -> bool | None:
     node: Any = value.grad_fn
-    dim = 1
     for _ in range(_CHAIN):
         if node is None or not node._input_metadata:
             return None
@@ -94,6 +103,7 @@ class LossGraphs:
         self._softmaxes = 0
         self._loose = 0
         self._scores = 0
+        self._squares = 0
         self._seen: dict[int, tuple[weakref.ref[torch.Tensor], torch.Tensor]] = {}
         """Loose parameters, with copies of their values in the pass before."""
 
@@ -150,6 +160,21 @@ class LossGraphs:
             f"{list(before)} -> {list(after)}" for before, after in shapes if swaps(before, after)
         ]
 
+    def stretched_squares(self, losses: Any) -> list[str] | None:
+        """The shapes before and after each column that was stretched to a square of differences, whose squares were averaged.
+
+        `[n, 1]` less `[n]` has the differences of each with each. What was taken off has no graph. None after the first passes.
+        """
+        if self._squares >= PASSES:
+            return None
+        self._squares += 1
+        return [
+            f"{list(before)} -> {list(after)}"
+            for operation, node in nodes(losses)
+            if operation in _FOLDS
+            for before, after in _stretched(_squared(_first_input(node)))
+        ]
+
     def loose_parameters(self, losses: Any) -> list[torch.Size] | None:
         """The shapes of parameters that neither a model nor an optimizer holds, and that stayed as they were since the pass before.
 
@@ -187,6 +212,27 @@ def weighing_softmaxes(product: Any) -> Iterator[tuple[int, Any, int]]:
         found = _softmax_of(product.next_functions[factor][0], last, other)
         if found is not None:
             yield factor, *found
+
+
+def _squared(node: Any) -> Any:
+    """What a node is the square of; None if it is none."""
+    if node is None:
+        return None
+    if operation_of(node) == "Pow":
+        return _first_input(node) if node._saved_exponent == 2 else None
+    factors = [each for each, _ in node.next_functions]
+    is_square = operation_of(node) == "Mul" and len(factors) == 2 and factors[0] is factors[1]
+    return factors[0] if is_square else None
+
+
+def _stretched(difference: Any) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
+    """The shapes of a column and of the square that a difference makes of it, whose other side has no graph."""
+    column = None if difference is None else _only_input(difference)
+    if column is None or operation_of(difference) != "Sub" or not difference._input_metadata:
+        return
+    before, after = shape_of(column), shape_of(difference)
+    if len(after) == 2 and after[0] == after[1] > 1 and before == (after[0], 1):
+        yield before, after
 
 
 def _is_shifted(node: Any) -> bool:

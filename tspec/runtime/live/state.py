@@ -12,6 +12,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from tspec.runtime.edges import Missing, Ref
+from tspec.runtime.live.alignments import AlignedLabels
 from tspec.runtime.live.causality import Causality
 from tspec.runtime.live.convert import VISITED, convert, tensors_in
 from tspec.runtime.live.copied import CopiedParameters
@@ -36,10 +37,11 @@ from tspec.runtime.live.entities.parameters import (
 )
 from tspec.runtime.live.entities.stages import PipelineStages
 from tspec.runtime.live.evaluate import FUNCTIONS, ExpressionError, evaluate
-from tspec.runtime.live.graph import LossGraphs, made_by, over_classes
+from tspec.runtime.live.graph import LossGraphs, made_by, over_classes, over_labels
 from tspec.runtime.live.interpolated import InterpolatedParameters
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
 from tspec.runtime.live.operations import LossOperations
+from tspec.runtime.live.padding import PaddingMasks
 from tspec.runtime.live.pending import PendingCalls
 from tspec.runtime.live.placed import is_flattened, local, placements
 from tspec.runtime.live.policies import PolicyGradients
@@ -156,6 +158,7 @@ class SubjectRegistry:
 
     def _field_functions(self) -> Mapping[str, Callable[..., Any]]:
         """The functions that the declaration of a field may call, by name."""
+        padding = PaddingMasks(self.tokens)
         return {
             **FUNCTIONS,
             "models_of": lambda saved: [each.model for each in self._saved(saved)],
@@ -168,14 +171,20 @@ class SubjectRegistry:
             "elements": lambda value: sum(each.numel() for each in tensors_in(value, VISITED)),
             "tokens_ahead": self.tokens.tokens_ahead,
             "sees_later": Causality(self.tokens).sees_later,
+            "shows_padding": padding.shows_padding,
+            "hides_tokens": padding.hides_tokens,
+            "filled_padding": padding.filled_padding,
+            "blank_labels": AlignedLabels().blank_labels,
             "made_by": made_by,
             "over_classes": over_classes,
+            "over_labels": over_labels,
             "softmax_dims": self.graphs.softmax_dims,
             "placements": placements,
             "operations": LossOperations().operations,
             "unscaled_scores": self.graphs.unscaled_scores,
             "loose_parameters": self.graphs.loose_parameters,
             "swapping_views": self.graphs.swapping_views,
+            "stretched_squares": self.graphs.stretched_squares,
             "moving_weights": PolicyGradients().moving_weights,
             "is_own_state": is_own_state,
             "lost_updates": self.checkpoints.lost_updates,

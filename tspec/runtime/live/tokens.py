@@ -10,7 +10,7 @@ import torch
 LOSSES = 16
 """So many losses are compared with the tokens: later ones are given theirs in the same way."""
 _INPUTS = 8
-"""The last so many inputs of embeddings are kept until their backward pass begins."""
+"""The last so many inputs of embeddings are kept until their backward pass is over."""
 _SHIFTS = (1, 0, 2, -1)
 """By how many places targets may be ahead. Where it can be the next token, it is."""
 _ENOUGH = 16
@@ -30,6 +30,11 @@ class TokenHistory:
         """All losses that are to be compared have been."""
         return self._losses >= LOSSES
 
+    @property
+    def inputs(self) -> tuple[torch.Tensor, ...]:
+        """The tokens of each call, `[batch, length]` or `[length, batch]`, the oldest first."""
+        return tuple(self._inputs)
+
     def given(self, tokens: torch.Tensor) -> None:
         """An embedding is given sequences, `[batch, length]` or `[length, batch]`."""
         plain = type(tokens) is torch.Tensor and not tokens.is_floating_point()
@@ -37,7 +42,7 @@ class TokenHistory:
             self._inputs.append(tokens)
 
     def clear(self) -> None:
-        """A backward pass begins: what comes next is of other tokens."""
+        """A backward pass is over: what comes next is of other tokens."""
         self._inputs.clear()
 
     @torch.no_grad()

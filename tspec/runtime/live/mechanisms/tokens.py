@@ -10,8 +10,8 @@ from tspec.runtime.live.watched import Listener, Role
 
 EMBEDDING = "torch.nn.functional.embedding"
 BACKWARD = "torch.autograd.backward"
-READER = "tokens_ahead"
-"""The function of a field that reads what is followed here."""
+READERS = ("tokens_ahead", "shows_padding", "hides_tokens", "filled_padding")
+"""The functions of fields that read what is followed here."""
 
 
 class EmbeddingListener(Listener):
@@ -31,14 +31,14 @@ class LearntListener(Listener):
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
 
-    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """A backward pass begins."""
+    def ended(self, token: Any) -> None:
+        """A backward pass is over."""
         self._job.state.tokens.clear()
 
 
 def install(job: FollowedJob) -> None:
     """Follow embeddings, if an event reads what they were given."""
-    if not job.spec.computes(READER):
+    if not any(map(job.spec.computes, READERS)):
         return
     tokens = job.state.tokens
 

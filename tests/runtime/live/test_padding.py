@@ -1,0 +1,78 @@
+"""Masks of attention that are told from the tokens."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tspec.runtime.live.padding import PaddingMasks
+from tspec.runtime.live.tokens import TokenHistory
+
+LENGTHS = torch.tensor([[5], [9], [12], [7]])
+IS_PADDING = torch.arange(12) >= LENGTHS
+TEXT = torch.arange(48).reshape(4, 12).add(3).masked_fill(IS_PADDING, 1)
+HIDDEN = {"padding": IS_PADDING, "text": ~IS_PADDING}
+
+
+def masks(*tokens: torch.Tensor) -> PaddingMasks:
+    history = TokenHistory()
+    for each in tokens or (torch.arange(12).expand(4, 12), TEXT):
+        history.given(each)
+    return PaddingMasks(history)
+
+
+@pytest.mark.parametrize("hidden", ["padding", "text"])
+def test_the_same_is_said_of_all_forms_of_a_mask(hidden: str) -> None:
+    mask = HIDDEN[hidden]
+    is_inverted = hidden == "text"
+    added = torch.zeros(mask.shape).masked_fill(mask, -torch.inf)
+    lowest = torch.zeros(mask.shape).masked_fill(mask, torch.finfo(torch.float32).min)
+    assert masks().hides_tokens(mask) is is_inverted
+    assert masks().hides_tokens(added) is is_inverted
+    assert masks().shows_padding(lowest[:, None, None]) is is_inverted
+    assert masks().shows_padding(~mask[:, None, None].expand(4, 2, 12, 12)) is is_inverted
+    assert masks(TEXT.t()).hides_tokens(mask) is is_inverted
+
+
+@pytest.mark.parametrize("hidden", ["padding", "text"])
+def test_masks_that_fill_scores_are_found_in_the_graph(hidden: str) -> None:
+    scores = torch.randn(4, 2, 12, 12, requires_grad=True)
+    filled = (scores / 2).masked_fill(HIDDEN[hidden][:, None, None], -1e9)
+    loss = F.dropout(filled.softmax(-1), 0.5).square().sum()
+    assert masks().filled_padding(loss) is (hidden == "text")
+
+
+def test_what_is_filled_for_another_reason_is_no_mask() -> None:
+    """Of a loss over masked tokens all others are left out."""
+    losses = torch.randn(4, 12, requires_grad=True).square()
+    assert masks().filled_padding(losses.masked_fill(~IS_PADDING, 0).sum()) is None
+
+
+def test_causal_masks_with_padding() -> None:
+    causal = torch.ones(12, 12).tril().bool()
+    assert masks().shows_padding(causal & ~IS_PADDING[:, None, None]) is False
+    assert masks().shows_padding(causal & IS_PADDING[:, None, None]) is True
+    assert masks().shows_padding(causal) is None
+    assert masks().shows_padding(None) is None
+
+
+def test_masks_that_tell_few_kinds_apart_are_not_taken_for_inverted() -> None:
+    """Such as one that hides all but the first of two segments."""
+    segments = torch.ones(4, 12).long().masked_fill(IS_PADDING, 2)
+    assert masks(segments).hides_tokens(~IS_PADDING) is False
+
+
+def test_one_token_of_each_sequence_may_be_all_that_is_seen() -> None:
+    text = TEXT.clone()
+    text[:, 0] = 0
+    hidden = torch.ones(4, 12).bool()
+    hidden[:, 0] = False
+    assert masks(text).hides_tokens(hidden) is False
+
+
+def test_nothing_is_said_without_tokens_and_after_the_first_masks() -> None:
+    assert PaddingMasks(TokenHistory()).hides_tokens(IS_PADDING) is None
+    known = masks()
+    found = [known.hides_tokens(IS_PADDING) for _ in range(33)]
+    assert found == [False] * 32 + [None]

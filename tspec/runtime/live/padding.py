@@ -1,0 +1,105 @@
+"""Whether masks of attention hide the tokens and show the padding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from tspec.runtime.live.graph import KEEPS, PASSES, RESHAPES, nodes, operation_of
+from tspec.runtime.live.tokens import TokenHistory
+
+_MASKS = 32
+"""So many masks that attention is given are compared with the tokens, and those in the graphs of the first `PASSES`."""
+_SHORTEST = 4
+"""Masks of fewer keys are not compared."""
+_OTHERS = 5
+"""So many different tokens at least are among those that an inverted mask hides: a mask may tell kinds of tokens apart."""
+_SOFTMAXES = ("Softmax", "SafeSoftmax", "LogSoftmax")
+_BEFORE = (KEEPS | RESHAPES) - {"MaskedFill"}
+_CHAIN = 8
+
+
+class PaddingMasks:
+    """Compares masks with the tokens that embeddings were given.
+
+    A mask of padding shows all tokens but those of one value. An inverted one shows those of this value alone.
+    """
+
+    def __init__(self, tokens: TokenHistory) -> None:
+        self._tokens = tokens
+        self._given = 0
+        self._graphs = 0
+
+    @torch.no_grad()
+    def shows_padding(self, attn_mask: Any) -> bool | None:
+        """Whether a mask of fused attention, true where a key is seen, shows tokens of one value alone.
+
+        None where no tokens lie as its keys do, and after the first masks.
+        """
+        return self._of_call(attn_mask, shown=True)
+
+    @torch.no_grad()
+    def hides_tokens(self, key_padding_mask: Any) -> bool | None:
+        """The same of a mask that is true where a key is hidden."""
+        return self._of_call(key_padding_mask, shown=False)
+
+    @torch.no_grad()
+    def filled_padding(self, losses: Any) -> bool | None:
+        """The same of the masks by which a graph fills scores before a softmax: whether one of them does. None after the first passes."""
+        if self._graphs >= PASSES:
+            return None
+        self._graphs += 1
+        inputs = self._tokens.inputs
+        if not inputs:
+            return None
+        found = [seen for mask in _filled(losses) for seen in self._compared(mask)]
+        return any(found) if found else None
+
+    def _of_call(self, mask: Any, *, shown: bool) -> bool | None:
+        if self._given >= _MASKS or not self._tokens.inputs or not _is_plain(mask):
+            return None
+        self._given += 1
+        if mask.dtype == torch.bool:
+            hidden = ~mask if shown else mask
+        else:
+            hidden = mask <= torch.finfo(mask.dtype).min / 2
+        found = list(self._compared(hidden))
+        return any(found) if found else None
+
+    def _compared(self, hidden: torch.Tensor) -> Iterator[bool]:
+        """Whether tokens of one value alone are seen, for each sequence of tokens that lies as the keys do."""
+        if hidden.dim() < 2 or hidden.shape[-1] < _SHORTEST:
+            return
+        keys = hidden.flatten(1, -2).all(1) if hidden.dim() > 2 else hidden
+        for tokens in self._tokens.inputs:
+            for sequences in (tokens, tokens.t()):
+                if sequences.shape == keys.shape and sequences.device == keys.device:
+                    yield _shows_one_token(keys, sequences)
+
+
+def _is_plain(mask: Any) -> bool:
+    floating = type(mask) is torch.Tensor and mask.is_floating_point()
+    return type(mask) is torch.Tensor and (floating or mask.dtype == torch.bool)
+
+
+def _shows_one_token(hidden: torch.Tensor, tokens: torch.Tensor) -> bool:
+    """All that is seen, in some sequence at several places, is one token, which is hidden nowhere, as many others are."""
+    seen, unseen = tokens[~hidden], tokens[hidden]
+    if not seen.numel() or int((~hidden).sum(1).max()) < 2 or bool((seen != seen[0]).any()):
+        return False
+    return not bool((unseen == seen[0]).any()) and len(set(unseen.tolist())) >= _OTHERS
+
+
+def _filled(losses: Any) -> Iterator[torch.Tensor]:
+    """The masks by which scores are filled before a softmax, true where they are."""
+    for operation, node in nodes(losses):
+        if operation not in _SOFTMAXES:
+            continue
+        for _ in range(_CHAIN):
+            node = node.next_functions[0][0] if node.next_functions else None
+            if node is None or operation_of(node) not in _BEFORE:
+                break
+        if node is not None and operation_of(node) == "MaskedFill":
+            yield node._saved_mask
