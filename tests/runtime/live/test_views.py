@@ -72,6 +72,16 @@ def drawn(*shape: int) -> torch.Tensor:
         (lambda: drawn(5, 3, 8, 8).reshape(-1, 3), ["[5, 3, 8, 8] -> [320, 3]"]),
         (lambda: drawn(5, 8, 3, 8).transpose(1, 2).reshape(-1, 3), ["[5, 3, 8, 8] -> [320, 3]"]),
         (lambda: drawn(5, 3, 8, 8).permute(0, 2, 3, 1).reshape(-1, 3), []),
+        (lambda: drawn(12, 4).mul(2).t().reshape(12, 4), ["[4, 12] -> [12, 4]"]),
+        (
+            lambda: drawn(2, 6, 3).mul(2).transpose(1, 2).reshape(2, 6, 3),
+            ["[2, 3, 6] -> [2, 6, 3]"],
+        ),
+        (lambda: drawn(4, 4).mul(2).t().reshape(4, 4), []),
+        (
+            lambda: drawn(2, 3, 4, 5).mul(2).transpose(1, 2).reshape(2, 12, 5),
+            [],
+        ),  # shuffled channels
         (lambda: drawn(5, 3, 8, 8).flatten(2).transpose(1, 2), []),
         (lambda: F.pad(drawn(2, 7, 5), (1, 0)).view(2, 6, 7)[:, 1:], []),  # relative positions
         (lambda: drawn(2, 7, 5).reshape(2, 5, 7)[:, 1:].reshape(2, 7, 4), []),

@@ -151,14 +151,8 @@ class LossGraphs:
             for following, _ in node.next_functions
         }
         views = [node for operation, node in found if operation in _VIEWS and node not in sliced]
-        shapes = [
-            (tuple(node._saved_self_sym_sizes), shape_of(node))
-            for node in views
-            if node._input_metadata and not _is_shifted(_first_input(node))
-        ]
-        return [
-            f"{list(before)} -> {list(after)}" for before, after in shapes if swaps(before, after)
-        ]
+        moved = (shapes for node in views if node._input_metadata and (shapes := _moved(node)))
+        return [f"{list(before)} -> {list(after)}" for before, after in moved]
 
     def stretched_squares(self, losses: Any) -> list[str] | None:
         """The shapes before and after each column that was stretched to a square of differences, whose squares were averaged.
@@ -212,6 +206,21 @@ def weighing_softmaxes(product: Any) -> Iterator[tuple[int, Any, int]]:
         found = _softmax_of(product.next_functions[factor][0], last, other)
         if found is not None:
             yield factor, *found
+
+
+def _moved(view: Any) -> tuple[Sequence[int], Sequence[int]] | None:
+    """The shapes before and after a view, if it has that of a transpose, or takes back the shape and not the order of one before."""
+    source, after = _first_input(view), shape_of(view)
+    before = tuple(view._saved_self_sym_sizes)
+    if not _is_shifted(source) and swaps(before, after):
+        return before, after
+    if source is not None and operation_of(source) == "Clone":
+        source = _first_input(source)
+    if source is None or operation_of(source) not in REORDERS:
+        return None
+    first = _first_input(source)
+    is_back = first is not None and first._input_metadata and shape_of(first) == after != before
+    return (before, after) if is_back else None
 
 
 def _squared(node: Any) -> Any:
