@@ -566,6 +566,29 @@ class BatchNormsLeaveHeldOutDataAlone(Loop):
             self.forward(images)
 
 
+class AveragesHaveStatistics(Loop):
+    """Averages its weights by hand, and evaluates the average."""
+
+    def build(self):
+        return normed()
+
+    def prepared(self):
+        self.average = copy.deepcopy(self.model).requires_grad_(False)
+
+    @torch.no_grad()
+    def after_update(self):
+        for mean, now in zip(self.average.parameters(), self.model.parameters(), strict=True):
+            mean.lerp_(now, 0.1)
+        if not self.faulty:
+            for kept, now in zip(self.average.buffers(), self.model.buffers(), strict=True):
+                kept.copy_(now)
+
+    @torch.no_grad()
+    def evaluate(self):
+        self.average.eval()
+        self.average(DIGITS.images[:50])
+
+
 class SpectralNormIsTrainedBeforeEvaluated(Loop):
     def build(self):
         return nn.Sequential(
