@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import torch
 
-from tspec.runtime.live.alignments import LOSSES, AlignedLabels
+from tspec.runtime.live.alignments import blank_labels
 
 PADDED = torch.tensor([[3, 4, 0], [5, 0, 0]])
 
 
 def test_padding_counts_where_the_lengths_hold_it() -> None:
-    assert AlignedLabels().blank_labels(PADDED, torch.tensor([2, 1]), 0) == 0
-    assert AlignedLabels().blank_labels(PADDED, (3, 3), 0) == 3
-    assert AlignedLabels().blank_labels(PADDED, torch.tensor([2, 1]), 4) == 1
+    assert blank_labels(PADDED, torch.tensor([2, 1]), 0) == 0
+    assert blank_labels(PADDED, (3, 3), 0) == 3
+    assert blank_labels(PADDED, torch.tensor([2, 1]), 4) == 1
 
 
 def test_labels_one_after_the_other() -> None:
     joined = torch.tensor([3, 4, 5, 0, 0])
-    assert AlignedLabels().blank_labels(joined, torch.tensor([2, 1]), 0) == 0
-    assert AlignedLabels().blank_labels(joined, torch.tensor([2, 2]), 0) == 1
-    assert AlignedLabels().blank_labels(PADDED[0], torch.tensor(2), 0) == 0
-
-
-def test_the_first_losses_alone_are_looked_at() -> None:
-    labels = AlignedLabels()
-    found = [labels.blank_labels(PADDED, (2, 1), 0) for _ in range(LOSSES + 1)]
-    assert found == [0] * LOSSES + [None]
+    assert blank_labels(joined, torch.tensor([2, 1]), 0) == 0
+    assert blank_labels(joined, torch.tensor([2, 2]), 0) == 1
+    assert blank_labels(PADDED[0], torch.tensor(2), 0) == 0

@@ -1,6 +1,4 @@
-"""What the graph of a loss says: which dimension softmaxes sum over, and which parameters nobody holds."""
-
-from collections.abc import Sequence
+"""What the graph of a loss says: which dimension softmaxes sum over, and what computed a tensor."""
 
 import pytest
 import torch
@@ -8,19 +6,13 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from tspec.runtime.live.graph import PASSES, LossGraphs, made_by, over_classes, over_labels
-
-
-def graphs(*held: torch.Tensor) -> LossGraphs:
-    return attributes_of(held=held)
-
-
-def attributes_of(*tensors: torch.Tensor, held: Sequence[torch.Tensor] = ()) -> LossGraphs:
-    """Of modules that have these tensors as attributes."""
-    return LossGraphs(
-        lambda tensor: any(each is tensor for each in held),
-        lambda tensor: any(each is tensor for each in tensors),
-    )
+from tspec.runtime.live.graph import (
+    made_by,
+    over_classes,
+    over_labels,
+    softmax_dims,
+    unscaled_scores,
+)
 
 
 def drawn(*shape: int) -> torch.Tensor:
@@ -47,7 +39,7 @@ SCORES = Q @ K.transpose(-2, -1)
 )
 def test_the_dimension_of_attention(dim: int, weigh) -> None:
     loss = weigh(torch.softmax(SCORES, dim)).sum()
-    assert graphs().softmax_dims(loss) == [dim % 4 - 4]
+    assert softmax_dims(loss) == [dim % 4 - 4]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +60,7 @@ def test_the_dimension_of_attention(dim: int, weigh) -> None:
     ],
 )  # fmt: skip
 def test_other_products_of_softmaxes(product) -> None:
-    assert graphs().softmax_dims(product().sum()) == []
+    assert softmax_dims(product().sum()) == []
 
 
 PROJECT = drawn(4, 12)
@@ -97,13 +89,13 @@ def heads(projected: torch.Tensor) -> list[torch.Tensor]:
 def test_scores_that_nothing_scales(scores, expected: int) -> None:
     q, k, v = heads(X @ PROJECT)
     loss = (scores(q, k).softmax(-1) @ v).sum()
-    assert graphs().unscaled_scores(loss) == expected
+    assert unscaled_scores(loss) == expected
 
 
 def test_layers_of_torch_scale_their_scores() -> None:
     layer = nn.MultiheadAttention(8, 2, batch_first=True)
     x = drawn(2, 5, 8)
-    assert graphs().unscaled_scores(layer(x, x, x)[0].sum()) == 0
+    assert unscaled_scores(layer(x, x, x)[0].sum()) == 0
 
 
 def test_nothing_is_computed_again() -> None:
@@ -114,59 +106,8 @@ def test_nothing_is_computed_again() -> None:
         return scores.softmax(-2) @ V
 
     loss = checkpoint(attend, SCORES, use_reentrant=False).sum()
-    assert graphs().softmax_dims(loss) == [-2]
+    assert softmax_dims(loss) == [-2]
     assert len(calls) == 1
-
-
-def test_later_passes_are_not_looked_at() -> None:
-    seen = graphs()
-    loss = (SCORES.softmax(-1) @ V).sum()
-    found = [seen.softmax_dims(loss) for _ in range(PASSES + 1)]
-    assert found == [[-1]] * PASSES + [None]
-    assert [seen.loose_parameters(loss) for _ in range(PASSES + 1)] == [[]] * PASSES + [None]
-
-
-def test_parameters_that_nobody_holds() -> None:
-    held, loose, plain = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(3)), drawn(4)
-    seen = graphs(held)
-    found = []
-    for step in range(4):
-        loss = held.sum() * loose.sum() * plain.sum()
-        found.append(seen.loose_parameters(loss))
-        if step == 1:
-            loose.data += 1
-    assert found == [[], [(3,)], [], [(3,)]]
-
-
-def test_numbers_with_a_gradient_that_nobody_holds() -> None:
-    temperature, places = drawn(1), drawn(4)
-    loss = (temperature * places).sum()
-    seen = graphs()
-    assert [seen.loose_parameters(loss) for _ in range(2)] == [[], [(1,)]]
-    held = graphs(temperature)
-    assert [held.loose_parameters(loss) for _ in range(2)] == [[], []]
-
-
-def test_attributes_of_modules_with_a_gradient() -> None:
-    places, inputs = drawn(4), drawn(4)
-    loss = (places * inputs).sum()
-    seen = attributes_of(places)
-    assert [seen.loose_parameters(loss) for _ in range(2)] == [[], [(4,)]]
-
-
-def test_parameters_that_are_made_anew() -> None:
-    seen = graphs()
-    found = [seen.loose_parameters(nn.Parameter(torch.ones(2)).sum()) for _ in range(3)]
-    assert found == [[], [], []]
-
-
-def test_parameters_whose_memory_was_given_back() -> None:
-    loose = nn.Parameter(torch.ones(2))
-    loss = (drawn(2) * loose).sum()
-    seen = graphs()
-    assert seen.loose_parameters(loss) == []
-    loose.untyped_storage().resize_(0)
-    assert seen.loose_parameters(loss) == []
 
 
 @pytest.mark.parametrize(
@@ -219,24 +160,3 @@ def test_whether_likelihoods_sum_over_classes(value, sums: bool | None) -> None:
 )
 def test_whether_alignments_sum_over_labels(value, sums: bool | None) -> None:
     assert over_labels(value()) is sums
-
-
-@pytest.mark.parametrize(
-    ("loss", "stretched"),
-    [
-        (lambda x: (x - torch.ones(4)).pow(2).mean(), True),
-        (lambda x: ((torch.ones(4) - x) ** 2).sum(), True),
-        (lambda x: torch.square(x - torch.ones(4)).mean() * 0.5 + x.sum(), True),
-        (lambda x: (lambda error: (error * error).mean())(x - torch.ones(4)), True),
-        (lambda x: (x - torch.ones(4, 1)).pow(2).mean(), False),
-        (lambda x: (x.squeeze(1) - torch.ones(4)).pow(2).mean(), False),
-        (lambda x: (x - torch.ones(3)).pow(2).mean(), False),  # each with three quantiles
-        (lambda x: (x - x.t()).pow(2).mean(), False),  # how far apart predictions are
-        (lambda x: (x - torch.ones(4)).pow(2).neg().exp().mean(), False),  # a kernel
-        (lambda x: (x - torch.ones(4)).pow(3).mean(), False),
-        (lambda x: (x - torch.ones(4)).abs().mean(), False),  # an energy distance
-    ],
-)
-def test_columns_that_are_stretched_to_squared_differences(loss, stretched: bool) -> None:
-    found = graphs().stretched_squares(loss(drawn(4, 1)))
-    assert found == (["[4, 1] -> [4, 4]"] if stretched else [])

@@ -17,6 +17,7 @@ from tspec.runtime.live.graph import (
     nodes,
     operation_of,
     rows_of,
+    saved,
     shape_of,
     signed,
     weighing_softmaxes,
@@ -123,7 +124,7 @@ def _computed_from(walked: Sequence[tuple[str, Any]], tokens: torch.Tensor) -> f
 
 
 def _looks_up(embedding: Any, tokens: torch.Tensor) -> bool:
-    indices = _saved(embedding, "indices")
+    indices = saved(embedding, "indices")
     return (
         indices is not None
         and indices.shape == tokens.shape
@@ -151,7 +152,7 @@ def _attention(operation: str, node: Any, reaching: frozenset[Any]) -> Sequence[
         return _fused(node) if node.next_functions[_VALUES][0] in reaching else ()
     attended = [following for following, _ in node.next_functions]
     weights = (
-        _saved(softmax, "result")
+        saved(softmax, "result")
         for factor, softmax, _ in weighing_softmaxes(node)
         if attended[1 - factor] in reaching
     )
@@ -162,24 +163,15 @@ def _fused(node: Any) -> Sequence[Sight | None]:
     """The same of fused attention, if a sequence looks at itself."""
     if node._saved_is_causal:
         return (Sight.NONE,)
-    query, key = _saved(node, "query"), _saved(node, "key")
+    query, key = saved(node, "query"), saved(node, "key")
     if query is None or key is None:
         return (None,)
     if not query.shape[-2] == key.shape[-2] >= _SHORTEST:
         return ()
-    mask = _saved(node, "attn_bias" if hasattr(node, "_saved_attn_bias") else "attn_mask")
+    mask = saved(node, "attn_bias" if hasattr(node, "_saved_attn_bias") else "attn_mask")
     if mask is not None and mask.dtype != torch.bool:
         mask = mask.float().exp()
     return (Sight.NEXT if mask is None else _sight(mask),)
-
-
-def _saved(node: Any, name: str) -> torch.Tensor | None:
-    """What a node saved for its backward pass. None if there is none, or if a hook would have to compute it."""
-    saved = getattr(node, f"_raw_saved_{name}", None)
-    if saved is None or saved.unpack_hook is not None:
-        return None
-    value = saved.data
-    return value if isinstance(value, torch.Tensor) else None
 
 
 @torch.no_grad()

@@ -7,17 +7,13 @@ Nothing that was saved for the backward pass is unpacked: under activation check
 from __future__ import annotations
 
 import re
-import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import torch
-from torch import nn
 
 from tspec.runtime.live.convert import tensors_in
-from tspec.runtime.live.features import local_part
-from tspec.runtime.live.views import swaps
 
 PASSES = 16
 """The graphs of so many backward passes are walked: later ones are computed in the same way."""
@@ -33,10 +29,6 @@ MATRIX_PRODUCTS = frozenset({"Bmm", "Mm"})
 _PICKS = frozenset({"Slice", "Select", "Index", "IndexSelect", "BackwardHookFunction"})
 _ROWS = frozenset({"Slice", "Index", "IndexSelect"})
 """Operations that pick rows, so that the other dimensions stay."""
-_VIEWS = frozenset({"View", "UnsafeView", "ReshapeAlias"})
-_SHIFTS = frozenset({"Slice", "Cat", "ConstantPadNd"})
-"""Before a view, or as a slice after it, they shift the rows of a matrix against each other, as scores of relative positions are."""
-_FOLDS = frozenset({"Mean", "Sum"})
 _PARTS = frozenset({"Split", "SplitWithSizes", "Unbind", "Chunk"})
 _PROJECTIONS = frozenset({"Addmm", "Mm"})
 """Operations that compute queries and keys of a layer's inputs."""
@@ -52,7 +44,7 @@ def made_by(value: torch.Tensor) -> str:
     for _ in range(_CHAIN):
         if node is None or operation_of(node) not in _UNSEEN:
             break
-        node = _first_input(node)
+        node = first_input(node)
     if node is None:
         return ""
     return snake_case(operation_of(node))
@@ -76,7 +68,7 @@ def _sums_over(value: torch.Tensor, dim: int) -> bool | None:
         shape = shape_of(node)
         if operation_of(node) == "LogSoftmax":
             return signed(node._saved_dim) % len(shape) == dim
-        following = _only_input(node)
+        following = only_input(node)
         if following is None:
             return None
         before = _dim_before(node, operation_of(node), shape, shape_of(following), dim)
@@ -86,115 +78,28 @@ def _sums_over(value: torch.Tensor, dim: int) -> bool | None:
     return None
 
 
-class LossGraphs:
-    """Walks the graphs of the first losses.
+def softmax_dims(losses: Any) -> list[int]:
+    """Along which dimension, counted from the end, softmaxes sum to one that weigh rows.
 
-    `is_held` says whether a model or an optimizer holds a parameter, `is_attribute` whether a tensor is an attribute of a module.
+    Each is the left factor, a batch of square matrices, of a product: the sums of its rows are the sums of the
+    weights.
     """
+    return [
+        dim
+        for operation, node in nodes(losses)
+        if operation in MATRIX_PRODUCTS
+        for _, _, dim in weighing_softmaxes(node)
+    ]
 
-    def __init__(
-        self,
-        is_held: Callable[[torch.Tensor], bool],
-        is_attribute: Callable[[torch.Tensor], bool],
-    ) -> None:
-        self._is_held = is_held
-        self._is_attribute = is_attribute
-        self._views = 0
-        self._softmaxes = 0
-        self._loose = 0
-        self._scores = 0
-        self._squares = 0
-        self._seen: dict[int, tuple[weakref.ref[torch.Tensor], torch.Tensor]] = {}
-        """Loose parameters, with copies of their values in the pass before."""
 
-    def softmax_dims(self, losses: Any) -> list[int] | None:
-        """Along which dimension, counted from the end, softmaxes sum to one that weigh rows.
-
-        Each is the left factor, a batch of square matrices, of a product: the sums of its rows are the sums of the
-        weights. None after the first passes.
-        """
-        if self._softmaxes >= PASSES:
-            return None
-        self._softmaxes += 1
-        return [
-            dim
-            for operation, node in nodes(losses)
-            if operation in MATRIX_PRODUCTS
-            for _, _, dim in weighing_softmaxes(node)
-        ]
-
-    def unscaled_scores(self, losses: Any) -> int | None:
-        """How many softmaxes that weigh rows have scores that are products of projections as they are.
-
-        None after the first passes.
-        """
-        if self._scores >= PASSES:
-            return None
-        self._scores += 1
-        return sum(
-            _is_unscaled(_first_input(softmax))
-            for operation, node in nodes(losses)
-            if operation in MATRIX_PRODUCTS
-            for _, softmax, _ in weighing_softmaxes(node)
-        )
-
-    def swapping_views(self, losses: Any) -> list[str] | None:
-        """The shapes before and after each view that stands where a transpose was meant. None after the first passes."""
-        if self._views >= PASSES:
-            return None
-        self._views += 1
-        found = nodes(losses)
-        sliced = {
-            following
-            for operation, node in found
-            if operation == "Slice"
-            for following, _ in node.next_functions
-        }
-        views = [node for operation, node in found if operation in _VIEWS and node not in sliced]
-        moved = (shapes for node in views if node._input_metadata and (shapes := _moved(node)))
-        return [f"{list(before)} -> {list(after)}" for before, after in moved]
-
-    def stretched_squares(self, losses: Any) -> list[str] | None:
-        """The shapes before and after each column that was stretched to a square of differences, whose squares were averaged.
-
-        `[n, 1]` less `[n]` has the differences of each with each. What was taken off has no graph. None after the first passes.
-        """
-        if self._squares >= PASSES:
-            return None
-        self._squares += 1
-        return [
-            f"{list(before)} -> {list(after)}"
-            for operation, node in nodes(losses)
-            if operation in _FOLDS
-            for before, after in _stretched(_squared(_first_input(node)))
-        ]
-
-    def loose_parameters(self, losses: Any) -> list[torch.Size] | None:
-        """The shapes of parameters that neither a model nor an optimizer holds, and that stayed as they were since the pass before.
-
-        A single number with a gradient is a parameter, and so is an attribute of a module, whatever its class. Other tensors with
-        gradients are inputs. None after the first passes.
-        """
-        if self._loose >= PASSES:
-            self._seen.clear()
-            return None
-        self._loose += 1
-        shapes = []
-        for operation, node in nodes(losses):
-            leaf = node.variable if operation == "AccumulateGrad" else None
-            if not isinstance(leaf, torch.Tensor) or self._is_held(leaf):
-                continue
-            is_parameter = isinstance(leaf, nn.Parameter) or leaf.numel() == 1
-            if not is_parameter and not self._is_attribute(leaf):
-                continue
-            part = local_part(leaf)
-            if part is None:
-                continue
-            known = self._seen.get(id(leaf))
-            if known is not None and known[0]() is leaf and torch.equal(known[1], part):
-                shapes.append(leaf.shape)
-            self._seen[id(leaf)] = (weakref.ref(leaf), part.clone())
-        return shapes
+def unscaled_scores(losses: Any) -> int:
+    """How many softmaxes that weigh rows have scores that are products of projections as they are."""
+    return sum(
+        _is_unscaled(first_input(softmax))
+        for operation, node in nodes(losses)
+        if operation in MATRIX_PRODUCTS
+        for _, softmax, _ in weighing_softmaxes(node)
+    )
 
 
 def weighing_softmaxes(product: Any) -> Iterator[tuple[int, Any, int]]:
@@ -206,46 +111,6 @@ def weighing_softmaxes(product: Any) -> Iterator[tuple[int, Any, int]]:
         found = _softmax_of(product.next_functions[factor][0], last, other)
         if found is not None:
             yield factor, *found
-
-
-def _moved(view: Any) -> tuple[Sequence[int], Sequence[int]] | None:
-    """The shapes before and after a view, if it has that of a transpose, or takes back the shape and not the order of one before."""
-    source, after = _first_input(view), shape_of(view)
-    before = tuple(view._saved_self_sym_sizes)
-    if not _is_shifted(source) and swaps(before, after):
-        return before, after
-    if source is not None and operation_of(source) == "Clone":
-        source = _first_input(source)
-    if source is None or operation_of(source) not in REORDERS:
-        return None
-    first = _first_input(source)
-    is_back = first is not None and first._input_metadata and shape_of(first) == after != before
-    return (before, after) if is_back else None
-
-
-def _squared(node: Any) -> Any:
-    """What a node is the square of; None if it is none."""
-    if node is None:
-        return None
-    if operation_of(node) == "Pow":
-        return _first_input(node) if node._saved_exponent == 2 else None
-    factors = [each for each, _ in node.next_functions]
-    is_square = operation_of(node) == "Mul" and len(factors) == 2 and factors[0] is factors[1]
-    return factors[0] if is_square else None
-
-
-def _stretched(difference: Any) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
-    """The shapes of a column and of the square that a difference makes of it, whose other side has no graph."""
-    column = None if difference is None else _only_input(difference)
-    if column is None or operation_of(difference) != "Sub" or not difference._input_metadata:
-        return
-    before, after = shape_of(column), shape_of(difference)
-    if len(after) == 2 and after[0] == after[1] > 1 and before == (after[0], 1):
-        yield before, after
-
-
-def _is_shifted(node: Any) -> bool:
-    return node is not None and operation_of(node) in _SHIFTS
 
 
 def _is_unscaled(scores: Any) -> bool:
@@ -300,14 +165,24 @@ def snake_case(operation: str) -> str:
     return re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", re.sub("(?<=[0-9])D", "d", operation)).lower()
 
 
-def _first_input(node: Any) -> Any:
+def first_input(node: Any) -> Any:
+    """The node of the first input; None without inputs, or if it has no graph."""
     return node.next_functions[0][0] if node.next_functions else None
 
 
-def _only_input(node: Any) -> Any:
+def only_input(node: Any) -> Any:
     """The node of the only input that has a graph, None of several or none."""
     following = [each for each, _ in node.next_functions if each is not None]
     return following[0] if len(following) == 1 and following[0]._input_metadata else None
+
+
+def saved(node: Any, name: str) -> torch.Tensor | None:
+    """What a node saved for its backward pass. None if there is none, or if a hook would have to compute it."""
+    held = getattr(node, f"_raw_saved_{name}", None)
+    if held is None or held.unpack_hook is not None:
+        return None
+    value = held.data
+    return value if isinstance(value, torch.Tensor) else None
 
 
 def shape_of(node: Any) -> Sequence[int]:
@@ -331,7 +206,7 @@ def _softmax_of(node: Any, last: int, other: int) -> tuple[Any, int] | None:
             is_square = size >= 3 and shape[-1] == shape[-2] > 1
             straight = (last % size, other % size) == (size - 1, size - 2)
             return (node, own % size - size) if is_square and straight else None
-        following = _only_input(node)
+        following = only_input(node)
         if following is None:
             return None
         before = shape_of(following)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
 
-from tspec.runtime.live.graph import KEEPS, PASSES, RESHAPES, nodes, operation_of
+from tspec.runtime.live.graph import KEEPS, RESHAPES, first_input, nodes, operation_of, saved
 from tspec.runtime.live.tokens import TokenHistory
 
-_MASKS = 32
-"""So many masks that attention is given are compared with the tokens, and those in the graphs of the first `PASSES`."""
+MASKS = 256
+"""So many masks that attention is given are compared with the tokens: later ones are made in the same way."""
 _SHORTEST = 4
 """Masks of fewer keys are not compared."""
 _OTHERS = 5
@@ -29,14 +29,12 @@ class PaddingMasks:
 
     def __init__(self, tokens: TokenHistory) -> None:
         self._tokens = tokens
-        self._given = 0
-        self._graphs = 0
 
     @torch.no_grad()
     def shows_padding(self, attn_mask: Any) -> bool | None:
         """Whether a mask of fused attention, true where a key is seen, shows tokens of one value alone.
 
-        None where no tokens lie as its keys do, and after the first masks.
+        None where no tokens lie as its keys do.
         """
         return self._of_call(attn_mask, shown=True)
 
@@ -47,26 +45,18 @@ class PaddingMasks:
 
     @torch.no_grad()
     def filled_padding(self, losses: Any) -> bool | None:
-        """The same of the masks by which a graph fills scores before a softmax: whether one of them does. None after the first passes."""
-        if self._graphs >= PASSES:
-            return None
-        self._graphs += 1
-        inputs = self._tokens.inputs
-        if not inputs:
-            return None
-        found = [seen for mask in _filled(losses) for seen in self._compared(mask)]
-        return any(found) if found else None
+        """The same of the masks by which a graph fills scores before a softmax: whether one of them does."""
+        masks = _filled(losses) if self._tokens.inputs else ()
+        return _any(seen for mask in masks for seen in self._compared(mask))
 
     def _of_call(self, mask: Any, *, shown: bool) -> bool | None:
-        if self._given >= _MASKS or not self._tokens.inputs or not _is_plain(mask):
+        if not _is_plain(mask):
             return None
-        self._given += 1
         if mask.dtype == torch.bool:
             hidden = ~mask if shown else mask
         else:
             hidden = mask <= torch.finfo(mask.dtype).min / 2
-        found = list(self._compared(hidden))
-        return any(found) if found else None
+        return _any(self._compared(hidden))
 
     def _compared(self, hidden: torch.Tensor) -> Iterator[bool]:
         """Whether tokens of one value alone are seen, for each sequence of tokens that lies as the keys do."""
@@ -77,6 +67,12 @@ class PaddingMasks:
             for sequences in (tokens, tokens.t()):
                 if sequences.shape == keys.shape and sequences.device == keys.device:
                     yield _shows_one_token(keys, sequences)
+
+
+def _any(found: Iterable[bool]) -> bool | None:
+    """Whether one is true; None of none."""
+    told = list(found)
+    return any(told) if told else None
 
 
 def _is_plain(mask: Any) -> bool:
@@ -95,11 +91,12 @@ def _shows_one_token(hidden: torch.Tensor, tokens: torch.Tensor) -> bool:
 def _filled(losses: Any) -> Iterator[torch.Tensor]:
     """The masks by which scores are filled before a softmax, true where they are."""
     for operation, node in nodes(losses):
-        if operation not in _SOFTMAXES:
-            continue
+        source = first_input(node) if operation in _SOFTMAXES else None
         for _ in range(_CHAIN):
-            node = node.next_functions[0][0] if node.next_functions else None
-            if node is None or operation_of(node) not in _BEFORE:
+            if source is None or operation_of(source) not in _BEFORE:
                 break
-        if node is not None and operation_of(node) == "MaskedFill":
-            yield node._saved_mask
+            source = first_input(source)
+        is_fill = source is not None and operation_of(source) == "MaskedFill"
+        mask = saved(source, "mask") if is_fill else None
+        if mask is not None:
+            yield mask

@@ -12,7 +12,6 @@ from typing import Any
 from tspec.runtime.live.graph import (
     KEEPS,
     MATRIX_PRODUCTS,
-    PASSES,
     RESHAPES,
     nodes,
     operation_of,
@@ -32,26 +31,17 @@ _OF_PROBABILITIES = frozenset({"Log", "Clamp", "ClampMin", "Add", "Div"})
 _LAYERS = MATRIX_PRODUCTS | {"Addmm", "Convolution"}
 
 
-class PolicyGradients:
-    """Walks the graphs of the first losses."""
+def moving_weights(losses: Any) -> list[str]:
+    """What has a gradient beside the log-probability of a chosen action.
 
-    def __init__(self) -> None:
-        self._passes = 0
-
-    def moving_weights(self, losses: Any) -> list[str] | None:
-        """What has a gradient beside the log-probability of a chosen action; None after the first passes.
-
-        `weight` is what the log-probability, or the ratio of two, is multiplied by, if layers that are not those of the policy
-        alone computed it. `old` is the probability that a ratio compares with.
-        """
-        if self._passes >= PASSES:
-            return None
-        self._passes += 1
-        found = nodes(losses)
-        products = [node for operation, node in found if operation == "Mul"][:MOST]
-        ratios = [node for operation, node in found if operation == "Exp"][:MOST]
-        weights = {"weight" for node in products if _has_moving_weight(node)}
-        return sorted(weights | {"old" for node in ratios if _compares_with_moving(node)})
+    `weight` is what the log-probability, or the ratio of two, is multiplied by, if layers that are not those of the policy
+    alone computed it. `old` is the probability that a ratio compares with.
+    """
+    found = nodes(losses)
+    products = [node for operation, node in found if operation == "Mul"][:MOST]
+    ratios = [node for operation, node in found if operation == "Exp"][:MOST]
+    weights = {"weight" for node in products if _has_moving_weight(node)}
+    return sorted(weights | {"old" for node in ratios if _compares_with_moving(node)})
 
 
 def _has_moving_weight(product: Any) -> bool:

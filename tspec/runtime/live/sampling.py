@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+_Given = ParamSpec("_Given")
+_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +28,13 @@ class Sampling:
 
 UPDATES = Sampling(first=20, every=10)
 """Updates of an optimizer at which state is read that rules alone do not ask for."""
+
+
+def of_first(calls: int, read: Callable[_Given, _Read]) -> Callable[_Given, _Read | None]:
+    """A function that reads in its first so many calls, and says None after them."""
+    left = iter(range(calls))
+
+    def reads(*given: _Given.args, **named: _Given.kwargs) -> _Read | None:
+        return None if next(left, None) is None else read(*given, **named)
+
+    return reads

@@ -12,7 +12,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from tspec.runtime.edges import Missing, Ref
-from tspec.runtime.live.alignments import AlignedLabels
+from tspec.runtime.live.alignments import LOSSES, blank_labels
 from tspec.runtime.live.causality import Causality
 from tspec.runtime.live.convert import VISITED, convert, tensors_in
 from tspec.runtime.live.copied import CopiedParameters
@@ -37,22 +37,33 @@ from tspec.runtime.live.entities.parameters import (
 )
 from tspec.runtime.live.entities.stages import PipelineStages
 from tspec.runtime.live.evaluate import FUNCTIONS, ExpressionError, evaluate
-from tspec.runtime.live.graph import LossGraphs, made_by, over_classes, over_labels
+from tspec.runtime.live.graph import (
+    PASSES,
+    made_by,
+    over_classes,
+    over_labels,
+    softmax_dims,
+    unscaled_scores,
+)
 from tspec.runtime.live.interpolated import InterpolatedParameters
+from tspec.runtime.live.loose import LooseParameters
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
 from tspec.runtime.live.operations import LossOperations
-from tspec.runtime.live.padding import PaddingMasks
+from tspec.runtime.live.padding import MASKS, PaddingMasks
 from tspec.runtime.live.pending import PendingCalls
 from tspec.runtime.live.placed import is_flattened, local, placements
-from tspec.runtime.live.policies import PolicyGradients
+from tspec.runtime.live.policies import moving_weights
 from tspec.runtime.live.projected import ProjectedParameters, ReadFeatures
 from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.resumed import LoadedCheckpoints
 from tspec.runtime.live.reused import ReusedGradients
 from tspec.runtime.live.samples import DataOfLayers, KnownSamples
+from tspec.runtime.live.sampling import of_first
 from tspec.runtime.live.saved import SavedModel, is_own_state, saved_models, written_to
 from tspec.runtime.live.scaled import GradientFactors
+from tspec.runtime.live.squares import stretched_squares
 from tspec.runtime.live.tokens import TokenHistory
+from tspec.runtime.live.views import swapping_views
 from tspec.runtime.live.watch import Expression, FieldSpec, TypeTree, WatchSpec
 
 MoreColumns = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
@@ -106,7 +117,7 @@ class SubjectRegistry:
         self.messages = MessageSubjects()
         self.pending = PendingCalls()
         self.tokens = TokenHistory()
-        self.graphs = LossGraphs(self._is_held, self.models.is_attribute)
+        self.loose = LooseParameters(self._is_held, self.models.is_attribute)
         self.projected = ProjectedParameters(features)
         self.checkpoints = LoadedCheckpoints()
         self.interpolated = InterpolatedParameters()
@@ -171,21 +182,21 @@ class SubjectRegistry:
             "elements": lambda value: sum(each.numel() for each in tensors_in(value, VISITED)),
             "tokens_ahead": self.tokens.tokens_ahead,
             "sees_later": Causality(self.tokens).sees_later,
-            "shows_padding": padding.shows_padding,
-            "hides_tokens": padding.hides_tokens,
-            "filled_padding": padding.filled_padding,
-            "blank_labels": AlignedLabels().blank_labels,
+            "shows_padding": of_first(MASKS, padding.shows_padding),
+            "hides_tokens": of_first(MASKS, padding.hides_tokens),
+            "filled_padding": of_first(PASSES, padding.filled_padding),
+            "blank_labels": of_first(LOSSES, blank_labels),
             "made_by": made_by,
             "over_classes": over_classes,
             "over_labels": over_labels,
-            "softmax_dims": self.graphs.softmax_dims,
+            "softmax_dims": of_first(PASSES, softmax_dims),
             "placements": placements,
             "operations": LossOperations().operations,
-            "unscaled_scores": self.graphs.unscaled_scores,
-            "loose_parameters": self.graphs.loose_parameters,
-            "swapping_views": self.graphs.swapping_views,
-            "stretched_squares": self.graphs.stretched_squares,
-            "moving_weights": PolicyGradients().moving_weights,
+            "unscaled_scores": of_first(PASSES, unscaled_scores),
+            "loose_parameters": self.loose.loose_parameters,
+            "swapping_views": of_first(PASSES, swapping_views),
+            "stretched_squares": of_first(PASSES, stretched_squares),
+            "moving_weights": of_first(PASSES, moving_weights),
             "is_own_state": is_own_state,
             "lost_updates": self.checkpoints.lost_updates,
             "written_to": written_to,

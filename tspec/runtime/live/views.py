@@ -10,8 +10,44 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from math import prod
 from operator import mul
+from typing import Any
+
+from tspec.runtime.live.graph import REORDERS, first_input, nodes, operation_of, shape_of
 
 Shape = Sequence[int]
+_VIEWS = frozenset({"View", "UnsafeView", "ReshapeAlias"})
+_SHIFTS = frozenset({"Slice", "Cat", "ConstantPadNd"})
+"""Before a view, or as a slice after it, they shift the rows of a matrix against each other, as scores of relative positions are."""
+
+
+def swapping_views(losses: Any) -> list[str]:
+    """The shapes before and after each view in a graph that stands where a transpose was meant."""
+    found = nodes(losses)
+    sliced = {
+        following
+        for operation, node in found
+        if operation == "Slice"
+        for following, _ in node.next_functions
+    }
+    views = [node for operation, node in found if operation in _VIEWS and node not in sliced]
+    moved = (shapes for node in views if node._input_metadata and (shapes := _moved(node)))
+    return [f"{list(before)} -> {list(after)}" for before, after in moved]
+
+
+def _moved(view: Any) -> tuple[Shape, Shape] | None:
+    """The shapes before and after a view, if it has that of a transpose, or takes back the shape and not the order of one before."""
+    source, after = first_input(view), shape_of(view)
+    before = tuple(view._saved_self_sym_sizes)
+    operation = "" if source is None else operation_of(source)
+    if operation not in _SHIFTS and swaps(before, after):
+        return before, after
+    if operation == "Clone":
+        source = first_input(source)
+    if source is None or operation_of(source) not in REORDERS:
+        return None
+    first = first_input(source)
+    is_back = first is not None and first._input_metadata and shape_of(first) == after != before
+    return (before, after) if is_back else None
 
 
 def swaps(before: Shape, after: Shape) -> bool:
