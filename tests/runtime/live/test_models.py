@@ -128,6 +128,13 @@ def test_parameters_keep_their_places_while_other_tensors_stand_there() -> None:
     assert models.parameters()["fc.weight"].tensor is net.fc.weight
 
 
+def test_parameters_of_a_scripted_module() -> None:
+    models, net = ModelRegistry(), torch.jit.script(Net())
+    models.add_root(net)
+    assert models.parameters_in(net) == {"fc.weight", "fc.bias"}
+    assert models.paths() == [{"fc.weight": ("fc.weight", (2, 2)), "fc.bias": ("fc.bias", (2,))}]
+
+
 def test_a_parameter_that_is_replaced_has_the_name_from_then_on() -> None:
     net, models = Net(), ModelRegistry()
     models.add_root(net)

@@ -54,7 +54,7 @@ def table(
     """One of a module's own tables, empty before `nn.Module.__init__` has run.
 
     Reads the instance dictionary: a class may override `parameters` and `__getattr__`, which may
-    fail before its own constructor has returned.
+    fail before its own constructor has returned. That of a scripted module is no mapping: it has `items` and `values`.
     """
     found: Mapping[str, Any] | None = vars(module).get(name)
     return {} if found is None else found
@@ -383,7 +383,7 @@ class ModelRegistry:
             {
                 _within(path, key): (name, tuple(parameter.shape))
                 for path, held in walk(module)
-                for key in table(held, "_parameters")
+                for key, _ in table(held, "_parameters").items()
                 if (name := tables.parameter_at.get((id(held), key))) is not None
                 and not is_lazy(parameter := tables.parameters[name].tensor)
             }
@@ -393,8 +393,12 @@ class ModelRegistry:
     def parameters_in(self, module: nn.Module) -> frozenset[str]:
         """The canonical names of the parameters of a module and of those in it."""
         known = self.tables.parameter_at
-        places = ((id(held), key) for _, held in walk(module) for key in table(held, "_parameters"))
-        return frozenset(known[place] for place in places if place in known)
+        return frozenset(
+            known[id(held), key]
+            for _, held in walk(module)
+            for key, _ in table(held, "_parameters").items()
+            if (id(held), key) in known
+        )
 
     def module_of(self, name: str) -> nn.Module | None:
         """The module of a canonical name."""
