@@ -37,7 +37,7 @@ def train_epoch(net, optimizer):
         optimizer.step(
         )
 
-
+torch.manual_seed(0)
 net = Net()
 train_epoch(net, torch.optim.SGD(net.parameters(), lr=0.1))
 """
