@@ -7,7 +7,7 @@ Nothing that was saved for the backward pass is unpacked: under activation check
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -136,17 +136,21 @@ def preceding(node: Any, passed: frozenset[str]) -> Any:
 
 def nodes(losses: Any) -> list[tuple[str, Any]]:
     """All nodes of the graphs of some tensors, each once, after the name of its operation."""
-    waiting = [each.grad_fn for each in tensors_in(losses) if each.grad_fn is not None]
+    starts = (each.grad_fn for each in tensors_in(losses) if each.grad_fn is not None)
+    return [(_operation(node.name()), node) for node in reached(starts)]
+
+
+def reached(starts: Iterable[Any]) -> Iterator[Any]:
+    """These nodes and all before them, each once."""
+    waiting = list(starts)
     seen = set(waiting)
-    found = []
     while waiting:
         node = waiting.pop()
-        found.append((_operation(node.name()), node))
+        yield node
         for following, _ in node.next_functions:
             if following is not None and following not in seen:
                 seen.add(following)
                 waiting.append(following)
-    return found
 
 
 def operation_of(node: Any) -> str:

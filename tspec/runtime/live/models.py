@@ -391,7 +391,7 @@ class ModelRegistry:
         ]
 
     def parameters_in(self, module: nn.Module) -> frozenset[str]:
-        """The canonical names of the parameters of a module and of those in it."""
+        """The canonical names of the parameters of a module and its submodules."""
         known = self.tables.parameter_at
         return frozenset(
             known[id(held), key]

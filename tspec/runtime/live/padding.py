@@ -7,7 +7,15 @@ from typing import Any
 
 import torch
 
-from tspec.runtime.live.graph import KEEPS, RESHAPES, first_input, nodes, operation_of, saved
+from tspec.runtime.live.graph import (
+    KEEPS,
+    RESHAPES,
+    first_input,
+    nodes,
+    operation_of,
+    preceding,
+    saved,
+)
 from tspec.runtime.live.tokens import TokenHistory
 
 MASKS = 256
@@ -18,7 +26,6 @@ _OTHERS = 5
 """So many different tokens at least are among those that an inverted mask hides: a mask may tell kinds of tokens apart."""
 _SOFTMAXES = ("Softmax", "SafeSoftmax", "LogSoftmax")
 _BEFORE = (KEEPS | RESHAPES) - {"MaskedFill"}
-_CHAIN = 8
 
 
 class PaddingMasks:
@@ -76,8 +83,7 @@ def _any(found: Iterable[bool]) -> bool | None:
 
 
 def _is_plain(mask: Any) -> bool:
-    floating = type(mask) is torch.Tensor and mask.is_floating_point()
-    return type(mask) is torch.Tensor and (floating or mask.dtype == torch.bool)
+    return type(mask) is torch.Tensor and (mask.is_floating_point() or mask.dtype == torch.bool)
 
 
 def _shows_one_token(hidden: torch.Tensor, tokens: torch.Tensor) -> bool:
@@ -91,12 +97,8 @@ def _shows_one_token(hidden: torch.Tensor, tokens: torch.Tensor) -> bool:
 def _filled(losses: Any) -> Iterator[torch.Tensor]:
     """The masks by which scores are filled before a softmax, true where they are."""
     for operation, node in nodes(losses):
-        source = first_input(node) if operation in _SOFTMAXES else None
-        for _ in range(_CHAIN):
-            if source is None or operation_of(source) not in _BEFORE:
-                break
-            source = first_input(source)
-        is_fill = source is not None and operation_of(source) == "MaskedFill"
-        mask = saved(source, "mask") if is_fill else None
+        fill = preceding(first_input(node), _BEFORE) if operation in _SOFTMAXES else None
+        is_fill = fill is not None and operation_of(fill) == "MaskedFill"
+        mask = saved(fill, "mask") if is_fill else None
         if mask is not None:
             yield mask

@@ -6,7 +6,6 @@ in that product pulls something to where it does not belong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from tspec.runtime.live.graph import (
@@ -16,6 +15,7 @@ from tspec.runtime.live.graph import (
     nodes,
     operation_of,
     preceding,
+    reached,
 )
 
 MOST = 64
@@ -90,19 +90,8 @@ def _logits_of(factor: Any) -> Any:
 def _is_computed_beside(logits: Any, weight: Any) -> bool:
     """Whether layers computed a weight, and not from the logits."""
     has_layers = False
-    for node in _reached(weight):
+    for node in reached([weight]):
         if node is logits:
             return False
         has_layers = has_layers or operation_of(node) in _LAYERS
     return has_layers
-
-
-def _reached(start: Any) -> Iterator[Any]:
-    waiting, seen = [start], {start}
-    while waiting:
-        node = waiting.pop()
-        yield node
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                waiting.append(following)

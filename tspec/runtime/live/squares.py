@@ -34,7 +34,7 @@ def _squared(node: Any) -> Any:
 
 
 def _stretched(difference: Any) -> int | None:
-    """How many rows a column has of which a difference makes a square; None if it makes none."""
+    """The `n` of a column `[n, 1]` that a difference stretches to `[n, n]`; None of other differences."""
     column = only_input(difference)
     if column is None or operation_of(difference) != "Sub" or not difference._input_metadata:
         return None

@@ -13,7 +13,7 @@ SIZE = torch.Generator().get_state().numel()
 SEED, TAKEN, BLOCK = slice(0, 8), slice(16, 24), slice(24, 24 + 8 * 624)
 """Where a state has its seed, how many numbers of the block were given out, and the block."""
 BLOCKS = 20_000
-"""A stream is searched so far: for some 0.2 s."""
+"""So many blocks of a stream are searched."""
 
 
 def is_state(value: object) -> bool:
