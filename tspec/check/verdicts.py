@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tspec.reasons import is_of_absence
 from tspec.trace.endings import EndsEarly
 from tspec.trace.model import Location
 
 Verdict = Literal["holds", "violated", "idle", "unknown"]
-
-LACKS = "lacks it"
-"""The end of the reason why an instance is violated that a member of its group does not have."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -52,7 +50,7 @@ class Decision:
     @property
     def of_absence(self) -> bool:
         """A member of the group does not have the instance: what the rule claims of it was not looked at."""
-        return self.verdict == "violated" and self.reason.endswith(LACKS)
+        return self.verdict == "violated" and is_of_absence(self.reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from tspec.check.verdicts import Verdicts
+from tspec.reasons import is_of_an_end
 from tspec.trace.endings import EndsEarly
 from tspec.trace.model import Ending, ranks_in_words
 
 CODE = "TS0700"
-_OF_AN_END = re.compile(r"cut off|rank \d+ died")
 """Reasons for which executors do not know an instance."""
 
 
@@ -82,10 +81,10 @@ def undecided(verdicts: Verdicts) -> Mapping[str, int]:
 def _undecided(verdicts: Verdicts) -> Iterator[tuple[str, tuple[int, ...], int]]:
     """Rule, ranks and number of the instances that are unknown because a recording ended."""
     for found in verdicts.decided:
-        if found.verdict == "unknown" and _OF_AN_END.fullmatch(found.reason):
+        if found.verdict == "unknown" and is_of_an_end(found.reason):
             yield found.instance.rule, found.instance.ranks, 1
     for count in verdicts.counted:
-        if count.verdict == "unknown" and _OF_AN_END.fullmatch(count.reason):
+        if count.verdict == "unknown" and is_of_an_end(count.reason):
             yield count.rule, count.ranks, count.instances
 
 

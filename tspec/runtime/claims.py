@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tspec.reasons import CUT_OFF
 from tspec.runtime.calls import CallRecord, Pattern, outermost
 from tspec.runtime.edges import Missing
 from tspec.runtime.instant import CutOffInstant, StateInstant
-from tspec.runtime.results import CUT_OFF, IDLE
+from tspec.runtime.results import IDLE
 from tspec.runtime.values import ABSENT, NOT_RECORDED, missing_in
 from tspec.runtime.windows import RuleWindow
 

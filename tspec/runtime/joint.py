@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, NamedTuple
 
+from tspec.reasons import DIED, DIFFER, LACKS, NO_WINDOW, ONE_HOLDER, of_rank
 from tspec.runtime.edges import Location
 from tspec.runtime.history import SubjectHistory
 from tspec.runtime.results import InstanceResult, RuleRecord, Verdict, claimed, due
@@ -133,8 +134,6 @@ class AbsentMembers:
 
 
 NOBODY = AbsentMembers()
-DIFFER = "members differ on when"
-"""The reason of a violation that is found before the claim is evaluated. It shows no values."""
 
 
 def decide_group(
@@ -166,7 +165,7 @@ def decide_group(
     if head.no_group:
         return result("idle", head.no_group)
     if declared.across and len(members) == 1:
-        return result("idle", "one holder")
+        return result("idle", ONE_HOLDER)
     here = [place for place, rank in enumerate(members) if rank in have]
     dues = [_due(declared, have[members[place]], whens[place]) for place in here]
     found = {verdict for verdict, _ in dues}
@@ -181,7 +180,7 @@ def decide_group(
         return result("idle")
     of = {members[place]: place for place in here}
     if absent.lacking:
-        reason = f"rank {absent.lacking[0]} lacks it"
+        reason = of_rank(absent.lacking[0], LACKS)
         return result("violated", reason, _values(joint, shown, of))
     verdict, reason = _all([claimed(expects[place]) for place in here])
     return result(verdict, reason, _values(joint, shown, of) if verdict == "violated" else None)
@@ -319,17 +318,17 @@ def absent_members(
         if rank in have:
             continue
         if view is None:
-            unknown[rank] = f"rank {rank} died"
+            unknown[rank] = of_rank(rank, DIED)
         elif not all(_had(declared, view, subject, head.at) for subject in head.persistent):
             continue
         elif not view.is_past(declared, head.at[0]):
-            unknown[rank] = f"rank {rank} died"
+            unknown[rank] = of_rank(rank, DIED)
         elif head.passing:
             continue
         elif declared.kind == "calls" or _has_window(declared, view, head):
             lacking.append(rank)
         else:
-            unknown[rank] = f"rank {rank} has no such window"
+            unknown[rank] = of_rank(rank, NO_WINDOW)
     return AbsentMembers(tuple(lacking), unknown)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tspec.reasons import CUT_OFF
 from tspec.runtime.edges import Location, Missing
 from tspec.runtime.windows import At, RuleWindow
 
@@ -13,7 +14,6 @@ Verdict = Literal["holds", "violated", "idle", "unknown"]
 VERDICTS: tuple[Verdict, ...] = ("holds", "violated", "idle", "unknown")
 IDLE = "idle"
 """The value of a claim that is vacuous; other claims are true, false or missing."""
-CUT_OFF = "cut off"
 
 
 @dataclass(frozen=True, slots=True)

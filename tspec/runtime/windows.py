@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tspec.reasons import no_group
 from tspec.runtime.call_index import CallIndex
 from tspec.runtime.call_log import CallLog
 from tspec.runtime.calls import CallRecord, Pattern, outermost
@@ -161,7 +162,7 @@ class RuleWindow:
         if reached:
             reached.add(self.rank)
         if len(reached) < 2:
-            return (self.rank,), f"no group {names}"
+            return (self.rank,), no_group(names)
         return tuple(sorted(reached)), ""
 
     def _connected(self, reached: set[int], axes: Sequence[str]) -> set[int]:

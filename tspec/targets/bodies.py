@@ -9,17 +9,16 @@ from tspec.plan.events import is_windows_call
 from tspec.plan.model import Plan, RulePlan
 from tspec.plan.reads import SubjectField
 from tspec.plan.shown import reads
+from tspec.reasons import no_group
 from tspec.resolve.program import rules as r
 from tspec.resolve.program import types as t
-from tspec.resolve.program.queries import variables
+from tspec.resolve.program.queries import group_names, variables
 from tspec.resolve.program.types import PASSING, holds_tensors, plain
 from tspec.resolve.program.walk import operands
 from tspec.targets.idle import (
     are_any,
     choices,
     counted_at_hook,
-    group_names,
-    no_group,
     told_as_one,
     told_by_group,
 )
@@ -106,7 +105,7 @@ def _idle(scalars: Scalars) -> list[str]:
     found: list[str] = []
     counted = counted_at_hook(one)
     if rule.across and counted != "ungrouped":
-        found += _idle_if("ungrouped", scalars, f", {literal(no_group(rule))}")
+        found += _idle_if("ungrouped", scalars, f", {literal(no_group(group_names(rule)))}")
     if one.guard is None or counted == "idle":
         return found
     if one.alone:

@@ -10,7 +10,9 @@ from tspec.plan.calls import needs_begin
 from tspec.plan.events import counted, fields_of, is_windows_call
 from tspec.plan.model import Plan, RulePlan
 from tspec.plan.reads import SubjectField
+from tspec.reasons import no_group
 from tspec.resolve.program import rules as r
+from tspec.resolve.program.queries import group_names
 from tspec.resolve.program.types import PASSING
 from tspec.resolve.program.walk import expressions
 from tspec.targets.bodies import INDENT, comment_of, wants
@@ -21,7 +23,6 @@ from tspec.targets.idle import (
     conditions_on_place,
     counted_at_hook,
     may_pass,
-    no_group,
     unread_conditions,
     windows_on,
 )
@@ -194,7 +195,7 @@ def _looked_at(plan: Plan, one: RulePlan, method: str, now: str) -> Iterator[str
     yield f"if {f'tracker.opened(e, {number})' if opened else f'tracker.is_due(e, {number}, {pattern})'}:"
     indent = INDENT
     if counted_at_hook(one):
-        reason = f", {literal(no_group(one.rule))}" if ungrouped else ""
+        reason = f", {literal(no_group(group_names(one.rule)))}" if ungrouped else ""
         yield f"{INDENT}if {ungrouped or idle}:"
         yield f"{INDENT * 2}tracker.idle(e, {number}, {pattern}, {choices(one)}{reason})"
         yield f"{INDENT}else:"

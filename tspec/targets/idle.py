@@ -14,19 +14,6 @@ from tspec.targets.literals import literal
 from tspec.values import STEP_OF_RUN
 
 
-def no_group(rule: r.Rule) -> str:
-    """Why instances of a rule are idle on a rank without a group."""
-    return f"no group {group_names(rule)}"
-
-
-def group_names(rule: r.Rule) -> str:
-    """The axes and fields that name the group of a rule."""
-    return ", ".join(
-        one.name if isinstance(one, r.Axis) else str(getattr(one.value, "name", ""))
-        for one in rule.across
-    )
-
-
 def choices(one: RulePlan) -> str:
     """Python for the names of the subjects of each clause; nothing if some depend on what is read."""
     event = one.rule.window.event

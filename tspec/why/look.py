@@ -9,6 +9,7 @@ from tspec.check.interpret import shown_in, values_read
 from tspec.check.interpret.frames import EvaluationContext, GroupInstance
 from tspec.check.verdicts import Decision, Verdict
 from tspec.plan.shown import reads_of
+from tspec.reasons import ONE_HOLDER, is_of_a_rank
 from tspec.resolve.program.queries import conjuncts
 from tspec.resolve.program.rules import Expr, Holds, Rule
 from tspec.resolve.program.text import text
@@ -60,7 +61,7 @@ class InspectedInstance:
 def stopped_it(clause: str, verdict: Verdict, reason: str) -> str:
     """`is not true`, `is not recorded`; of an order of calls that nothing was to come before which."""
     if verdict == "unknown":
-        return reason if reason.startswith("rank ") else f"is {reason}"
+        return reason if is_of_a_rank(reason) else f"is {reason}"
     return "has no later call here" if clause == "expect" else "is not true"
 
 
@@ -74,7 +75,7 @@ def look(
     if decided.verdict == "violated":
         read = values_read(rule, instance) if values else {}
         return InspectedInstance(decided, "expect", _claim(rule), read)
-    if instance.no_group or decided.reason == "one holder":
+    if instance.no_group or decided.reason == ONE_HOLDER:
         return InspectedInstance(decided, "across", "", {}, 1, UNKNOWN)
     frames = [
         EvaluationContext(local.reading(), instance) for _, local in sorted(instance.locals.items())

@@ -26,6 +26,7 @@ from tspec.builtin.features import FEATURES
 from tspec.check.columnar.facts import load
 from tspec.check.columnar.work import CheckOptions, decide_all
 from tspec.check.verdicts import Decision, Verdicts
+from tspec.reasons import is_no_group
 from tspec.resolve.program import rules as language
 from tspec.resolve.program.rules import Rule
 from tspec.resolve.program.walk import parts
@@ -66,7 +67,7 @@ def check(
     idle = dict.fromkeys(
         f"{rule}: {reason}"
         for rule, verdict, reason in grouped
-        if verdict == "idle" and reason.startswith("no group")
+        if verdict == "idle" and is_no_group(reason)
     )
     return Verdicts(decided, without, (*idle, *said, *outcome.notes), counted, recording.ends_early)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from tspec import reasons
 from tspec.check.columnar import calls, reads
 from tspec.check.columnar.calls import Filters
 from tspec.check.columnar.expressions import read
@@ -25,9 +26,10 @@ from tspec.check.columnar.shapes import (
     Unsupported,
     events_of,
 )
+from tspec.check.columnar.sql import text
 from tspec.resolve.program.rules import Contains, EventPattern, OnlyDuring, Ordered
 
-CUT_OFF = "'cut off'"
+CUT_OFF = text(reasons.CUT_OFF)
 LAST = Frame("l")
 NO_CALL = "NULL::BIGINT"
 

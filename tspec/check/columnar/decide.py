@@ -16,10 +16,12 @@ from tspec.check.columnar.instances import Instances, instances
 from tspec.check.columnar.relation import is_column
 from tspec.check.columnar.scope import Frame, QueryScope
 from tspec.check.columnar.shapes import REASONS, Cell, NoInstances, Unsupported
-from tspec.check.columnar.sql import text
+from tspec.check.columnar.sql import of_rank, text
 from tspec.check.verdicts import InstanceCount
 from tspec.plan.shown import ShownValue, reads
-from tspec.resolve.program.rules import Axis, Contains, Holds, Ordered, Rule
+from tspec.reasons import DIFFER, LACKS, ONE_HOLDER, no_group
+from tspec.resolve.program.queries import group_names
+from tspec.resolve.program.rules import Contains, Holds, Ordered, Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,16 +153,9 @@ def _without_groups(rule: Rule, made: Instances, facts: Facts) -> InstanceTable:
     named = {name: made.scope.relation.column(sql) for name, sql in columns.items()}
     table = made.scope.relation.table("rank", *filter(is_column, named.values()))
     selected = ", ".join(f"{sql} AS {name}" for name, sql in named.items())
-    reason = text(f"no group {_axes(rule)}")
+    reason = text(no_group(group_names(rule)))
     decided = f"(SELECT {selected}, 'idle' AS verdict, {reason} AS reason FROM {table})"
     return InstanceTable(rule, decided, made.kinds, table, made.scope.relation.key, ())
-
-
-def _axes(rule: Rule) -> str:
-    return ", ".join(
-        each.name if isinstance(each, Axis) else getattr(each.value, "name", "")
-        for each in rule.across
-    )
 
 
 def _when(rule: Rule, scope: QueryScope) -> tuple[str, str]:
@@ -217,13 +212,13 @@ def _together(rule: Rule, rows: str, subjects: int) -> str:
         bool_or(verdict = 'holds') AS held, arg_min(why, rank) FILTER (verdict = 'unknown') AS why
         FROM ({rows}) GROUP BY row"""
     cases = (
-        ("no_group", "idle", text(f"no group {_axes(rule)}")),
-        ("have + lacking + unknown = 1", "idle", "'one holder'"),
-        ("some_due AND some_idle", "violated", "'members differ on when'"),
+        ("no_group", "idle", text(no_group(group_names(rule)))),
+        ("have + lacking + unknown = 1", "idle", text(ONE_HOLDER)),
+        ("some_due AND some_idle", "violated", text(DIFFER)),
         ("some_unknown", "unknown", "due_why"),
         ("unknown > 0", "unknown", "why_unknown"),
         ("NOT some_due", "idle", "NULL"),
-        ("lacking > 0", "violated", "'rank ' || lack_rank || ' lacks it'"),
+        ("lacking > 0", "violated", of_rank("lack_rank", LACKS)),
         ("violated", "violated", "NULL"),
         ("undecided", "unknown", "why"),
         ("held", "holds", "NULL"),

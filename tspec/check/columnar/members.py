@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from tspec.check.columnar.relation import is_column
 from tspec.check.columnar.scope import GroupColumns
+from tspec.check.columnar.sql import of_rank
+from tspec.reasons import DIED, NO_WINDOW
 from tspec.resolve.program.rules import Rule
 
 if TYPE_CHECKING:
@@ -103,7 +105,7 @@ def _fates(rule: Rule, made: Instances, absent: str, lasting: int, place_only: b
         had += f" AND h{number}.sid IS NOT NULL AND {own} <= a.at0"
     alive = "e.any_finish" if unit == "0" else f"(e.any_finish OR e.{unit} > a.at0)"
     window = "true" if rule.window.kind == "calls" else _has_window(rule, made)
-    died = "'rank ' || a.other || ' died'"
+    died = of_rank("a.other", DIED)
     return f"""
       SELECT a.inst, a.other, CASE
           WHEN e.rank IS NULL THEN {died}
@@ -111,7 +113,7 @@ def _fates(rule: Rule, made: Instances, absent: str, lasting: int, place_only: b
           WHEN NOT {alive} THEN {died}
           WHEN {str(place_only).lower()} THEN 'none'
           WHEN {window} THEN 'lacks'
-          ELSE 'rank ' || a.other || ' has no such window' END AS fate
+          ELSE {of_rank("a.other", NO_WINDOW)} END AS fate
       FROM {absent} a LEFT JOIN ends e ON e.rank = a.other{joins}"""
 
 

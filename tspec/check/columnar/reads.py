@@ -26,6 +26,7 @@ from tspec.check.columnar.shapes import (
     Unsupported,
     sql_type,
 )
+from tspec.values import Missing
 
 KNOWN = "known"
 """Wanted of a tensor (or anything) if only its being there counts."""
@@ -37,7 +38,7 @@ FEATURE_SHAPES: dict[str, Shape] = {
     **{row.name: _SHAPES[row.kind] for row in FEATURES.values()},
     "object": INT,
 }
-_MISSING = frozenset({"absent", "not recorded", "no history yet"})
+_MISSING = frozenset(each.value for each in Missing)
 _PLAIN: dict[str, Shape] = {"bool": BOOL, "int": INT, "float": FLOAT, "string": STRING}
 _JSON: dict[str, Shape] = {
     "BOOLEAN": BOOL, "BIGINT": INT, "UBIGINT": INT, "DOUBLE": FLOAT, "float": FLOAT,

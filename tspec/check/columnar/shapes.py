@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from tspec.values import Missing
+
 Name = Literal["bool", "int", "float", "string", "subject", "call", "tensor", "mixed", "nothing"]
 
 _SQL = {
@@ -54,7 +56,11 @@ NUMBERS = (INT, FLOAT)
 
 ABSENT, NOT_RECORDED, NO_HISTORY = 1, 2, 3
 """Why a value is missing, as a number in a column of reasons; NULL where it is known."""
-REASONS = {ABSENT: "absent", NOT_RECORDED: "not recorded", NO_HISTORY: "no history yet"}
+REASONS = {
+    ABSENT: Missing.ABSENT.value,
+    NOT_RECORDED: Missing.NOT_RECORDED.value,
+    NO_HISTORY: Missing.NO_HISTORY.value,
+}
 
 
 NO_REASON = "NULL::TINYINT"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from tspec import reasons
 from tspec.check.columnar.shapes import Unsupported
 
 MACROS = (
@@ -47,6 +48,12 @@ def text(value: str) -> str:
     if "\0" in value:
         raise Unsupported("a string holds a NUL")
     return "'" + value.replace("'", "''") + "'"
+
+
+def of_rank(column: str, what: str) -> str:
+    """What is said of the rank in a column, as `tspec.reasons.of_rank` says it of a rank."""
+    before, after = reasons.of_rank("\n", what).split("\n")
+    return f"{text(before)} || {column} || {text(after)}"
 
 
 def texts(values: tuple[str, ...] | list[str]) -> str:

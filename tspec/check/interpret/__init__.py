@@ -23,13 +23,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tspec.check.interpret.claims import changed_before, too_early
-from tspec.check.interpret.decide import DIFFER, decide
+from tspec.check.interpret.decide import decide
 from tspec.check.interpret.expressions import evaluate
 from tspec.check.interpret.frames import EvaluationContext, GroupInstance
 from tspec.check.interpret.instances import RecordedJob, instances
 from tspec.check.interpret.timeline import Timeline, TimelineCall
 from tspec.check.verdicts import Decision, Verdicts
 from tspec.plan.shown import ShownValue, reads
+from tspec.reasons import DIFFER, is_no_group
 from tspec.resolve.program.rules import Claim, OnlyDuring, Ordered, Rule
 from tspec.trace.endings import of_trace
 from tspec.trace.model import Location, Trace, world_of_groups
@@ -131,5 +132,5 @@ def _notes(decided: Sequence[Decision]) -> Iterator[str]:
     yield from dict.fromkeys(
         f"{each.instance.rule}: {each.reason}"
         for each in decided
-        if each.verdict == "idle" and each.reason.startswith("no group")
+        if each.verdict == "idle" and is_no_group(each.reason)
     )

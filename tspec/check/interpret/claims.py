@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from tspec import reasons
 from tspec.check.interpret.calls import ancestors, calls_in_window, wanted
 from tspec.check.interpret.expressions import evaluate, reader
 from tspec.check.interpret.folds import feature
@@ -28,7 +29,7 @@ class ClaimResult:
     reason: str = ""
 
 
-CUT_OFF = ClaimResult("unknown", "cut off")
+CUT_OFF = ClaimResult("unknown", reasons.CUT_OFF)
 
 
 def claim(expect: Ordered | Contains | OnlyDuring, frame: EvaluationContext) -> ClaimResult:

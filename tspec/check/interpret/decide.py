@@ -12,11 +12,9 @@ from tspec.check.interpret.claims import CUT_OFF, ClaimResult, claim
 from tspec.check.interpret.expressions import evaluate
 from tspec.check.interpret.frames import EvaluationContext, GroupInstance
 from tspec.check.interpret.values import truth
+from tspec.reasons import DIFFER, LACKS, ONE_HOLDER, of_rank
 from tspec.resolve.program.rules import Contains, Holds, Ordered, Rule
 from tspec.trace.model import Missing
-
-DIFFER = "members differ on when"
-"""The reason of an instance that is violated before its claim is evaluated; it shows no values."""
 
 
 def decide(rule: Rule, instance: GroupInstance) -> ClaimResult:
@@ -24,7 +22,7 @@ def decide(rule: Rule, instance: GroupInstance) -> ClaimResult:
     if instance.no_group:
         return ClaimResult("idle", instance.no_group)
     if rule.across and len(instance.members) == 1:
-        return ClaimResult("idle", "one holder")
+        return ClaimResult("idle", ONE_HOLDER)
     frames = [
         EvaluationContext(instance.locals[rank], instance)
         for rank in instance.members
@@ -41,7 +39,7 @@ def decide(rule: Rule, instance: GroupInstance) -> ClaimResult:
     if all(each.verdict == "idle" for each in due):
         return ClaimResult("idle")
     if instance.lacking:
-        return ClaimResult("violated", f"rank {instance.lacking[0]} lacks it")
+        return ClaimResult("violated", of_rank(instance.lacking[0], LACKS))
     return _all([_expect(rule, frame) for frame in frames])
 
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from tspec.check.interpret.expressions import evaluate
 from tspec.check.interpret.frames import EvaluationContext, LocalInstance
 from tspec.check.interpret.timeline import Timeline
+from tspec.reasons import no_group
+from tspec.resolve.program.queries import group_names
 from tspec.resolve.program.rules import Axis, Rule
 
 Ranks = tuple[int, ...]
@@ -42,7 +44,7 @@ def group_of(
         reached = _connected(rank, reached, axes, lines, world)
     reached |= {rank} if reached else set()
     if len(reached) < 2:
-        return (rank,), f"no group {_names(rule)}"
+        return (rank,), no_group(group_names(rule))
     return tuple(sorted(reached)), ""
 
 
@@ -73,11 +75,3 @@ def _connected(
         ]
         more = found.union(*groups)
     return found
-
-
-def _names(rule: Rule) -> str:
-    names = [
-        each.name if isinstance(each, Axis) else getattr(each.value, "name", "")
-        for each in rule.across
-    ]
-    return ", ".join(names)

@@ -13,7 +13,8 @@ from tspec.check.interpret.frames import EvaluationContext, LocalInstance
 from tspec.check.interpret.timeline import Timeline, TimelineCall
 from tspec.check.interpret.values import Datum
 from tspec.check.interpret.windows import occurrences, of_call
-from tspec.check.verdicts import LACKS, Instance
+from tspec.check.verdicts import Instance
+from tspec.reasons import DIED, LACKS, NO_WINDOW, of_rank
 from tspec.resolve.program.rules import Rule
 from tspec.resolve.program.types import PASSING
 from tspec.trace.model import Context, Finish, Ref
@@ -31,9 +32,7 @@ def others(
     }
     lacking = tuple(rank for rank, what in found.items() if what == LACKS)
     return lacking, {
-        rank: f"rank {rank} {what}"
-        for rank, what in found.items()
-        if what not in (LACKS, NO_MEMBER)
+        rank: of_rank(rank, what) for rank, what in found.items() if what not in (LACKS, NO_MEMBER)
     }
 
 
@@ -45,16 +44,16 @@ def _without_it(
 ) -> str:
     """What is known of a rank of the group that has not the instance."""
     if line is None:
-        return "died"
+        return DIED
     if not all(_had(value, rule, key, line) for value in subjects.values() if _lasts(value)):
         return NO_MEMBER
     if not _alive(rule, key, line):
-        return "died"
+        return DIED
     if not all(_lasts(value) or isinstance(value, TimelineCall) for value in subjects.values()):
         return NO_MEMBER
     if rule.window.kind == "calls" or _has_window(rule, key, subjects, line):
         return LACKS
-    return "has no such window"
+    return NO_WINDOW
 
 
 def _lasts(value: Datum) -> bool:

@@ -15,6 +15,14 @@ def conditions(rule: r.Rule) -> tuple[r.Expr, ...]:
     return (*when, rule.expect.condition) if isinstance(rule.expect, r.Holds) else when
 
 
+def group_names(rule: r.Rule) -> str:
+    """The axes and fields of `across`, as messages name the group of a rule."""
+    return ", ".join(
+        one.name if isinstance(one, r.Axis) else str(getattr(one.value, "name", ""))
+        for one in rule.across
+    )
+
+
 def conjuncts(expr: r.Expr | None) -> tuple[r.Expr, ...]:
     """The parts that `and` joins, also within one another. None has no parts."""
     if expr is None:

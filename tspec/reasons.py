@@ -1,0 +1,52 @@
+"""Why an instance is idle, unknown or violated without its claim: the texts that every executor gives.
+
+A reason is text because that is what findings, reports and a database hold. Its words stand here alone, and so does
+what a reader tells from them. The reason why a value is missing is `tspec.values.Missing`.
+"""
+
+from __future__ import annotations
+
+import re
+
+CUT_OFF = "cut off"
+"""The recording ends within the window."""
+ONE_HOLDER = "one holder"
+"""One rank alone of the group has the subjects."""
+DIFFER = "members differ on when"
+"""A violation that is found before the claim is evaluated. It shows no values."""
+
+DIED = "died"
+LACKS = "lacks it"
+NO_WINDOW = "has no such window"
+
+_NO_GROUP = "no group "
+_OF_AN_END = re.compile(rf"{CUT_OFF}|rank \d+ {DIED}")
+
+
+def of_rank(rank: int | str, what: str) -> str:
+    """What is said of a member of the group: `DIED`, `LACKS` or `NO_WINDOW`."""
+    return f"rank {rank} {what}"
+
+
+def no_group(names: str) -> str:
+    """The axes and fields of `across` give the rank no other member."""
+    return f"{_NO_GROUP}{names}"
+
+
+def is_no_group(reason: str) -> bool:
+    return reason.startswith(_NO_GROUP)
+
+
+def is_of_an_end(reason: str) -> bool:
+    """A recording ended before the instance was decided."""
+    return _OF_AN_END.fullmatch(reason) is not None
+
+
+def is_of_absence(reason: str) -> bool:
+    """A member of the group lacks the instance: what the rule claims of it was not looked at."""
+    return reason.endswith(LACKS)
+
+
+def is_of_a_rank(reason: str) -> bool:
+    """The reason speaks of one member of the group."""
+    return reason.startswith("rank ")
