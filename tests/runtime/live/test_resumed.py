@@ -192,24 +192,24 @@ def test_the_file_whose_moments_an_optimizer_takes_over() -> None:
     known, mine, others = LoadedCheckpoints(), counted(20), counted(20)
     known.loaded(mine, "1.pt")
     known.loaded(others, "0.pt")
-    assert known.goes_on_from(counted(30), "1.pt") == "own"
-    known.given({"state": {}, "param_groups": []})
-    known.given(others["opt"])
-    assert known.goes_on_from(counted(30), "1.pt") == "other"
-    known.given(mine["opt"])
-    assert known.goes_on_from(counted(30), "1.pt") == "own"
+    assert known.files.goes_on_from(counted(30), "1.pt") == "own"
+    known.files.given({"state": {}, "param_groups": []})
+    known.files.given(others["opt"])
+    assert known.files.goes_on_from(counted(30), "1.pt") == "other"
+    known.files.given(mine["opt"])
+    assert known.files.goes_on_from(counted(30), "1.pt") == "own"
 
 
 def test_the_file_that_a_rank_goes_on_from(tmp_path: Path) -> None:
     known, checkpoint = LoadedCheckpoints(), counted(20)
-    assert known.goes_on_from(checkpoint, "0.pt") == "none"
+    assert known.files.goes_on_from(checkpoint, "0.pt") == "none"
     known.loaded({"weight": torch.ones(2)}, "1.pt")
-    assert known.goes_on_from(checkpoint, "1.pt") == "none"
+    assert known.files.goes_on_from(checkpoint, "1.pt") == "none"
     known.loaded(checkpoint, tmp_path / "0.pt")
-    assert known.goes_on_from(checkpoint, "elsewhere/0.pt") == "own"
-    assert known.goes_on_from(checkpoint, tmp_path / "1.pt") == "other"
-    assert known.goes_on_from({"rng": torch.ones(2)}, tmp_path / "1.pt") == "none"
-    assert known.goes_on_from(checkpoint, io.BytesIO()) == "none"
+    assert known.files.goes_on_from(checkpoint, "elsewhere/0.pt") == "own"
+    assert known.files.goes_on_from(checkpoint, tmp_path / "1.pt") == "other"
+    assert known.files.goes_on_from({"rng": torch.ones(2)}, tmp_path / "1.pt") == "none"
+    assert known.files.goes_on_from(checkpoint, io.BytesIO()) == "none"
     known.loaded(checkpoint, io.BytesIO())
     known.loaded(checkpoint, str(tmp_path / "1.pt"))
-    assert known.goes_on_from(checkpoint, "1.pt") == "own"
+    assert known.files.goes_on_from(checkpoint, "1.pt") == "own"

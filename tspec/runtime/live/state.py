@@ -203,7 +203,7 @@ class SubjectRegistry:
             "restarted": lambda saved, file: self.checkpoints.restarted(
                 saved, file, self._sampler_epochs()
             ),
-            "goes_on_from": self.checkpoints.goes_on_from,
+            "goes_on_from": self.checkpoints.files.goes_on_from,
             "reused": self._reused,
             "scaled": self._scaled,
             "steps_left": steps_left,

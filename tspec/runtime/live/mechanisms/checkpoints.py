@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tspec.runtime.live.checkpoint_files import CheckpointFiles
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.resumed import LoadedCheckpoints
 from tspec.runtime.live.watched import Listener, ReturnListener, Role
@@ -35,12 +36,12 @@ class ReadListener(Listener):
 class GivenListener(Listener):
     """Remembers whose state an optimizer takes over."""
 
-    def __init__(self, checkpoints: LoadedCheckpoints) -> None:
-        self._checkpoints = checkpoints
+    def __init__(self, files: CheckpointFiles) -> None:
+        self._files = files
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """An optimizer is given a state."""
-        self._checkpoints.given(args[1] if len(args) > 1 else kwargs.get("state_dict"))
+        self._files.given(args[1] if len(args) > 1 else kwargs.get("state_dict"))
 
 
 class UnscalesListener(Listener):
@@ -65,7 +66,7 @@ def install(job: FollowedJob) -> None:
         return
     known, watch = job.state.checkpoints, job.functions.watch_path
     watch(Role("read", ReadListener(known), path=READ))
-    watch(Role("optimizer given", GivenListener(known), path=OPTIMIZER))
+    watch(Role("optimizer given", GivenListener(known.files), path=OPTIMIZER))
     watch(Role("unscales", UnscalesListener(known), path=SCALER))
     seeds = ReturnListener(lambda args, kwargs: known.seeds())
     for path in SEEDS:

@@ -1,0 +1,114 @@
+"""What a checkpoint says of how far a run has come: counters of the loop, updates, scales of losses, random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import torch
+
+from tspec.runtime.live.streams import is_state
+
+DEPTH = 3
+"""So deep within an object are counters and optimizers looked for."""
+MOST = 1000
+"""Entries of an object that are looked at: a checkpoint may hold large tables."""
+SCALER = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}
+"""The keys of the state of a loss scaler that is enabled."""
+
+Keys = tuple[str, ...]
+CountsByKeys = Mapping[Keys, int]
+StatesByKeys = Mapping[Keys, torch.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointCounts:
+    """What a checkpoint says of how far a run has come."""
+
+    counters: CountsByKeys
+    """Its whole numbers, by their keys."""
+    updates: CountsByKeys
+    """Of each optimizer in it, by its keys, how many updates it counts."""
+    scales: Mapping[Keys, float]
+    """Of each loss scaler in it, its scale."""
+    streams: StatesByKeys
+    """The states of generators of random numbers."""
+
+
+def counts_of(value: Any) -> CheckpointCounts:
+    """What an object that was read or is saved says; nothing of one that is no checkpoint."""
+    counters: dict[Keys, int] = {}
+    updates: dict[Keys, int] = {}
+    scales: dict[Keys, float] = {}
+    for keys, found in _walk(value, (), DEPTH):
+        if not isinstance(found, Mapping):
+            counters[keys] = int(found)
+        elif "scale" in found:
+            scales[keys] = float(found["scale"])
+        else:
+            count = _updates(found.get("state"))
+            if count:
+                updates[keys] = count
+    return CheckpointCounts(counters, updates, scales, dict(_streams(value, (), DEPTH)))
+
+
+def _streams(value: Any, keys: Keys, depth: int) -> Iterator[tuple[Keys, torch.Tensor]]:
+    """The states of generators within an object, also in lists of them."""
+    if is_state(value):
+        yield keys, value
+    elif depth:
+        each: Iterable[tuple[Any, Any]] = ()
+        if isinstance(value, Mapping):
+            each = value.items()
+        elif isinstance(value, (list, tuple)):
+            each = enumerate(value)
+        for key, inner in islice(each, MOST):
+            yield from _streams(inner, (*keys, str(key)), depth - 1)
+
+
+def first_tensors(value: Any) -> Iterator[torch.Tensor]:
+    """One tensor of the state of each optimizer within an object."""
+    for _, found in _walk(value, (), DEPTH):
+        if isinstance(found, Mapping):
+            yield from islice(tensors_of(found), 1)
+
+
+def _walk(value: Any, keys: Keys, depth: int) -> Iterator[tuple[Keys, Any]]:
+    """The whole numbers, how many weights averages hold, and the states of optimizers and loss scalers within an object."""
+    if type(value) is int or (keys and keys[-1] == "n_averaged" and _is_count(value)):
+        yield keys, value
+    elif isinstance(value, Mapping):
+        if ("state" in value and "param_groups" in value) or value.keys() == SCALER:
+            yield keys, value
+        elif depth:
+            for key, inner in list(value.items())[:MOST]:
+                if isinstance(key, str):
+                    yield from _walk(inner, (*keys, key), depth - 1)
+
+
+def tensors_of(state: Any) -> Iterator[torch.Tensor]:
+    """The tensors in the state dict of an optimizer."""
+    held = state.get("state") if isinstance(state, Mapping) else None
+    for each in held.values() if isinstance(held, Mapping) else ():
+        for one in each.values() if isinstance(each, Mapping) else ():
+            if isinstance(one, torch.Tensor):
+                yield one
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.numel() == 1
+
+
+def _updates(state: Any) -> int:
+    """The updates that the state of an optimizer counts; 0 if it counts none."""
+    if not isinstance(state, Mapping):
+        return 0
+    for each in state.values():
+        step = each.get("step") if isinstance(each, Mapping) else None
+        if isinstance(step, torch.Tensor) and step.numel() == 1:
+            return int(step)
+        if isinstance(step, int):
+            return step
+    return 0

@@ -1,0 +1,46 @@
+"""Which checkpoints a process read, by the names of their files, and whose states its optimizers took over."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any
+
+import torch
+
+from tspec.runtime.live.checkpoint_counts import counts_of, first_tensors, tensors_of
+
+
+class CheckpointFiles:
+    """Remembers the files that were read, without their folders."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        """The names of those that hold an optimizer which counts its updates."""
+        self._states: list[tuple[weakref.ref[torch.Tensor], str]] = []
+        """A tensor of each optimizer's state that was read, and the name of its file."""
+        self._taken: set[str] = set()
+        """The names of those whose states optimizers were given."""
+
+    def read(self, value: Any, name: str) -> None:
+        """A file held an optimizer that counts its updates."""
+        self._names.add(name)
+        self._states += [(weakref.ref(each), name) for each in first_tensors(value)]
+
+    def given(self, state: Any) -> None:
+        """An optimizer takes a state over."""
+        tensors = {id(each) for each in tensors_of(state)}
+        self._taken.update(name for one, name in self._states if id(one()) in tensors)
+
+    def goes_on_from(self, value: Any, file: Any) -> str:
+        """`own` if the optimizer took over a checkpoint of the name under which one is saved, `other` if one of other names; `none` if
+        none was read, or what is saved has no optimizer that counts its updates, or no name."""
+        name, names = file_name(file), self._taken or self._names
+        if name is None or not names or not counts_of(value).updates:
+            return "none"
+        return "own" if name in names else "other"
+
+
+def file_name(file: Any) -> str | None:
+    """The name of a file without its folder; None of an open one."""
+    return os.path.basename(os.fspath(file)) if isinstance(file, (str, os.PathLike)) else None
