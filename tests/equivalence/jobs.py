@@ -109,6 +109,16 @@ def seq2seq(options: str, fault: str, found: str, more: str = "") -> Job:
     return Job("seq2seq", "ranks_are_one", options, fault, found, more)
 
 
+def sequence_parallel(options: str, fault: str, found: str, more: str = "") -> Job:
+    """A job whose ranks have parts of each sequence and of each matrix."""
+    return Job("sequence_parallel", "ranks_are_one", options, fault, found, more)
+
+
+def expert_parallel(options: str, fault: str, found: str, more: str = "") -> Job:
+    """A job whose ranks have some of the experts."""
+    return Job("expert_parallel", "ranks_are_one", options, fault, found, more)
+
+
 BFLOAT16 = "--dtype bfloat16"
 BOTH = "wrong: params, states\n"
 FC2 = "alone: blocks.1.fc2: "
@@ -196,6 +206,30 @@ IN_BFLOAT16 = (
     ("labels", "output_grads head, step 1", "alone: the script: backward pass (wrong layout)"),
     ("decay", NOTHING),  # less than half of the distance of bfloat16 numbers near 1
 )
+SEQUENCE_PARALLEL = (
+    ("", NOTHING),
+    ("gather", "output_grads blocks.1.norm2, step 1", "alone: blocks.1.mlp: backward pass"),
+    ("positions", "inputs blocks.1.attention.proj, step 1", "alone: blocks.1.attention: what it"),
+    ("interleaved", "inputs blocks.1.attention.proj", "alone: blocks.1.attention: what it hands"),
+    ("bias", "outputs blocks.1.mlp, step 1", "alone: blocks.1.mlp: forward pass"),
+    ("norm", "param_grads blocks.1.norm2.weight, step 1", "alone: blocks.1.norm2: gradients of"),
+    ("shared_bias", "param_grads blocks.1.mlp.bias, step 1", "alone: blocks.1.mlp: gradients of"),
+    ("scale", "param_grads embedding.weight, step 1", "alone: embedding: gradients of its param"),
+)
+EXPERT_PARALLEL = (
+    ("", NOTHING),
+    ("gates", "outputs blocks.1.moe, step 1", "alone: blocks.1.moe: forward pass"),
+    ("received", "outputs blocks.1.moe, step 1", "alone: blocks.1.moe: forward pass"),
+    ("weights", "outputs blocks.1.moe, step 1", "alone: blocks.1.moe: forward pass"),
+    ("auxiliary", "losses loss, step 1", "alone: blocks.1.moe: backward pass"),
+    ("experts", "param_grads blocks.0.moe.experts.0.", ": gradients of its parameters (wrong sc"),
+    ("averaged", "param_grads blocks.0.moe.experts.0.", ": gradients of its parameters"),
+    ("router", "param_grads blocks.1.moe.router.weight", "alone: blocks.1.moe.router: gradients"),
+)
+OF_BFLOAT16 = (
+    *(each for each in EXPERT_PARALLEL if each[0] != "auxiliary"),
+    ("auxiliary", NOTHING),  # half a percent of the loss
+)
 JOBS: tuple[Job, ...] = (
     states(BFLOAT16, "", NOTHING),
     states("--new", "beta2", "states norm.weight.exp_avg_sq, step 1 in 50", BOTH),
@@ -259,6 +293,13 @@ JOBS: tuple[Job, ...] = (
     ),
     *(seq2seq("--dtype float32", *each) for each in SEQ2SEQ),
     *(seq2seq(BFLOAT16, *each) for each in IN_BFLOAT16),
+    *(
+        sequence_parallel(dtype, *each)
+        for dtype in ("--dtype float32", BFLOAT16)
+        for each in SEQUENCE_PARALLEL
+    ),
+    *(expert_parallel("--dtype float32", *each) for each in EXPERT_PARALLEL),
+    *(expert_parallel(f"--numbered all {BFLOAT16}", *each) for each in OF_BFLOAT16),
 )
 
 

@@ -256,3 +256,20 @@ def test_replicas_with_earlier_numbers_are_stale_and_lack_no_reduction(
     wide = 0.15  # of a norm of 7.3: 1.1
     [fault] = Comparer(reference, [], Number(wide)).faults(now, merged)
     assert fault.evidence.suggests == suggests
+
+
+def test_replicas_count_as_summands_if_their_sum_is_nearer_to_the_reference() -> None:
+    reference = torch.tensor([1.0, 2.0, 3.0])
+    name = TensorName("input_grads", "fc", 1, 1)
+    comparer = Comparer({name: reference}, [], THREE)
+    rows = Cut((3,), (((0, 3, 0, 1),),))
+    part = torch.tensor([0.5, 4.0, -1.0])
+    for pieces, expected in (
+        ((part, reference - part), reference),
+        ((reference, reference * (1 + EPS)), reference),
+        ((reference, part), reference),
+    ):
+        merged = merge((3,), [Piece(rank, rows, each) for rank, each in enumerate(pieces)])
+        found = comparer.added_up(name, merged)
+        assert torch.allclose(found.tensor, expected.double())
+        assert bool(found.spreads) == (pieces[0] is reference)  # summands are no replicas

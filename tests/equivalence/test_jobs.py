@@ -1,7 +1,8 @@
 """Jobs of this folder against one rank: silent if clean, and named where a fault is.
 
 States of optimizers, also of `ZeroRedundancyOptimizer`; float16 and eight bits; context parallelism; torch's own
-activation checkpointing, compiler and pipelines; an encoder and a decoder under a plan of placements.
+activation checkpointing, compiler and pipelines; an encoder and a decoder under a plan of placements; sequence and expert
+parallelism by hand.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ SAMPLE = (
     "pipelined --schedule 1F1B --dtype float32 stale",
     "pipelined --schedule 1F1B --gradients candidate --dtype float32 stale",
     "seq2seq --dtype float32 detached",
+    "sequence_parallel --dtype float32 gather",
+    "expert_parallel --dtype float32 received",
 )
 """One of each kind, in one process: to import torch takes as long as a job."""
 ALL = (
@@ -30,7 +33,8 @@ ALL = (
     *(f"engines --engine {each}" for each in ("blocks", "model")),
     *(f"pipelined --schedule {each} --dtype" for each in ("GPipe", "1F1B")),
     "pipelined --schedule 1F1B --gradients",
-    "seq2seq --dtype",
+    *("seq2seq --dtype", "sequence_parallel --dtype"),
+    *("expert_parallel --dtype", "expert_parallel --numbered"),
 )
 
 

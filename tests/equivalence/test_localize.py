@@ -80,6 +80,30 @@ def test_what_a_compiled_module_has_in_it_is_its_own() -> None:
     ] == [("Net", part)]
 
 
+def test_a_gradient_within_a_module_whose_pass_is_wrong_is_of_that_pass() -> None:
+    """As those of experts: the layout has no place for what they are given."""
+    gradient = ("param_grads", "attention.qkv.weight", 4)
+    for also, expected in (
+        ((), ["attention.qkv"]),
+        ((("outputs", "attention", 3),), ["attention"]),
+        ((("outputs", "norm", 3),), ["attention.qkv", "norm"]),
+        (  # of its own output the gradient was compared
+            (("outputs", "attention", 3), ("output_grads", "attention.qkv", 2)),
+            ["attention.qkv", "attention"],
+        ),
+    ):
+        found = outcome(*also, gradient, right=(*GOOD, ("output_grads", "attention")))
+        assert [module for module, _, _ in blamed(found)] == expected
+
+
+def test_what_a_wrong_gradient_makes_of_a_later_step_is_no_second_fault() -> None:
+    """The parameter that it moved may be within its tolerance."""
+    found = outcome(("param_grads", "norm.weight", 4), right=(("param_grads", "head"),))
+    later = replace(found.comparisons[0], name=TensorName("outputs", "norm", 2, 1), order=5)
+    found = replace(found, comparisons=(*found.comparisons, later))
+    assert blamed(found) == [("norm", "gradients of its parameters", 4)]
+
+
 def test_a_gradient_is_of_the_innermost_module_that_took_the_tensor() -> None:
     found = outcome(("output_grads", "norm", 2), ("output_grads", "attention.qkv", 3))
     assert blamed(found) == [

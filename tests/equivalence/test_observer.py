@@ -138,7 +138,8 @@ def test_a_rank_is_given_its_piece_where_it_has_that_shape(tmp_path: Path) -> No
     rows = Cut((6, 3), (((3, 3, 0, 1),), ((0, 3, 0, 1),)))
     net = nn.Linear(3, 3)
     before = net.bias.detach().clone()
-    cuts = {"weight": (rows, 0.0), "bias": (Cut((6,), (((0, 2, 0, 1),),)), 0.0)}
+    bias = Cut((6,), (((0, 2, 0, 1),),))
+    cuts = {"weight": ("weight", rows, 0.0), "bias": ("bias", bias, 0.0)}
     found = observed(tmp_path, Orders(1, (), 7, cuts), lambda: train(net, 1)).tensors
     expected = weights(7, "weight", whole((6, 3)))[3:].float()
     assert torch.equal(found[TensorName("initial", "weight", 0)], expected)

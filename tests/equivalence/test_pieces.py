@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tspec.equivalence.cut import whole
-from tspec.equivalence.pieces import indivisible, pieces_of
+from tspec.equivalence.pieces import indivisible, may_be_summands, pieces_of
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.sides import trial_of
 from tspec.resolve import load_text
@@ -94,3 +94,32 @@ def test_a_size_of_the_input_that_does_not_divide_is_told_and_no_size_of_the_mod
     assert indivisible(asked, head, (7, 8)) == why
     assert indivisible(asked, head, (7,)) == ""  # its place does not fit, which is told as such
     assert indivisible(asked, TensorName("params", "embedding.weight", 1), (7, 4)) == ""
+
+
+@pytest.mark.parametrize("comes_first", [True, False])
+def test_of_two_places_for_an_expert_the_first_counts(comes_first: bool) -> None:
+    """One for the tensor of all experts, and one for any tensor."""
+    of_all = '  param "layers.*.experts.fc.weight": [experts / ep, width, width]\n'
+    of_any = '  param "*": [width, width] replicated tp\n'
+    places = of_all + of_any if comes_first else of_any + of_all
+    program = load_text(TEXT.replace(of_all, places, 1)).program
+    assert program is not None
+    name = TensorName("params", "layers.1.experts.3.fc.weight", 1)
+    found = pieces_of(trial_of(program.equivalences[0], ()), name, (4, 4))
+    assert [each.rank for each in found] == ([3] if comes_first else [2, 3])
+
+
+def test_replicas_of_an_input_may_have_summands_of_its_gradient_unless_its_place_says() -> None:
+    of_input = '  input "head": [batch, width] replicated tp\n'
+    of_gradient = '  input_grad "head": [batch, width] partial tp\n'
+    name = TensorName("input_grads", "head", 1, 1)
+    for places, may, summands in (
+        (of_input, True, [(), ()]),
+        (of_input + of_gradient, False, [(0,), (1,)]),
+    ):
+        program = load_text(TEXT.replace("  tied ", f"{places}\n  tied ", 1)).program
+        assert program is not None
+        trial = trial_of(program.equivalences[0], ())
+        assert may_be_summands(trial, name) == may
+        found = [each.summand for each in pieces_of(trial, name, (3, 4))]
+        assert found == summands

@@ -162,7 +162,17 @@ shapes = st.builds(n.Shape, some(dimensions(sizes))) | st.builds(
     n.Flat, some(splits, 1), some(terms)
 )
 kinds = st.sampled_from(
-    ["param", "grad", "main_grad", "state", "input", "output", "output_grad", "buffer"]
+    [
+        "param",
+        "grad",
+        "main_grad",
+        "state",
+        "input",
+        "input_grad",
+        "output",
+        "output_grad",
+        "buffer",
+    ]
 ).map(n.Word)
 places = st.builds(
     n.Place, kinds, strings, shapes, some(words), some(words), maybe(st.builds(n.When, expressions))

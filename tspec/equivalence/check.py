@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite, log
 from pathlib import Path
@@ -12,6 +12,7 @@ from torch import Tensor
 from tspec.equivalence.blame import Blame, RunCalls, blamed, calls_of, everywhere, first_blamed
 from tspec.equivalence.child import Given
 from tspec.equivalence.compare import Comparer, Fault, TensorComparison
+from tspec.equivalence.expert_names import ExpertNames, as_known, names_of_ranks, together
 from tspec.equivalence.launch import SideRun, launch, recorded
 from tspec.equivalence.losses import LossScale, loss_scale
 from tspec.equivalence.merge import MergeFault
@@ -19,6 +20,7 @@ from tspec.equivalence.observing.orders import Orders, Perturbation
 from tspec.equivalence.pieces import (
     data_axes,
     indivisible,
+    may_be_summands,
     merge_by_layout,
     names_of,
     parameter_cuts,
@@ -51,7 +53,8 @@ class Outcome:
 
     `unplaced` are tensors of the reference that have no place in the layout. `uneven` are those that cannot be cut into
     equal pieces, each with the reason. `drilled` are those that were fetched in full, since their sketches were wrong. `scale` is
-    by what losses and gradients of activations were multiplied.
+    by what losses and gradients of activations were multiplied. `summands` are gradients of inputs of which the layout
+    does not say whether ranks have all or summands of them, and which differ from rank to rank.
     """
 
     comparisons: tuple[TensorComparison, ...]
@@ -61,6 +64,7 @@ class Outcome:
     calls: RunCalls = field(default_factory=RunCalls)
     uneven: Mapping[TensorName, str] = field(default_factory=dict)
     scale: LossScale = field(default_factory=LossScale)
+    summands: frozenset[TensorName] = frozenset()
 
     @property
     def wrong(self) -> tuple[TensorComparison, ...]:
@@ -170,10 +174,27 @@ def candidate_run(
         sketching=trial.sketching,
         further=trial.further,
     )
+    ranks = names_of_ranks(trial, reference)
     places = tensor_cuts(trial, reference) if trial.sketched else None
-    cuts = parameter_cuts(trial, reference)
-    given = Given(trial.candidate, orders, cuts, rewrites, places=places)
+    given = Given(
+        *(trial.candidate, orders),
+        cuts=tuple(map(ExpertNames.beside, ranks, parameter_cuts(trial, reference))),
+        rewrites=rewrites,
+        places=places and tuple(map(ExpertNames.beside_tensors, ranks, places)),
+    )
     return SideRun(name, given, trial.world)
+
+
+def write_pieces(
+    trial: Trial,
+    reference: Recording,
+    folder: Path,
+    pieces: Iterable[Mapping[TensorName, Tensor]],
+) -> None:
+    """Write what each rank of the candidate is to rewrite."""
+    ranks = names_of_ranks(trial, reference)
+    for rank, (names, each) in enumerate(zip(ranks, pieces, strict=True)):
+        write(folder, rank, Recording(names.beside_tensors(each), {}))
 
 
 def write_weights(trial: Trial, reference: Recording, folder: Path) -> Path | None:
@@ -182,8 +203,7 @@ def write_weights(trial: Trial, reference: Recording, folder: Path) -> Path | No
         return None
     place = folder / "weights"
     place.mkdir()
-    for rank, pieces in enumerate(parameter_pieces(trial, reference)):
-        write(place, rank, Recording(pieces, {}))
+    write_pieces(trial, reference, place, parameter_pieces(trial, reference))
     return place
 
 
@@ -200,12 +220,15 @@ def run_candidate(
     else:
         run = candidate_run(trial, reference, rewrites, "rewritten")
     start(run, folder)
-    return read_candidate(trial, run, folder)
+    return read_candidate(trial, reference, run, folder)
 
 
-def read_candidate(trial: Trial, run: SideRun, folder: Path) -> tuple[Recording, ...]:
-    """What the ranks of the candidate recorded. Raises launch.Failed."""
-    return tuple(whole_models(trial.layout, recorded(run, folder)))
+def read_candidate(
+    trial: Trial, reference: Recording, run: SideRun, folder: Path
+) -> tuple[Recording, ...]:
+    """What the ranks of the candidate recorded, by the reference's names. Raises launch.Failed."""
+    ranks = whole_models(trial.layout, recorded(run, folder))
+    return tuple(map(as_known, ranks, names_of_ranks(trial, reference)))
 
 
 def scale_of(trial: Trial, reference: Recording, candidate: Sequence[Recording]) -> LossScale:
@@ -259,6 +282,7 @@ def compare(
     faults: list[Fault] = []
     unplaced: list[TensorName] = []
     uneven: dict[TensorName, str] = {}
+    summands: set[TensorName] = set()
     for name in known:
         if name.kind not in trial.kinds:
             continue
@@ -274,6 +298,9 @@ def compare(
         if merged is None:
             unplaced.append(name)
             continue
+        if may_be_summands(trial, name) and any(comparer.faults(name, merged)):
+            summands.add(name)
+            merged = comparer.added_up(name, merged)
         faults += comparer.faults(name, merged)
         if merged.tensor is not None:
             comparisons.append(comparer.compared(name, merged.tensor))
@@ -285,6 +312,7 @@ def compare(
         calls=calls,
         uneven=uneven,
         scale=scale,
+        summands=frozenset(summands),
     )
 
 
@@ -320,7 +348,8 @@ def drill(
     wrong: list[TensorComparison | Fault] = [*found.wrong, *found.faults]
     wrong.sort(key=lambda each: each.order)
     names = tuple(dict.fromkeys(each.name for each in wrong))[:DRILLED]
-    full = frozenset(each for name in names for each in _judged_by(name, reference))
+    judged = frozenset(each for name in names for each in _judged_by(name, reference))
+    full = together(names_of_ranks(trial, reference), judged)
     again = replace(trial, full=full)
     place = folder / "drill"
     place.mkdir()

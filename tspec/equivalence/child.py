@@ -26,7 +26,7 @@ from tspec.equivalence.recording import read as recorded
 class Given:
     """What the processes of a run have to know.
 
-    `cuts` are the pieces of each rank, `rewrites` is a folder with what each rank is to rewrite,
+    `cuts` are each rank's pieces of parameters, with the names that the reference has for them, `rewrites` is a folder with what each rank is to rewrite,
     `inputs` are the ranks that perturb what they are given: others are given what those made of it.
     `places` says how each rank makes its sketches: for each of its tensors, the name that the reference has for
     it, and which elements of the reference's tensor it holds. `stalled`: each process watches the others, and ends
@@ -35,7 +35,7 @@ class Given:
 
     command: tuple[str, ...]
     orders: Orders
-    cuts: tuple[Mapping[str, tuple[Cut, float]], ...] | None = None
+    cuts: tuple[Mapping[str, tuple[str, Cut, float]], ...] | None = None
     rewrites: Path | None = None
     inputs: tuple[int, ...] = (0,)
     places: tuple[Mapping[TensorName, tuple[str, Cut]], ...] | None = None
@@ -44,7 +44,7 @@ class Given:
     def write(self, file: Path) -> None:
         """Write it as JSON."""
         cuts = self.cuts and [
-            {name: [cut.as_json(), mean] for name, (cut, mean) in each.items()}
+            {name: [known, cut.as_json(), mean] for name, (known, cut, mean) in each.items()}
             for each in self.cuts
         ]
         rewrites = None if self.rewrites is None else str(self.rewrites)
@@ -80,7 +80,9 @@ class Given:
         orders: dict[str, Any] = said["orders"]
         if said["cuts"] is not None:
             mine = said["cuts"][rank]
-            orders["cuts"] = {name: (Cut.of_json(cut), mean) for name, (cut, mean) in mine.items()}
+            orders["cuts"] = {
+                name: (known, Cut.of_json(cut), mean) for name, (known, cut, mean) in mine.items()
+            }
         if orders["perturbation"] is not None:
             changes = rank in said["inputs"]
             orders["perturbation"] = Perturbation(**orders["perturbation"]) if changes else None

@@ -132,6 +132,15 @@ class Comparer:
                 times = _ratio(each.difference, limit)
                 yield Fault(name, order, MergeFault("replicas", said), times, why)
 
+    def added_up(self, name: TensorName, merged: Merged) -> Merged:
+        """Replicas that differ as summands, if their sum is nearer to the reference than the first of them."""
+        if merged.tensor is None or merged.summed is None:
+            return merged
+        reference = self._reference[name].double()
+        if _distance(merged.summed, reference) >= _distance(merged.tensor, reference):
+            return merged
+        return Merged(merged.summed, merged.faults)
+
     def _of_replicas(self, name: TensorName, merged: Merged, ranks: int) -> Evidence:
         """What is known of replicas that differ: some have earlier numbers, or all lack a reduction.
 

@@ -21,14 +21,14 @@ from tspec.equivalence.check import (
     compare,
     run_candidate,
     run_reference,
-    scale_of,
+    write_pieces,
 )
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.evidence import NONE, Evidence, FaultClass
+from tspec.equivalence.expert_names import names_of_ranks, together
 from tspec.equivalence.launch import launch
-from tspec.equivalence.losses import LossScale
 from tspec.equivalence.pieces import parameter_pieces, placed
-from tspec.equivalence.recording import ModuleCall, Recording, TensorName, write
+from tspec.equivalence.recording import ModuleCall, Recording, TensorName
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, LOCALIZED, Trial
 
 REWRITTEN = ("inputs", "outputs", *GRADIENTS_OF_ACTIVATIONS)
@@ -67,15 +67,23 @@ def localize(
     start: Launch = launch,
 ) -> Localization:
     """Run the candidate again, with rewritten tensors, and judge each module. Raises launch.Failed."""
+    found = compare(replace(trial, kinds=("input_grads",)), reference, candidate)
+    return _localize(trial, reference, found, folder, start)
+
+
+def _localize(
+    trial: Trial, reference: ReferenceRecordings, found: Outcome, folder: Path, start: Launch
+) -> Localization:
+    """The same, after `found` was found in the first run of the candidate."""
     rewrites = folder / "rewrites"
     rewrites.mkdir()
     begins = trial.origin is not None
     weights = list(parameter_pieces(trial, reference.recording)) if begins else [{}] * trial.world
-    scale = scale_of(trial, reference.recording, candidate)
-    for rank, tensors in enumerate(_rewrites(trial, reference.recording, scale)):
-        write(rewrites, rank, Recording({**tensors, **weights[rank]}, {}))
+    given = zip(_rewrites(trial, reference.recording, found), weights, strict=True)
+    pieces = ({**tensors, **begins_with} for tensors, begins_with in given)
+    write_pieces(trial, reference.recording, rewrites, pieces)
     again = run_candidate(trial, reference.recording, folder, rewrites, start)
-    outcome = compare(judging_all(trial), reference, again, scale)
+    outcome = compare(judging_all(trial), reference, again, found.scale)
     return Localization(
         tuple(suspects(outcome)),
         tuple(_unjudged(reference.recording.modules, outcome.judged)),
@@ -101,30 +109,29 @@ def localize_sketched(
     """
     found = compare(judging_all(trial), reference, candidate)
     wrong: tuple[TensorComparison | Fault, ...] = (*found.wrong, *found.faults)
-    full = frozenset(each.name for each in wrong if each.name.kind in REWRITTEN)
+    of = frozenset(each.name for each in wrong if each.name.kind in REWRITTEN)
+    full = together(names_of_ranks(trial, reference.recording), of)
     again = replace(trial, full=full)
     place = folder / "full"
     place.mkdir()
-    return localize(again, run_reference(again, place, start), candidate, place, start)
+    return _localize(again, run_reference(again, place, start), found, place, start)
 
 
-def _rewrites(
-    trial: Trial, reference: Recording, scale: LossScale
-) -> list[dict[TensorName, Tensor]]:
-    """Each rank's pieces of the reference's tensors. A piece with padding is left as it is."""
-    found: list[dict[TensorName, Tensor]] = [{} for _ in range(trial.world)]
+def _rewrites(trial: Trial, reference: Recording, found: Outcome) -> list[dict[TensorName, Tensor]]:
+    """Each rank's pieces of the reference's tensors. A piece with padding is left as it is, as is what may be a summand of it."""
+    pieces: list[dict[TensorName, Tensor]] = [{} for _ in range(trial.world)]
     for name, tensor in reference.tensors.items():
-        if name.kind not in REWRITTEN or name in reference.sketched:
+        if name.kind not in REWRITTEN or name in reference.sketched or name in found.summands:
             continue
         if name.kind in GRADIENTS_OF_ACTIVATIONS:
-            tensor = tensor / scale.gradients
+            tensor = tensor / found.scale.gradients
         for piece in placed(trial, name, tuple(tensor.shape)):
             positions = piece.cut.positions()
             if bool((positions < 0).any()):
                 continue
             held = tensor.flatten()[positions]
-            found[piece.rank][name] = torch.zeros_like(held) if any(piece.summand) else held
-    return found
+            pieces[piece.rank][name] = torch.zeros_like(held) if any(piece.summand) else held
+    return pieces
 
 
 # --- whom to blame --------------------------------------------------------------------------------
@@ -151,9 +158,14 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
     }
     of_norms = [each for each in wrong if each.name.kind == "gradient_norms"]
     norms = {each.name.step for each in of_norms}
-    updated = [(each.name.name, each.name.step) for each in wrong if each.name.kind == "params"]
+    updated = [
+        (each.name.name, each.name.step)
+        for each in wrong
+        if each.name.kind in ("param_grads", "params")  # the former moves a parameter at least
+    ]
     all_gradients = any(kind == "param_grads" for kind, _ in all_off)
     scaled = not off or (all_gradients and _scaled_by(of_norms, of_gradients))
+    passes: set[tuple[str, int]] = set()  # modules whose own passes are wrong in a step
     for each in sorted(wrong, key=lambda each: each.order):
         if each.name.kind == "gradient_norms" and not scaled:
             continue  # what a wrong gradient does
@@ -172,9 +184,26 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
             blame.module, outcome.calls, [of for of, step in updated if step < each.name.step]
         ):
             continue  # what a parameter does that an earlier step left wrong
+        if each.name.kind in REWRITTEN:
+            passes.update((module, each.name.step) for module in blame.module.split(", "))
+        around = _judged_around(blame.module, outcome)
+        if each.name.kind == "param_grads" and (around, each.name.step) in passes:
+            blame = replace(blame, module=around, call=outcome.calls.modules[around])
         found.setdefault(blame.module, {}).setdefault(blame, []).append(each)
     suspected = (_suspect(module, parts) for module, parts in found.items())
     return iter(sorted(suspected, key=lambda each: -each.times))
+
+
+def _judged_around(module: str, outcome: Outcome) -> str:
+    """The innermost module around one, or that one, of whose output the gradient was compared: all within it was made in one go."""
+    calls = outcome.calls.modules
+    while (
+        ("output_grads", module) not in outcome.judged
+        and module in calls
+        and calls[module].parent in calls
+    ):
+        module = calls[module].parent
+    return module
 
 
 def _latest(found: TensorComparison | Fault) -> int:

@@ -95,6 +95,12 @@ def placement(trial: Trial, name: TensorName) -> Placement | None:
     return None if kind is None else placement_of(trial.layout, kind, name.subject, known)
 
 
+def may_be_summands(trial: Trial, name: TensorName) -> bool:
+    """Whether replicas of an input may have summands of its gradient, since the layout has a place for the input alone."""
+    place = placement(trial, name)
+    return name.kind == "input_grads" and place is not None and place.kind == "input"
+
+
 def data_axes(trial: Trial, reference: Recording) -> frozenset[str]:
     """The axes over which the last output with a place, from which the loss is made, is cut by sizes of the input.
 
@@ -156,8 +162,8 @@ def shards_of(trial: Trial, name: TensorName, full: tuple[int, ...]) -> Iterator
     """What the layout gives each rank of a tensor. Raises UnevenShards, UnknownSize."""
     kind, layout, known = LAYOUT_KINDS[name.kind], trial.layout, trial.sizes.known
     subject = name.subject
-    expert = expert_of(subject)
-    if expert is not None and placement_of(layout, kind, subject, known) is None:
+    expert = expert_of(layout, kind, subject, len(full), known)
+    if expert is not None:
         yield from _shards_of_expert(trial, kind, expert)
         return
     if placement_of(layout, kind, subject, known) is None:
@@ -174,9 +180,7 @@ def shards_of(trial: Trial, name: TensorName, full: tuple[int, ...]) -> Iterator
 def _shards_of_expert(
     trial: Trial, kind: TensorKind, expert: Expert
 ) -> Iterator[tuple[int, Shard]]:
-    """What each rank holds of one expert. The layout has one tensor for all experts; its first dimension is the expert."""
-    if placement_of(trial.layout, kind, expert.all, trial.sizes.known) is None:
-        return
+    """What each rank holds of one expert."""
     for rank in range(trial.world):
         found = shard(trial.layout, kind, expert.all, rank, trial.sizes)
         if found is not None and expert.number in found.dimensions[0]:
@@ -203,11 +207,11 @@ def tensor_cuts(
 
 def parameter_cuts(
     trial: Trial, reference: Recording
-) -> tuple[Mapping[str, tuple[Cut, float]], ...]:
-    """Each rank's pieces of the generated parameters."""
+) -> tuple[Mapping[str, tuple[str, Cut, float]], ...]:
+    """The reference's name of each rank's generated parameters, and its pieces of them."""
     filled = reference.filled
     return tuple(
-        {name: (cut, filled[name]) for name, cut in cuts.items() if name in filled}
+        {name: (name, cut, filled[name]) for name, cut in cuts.items() if name in filled}
         for cuts in _initial(trial, reference)
     )
 

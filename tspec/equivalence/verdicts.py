@@ -128,9 +128,8 @@ def compared(found: Iterable[TrialFolders]) -> Iterator[Verdict]:
         try:
             reference = read_reference(trial, each.reference)
             run = candidate_run(trial, reference.recording)
-            verdict = Verdict(
-                trial, compare(trial, reference, read_candidate(trial, run, each.candidate))
-            )
+            candidate = read_candidate(trial, reference.recording, run, each.candidate)
+            verdict = Verdict(trial, compare(trial, reference, candidate))
         except Failed as why:
             verdict = Verdict(trial, None, failed=why)
         yield verdict

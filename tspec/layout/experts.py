@@ -1,23 +1,53 @@
-"""Experts that a framework holds one by one, and the tensor that a layout has of all of a layer."""
+"""Experts that a model holds one by one, and the tensor that a layout has of all of a layer."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-_ONE = re.compile(r"\.local_experts\.(\d+)(?=\.)")
+from tspec.layout.places import placement_of
+from tspec.resolve.program.sharding import LayoutDeclaration, Shape, TensorKind
+
+_NUMBER = re.compile(r"(\.local_experts)?\.(\d+)(?=\.)")
 
 
 @dataclass(frozen=True, slots=True)
 class Expert:
-    """A tensor of one expert; `number` is its place in the tensor `all`, whose first dimension is the expert."""
+    """A tensor of one expert, in the list of modules `within`; `number` is its place in the tensor `all`, whose first dimension is the expert."""
 
     name: str
-    all: str
+    within: str
     number: int
+    all: str
 
 
-def expert_of(name: str) -> Expert | None:
-    """The expert whose tensor has a name, as `mlp.experts.local_experts.3.linear_fc1.weight`; None if it is none's."""
-    found = _ONE.search(name)
-    return None if found is None else Expert(name, _ONE.sub("", name, count=1), int(found[1]))
+def expert_of(
+    layout: LayoutDeclaration,
+    kind: TensorKind,
+    name: str,
+    dimensions: int,
+    known: Mapping[str, int],
+) -> Expert | None:
+    """The expert whose tensor has a name and so many dimensions, as `mlp.experts.3.fc1.weight`; None if it is none's.
+
+    The layout has a place for the tensor of all of them, `mlp.experts.fc1.weight`, which has one dimension more and comes before one for
+    the tensor itself. megatron-core calls the expert `mlp.experts.local_experts.3`.
+    """
+    own = placement_of(layout, kind, name, known)
+    for each in _experts(name):
+        place = placement_of(layout, kind, each.all, known)
+        if place is None or not isinstance(place.shape, Shape):
+            continue
+        if len(place.shape.dimensions) != dimensions + 1:
+            continue
+        if own is None or layout.placements.index(place) < layout.placements.index(own):
+            return each
+    return None
+
+
+def _experts(name: str) -> Iterator[Expert]:
+    """The experts whose tensor one of that name may be."""
+    for found in _NUMBER.finditer(name):
+        within = name[: found.start(2) - 1]
+        yield Expert(name, within, int(found[2]), name[: found.start()] + name[found.end() :])

@@ -70,8 +70,8 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     "replay": ("fix", "save", "run", "resume", "expect"),
     "test": ("trace", "events", "violates", "passes"),
     "layout": (
-        *("param", "grad", "main_grad", "state", "input", "output", "output_grad", "buffer"),
-        *("tied", "stage"),
+        *("param", "grad", "main_grad", "state", "input", "input_grad", "output", "output_grad"),
+        *("buffer", "tied", "stage"),
     ),
 }
 """The words with which the clauses of a block begin, in order."""

@@ -47,16 +47,16 @@ class InitialWeights:
         if orders.seed is None or not tensor.is_floating_point():
             return
         if orders.cuts is None:
-            cut, mean = whole(tuple(tensor.shape)), _filled_with(tensor)
+            known, cut, mean = name, whole(tuple(tensor.shape)), _filled_with(tensor)
             self.filled[name] = mean
         elif name in orders.cuts:
-            cut, mean = orders.cuts[name]
+            known, cut, mean = orders.cuts[name]
         else:
             return
         cut = cut.fitting(tuple(tensor.shape))
         if cut.shape == tuple(tensor.shape):  # else the comparison tells of the shape
             with torch.no_grad():
-                tensor.copy_(weights(orders.seed, name, cut, mean))
+                tensor.copy_(weights(orders.seed, known, cut, mean))
 
 
 def _filled_with(tensor: Tensor) -> float:

@@ -40,8 +40,8 @@ class Sketching:
 class Orders:
     """What a process of a run is to do.
 
-    `seed` is None if weights are the script's own. `cuts` has this rank's piece of each parameter,
-    and the mean of each vector; None on the reference, which has all of each. `rewrites` has what
+    `seed` is None if weights are the script's own. `cuts` has the reference's name of each parameter, this rank's piece of
+    it, and the mean of each vector; None on the reference, which has all of each. `rewrites` has what
     inputs, outputs and their gradients are to be after they were recorded, and parameters before the
     first step. `further` are regular expressions of the names of inputs that are recorded though they
     are not the first of their module.
@@ -50,7 +50,7 @@ class Orders:
     steps: int
     kinds: tuple[str, ...]
     seed: int | None = None
-    cuts: Mapping[str, tuple[Cut, float]] | None = None
+    cuts: Mapping[str, tuple[str, Cut, float]] | None = None
     perturbation: Perturbation | None = None
     rewrites: Mapping[TensorName, Tensor] = field(default_factory=dict)
     sketching: Sketching | None = None
