@@ -63,6 +63,9 @@ def test_a_wrong_shape_is_told() -> None:
     [fault] = merged.faults
     assert fault.kind == "shape"
     assert fault.message == "rank 1 has [2, 3], and the layout says [2, 2]"
+    merged = merge((4, 2), [replace(each, tensor=torch.ones(2, 3)) for each in (first, second)])
+    [fault] = merged.faults
+    assert fault.message == "ranks 0, 1 have [2, 3], and the layout says [2, 2]"
 
 
 def test_omission_and_overlap_are_told_with_an_element() -> None:

@@ -113,11 +113,11 @@ def _unfit(pieces: Iterable[Piece]) -> Iterator[MergeFault]:
     missing = [each.rank for each in pieces if each.tensor is None]
     if missing:
         yield MergeFault("missing", f"{ranks_text(missing)} recorded no such tensor")
-    for each in pieces:
-        if each.tensor is not None and each.shape != each.cut.shape:
-            has, wanted = list(each.shape), list(each.cut.shape)
-            message = f"rank {each.rank} has {has}, and the layout says {wanted}"
-            yield MergeFault("shape", message)
+    others = [each for each in pieces if each.tensor is not None and each.shape != each.cut.shape]
+    for (has, wanted), alike in _grouped(others, lambda each: (each.shape, each.cut.shape)):
+        ranks = [each.rank for each in alike]
+        said = f"{ranks_text(ranks)} {'has' if len(ranks) == 1 else 'have'} {list(has)}"
+        yield MergeFault("shape", f"{said}, and the layout says {list(wanted)}")
 
 
 def _differ(replicas: Sequence[Piece]) -> bool:
