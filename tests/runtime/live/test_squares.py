@@ -25,3 +25,23 @@ from tspec.runtime.live.squares import stretched_squares
 def test_columns_that_are_stretched_to_squared_differences(loss, stretched: bool) -> None:
     found = stretched_squares(loss(torch.randn(4, 1, requires_grad=True)))
     assert found == (["[4, 1] -> [4, 4]"] if stretched else [])
+
+
+@pytest.mark.parametrize(
+    ("loss", "stretched"),
+    [
+        (lambda x: (x.squeeze(1) - torch.ones(4, 1)).pow(2).mean(), True),
+        (lambda x: (torch.ones(4, 1) - x[:, 0]).pow(2).mean(), True),
+        (lambda x: (x.view(-1) - torch.ones(4, 1)).pow(2).mean(), True),
+        (lambda x: (x.t().squeeze(0) - torch.ones(4, 4)).pow(2).mean(), False),
+        (lambda x: (x.squeeze(1) - torch.ones(3, 1)).pow(2).mean(), False),
+    ],
+)
+def test_rows_that_are_stretched_to_squared_differences(loss, stretched: bool) -> None:
+    found = stretched_squares(loss(torch.randn(4, 1, requires_grad=True)))
+    assert found == (["[4] -> [4, 4]"] if stretched else [])
+
+
+def test_a_learned_row_lies_beside_each_sample() -> None:
+    means = torch.zeros(4, requires_grad=True)
+    assert stretched_squares((torch.ones(4, 4) - means).square().mean()) == []

@@ -1,10 +1,11 @@
 """Squared errors of each prediction with each target, where pairs were meant.
 
-`[n, 1]` less `[n]` has the shape `[n, n]`: the differences of each with each.
+`[n, 1]` less `[n]`, or the other way round, has the shape `[n, n]`: the differences of each with each.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tspec.runtime.live.graph import first_input, nodes, only_input, operation_of, shape_of
@@ -13,13 +14,13 @@ _FOLDS = frozenset({"Mean", "Sum"})
 
 
 def stretched_squares(losses: Any) -> list[str]:
-    """The shapes before and after each column that was stretched to a square of differences, whose squares were averaged.
+    """The shapes before and after each row or column that was stretched to a square of differences, whose squares were averaged.
 
     What was taken off has no graph: how far apart predictions are is a matter of each with each.
     """
     folded = [first_input(node) for operation, node in nodes(losses) if operation in _FOLDS]
-    sizes = (_stretched(difference) for node in folded if (difference := _squared(node)))
-    return [f"{[size, 1]} -> {[size, size]}" for size in sizes if size is not None]
+    shapes = (_stretched(difference) for node in folded if (difference := _squared(node)))
+    return [f"{list(before)} -> {list(after)}" for before, after in filter(None, shapes)]
 
 
 def _squared(node: Any) -> Any:
@@ -33,11 +34,22 @@ def _squared(node: Any) -> Any:
     return factors[0] if is_square else None
 
 
-def _stretched(difference: Any) -> int | None:
-    """The `n` of a column `[n, 1]` that a difference stretches to `[n, n]`; None of other differences."""
-    column = only_input(difference)
-    if column is None or operation_of(difference) != "Sub" or not difference._input_metadata:
+def _stretched(difference: Any) -> tuple[Sequence[int], Sequence[int]] | None:
+    """The shape of a column `[n, 1]` or a row `[n]`, and the `[n, n]` that a difference stretches it to; None of other differences."""
+    given = only_input(difference)
+    if given is None or operation_of(difference) != "Sub" or not difference._input_metadata:
         return None
-    before, after = shape_of(column), shape_of(difference)
-    is_square = len(after) == 2 and after[0] == after[1] > 1 and before == (after[0], 1)
-    return after[0] if is_square else None
+    before, after = shape_of(given), shape_of(difference)
+    if len(after) != 2 or not after[0] == after[1] > 1:
+        return None
+    is_column = before == (after[0], 1)
+    return (before, after) if is_column or _is_row_of_samples(given, after[0]) else None
+
+
+def _is_row_of_samples(node: Any, size: int) -> bool:
+    """Whether `[n]` was `[n, ...]` before, and is no row of what all samples share, such as a mean of each feature."""
+    source = first_input(node)
+    if shape_of(node) != (size,) or source is None or not source._input_metadata:
+        return False
+    before = shape_of(source)
+    return len(before) > 1 and before[0] == size
