@@ -262,6 +262,71 @@ class WithClosureDetached(WithClosureCleared):
         return self.model[3](hidden.detach() if self.faulty else hidden)
 
 
+class Drops(nn.Module):
+    """Drops by a function, which is told the mode of the module, or is not."""
+
+    def __init__(self, told):
+        super().__init__()
+        self.first, self.last, self.told = nn.Linear(64, 32), nn.Linear(32, 10), told
+
+    def forward(self, x):
+        hidden = self.first(x).relu()
+        if self.told:
+            return self.last(F.dropout(hidden, 0.1, self.training))
+        return self.last(F.dropout(hidden, 0.1))
+
+
+class FunctionalDropoutKnowsTheMode(Loop):
+    def build(self):
+        return Drops(not self.faulty)
+
+
+class UpdatesUseAllTheirBatches(Loop):
+    """Two batches for each update."""
+
+    def run(self):
+        self.model = self.build()
+        self.optimizer = self.make_optimizer()
+        batches = iter(self.make_loader())
+        for _ in range(self.steps):
+            for half in range(2):
+                if self.faulty or not half:
+                    self.optimizer.zero_grad()
+                images, labels = next(batches)
+                (self.loss(self.forward(images), labels) / 2).backward()
+            self.optimizer.step()
+
+
+class SchedulesCountWhatTheyWereBuiltFor(Loop):
+    """Two epochs of ten updates."""
+
+    steps = 20
+
+    def make_loader(self):
+        part = torch.utils.data.Subset(DIGITS, range(320))
+        return torch.utils.data.DataLoader(part, batch_size=32, shuffle=True)
+
+    def prepared(self):
+        schedules = torch.optim.lr_scheduler
+        self.schedule = schedules.CosineAnnealingLR(self.optimizer, self.steps)
+
+    def after_update(self):
+        if not self.faulty or self.step % 10 == 0:
+            self.schedule.step()
+
+
+class PlateausAreOfMetrics(Loop):
+    def prepared(self):
+        self.plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(self.optimizer)
+
+    def backward(self, loss):
+        super().backward(loss)
+        self.metric = loss.item()
+
+    def after_update(self):
+        self.plateau.step(self.step - 1 if self.faulty else self.metric)
+
+
 class ClippingComesBeforeTheUpdate(Loop):
     def before_update(self):
         if not self.faulty:

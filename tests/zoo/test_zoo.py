@@ -179,6 +179,12 @@ DATA = (
     Case("s6_denoiser", "one-time", "layers_are_given_data_of_each_sample", 10),
     Case("s7_twin_critics", "one-critic", "optimizers_hold_all_trainable_parameters", 1),
 )
+SCHEDULES = (
+    Case("s15_series", "always-drops", "functional_dropout_knows_the_mode", 20),
+    Case("s15_series", "each-epoch", "schedules_count_what_they_were_built_for", 80),
+    Case("s15_series", "epochs", "schedules_count_what_they_were_built_for", 80),
+    Case("s15_series", "told-epoch", "plateaus_are_of_metrics", 60),
+)
 UPDATES = (
     Case("s8_two_towers", "one-tower", "updates_use_each_gradient_once", 2),
     Case("s8_two_towers", "temperature", "updates_use_each_gradient_once", 2),
@@ -188,6 +194,7 @@ UPDATES = (
     Case(
         "s9_adversaries", "discriminator-update", "optimizers_use_the_gradients_that_they_clear", 50
     ),
+    Case("s16_names", "cleared-each-batch", "updates_use_all_their_batches", 4),
     Case("s9_adversaries", "generator-update", "optimizers_use_the_gradients_that_they_clear", 51),
 )
 MODELS = (
@@ -202,7 +209,18 @@ MODELS = (
     Case("s13_speech", "padded-lengths", "alignments_have_no_blank_labels", 1),
     Case("s13_speech", "stretched", "squared_errors_are_of_pairs", 2),
 )
-CASES = (*TRAINCHECK, *NEW, *HEALTH, *LOSSES, *AVERAGES, *DATA, *UPDATES, *MODELS, *REPLICAS)
+CASES = (
+    *TRAINCHECK,
+    *NEW,
+    *HEALTH,
+    *LOSSES,
+    *AVERAGES,
+    *DATA,
+    *UPDATES,
+    *SCHEDULES,
+    *MODELS,
+    *REPLICAS,
+)
 
 
 def found_in(case: Case, report: Path, *options: str) -> Outcome:

@@ -16,6 +16,7 @@ from tspec.runtime.live.alignments import LOSSES, blank_labels
 from tspec.runtime.live.causality import Causality
 from tspec.runtime.live.convert import VISITED, convert, tensors_in
 from tspec.runtime.live.copied import CopiedParameters
+from tspec.runtime.live.dropped import DroppedPasses
 from tspec.runtime.live.elsewhere import ElsewhereUpdatedParameters
 from tspec.runtime.live.entities.data import BatchSubjects, LoaderSubjects
 from tspec.runtime.live.entities.kind import UNKNOWN, ColumnReader, SubjectKind, asked
@@ -65,6 +66,7 @@ from tspec.runtime.live.squares import stretched_squares
 from tspec.runtime.live.tokens import TokenHistory
 from tspec.runtime.live.views import swapping_views
 from tspec.runtime.live.watch import Expression, FieldSpec, TypeTree, WatchSpec
+from tspec.runtime.live.written import WrittenModes
 
 MoreColumns = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
 """One field, by kind and name, of some things by their subjects; nothing of those whose field it does not know."""
@@ -125,6 +127,7 @@ class SubjectRegistry:
         self.copied = CopiedParameters(features)
         self.reused = ReusedGradients(features)
         self.scaled = GradientFactors()
+        self.dropped = DroppedPasses()
         self.generators = GeneratorSubjects()
         self.more_columns: list[MoreColumns] = []
         """Of kind, field and things what an adapter's framework says."""
@@ -206,9 +209,11 @@ class SubjectRegistry:
             "goes_on_from": self.checkpoints.files.goes_on_from,
             "reused": self._reused,
             "scaled": self._scaled,
+            "dropped": self._dropped,
             "steps_left": steps_left,
             "steps_made": steps_made,
             "data_differ": DataOfLayers().data_differ,
+            "mode_is_given": WrittenModes().mode_is_given,
             "known_samples": KnownSamples(self.models.is_root).known_samples,
         }
 
@@ -330,6 +335,7 @@ class SubjectRegistry:
             self.elsewhere.forget(self._living - living)
             self.reused.forget(self._living - living)
             self.scaled.forget(self._living - living)
+            self.dropped.forget(self._living - living)
         self._living = living
         return living
 
@@ -393,6 +399,17 @@ class SubjectRegistry:
     def _scaled(self, optimizer: Any, result: Any) -> float:
         """The factor by which the gradients were scaled that an update used which returned `result`."""
         return self.scaled.of(self.optimizers.numbered.number(optimizer))
+
+    def count_pass(self) -> None:
+        """A backward pass ended: keep which gradients are there, for optimizers whose next update is looked at."""
+        for optimizer in self.optimizers.things().values():
+            number = self.optimizers.numbered.number(optimizer)
+            if self.dropped.is_due(number):
+                self.dropped.after_backward(number, held_by(optimizer))
+
+    def _dropped(self, optimizer: Any, result: Any) -> int:
+        """How many passes were dropped before an update that returned `result`."""
+        return self.dropped.of(self.optimizers.numbered.number(optimizer))
 
     def _sampler_epochs(self) -> list[int]:
         """The epochs that the samplers of loaders were told that are trained on."""

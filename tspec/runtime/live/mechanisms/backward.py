@@ -22,6 +22,7 @@ class BackwardListener(Listener):
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
         self._scales = job.spec.computes("scaled")
+        self._drops = job.spec.computes("dropped")
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         """A backward pass begins at its loss; whether it is within none."""
@@ -31,6 +32,7 @@ class BackwardListener(Listener):
         if loss is not None:
             self._job.known.loss_is(loss)
         self._job.state.reused.before_backward()
+        self._job.state.dropped.before_backward()
         self._job.do(Backward(microbatch=self._job.chunk))
         self._job.taken_up()
         return True
@@ -41,6 +43,8 @@ class BackwardListener(Listener):
             self._job.state.reused.after_backward()
             if self._scales:
                 self._job.state.sample_gradients()
+            if self._drops:
+                self._job.state.count_pass()
             self._job.do(Backward(ended=True))
 
 

@@ -34,6 +34,7 @@ class ZeroGradListener(Listener):
             parameters = held_by(args[0])
             cleared = frozenset({optimizers.numbered.number(args[0])})
         self._job.state.reused.cleared(parameters)
+        self._job.state.dropped.cleared(parameters)
         self._job.do(LivingOptimizers(self._job.state.living_optimizers()))
         self._job.do(Clear(cleared))
 

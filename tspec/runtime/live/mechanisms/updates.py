@@ -35,6 +35,7 @@ class UpdateListener(Listener):
         self._interpolations = "interpolated" in read
         self._reuses = job.spec.computes("reused")
         self._scales = job.spec.computes("scaled")
+        self._drops = job.spec.computes("dropped")
         self._beside = not read.isdisjoint({"updated_elsewhere", "copied"})
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, Any]:
@@ -47,6 +48,8 @@ class UpdateListener(Listener):
         optimizers.name_parameters(args[0])
         if self._scales:
             self._job.state.scaled.before_update(number)
+        if self._drops:
+            self._job.state.dropped.before_update(number)
         if self._projections:
             self._job.state.projected.before_update(number, held)
         if self._interpolations:
@@ -68,6 +71,8 @@ class UpdateListener(Listener):
             self._job.state.interpolated.after_update(number)
         if self._reuses:
             self._job.state.reused.after_update(number, held)
+        if self._drops:
+            self._job.state.dropped.after_update(number)
         self._job.do(Update(number, ended=True))
 
 

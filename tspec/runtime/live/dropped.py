@@ -1,0 +1,140 @@
+"""How many backward passes left gradients that were cleared before the update that they were made for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from tspec.runtime.live.features import local_part
+
+LOOKED_AT = 20
+"""So many updates of an optimizer: later ones are made in the same way."""
+_SAMPLED = 8
+"""Elements of a parameter that tell whether it moved between two passes."""
+
+_ROUNDING = 1e-4
+"""How far rounding alone turns gradients that are multiplied."""
+
+
+@dataclass(slots=True)
+class _Passes:
+    """The passes that an optimizer's next update is made of."""
+
+    updates: int = 0
+    """The optimizer's updates so far."""
+    passes: int = 0
+    """Passes since the last of them."""
+    several: bool = False
+    """There was more than one before the last of them."""
+    left: dict[int, torch.Tensor] = field(default_factory=dict)
+    """By their ids, parameters with a gradient where the last pass ended, without those that a `zero_grad` cleared since."""
+    kept: bool = True
+    """The last pass left no gradient, or is known to be dropped."""
+    before: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
+    """Parameters, and elements of theirs where the last pass ended."""
+    dropped: int = 0
+    """Passes whose gradients are gone, although no parameter moved."""
+    grads: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
+    """If there are some, parameters and elements of their gradients where the last pass ended."""
+    of_update: int = 0
+    """The same of the latest update."""
+
+
+class DroppedPasses:
+    """Follows the gradients of each pass up to the next pass of the same update.
+
+    Parameters that moved in between have used their gradients: those of a search for a sharp minimum, or of an inner loop. An
+    update whose gradients are not those of the last pass, or a multiple of them, as clipped ones are, has used others that the
+    script kept. Values are read only where an update has several passes.
+    """
+
+    def __init__(self) -> None:
+        self._optimizers: dict[int, _Passes] = {}
+        """By the number of the optimizer, as long as it exists."""
+
+    def of(self, optimizer: int) -> int:
+        """How many passes before its latest update were dropped."""
+        known = self._optimizers.get(optimizer)
+        return 0 if known is None else known.of_update
+
+    def is_due(self, optimizer: int) -> bool:
+        """The next update of an optimizer is looked at."""
+        known = self._optimizers.get(optimizer)
+        return known is None or known.updates < LOOKED_AT
+
+    def before_backward(self) -> None:
+        """A backward pass begins."""
+        for known in self._optimizers.values():
+            if known.kept or any(each.grad is not None for each in known.left.values()):
+                continue
+            known.kept = True
+            known.dropped += bool(known.before) and not _moved(known.before)
+
+    def after_backward(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
+        """A backward pass ended; an optimizer, whose next update is looked at, holds these."""
+        known = self._optimizers.setdefault(optimizer, _Passes())
+        known.passes += 1
+        known.left = {id(each): each for each in parameters if each.grad is not None}
+        known.kept = not known.left
+        known.before = (
+            [(each, _sample(each)) for each in known.left.values()] if known.several else []
+        )
+        dropped = known.left.values() if known.dropped else ()
+        known.grads = [(each, _sample(each.grad)) for each in dropped]
+
+    def cleared(self, parameters: Iterable[torch.Tensor]) -> None:
+        """The gradients of these are cleared."""
+        ids = set(map(id, parameters)) if self._optimizers else set()
+        for known in self._optimizers.values():
+            if not known.kept:
+                known.left = {key: each for key, each in known.left.items() if key not in ids}
+
+    def before_update(self, optimizer: int) -> None:
+        """An update begins, from the gradients of the passes since the last one."""
+        known = self._optimizers.get(optimizer)
+        if known is None:
+            return
+        known.of_update = known.dropped if _are_multiples(known.grads) else 0
+        known.several = known.passes > 1
+        known.updates += 1
+        self._begin(known)
+
+    def after_update(self, optimizer: int) -> None:
+        """An update is over: passes within it, as of a closure, are none of the next one."""
+        known = self._optimizers.get(optimizer)
+        if known is not None:
+            self._begin(known)
+
+    def forget(self, optimizers: Iterable[int]) -> None:
+        """These optimizers are gone."""
+        for each in optimizers:
+            self._optimizers.pop(each, None)
+
+    @staticmethod
+    def _begin(known: _Passes) -> None:
+        known.passes = known.dropped = 0
+        known.left, known.kept, known.before, known.grads = {}, True, [], []
+
+
+def _sample(tensor: torch.Tensor | None) -> torch.Tensor:
+    """The first elements of the part that this rank holds: `[n]`, empty if there is none."""
+    part = None if tensor is None else local_part(tensor)
+    return torch.empty(0) if part is None else part.reshape(-1)[:_SAMPLED].clone()
+
+
+def _moved(before: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> bool:
+    """Whether one of these parameters is not what it was."""
+    return any(not torch.equal(_sample(each), was) for each, was in before)
+
+
+def _are_multiples(grads: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> bool:
+    """Whether the gradients of these parameters are what they were, but for one factor."""
+    pairs = [(was, _sample(each.grad)) for each, was in grads]
+    if not pairs or any(was.shape != now.shape for was, now in pairs):
+        return False
+    was, now = (
+        torch.cat([each.double().cpu() for each in side]) for side in zip(*pairs, strict=True)
+    )
+    return bool(torch.cosine_similarity(was, now, dim=0) >= 1 - _ROUNDING)
