@@ -13,8 +13,13 @@ from tests.jobs import run
 
 HERE = Path(__file__).resolve().parent
 PACKS = ("specs/essentials", "specs/checkpoints", "specs/transformers")
-PACKAGES = {"trainer": "transformers", "accelerated": "accelerate", "lit": "lightning"}
-SOUND = ("trainer", "accelerated", "lit", "lit --manual")
+PACKAGES = {
+    "trainer": "transformers",
+    "accelerated": "accelerate",
+    "lit": "lightning",
+    "lit_gan": "lightning",
+}
+SOUND = ("trainer", "accelerated", "lit", "lit --manual", "lit_gan")
 
 pytestmark = pytest.mark.slow
 
@@ -50,6 +55,7 @@ MISTAKES = (
     Case("lit", "clips-late", "clipping_comes_before_the_update"),
     Case("lit", "head-left-out", "optimizers_hold_all_trainable_parameters"),
     Case("lit --manual", "no-zero-grad", "gradients_are_cleared"),
+    Case("lit_gan", "no-zero-grad", "gradients_are_cleared"),
 )
 SAMPLE = {
     "trainer-no-eval",

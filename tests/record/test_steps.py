@@ -203,6 +203,39 @@ def test_a_wrapper_that_leaves_updates_out(record: Record) -> None:
     assert schedules[0].fields["optimizer"] == Ref("optimizer", "optimizer.0")
 
 
+class Shows:
+    """Shows another optimizer's groups, calls its `step`, and inherits its class, as Lightning's wrapper does."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self._optimizer = optimizer
+        self.__class__ = type("Shown", (Shows, type(optimizer)), {})
+
+    def step(self, closure: Any = None) -> None:
+        self._optimizer.step()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._optimizer, name)
+
+
+def test_a_wrapper_that_clears_what_it_shows(record: Record) -> None:
+    """Its `zero_grad` is that of the class, called on the wrapper, and the optimizer's own is never called."""
+
+    def loop() -> None:
+        one, other = network(), network()
+        pairs = [(each, Shows(torch.optim.SGD(each.parameters(), lr=0.1))) for each in (one, other)]
+        for x, y in loader():
+            for model, optimizer in pairs:
+                optimizer.zero_grad()
+                loss_of(model, x, y).backward()
+                optimizer.step()
+
+    found = record(loop)
+    assert found.opened("step") == [1, 2, 3]
+    assert found.steps("optimizer.zero_grad") == [1, 1, 2, 2, 3, 3]
+    samples = [r for r in found.stream.records if isinstance(r, Sample)]
+    assert {r.subject for r in samples if r.kind == "optimizer"} == {"optimizer.0", "optimizer.1"}
+
+
 @pytest.mark.parametrize("fed", [True, False])
 def test_two_optimizers(record: Record, fed: bool) -> None:
     def loop() -> None:

@@ -75,6 +75,13 @@ def holds_groups(optimizer: Any) -> bool:
     return isinstance(held, dict) and "param_groups" in held
 
 
+def clears_groups(optimizer: Any) -> bool:
+    """Its `zero_grad` clears gradients itself: the optimizer has groups of its own, or is a wrapper that inherits the method, as
+    Lightning's does, and so clears the groups that it shows."""
+    inherited = torch.optim.Optimizer.zero_grad
+    return holds_groups(optimizer) or getattr(type(optimizer), "zero_grad", None) is inherited
+
+
 class OptimizerSubjects:
     """Kind `optimizer`: `optimizer.0`, in the order in which they were built."""
 

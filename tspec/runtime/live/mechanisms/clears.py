@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from tspec.runtime.live.entities.optimizers import held_by, holds_groups
+from tspec.runtime.live.entities.optimizers import clears_groups, held_by, holds_groups
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.models import parameters_of
 from tspec.runtime.live.steps import Clear, LivingOptimizers
@@ -32,17 +32,24 @@ class ZeroGradListener(Listener):
             cleared = optimizers.holders_of(parameters)
         else:
             parameters = held_by(args[0])
-            cleared = frozenset({optimizers.numbered.number(args[0])})
+            cleared = self._cleared(args[0], parameters)
         self._job.state.reused.cleared(parameters)
         self._job.state.dropped.cleared(parameters)
         self._job.do(LivingOptimizers(self._job.state.living_optimizers()))
         self._job.do(Clear(cleared))
+
+    def _cleared(self, optimizer: Any, parameters: list[torch.Tensor]) -> frozenset[int]:
+        """The number of an optimizer; of a wrapper, those of the optimizers that hold what it shows."""
+        optimizers = self._job.state.optimizers
+        if isinstance(optimizer, torch.optim.Optimizer) and not holds_groups(optimizer):
+            return optimizers.holders_of(parameters)
+        return frozenset({optimizers.numbered.number(optimizer)})
 
 
 def install(job: FollowedJob) -> None:
     """Follow `zero_grad`, also of the optimizers that override it."""
     role = Role("clear", ZeroGradListener(job), path=CLEAR)
     job.functions.watch_method(
-        torch.optim.Optimizer, "zero_grad", replace(role, guard=holds_groups)
+        torch.optim.Optimizer, "zero_grad", replace(role, guard=clears_groups)
     )
     job.functions.watch_method(nn.Module, "zero_grad", role)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tspec.runtime.live.dotted import spellings
-from tspec.runtime.live.entities.optimizers import holds_groups
+from tspec.runtime.live.entities.optimizers import clears_groups, holds_groups
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.mechanisms.clears import CLEAR
 from tspec.runtime.live.mechanisms.fetches import NEXT
@@ -18,7 +18,7 @@ from tspec.runtime.live.watched import Guard, Role
 _GUARDS: dict[str, Guard] = {
     MODULE_CALL: counts_as_forward,
     STEP: holds_groups,
-    CLEAR: holds_groups,
+    CLEAR: clears_groups,
 }
 """Of which instances calls count."""
 
