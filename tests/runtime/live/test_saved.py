@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from tspec.runtime.live.saved import is_own_state, saved_models
+from tspec.runtime.live.saved import is_own_state, not_loaded, saved_models
 
 
 class Language(nn.Module):
@@ -96,3 +96,18 @@ def test_tensors_without_memory_are_nobodys_own() -> None:
     with torch.device("meta"):
         empty = nn.Linear(2, 2)
     assert not is_own_state(empty, empty.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("left_out", "found"),
+    [
+        ((), []),
+        (("head.weight",), []),  # the embedding has the same tensor
+        (("embedding.weight",), []),
+        (("embedding.weight", "head.weight"), ["embedding.weight", "head.weight"]),
+        (("norm.bias", "head.weight"), ["norm.bias"]),
+    ],
+)
+def test_what_is_not_loaded(left_out: tuple[str, ...], found: list[str]) -> None:
+    result = copy.deepcopy(MODEL).load_state_dict(without(STATE, *left_out), strict=False)
+    assert not_loaded(MODEL, result.missing_keys) == found

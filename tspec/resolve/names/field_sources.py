@@ -61,6 +61,7 @@ SOURCE_FUNCTIONS = frozenset(
         "known_samples",
         "mode_is_given",
         "is_own_state",
+        "not_loaded",
         "lost_updates",
         "restarted",
         "goes_on_from",

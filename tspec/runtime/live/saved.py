@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,13 @@ def is_own_state(module: nn.Module, state: Mapping[str, Any]) -> bool:
     return bool(tensors) and all(
         key in own and _same_memory(value, own[key]) for key, value in tensors.items()
     )
+
+
+def not_loaded(module: nn.Module, missing: Sequence[str]) -> list[str]:
+    """The names that a state dict lacked, but for those of a tensor that it had under another name."""
+    lacking, own = frozenset(missing), dict(state_of(module))
+    loaded = {id(tensor) for name, tensor in own.items() if name not in lacking}
+    return [name for name in missing if name not in own or id(own[name]) not in loaded]
 
 
 def written_to(file: Any) -> str | None:

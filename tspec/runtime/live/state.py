@@ -60,7 +60,7 @@ from tspec.runtime.live.resumed import LoadedCheckpoints
 from tspec.runtime.live.reused import ReusedGradients
 from tspec.runtime.live.samples import DataOfLayers, KnownSamples
 from tspec.runtime.live.sampling import of_first
-from tspec.runtime.live.saved import SavedModel, is_own_state, saved_models, written_to
+from tspec.runtime.live.saved import SavedModel, is_own_state, not_loaded, saved_models, written_to
 from tspec.runtime.live.scaled import GradientFactors
 from tspec.runtime.live.squares import stretched_squares
 from tspec.runtime.live.tokens import TokenHistory
@@ -201,6 +201,7 @@ class SubjectRegistry:
             "stretched_squares": of_first(PASSES, stretched_squares),
             "moving_weights": of_first(PASSES, moving_weights),
             "is_own_state": is_own_state,
+            "not_loaded": not_loaded,
             "lost_updates": self.checkpoints.lost_updates,
             "written_to": written_to,
             "restarted": lambda saved, file: self.checkpoints.restarted(
