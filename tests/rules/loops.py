@@ -297,6 +297,15 @@ class UpdatesUseAllTheirBatches(Loop):
             self.optimizer.step()
 
 
+class SimilaritiesAreOfUnitVectors(Loop):
+    """Digits of one class are to be alike."""
+
+    def loss(self, output, labels):
+        units = F.normalize(output, dim=0 if self.faulty else 1)
+        alike = (labels[:, None] == labels).float()
+        return F.mse_loss(units @ units.T, alike)
+
+
 class SchedulesCountWhatTheyWereBuiltFor(Loop):
     """Two epochs of ten updates."""
 

@@ -71,7 +71,7 @@ def _sums_over(value: torch.Tensor, dim: int) -> bool | None:
         following = only_input(node)
         if following is None:
             return None
-        before = _dim_before(node, operation_of(node), shape, shape_of(following), dim)
+        before = dim_before(node, operation_of(node), shape, shape_of(following), dim)
         if before is None:
             return None
         node, dim = following, before
@@ -215,7 +215,7 @@ def _softmax_of(node: Any, last: int, other: int) -> tuple[Any, int] | None:
             return None
         before = shape_of(following)
         dims = [
-            _dim_before(node, operation, shape, before, dim % len(shape)) for dim in (last, other)
+            dim_before(node, operation, shape, before, dim % len(shape)) for dim in (last, other)
         ]
         if None in dims:
             return None
@@ -224,7 +224,7 @@ def _softmax_of(node: Any, last: int, other: int) -> tuple[Any, int] | None:
     return None
 
 
-def _dim_before(
+def dim_before(
     node: Any, operation: str, shape: Sequence[int], before: Sequence[int], dim: int
 ) -> int | None:
     """The dimension of an operation's input that became one of its output; None if none did."""

@@ -62,6 +62,7 @@ from tspec.runtime.live.samples import DataOfLayers, KnownSamples
 from tspec.runtime.live.sampling import of_first
 from tspec.runtime.live.saved import SavedModel, is_own_state, not_loaded, saved_models, written_to
 from tspec.runtime.live.scaled import GradientFactors
+from tspec.runtime.live.similarities import crossed_norms
 from tspec.runtime.live.squares import stretched_squares
 from tspec.runtime.live.tokens import TokenHistory
 from tspec.runtime.live.views import swapping_views
@@ -198,6 +199,7 @@ class SubjectRegistry:
             "unscaled_scores": of_first(PASSES, unscaled_scores),
             "loose_parameters": self.loose.loose_parameters,
             "swapping_views": of_first(PASSES, swapping_views),
+            "crossed_norms": of_first(PASSES, crossed_norms),
             "stretched_squares": of_first(PASSES, stretched_squares),
             "moving_weights": of_first(PASSES, moving_weights),
             "is_own_state": is_own_state,

@@ -1,0 +1,94 @@
+"""Products of vectors that were divided by the norm along another dimension than the product sums over.
+
+The product of two vectors of length one is how alike they are. What was divided by norms over the samples of the batch, or over the
+steps of a sequence, is no vector of length one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tspec.runtime.live.graph import (
+    MATRIX_PRODUCTS,
+    dim_before,
+    first_input,
+    nodes,
+    operation_of,
+    preceding,
+    shape_of,
+)
+
+_CHAIN = 16
+"""So many operations are gone back from a product."""
+_NORMS = frozenset({"LinalgVectorNorm", "Norm"})
+_AROUND_NORMS = frozenset({"Expand", "ClampMin", "Clamp", "Add", "Unsqueeze"})
+_SCALED = frozenset({"Mul", "Div"})
+
+
+def crossed_norms(losses: Any) -> list[str]:
+    """The shape of what was divided, for each product of two such factors."""
+    found = (_crossed(node) for operation, node in nodes(losses) if operation in MATRIX_PRODUCTS)
+    return [str(list(shape)) for shape in found if shape is not None]
+
+
+def _crossed(product: Any) -> tuple[int, ...] | None:
+    """The shape of the first factor where it was divided, if both were divided by norms along other dimensions."""
+    factors = (_divided(product.next_functions[place][0], dim) for place, dim in ((0, -1), (1, -2)))
+    first, second = factors
+    if first is None or second is None or first[1] or second[1]:
+        return None
+    return first[0]
+
+
+def _divided(node: Any, dim: int) -> tuple[tuple[int, ...], bool] | None:
+    """The shape of what a factor was before it was divided by its norms, and whether these are along the dimension that became `dim`.
+
+    None where it was not divided so, or if it is a parameter: its rows and columns may have any length.
+    """
+    for _ in range(_CHAIN):
+        if node is None or not node._input_metadata:
+            return None
+        shape = tuple(shape_of(node))
+        dim %= len(shape)
+        norms = _norms(node)
+        if norms is not None:
+            return shape, norms[dim] != shape[dim]
+        following = _scaled_input(node)
+        if following is None:
+            return None
+        before = dim_before(node, operation_of(node), shape, shape_of(following), dim)
+        if before is None:
+            return None
+        node, dim = following, before
+    return None
+
+
+def _norms(node: Any) -> tuple[int, ...] | None:
+    """The shape of the norms that a node divides something computed by, which are its own; None of other nodes."""
+    if operation_of(node) != "Div" or len(node.next_functions) != 2:
+        return None
+    divided, by = (following for following, _ in node.next_functions)
+    norm = preceding(by, _AROUND_NORMS)
+    if norm is None or operation_of(norm) not in _NORMS or first_input(norm) is not divided:
+        return None
+    if divided is None or operation_of(divided) == "AccumulateGrad":
+        return None
+    if operation_of(by) == "Expand":
+        by = first_input(by)
+    norms = tuple(shape_of(by))
+    return norms if len(norms) == len(shape_of(node)) else None
+
+
+def _scaled_input(node: Any) -> Any:
+    """The only input with a graph, beside a single number that it is scaled by, such as a temperature that is learned."""
+    following = [each for each, _ in node.next_functions if each is not None]
+    if len(following) == 2 and operation_of(node) in _SCALED:
+        following = [each for each in following if _size(each) > 1]
+    return following[0] if len(following) == 1 and following[0]._input_metadata else None
+
+
+def _size(node: Any) -> int:
+    size = 1
+    for each in shape_of(node) if node._input_metadata else ():
+        size *= each
+    return size
