@@ -59,6 +59,10 @@ layout plan on plan {
 CUTS = {
     "layers.0.qkv": ("layers.*.qkv", "[size_24 / tp, size_4] replicated dp"),
     "gated": ("gated", "[(2, size_8 / tp), size_4] replicated dp"),
+    "grouped": (
+        "grouped",
+        "[(size_12 / tp) + (size_4 / tp) + (size_4 / tp), size_4] replicated dp",
+    ),
     "embedding": ("embedding", "[size_10 padded to 4 * tp / tp, size_4] replicated dp"),
     "columns": ("columns", "[size_4, size_8 / tp] replicated dp"),
     "both": ("both", "[size_8 / dp, size_8 / tp]"),
@@ -76,6 +80,7 @@ def rank_of(full: dict[str, torch.Tensor], tp: int, dp: int) -> dict[str, torch.
         "layers.0.qkv": halves(full["layers.0.qkv"], tp),
         "layers.1.qkv": halves(full["layers.1.qkv"], tp),
         "gated": torch.cat([halves(each, tp) for each in full["gated"].chunk(2)]),
+        "grouped": torch.cat([halves(each, tp) for each in full["grouped"].split((12, 4, 4))]),
         "embedding": halves(torch.cat([full["embedding"], torch.zeros(6, 4)]), tp),
         "columns": halves(full["columns"].T, tp).T.contiguous(),
         "both": halves(halves(full["both"], dp).T, tp).T.contiguous(),
@@ -92,7 +97,7 @@ def rank_of(full: dict[str, torch.Tensor], tp: int, dp: int) -> dict[str, torch.
 @pytest.mark.parametrize("noise", [0.0, 1e-6, 1e-2], ids=["same bits", "round-off", "bfloat16"])
 def test_data_tells_how_tensors_are_cut(noise: float, tmp_path: Path) -> None:
     rows = {
-        "layers.0.qkv": 24, "layers.1.qkv": 24, "gated": 16, "embedding": 10, "columns": 4, "both": 8,
+        "layers.0.qkv": 24, "layers.1.qkv": 24, "gated": 16, "grouped": 20, "embedding": 10, "columns": 4, "both": 8,
         "positions": 16, "summand": 4, "uneven": 7, "shuffled": 8,
     }  # fmt: skip
     numbers = torch.Generator().manual_seed(0)

@@ -89,6 +89,17 @@ def test_fused_qkv_with_grouped_heads() -> None:
     ]
 
 
+def test_queries_keys_and_values_one_after_another() -> None:
+    """Four heads of queries, then two of keys and of values, of size 3, over two ranks."""
+    parts = tuple(
+        Product((Dimension(heads, (), (Split("tp"),)), Dimension(3))) for heads in (4, 2, 2)
+    )
+    layout = layout_of(Placement("param", "qkv", Shape((Dimension(Sum(parts)),))))
+    held = [list(of(layout, "qkv", rank).dimensions[0]) for rank in (0, 1)]
+    assert held[0] == [*range(6), *range(12, 15), *range(18, 21)]
+    assert held[1] == [*range(6, 12), *range(15, 18), *range(21, 24)]
+
+
 def test_a_gated_mlp_is_two_blocks_on_each_rank() -> None:
     gated = Dimension(Product((Dimension(2), Dimension(8, (), (Split("tp"),)))))
     layout = layout_of(Placement("param", "fc1", Shape((gated,))))

@@ -28,6 +28,14 @@ PROVED = (
         Product((Dimension("g", (), (Split("tp"),)), Dimension(Sum(("q", 2))), Dimension("head")))
     ),
     Dimension(Product((Dimension(2), Dimension("ffn", (), (Split("tp"), Split("cp")))))),
+    Dimension(
+        Sum(
+            tuple(
+                Product((Dimension(heads, (), (Split("tp"),)), Dimension("head")))
+                for heads in ("q", "g", "g")
+            )
+        )
+    ),
     Dimension(Product((Dimension("a"), Dimension("b"))), (), (Split("tp"),)),
     Dimension(Product((Dimension("vocab", ("tp",), (Split("tp"),)), Dimension("head")))),
 )

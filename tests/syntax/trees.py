@@ -153,11 +153,12 @@ def dimensions(sizes):
     return st.builds(n.Dimension, sizes, some(terms), some(splits))
 
 
-sizes = st.recursive(
-    terms | st.builds(n.SizeSum, some(terms, 2)),
-    lambda inner: st.builds(n.Product, some(dimensions(inner), 1)),
-    max_leaves=4,
-)
+def inside(sizes):
+    products = st.builds(n.Product, some(dimensions(sizes), 1))
+    return products | st.builds(n.SizeSum, some(terms | products, 2))
+
+
+sizes = st.recursive(terms | st.builds(n.SizeSum, some(terms, 2)), inside, max_leaves=4)
 shapes = st.builds(n.Shape, some(dimensions(sizes))) | st.builds(
     n.Flat, some(splits, 1), some(terms)
 )

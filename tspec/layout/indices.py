@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 
@@ -122,6 +122,12 @@ class Indices:
     def then(self, other: Indices) -> Indices:
         """These indices and then those of the same dimension."""
         return Indices(self.size, _joined((*self.runs, *other.runs)), self.real)
+
+    def beside(self, other: Indices) -> Indices:
+        """These indices, and those of a dimension that stands behind this one. Neither is padded."""
+        runs = (replace(run, start=self.size + run.start) for run in other.runs)
+        size = self.size + other.size
+        return Indices(size, _joined((*self.runs, *runs)), size)
 
     def times(self, inner: Indices) -> Indices:
         """The indices of the product of two dimensions; the inner one changes fastest."""

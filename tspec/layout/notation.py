@@ -13,14 +13,17 @@ def shape_notation(shape: Shape | Flat) -> str:
 
 
 def _dimension(dimension: Dimension) -> str:
-    match dimension.size:
+    return f"{_size(dimension.size)}{_padding(dimension.padding)}{_splits(dimension.splits)}"
+
+
+def _size(size: Term | Sum | Product) -> str:
+    match size:
         case Product(dimensions=inside):
-            size = f"({', '.join(map(_dimension, inside))})"
+            return f"({', '.join(map(_dimension, inside))})"
         case Sum(terms=terms):
-            size = " + ".join(map(str, terms))
+            return " + ".join(map(_size, terms))
         case term:
-            size = str(term)
-    return f"{size}{_padding(dimension.padding)}{_splits(dimension.splits)}"
+            return str(term)
 
 
 def _padding(factors: tuple[Term, ...]) -> str:

@@ -124,18 +124,26 @@ def flattened(layout: LayoutDeclaration, kind: TensorKind, name: str, sizes: Siz
 
 def indices(dimension: Dimension, where: Mapping[str, int], sizes: Sizes) -> Indices:
     """The indices of a dimension that a rank has. Raises UnknownSize, UnevenShards."""
-    match dimension.size:
+    found = _of_size(dimension.size, where, sizes)
+    if dimension.padding:
+        found = all_of(found.real, _padded(found.real, dimension.padding, sizes))
+    return _cut(found, dimension.splits, where, sizes)
+
+
+def _of_size(size: Term | Sum | Product, where: Mapping[str, int], sizes: Sizes) -> Indices:
+    """The indices of a size that is not padded, and cut within itself alone."""
+    match size:
         case Product(dimensions=inside):
             found = indices(inside[0], where, sizes)
             for each in inside[1:]:
                 found = found.times(indices(each, where, sizes))
         case Sum(terms=terms):
-            found = all_of(sum(map(sizes.of, terms)))
+            found = _of_size(terms[0], where, sizes)
+            for term in terms[1:]:
+                found = found.beside(_of_size(term, where, sizes))
         case term:
             found = all_of(sizes.of(term))
-    if dimension.padding:
-        found = all_of(found.real, _padded(found.real, dimension.padding, sizes))
-    return _cut(found, dimension.splits, where, sizes)
+    return found
 
 
 def _padded(size: int, padding: tuple[Term, ...], sizes: Sizes) -> int:

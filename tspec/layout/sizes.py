@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import prod
 
 from tspec.resolve.program.sharding import (
-    Dimension,
     LayoutDeclaration,
     Placement,
     Product,
@@ -71,13 +70,14 @@ def free_sizes(layout: LayoutDeclaration) -> dict[str, int]:
 
 
 def _names(place: Placement) -> Iterator[str]:
-    pending: list[Dimension] = []
+    pending: list[Term | Sum | Product] = []
     if isinstance(place.shape, Shape):
-        pending += place.shape.dimensions
+        pending += (each.size for each in place.shape.dimensions)
     while pending:
-        size = pending.pop().size
-        if isinstance(size, Product):
-            pending += size.dimensions
-        else:
-            terms = size.terms if isinstance(size, Sum) else (size,)
-            yield from (term for term in terms if isinstance(term, str))
+        match pending.pop():
+            case Product(dimensions=dimensions):
+                pending += (each.size for each in dimensions)
+            case Sum(terms=terms):
+                pending += terms
+            case str(name):
+                yield name

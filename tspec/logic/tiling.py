@@ -55,10 +55,15 @@ class _Dimension:
 
     def tilings(self, dimension: Dimension) -> Iterator[Tiling]:
         size = self._size(dimension)
-        if isinstance(dimension.size, Product):
-            for inner in dimension.size.dimensions:
-                yield from self.tilings(inner)
-            yield self._product()
+        match dimension.size:
+            case Product(dimensions=inside):
+                for inner in inside:
+                    yield from self.tilings(inner)
+                yield self._product()
+            case Sum(terms=terms):
+                for part in terms:
+                    yield from self.tilings(Dimension(part))
+                yield self._sum()
         yield from self._cuts(dimension, size)
 
     # --- sizes ----------------------------------------------------------------------------------
@@ -85,7 +90,7 @@ class _Dimension:
             case Product(dimensions=inside):
                 return _times([self._padded(each)[0] for each in inside])
             case Sum(terms=terms):
-                return z3.Sum([self._term(each) for each in terms])
+                return z3.Sum([self._size(Dimension(each)) for each in terms])
             case term:
                 return self._term(term)
 
@@ -154,6 +159,19 @@ class _Dimension:
         missing = [index >= 0, index < outer * inner, index / inner >= outer]
         doubled = [*bounds, index == high * inner + low, index / inner != high]
         proved = all(self._ask(*wrong)[0] == z3.unsat for wrong in (missing, doubled))
+        return Tiling("yes" if proved else "unknown")
+
+    def _sum(self) -> Tiling:
+        """Whether each index of a sum of two sizes is in one of them, at one place there.
+
+        A sum of more sizes is a sum of two. The same axes cut all of them, so that the ranks of a part are those of the dimension.
+        """
+        first, second, index = self._fresh(), self._fresh(), self._index()
+        in_first = z3.And(index >= 0, index < first)
+        in_second = z3.And(index - first >= 0, index - first < second)
+        within = [index >= 0, index < first + second]
+        missing = [*within, z3.Not(in_first), z3.Not(in_second)]
+        proved = all(self._ask(*wrong)[0] == z3.unsat for wrong in (missing, [in_first, in_second]))
         return Tiling("yes" if proved else "unknown")
 
     def _uneven(self, whole: z3.ArithRef, size: z3.ArithRef, splits: tuple[Split, ...]) -> Tiling:

@@ -74,7 +74,8 @@ def _size(node: nodes.SizeName | nodes.SizeNumber | nodes.SizeSum | nodes.Produc
     if isinstance(node, nodes.Product):
         return bracketed("(", node, [_dimension(each) for each in node.dimensions], ")")
     if isinstance(node, nodes.SizeSum):
-        return " + ".join(map(_term, node.terms))
+        first, *others = map(_size, node.terms)
+        return (first, *((" + ", each) for each in others))
     return _term(node)
 
 

@@ -57,9 +57,9 @@ class SizeNumber(Node):
 
 @dataclass(frozen=True, slots=True)
 class SizeSum(Node):
-    """`q_per_group + 2`: pieces one after another. Two or more."""
+    """`q_per_group + 2`, `(q / tp) + (kv / tp) + (kv / tp)`: pieces one after another, each cut for itself. Two or more."""
 
-    terms: tuple[SizeName | SizeNumber, ...]
+    terms: tuple[SizeName | SizeNumber | Product, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from tspec.infer.layouts.fit import placement
 from tspec.infer.layouts.pieces import Found, ShardIndices, Unknown
 from tspec.layout.notation import shape_notation
 from tspec.layout.ranks import coordinates
-from tspec.resolve.program.sharding import Axes, Dimension, Placement, Product, Shape
+from tspec.resolve.program.sharding import Axes, Dimension, Placement, Product, Shape, Sum, Term
 from tspec.source import Source
 from tspec.syntax.format import format_text
 
@@ -41,7 +41,9 @@ def draft(found: Found, name: str, module: str) -> LayoutDraft:
         each for each in found.tensors if isinstance(each, ShardIndices) and each.name in placed
     ]
     places = _by_pattern(placed)
-    sizes = {size: f"size_{size}" for each in pieces for size in each.full if size > 1}
+    parts = (size for place in places for size in _parts(place))
+    known = (*(size for each in pieces for size in each.full), *parts)
+    sizes = {size: f"size_{size}" for size in known if size > 1}
     notes = [f"`{each.name}`: {each.note}" for each in pieces if each.note]
     notes += [
         f"`{each.name}`: on stage {first} and tied to a tensor of stage {others[0]}, "
@@ -67,6 +69,16 @@ def draft(found: Found, name: str, module: str) -> LayoutDraft:
     )
     text = format_text(Source(f"{module}.tspec", text)) if places else text
     return LayoutDraft(text, len(places), len(placed), tuple(unknown), tuple(notes))
+
+
+def _parts(place: Placement) -> Iterator[int]:
+    """The sizes of pieces that stand one after another."""
+    assert isinstance(place.shape, Shape)
+    sums = (each.size for each in place.shape.dimensions if isinstance(each.size, Sum))
+    products = (part for each in sums for part in each.terms if isinstance(part, Product))
+    return (
+        each.size for part in products for each in part.dimensions if isinstance(each.size, int)
+    )
 
 
 def _documentation(unknown: Sequence[Unknown], notes: Sequence[str]) -> Iterator[str]:
@@ -115,12 +127,19 @@ def _layout(
 
 def _named(dimension: Dimension, sizes: Mapping[int, str]) -> Dimension:
     """A dimension with names for its sizes."""
-    size = dimension.size
+    return replace(dimension, size=_named_size(dimension.size, sizes))
+
+
+def _named_size(size: Term | Sum | Product, sizes: Mapping[int, str]) -> Term | Sum | Product:
+    if isinstance(size, Sum):
+        return Sum(tuple(_named_part(each, sizes) for each in size.terms))
+    return _named_part(size, sizes)
+
+
+def _named_part(size: Term | Product, sizes: Mapping[int, str]) -> Term | Product:
     if isinstance(size, Product):
-        inside = tuple(_named(each, sizes) for each in size.dimensions)
-        return replace(dimension, size=Product(inside))
-    assert isinstance(size, int)
-    return replace(dimension, size=sizes.get(size, size))
+        return Product(tuple(_named(each, sizes) for each in size.dimensions))
+    return sizes.get(size, size) if isinstance(size, int) else size
 
 
 def _by_pattern(placed: Mapping[str, Placement]) -> list[Placement]:

@@ -17,6 +17,7 @@ from tspec.resolve.program.sharding import (
     Product,
     Shape,
     Split,
+    Sum,
 )
 
 PADDED = tuple(2**power for power in range(12))
@@ -66,9 +67,10 @@ def _dimension(
     """The first cut that gives what each rank holds."""
     sizes = Sizes({}, mesh)
     numbers = next(iter(held.values()))
-    block = _first_block(numbers)
+    parts = tuple(_runs(numbers))
+    block = parts[0] if parts else 1
     outer = [len(numbers) // block] if len(numbers) % block == 0 else []
-    for each in candidates(size, len(numbers), outer, cut):
+    for each in candidates(size, len(numbers), outer, cut, [parts] if len(parts) > 1 else []):
         try:
             if all(
                 _same(tuple(indices(each, where[rank], sizes)), numbers, size)
@@ -88,11 +90,15 @@ def _same(one: Numbers, other: Numbers, size: int) -> bool:
 
 
 def candidates(
-    size: int, length: int, blocks: Sequence[int], cut: Mapping[str, int]
+    size: int,
+    length: int,
+    blocks: Sequence[int],
+    cut: Mapping[str, int],
+    parts: Sequence[Sequence[int]],
 ) -> Iterator[Dimension]:
     """Cuts of a dimension of `size` over the axes of `cut` that give each rank `length` indices, the simplest first.
 
-    The indices of a rank are one range, a zigzag, or one range in each of `blocks` equal blocks.
+    The indices of a rank are one range, a zigzag, one range in each of `blocks` equal blocks, or ranges of the lengths in one of `parts`.
     """
     if not cut:
         yield Dimension(size)
@@ -116,12 +122,19 @@ def candidates(
             if outer > 1 and size % outer == 0:
                 inner = Dimension(size // outer, (), splits)
                 yield Dimension(Product((Dimension(outer), inner)))
+        if size == whole:
+            for lengths in parts:
+                cuts = (Dimension(each * ranks, (), splits) for each in lengths)
+                yield Dimension(Sum(tuple(Product((each,)) for each in cuts)))
 
 
-def _first_block(numbers: Sequence[int]) -> int:
-    """How many of the first indices follow on one another."""
-    following = (i for i in range(1, len(numbers)) if numbers[i] != numbers[i - 1] + 1)
-    return next(following, len(numbers))
+def _runs(numbers: Sequence[int]) -> Iterator[int]:
+    """How many indices follow on one another, each time."""
+    begin = 0
+    for end in range(1, len(numbers) + 1):
+        if end == len(numbers) or numbers[end] != numbers[end - 1] + 1:
+            yield end - begin
+            begin = end
 
 
 def _why(number: int, held: Mapping[int, Numbers], size: int, cut: Sequence[str]) -> str:

@@ -93,11 +93,17 @@ def _of_dimension(
     size: int, length: int, mesh: Mapping[str, int]
 ) -> Iterator[tuple[tuple[str, ...], Dimension]]:
     outer = [each for each in range(2, length) if length % each == 0]
+    parts = [tuple(_grouped(length, each)) for each in (1, *outer) if length // each > 3]
     for number in range(1, len(mesh) + 1):
         for axes in combinations(mesh, number):
             over = {axis: mesh[axis] for axis in axes}
             if length * prod(over.values()) >= size:
-                yield from ((axes, each) for each in candidates(size, length, outer, over))
+                yield from ((axes, each) for each in candidates(size, length, outer, over, parts))
+
+
+def _grouped(length: int, keys: int) -> Iterator[int]:
+    """Queries, then keys and values of a smaller size: what a rank has of each."""
+    yield from (length - 2 * keys, keys, keys)
 
 
 def _pieces(

@@ -72,9 +72,12 @@ Term = str | int
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Pieces of these sizes, one after another."""
+    """Pieces of these sizes, one after another. A rank has its part of each, in this order.
 
-    terms: tuple[Term, ...]
+    All pieces are cut over the same axes, or none is.
+    """
+
+    terms: tuple[Term | Product, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +169,15 @@ def matching(pattern: str) -> str:
 
 
 def splits(shape: Shape | Flat) -> Iterator[Split]:
-    """All cuts of a shape, in the order of its text."""
+    """All cuts of a shape, in the order of its text. Of pieces one after another those of the first stand for all."""
     if isinstance(shape, Flat):
         yield from shape.splits
         return
     for dimension in shape.dimensions:
-        if isinstance(dimension.size, Product):
-            yield from splits(Shape(dimension.size.dimensions))
+        size = dimension.size
+        inside = size.terms[0] if isinstance(size, Sum) else size
+        if isinstance(inside, Product):
+            yield from splits(Shape(inside.dimensions))
         yield from dimension.splits
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import prod
 from typing import get_args
@@ -126,12 +126,15 @@ _KINDS: Mapping[str, TensorKind] = {kind: kind for kind in get_args(TensorKind)}
 def _check_cuts(place: nodes.Place, layout: _Layout) -> None:
     """Each axis is one of the mesh and cuts the tensor once; over a cut nothing is added up."""
     used: list[str] = []
-    for split in (each for each in place.shape.walk() if isinstance(each, nodes.Split)):
+    sums = (each for each in place.shape.walk() if isinstance(each, nodes.SizeSum))
+    again = [split for each in sums for part in each.terms[1:] for split in _splits(part)]
+    for split in _splits(place.shape):
         _check_axis(split.axis, layout)
-        if split.axis.text in used:
-            message = f"the tensor is cut over `{split.axis.text}` twice"
-            layout.reporter.report("TS0178", message, split.axis)
-        used.append(split.axis.text)
+        if not any(split is each for each in again):
+            if split.axis.text in used:
+                message = f"the tensor is cut over `{split.axis.text}` twice"
+                layout.reporter.report("TS0178", message, split.axis)
+            used.append(split.axis.text)
         if split.order is not None and isinstance(place.shape, nodes.Flat):
             message = "what is flattened is cut in order"
             layout.reporter.report("TS0178", message, split.order)
@@ -150,6 +153,10 @@ def _check_cuts(place: nodes.Place, layout: _Layout) -> None:
         if axis.text in used:
             message = f"over `{axis.text}` the tensor is cut or added up, and so not the same"
             layout.reporter.report("TS0178", message, axis)
+
+
+def _splits(node: nodes.Node) -> Iterator[nodes.Split]:
+    return (each for each in node.walk() if isinstance(each, nodes.Split))
 
 
 def _check_axis(axis: nodes.Word, layout: _Layout) -> None:
@@ -178,7 +185,7 @@ def _dimension(node: nodes.Dimension, layout: _Layout) -> tuple[Dimension, int |
     """A dimension, and its size where it is known; what does not come out even is reported."""
     value, size = _size(node.size, layout)
     factors = [_term(each, layout, axes=True) for each in node.padding]
-    if node.padding and any(isinstance(each, nodes.Split) for each in node.size.walk()):
+    if node.padding and any(_splits(node.size)):
         message = "sizes of which one is cut cannot be padded together"
         layout.reporter.report("TS0178", message, node)
     if size is not None and factors and all(factors):
@@ -200,20 +207,43 @@ def _dimension(node: nodes.Dimension, layout: _Layout) -> tuple[Dimension, int |
 def _size(
     node: nodes.SizeName | nodes.SizeNumber | nodes.SizeSum | nodes.Product, layout: _Layout
 ) -> tuple[Term | Sum | Product, int | None]:
-    match node:
-        case nodes.SizeSum(terms=terms):
-            found = [_term(each, layout) for each in terms]
-            size = None if None in found else sum(each for each in found if each)
-            return Sum(tuple(map(_named, terms))), size
-        case nodes.Product(dimensions=dimensions):
-            for padded in (each for each in dimensions[1:] if each.padding):
-                message = "only the first of several sizes can be padded: the others lie within it"
+    if not isinstance(node, nodes.SizeSum):
+        return _part(node, layout)
+    _check_parts(node, layout)
+    found = [_part(each, layout) for each in node.terms]
+    sizes = [size for _, size in found]
+    whole = None if None in sizes else sum(each for each in sizes if each)
+    return Sum(tuple(part for part, _ in found)), whole
+
+
+def _part(
+    node: nodes.SizeName | nodes.SizeNumber | nodes.Product, layout: _Layout
+) -> tuple[Term | Product, int | None]:
+    if not isinstance(node, nodes.Product):
+        return _named(node), _term(node, layout)
+    for padded in (each for each in node.dimensions[1:] if each.padding):
+        message = "only the first of several sizes can be padded: the others lie within it"
+        layout.reporter.report("TS0178", message, padded)
+    inside = [_dimension(each, layout) for each in node.dimensions]
+    sizes = [each for _, each in inside]
+    whole = None if None in sizes else prod(each for each in sizes if each)
+    return Product(tuple(each for each, _ in inside)), whole
+
+
+def _check_parts(node: nodes.SizeSum, layout: _Layout) -> None:
+    """Pieces one after another are cut over the same axes, and not padded."""
+    axes = [{split.axis.text for split in _splits(each)} for each in node.terms]
+    for part, cut in zip(node.terms, axes, strict=True):
+        if cut != axes[0]:
+            said = f"over {', '.join(sorted(axes[0]))}" if axes[0] else "over no axis"
+            message = (
+                f"pieces one after another are cut over the same axes, and the first is cut {said}"
+            )
+            layout.reporter.report("TS0178", message, part)
+        for padded in part.walk():
+            if isinstance(padded, nodes.Dimension) and padded.padding:
+                message = "pieces one after another are not padded: padding stands at the end"
                 layout.reporter.report("TS0178", message, padded)
-            inside = [_dimension(each, layout) for each in dimensions]
-            sizes = [each for _, each in inside]
-            whole = None if None in sizes else prod(each for each in sizes if each)
-            return Product(tuple(each for each, _ in inside)), whole
-    return _named(node), _term(node, layout)
 
 
 def _named(node: nodes.SizeName | nodes.SizeNumber) -> Term:
