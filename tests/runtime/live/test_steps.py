@@ -143,6 +143,19 @@ def test_batches_that_are_taken_ahead() -> None:
     assert steps_of(seen)[3] == "FBUC"
 
 
+def test_a_later_training_whose_batches_are_taken_ahead() -> None:
+    """The optimizer of the training before it is still there, and updates no more."""
+
+    def training(optimizer: int, reading: int) -> tuple[Activity, ...]:
+        turn = (TRAIN, *PASSES, *update(optimizer), Clear(frozenset({optimizer})))
+        ahead = fetch(reading, loader=optimizer)
+        return (ahead, ahead, *turn, ahead, *turn, *turn)
+
+    both = LivingOptimizers(frozenset({0, 1}))
+    seen = run(training(0, 1), both, training(1, 2), training(1, 3))
+    assert [step for name, step in seen if name == "Update"] == [*range(1, 10)]
+
+
 def test_several_updates_from_one_batch() -> None:
     turn = (CLEAR, TRAIN, *PASSES, *update())
     seen = run(fetch(), turn, turn, fetch(), turn)

@@ -158,6 +158,8 @@ class LoopState:
     """Those whose gradients were cleared in this turn."""
     ever: frozenset[int] = frozenset()
     """Optimizers that have ever updated."""
+    beside: frozenset[tuple[int, int]] = frozenset()
+    """Pairs of them: the second has updated since the first did so for the first time. One of an earlier training has not."""
     alive: frozenset[int] = frozenset()
     built: bool = False
     """An optimizer was built, though it may not have updated yet."""
@@ -230,7 +232,7 @@ def advance(place: LoopState, activity: Activity) -> LoopState:
                 return replace(place, updating=place.updating - {optimizer})
             return _update(place, optimizer)
         case LivingOptimizers(optimizers):
-            return replace(place, alive=optimizers)
+            return _living(place, optimizers)
         case OptimizerBuilt():
             return replace(place, built=True)
         case StepAnnotated(step):
@@ -290,6 +292,14 @@ def _opened(place: LoopState, due: bool) -> LoopState:
     if (place.turn == 0 or place.joined or due) and not told and not place.updating:
         return _open(place)
     return place
+
+
+def _living(place: LoopState, optimizers: frozenset[int]) -> LoopState:
+    """What has gone is forgotten: a loop may build an optimizer in each step."""
+    if optimizers == place.alive:
+        return place
+    beside = frozenset(pair for pair in place.beside if optimizers.issuperset(pair))
+    return replace(place, alive=optimizers, ever=place.ever & optimizers, beside=beside)
 
 
 def _scheduled(place: LoopState) -> LoopState:
@@ -363,7 +373,7 @@ def _clear(place: LoopState, optimizers: frozenset[int]) -> LoopState:
     again = bool(optimizers & place.updated & place.cleared) and _all_updated(place)
     if place.by_loader and not place.updating:
         over = _all_updated(place) and not optimizers.isdisjoint(place.updated)
-        over = over and place.ever <= place.updated
+        over = over and all(b in place.updated for a, b in place.beside if a in optimizers)
         place = replace(place, pending=place.pending or over or again)
         again = False
     # Another training begins, with an optimizer of its own.
@@ -420,6 +430,7 @@ def _update(place: LoopState, optimizer: int) -> LoopState:
         place,
         updated=place.updated | {optimizer},
         ever=place.ever | {optimizer},
+        beside=place.beside | {(each, optimizer) for each in place.ever},
         updating=place.updating | {optimizer},
         expected=expected,
         ever_updated=True,
