@@ -169,6 +169,26 @@ def test_placements_tell_how_parameters_are_cut(tmp_path: Path) -> None:
     assert (wrong.name, wrong.old and wrong.old.pattern) == ("fc2.weight", "fc2.weight")
 
 
+def test_a_plain_tensor_that_is_whole_on_one_rank_alone_is_left_out(tmp_path: Path) -> None:
+    """One process of two ranks shows no more of it than a shape."""
+    script = ROOT / "tests/equivalence/sequence_parallel.py"
+    text, said = drafted(tmp_path / "draft.tspec", "--ranks", "2", "--", str(script))
+    layout = layout_in(tmp_path / "draft.tspec")
+    assert {each.pattern.split(".")[-2] for each in layout.placements} == {
+        "embedding", "norm1", "norm2", "mlp", "norm", "head",
+    }  # fmt: skip
+    query = "blocks.0.attention.q.weight: it is a plain tensor of [8, 16], and [16, 16] on one rank"
+    assert query in said
+    assert "Not found: `blocks.1.mlp.down.weight`" in " ".join(text.split())
+
+
+def test_experts_that_one_rank_has_and_others_have_not_are_told(tmp_path: Path) -> None:
+    script = ROOT / "tests/equivalence/expert_parallel.py"
+    _, said = drafted(tmp_path / "draft.tspec", "--ranks", "2", "--", str(script))
+    missing = "blocks.0.moe.experts.2.up.weight: one rank has it, and rank 0 of 2 has none of that"
+    assert missing in said
+
+
 def test_a_tensor_of_two_stages_is_on_the_first_and_said_to_be_tied(tmp_path: Path) -> None:
     whole = ((0, 1, 2, 3),)
     held = {"words": {0: whole, 1: whole}, "layers.0": {0: whole}, "layers.1": {1: whole}}

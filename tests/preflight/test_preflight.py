@@ -95,3 +95,76 @@ def test_what_cannot_run_is_said(tmp_path: Path) -> None:
     assert "rank 0 of 8 ended with status 1" in said
     status, said = preflight("whole", "--mesh", "pp=2", "--", str(script))
     assert (status, "has no axis `pp`" in " ".join(said.split())) == (2, True)
+
+
+def test_the_cause_of_an_error_is_shown_before_what_came_of_it(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    calls = "\n".join(f"def f{n}():\n    f{n - 1}()" for n in range(1, 20))
+    script.write_text(
+        "def f0():\n    raise ValueError('the cause')\n"
+        f"{calls}\n"
+        "try:\n    f19()\nexcept ValueError as why:\n    raise RuntimeError('what came of it') from why\n"
+    )
+    status, said = preflight("whole", "--rank", "0", "--", str(script))
+    assert status == 2
+    assert said.index("ValueError: the cause") < said.index("RuntimeError: what came of it")
+
+
+PADDED = """edition 2026
+
+module padded
+
+mesh ranks {
+  order: dp
+  dp: 4
+}
+
+dims ranks {
+  hidden: 8
+  classes: 10
+}
+
+layout padded on ranks {
+  param "weight": [classes padded to MULTIPLE / dp, hidden]
+}
+"""
+SHARDED = """import torch
+from torch import nn
+from torch.distributed import init_process_group
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+
+init_process_group("gloo")
+model = nn.Linear(8, 10, bias=False)
+fully_shard(model, mesh=init_device_mesh("cpu", (4,), mesh_dim_names=("dp",)))
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(2):
+    optimizer.zero_grad()
+    model(torch.randn(2, 8)).sum().backward()
+    optimizer.step()
+"""
+PLAIN = "".join(line for line in SHARDED.splitlines(True) if not line.startswith("fully_shard("))
+
+
+@pytest.mark.parametrize(
+    ("script", "multiple", "rank", "wrong"),
+    [
+        (SHARDED, "dp", 0, ""),
+        (SHARDED, "dp", 3, ""),  # it has one row of three
+        (SHARDED, "4 * dp", 3, "weight: it has shape [1, 8], and [4, 8] of [10, 8] in the layout"),
+        (PLAIN.replace("10", "4"), "4 * dp", 3, ""),
+        (PLAIN.replace("10", "3"), "4 * dp", 3, "weight: it has shape [3, 8], and [4, 8]"),
+    ],
+    ids=["first", "last", "another multiple", "with its padding", "of another size"],
+)
+def test_pieces_with_padding(
+    script: str, multiple: str, rank: int, wrong: str, tmp_path: Path
+) -> None:
+    """`fully_shard` keeps a piece without its padding; by hand a rank has it."""
+    (tmp_path / "script.py").write_text(script)
+    (tmp_path / "padded.tspec").write_text(PADDED.replace("MULTIPLE", multiple))
+    status, said = preflight(
+        *("padded", "--rank", str(rank), "--", str(tmp_path / "script.py")),
+        file=tmp_path / "padded.tspec",
+    )
+    assert (status, wrong in said) == (1 if wrong else 0, True), said

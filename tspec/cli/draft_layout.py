@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,9 +41,10 @@ def draft_layout(name: str, found: Found, output: Path, module: str) -> None:
 
 def from_script(command: Sequence[str], world: int) -> Found:
     """What a dry run on fake ranks shows. A script that fails ends the command."""
-    from tspec.infer.layouts.placed import found
+    from tspec.infer.layouts.placed import found, is_plain
     from tspec.preflight.launch import DryRunFailed, dry_run
 
+    alone = None
     try:
         facts = [dry_run(command, 0, world)]
         blocks = any(each.blocks for each in facts[0].parameters)
@@ -57,7 +59,10 @@ def from_script(command: Sequence[str], world: int) -> Found:
         say(why.said, err=True)
         warn(f"{why}; other ranks do not exist, and collectives exchange nothing")
         raise typer.Exit(FAULT) from None
-    return found(facts)
+    if len(facts) == 1 and world > 1 and any(map(is_plain, facts[0].parameters)):
+        with suppress(DryRunFailed):  # it may need several ranks
+            alone = dry_run(command, 0, 1)
+    return found(facts, alone)
 
 
 def from_tensors(full: Path, shards: Path, mesh: str | None) -> Found:

@@ -13,11 +13,11 @@ from tspec.preflight.facts import RankFacts
 
 CHILD = "tspec.preflight.child"
 SHOWN = 20
-"""So many last lines of a script that failed are shown."""
+"""So many last lines are shown of a script that ended without a traceback."""
 
 
 class DryRunFailed(Exception):
-    """The script ended with an error, or had no model. `said` are the last lines that it printed."""
+    """The script ended with an error, or had no model. `said` is its traceback, else the last lines that it printed."""
 
     def __init__(self, message: str, said: str) -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ Tensors = Literal["fake", "real"]
 
 
 def dry_run(command: Sequence[str], rank: int, world: int, tensors: Tensors = "real") -> RankFacts:
-    """What one rank of many shows in its first step. Raises Failed."""
+    """What one rank of many shows in its first step. Raises DryRunFailed."""
     with tempfile.TemporaryDirectory(prefix="tspec-preflight-") as folder:
         file = Path(folder, "facts.json")
         ended = subprocess.run(
@@ -39,12 +39,16 @@ def dry_run(command: Sequence[str], rank: int, world: int, tensors: Tensors = "r
             stderr=subprocess.STDOUT,
             check=False,
         )
-        said = ended.stdout.decode("utf-8", errors="replace").splitlines()[-SHOWN:]
+        said = _told(ended.stdout.decode("utf-8", errors="replace").splitlines())
         if ended.returncode:
             why = f"rank {rank} of {world} ended with status {ended.returncode}"
-            raise DryRunFailed(why, "\n".join(said))
+            raise DryRunFailed(why, said)
         if not file.exists():
-            raise DryRunFailed(
-                f"rank {rank} of {world} ended before a model was seen", "\n".join(said)
-            )
+            raise DryRunFailed(f"rank {rank} of {world} ended before a model was seen", said)
         return RankFacts.read(file)
+
+
+def _told(lines: Sequence[str]) -> str:
+    """All from the first traceback on, since the cause comes first; without one the last lines."""
+    first = (number for number, line in enumerate(lines) if line.startswith("Traceback"))
+    return "\n".join(lines[next(first, max(len(lines) - SHOWN, 0)) :])

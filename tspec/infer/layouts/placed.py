@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from tspec.infer.layouts.pieces import Found, ShardIndices, Unknown
@@ -12,8 +12,16 @@ from tspec.preflight.held import indices_of_blocks, indices_of_placements
 from tspec.resolve.program.sharding import Axes
 
 
-def found(ranks: Sequence[RankFacts]) -> Found:
-    """What each rank holds. Of a DTensor one rank tells of all; of blocks each tells of its own."""
+def is_plain(facts: TensorFacts) -> bool:
+    """Whether no framework says which elements a rank has of a tensor."""
+    return not (facts.placements or facts.blocks)
+
+
+def found(ranks: Sequence[RankFacts], alone: RankFacts | None = None) -> Found:
+    """What each rank holds. Of a DTensor one rank tells of all; of blocks each tells of its own.
+
+    `alone` is a job of one rank: what is plain has its full shape there. None if there is no such run.
+    """
     first = ranks[0]
     axes = first.axes or (("ranks", first.world),)
     if prod(size for _, size in axes) != first.world:
@@ -28,11 +36,24 @@ def found(ranks: Sequence[RankFacts]) -> Found:
     for rank in ranks:
         for each in rank.parameters:
             held.setdefault(each.name, {})[rank.rank] = each
-    return Found(axes, tuple(_tensor(name, each, len(ranks), axes) for name, each in held.items()))
+    whole = {} if alone is None else {each.name: each.full for each in alone.parameters}
+    tensors = [_tensor(name, each, len(ranks), axes, whole) for name, each in held.items()]
+    missing = (name for name in whole if name not in held)
+    tensors += (
+        Unknown(
+            name, f"one rank has it, and rank {first.rank} of {first.world} has none of that name"
+        )
+        for name in missing
+    )
+    return Found(axes, tuple(tensors))
 
 
 def _tensor(
-    name: str, held: dict[int, TensorFacts], known: int, axes: Axes
+    name: str,
+    held: dict[int, TensorFacts],
+    known: int,
+    axes: Axes,
+    alone: Mapping[str, tuple[int, ...]],
 ) -> ShardIndices | Unknown:
     first = next(iter(held.values()))
     ranks = held if known > 1 else range(prod(size for _, size in axes))
@@ -44,6 +65,10 @@ def _tensor(
     whole = tuple(tuple(range(size)) for size in first.full)
     if any(each.full != first.full for each in held.values()):
         return Unknown(name, "it is a plain tensor with different shapes on different ranks")
+    if alone.get(name, first.full) != first.full:
+        shapes = f"{list(first.full)}, and {list(alone[name])} on one rank"
+        why = f"it is a plain tensor of {shapes}: shapes do not tell how it is cut, data do (`--full`)"
+        return Unknown(name, why)
     return ShardIndices(name, first.full, dict.fromkeys(ranks, whole), (), note)
 
 
