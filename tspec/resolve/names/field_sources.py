@@ -56,6 +56,7 @@ SOURCE_FUNCTIONS = frozenset(
         "swapping_views",
         "stretched_squares",
         "moving_weights",
+        "choices_across",
         "crossed_norms",
         "data_differ",
         "dropped",

@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.live.alignments import LOSSES, blank_labels
 from tspec.runtime.live.causality import Causality
+from tspec.runtime.live.choices import choices_across
 from tspec.runtime.live.convert import VISITED, convert, tensors_in
 from tspec.runtime.live.copied import CopiedParameters
 from tspec.runtime.live.dropped import DroppedPasses
@@ -199,6 +200,7 @@ class SubjectRegistry:
             "unscaled_scores": of_first(PASSES, unscaled_scores),
             "loose_parameters": self.loose.loose_parameters,
             "swapping_views": of_first(PASSES, swapping_views),
+            "choices_across": of_first(PASSES, choices_across),
             "crossed_norms": of_first(PASSES, crossed_norms),
             "stretched_squares": of_first(PASSES, stretched_squares),
             "moving_weights": of_first(PASSES, moving_weights),
