@@ -130,7 +130,7 @@ def _trial(
     cut = [f"{axis}: {n}" for axis, n in reference.mesh.all_axes.items() if n > 1 and axis != "pp"]
     if cut:
         says = "the reference runs on one rank, or is a pipeline"
-        raise NotExecuted(f"{says}, and has {', '.join(cut)}")
+        raise NotExecuted(f"{says}, and has {', '.join(cut)}: set these to 1 in `reference`")
     if reference.mesh.world > 1 and not layout.stages:
         raise NotExecuted(f"the reference is a pipeline, and `{layout.name}` has no stages")
     sizes = [
