@@ -41,7 +41,7 @@ def test_transposed_is_not_contiguous_is_equal() -> None:
 
 
 def test_rows_columns_and_halves_that_change_places() -> None:
-    for rows, columns in ((8, 8), (64, 32), (300, 300), (1009, 1021), (2048, 64)):
+    for rows, columns in ((8, 8), (64, 32), (300, 300), (509, 1006), (1018, 1006), (2048, 64)):
         tensor = draw(rows, columns)
         same = digest(tensor)
         others = [tensor.t(), tensor.flip(0), tensor.flip(1), tensor.roll(1, 0), tensor.roll(1, 1)]
@@ -165,3 +165,16 @@ def test_integers_and_nothing() -> None:
     )
     assert found[0] == {"norm": 5.0, "min": -4.0, "zeros": 0}
     assert found[1]["norm"] == 0.0 and found[1]["zeros"] == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
+@pytest.mark.parametrize("count", [65_536, 65_537, 131_072, 300_001])
+def test_zeros_of_long_tensors_are_counted_exactly(dtype: torch.dtype, count: int) -> None:
+    tensor = draw(count, dtype=dtype)
+    tensor[::7] = 0.0
+    tensor[count - 1] = -0.0
+    tensor[1], tensor[2], tensor[3] = float("nan"), float("inf"), torch.finfo(dtype).tiny
+    strided = torch.stack((tensor, torch.ones_like(tensor)), 1)[:, 0]
+    expected = count - int(torch.count_nonzero(tensor))
+    assert expected > count // 7
+    assert [row["zeros"] for row in features([tensor, strided], ("zeros",))] == [expected] * 2

@@ -2,25 +2,25 @@
 
 The elements' bytes in logical (row-major) order are read as 64-bit words. Up to `SMALL` words are
 mixed one by one with their place, many tensors in one go. Of longer tensors, wrap-around column
-sums at two prime widths are taken first (two reads of the memory, no multiplication), and the
-sums are mixed with their places. All arithmetic is exact modulo 2^64, so the order of addition,
-and with it the device and the number of threads, does not matter.
+sums at two prime widths are taken first (additions only), and the sums are mixed with their
+places. All arithmetic is exact modulo 2^64, so the order of addition, and with it the device and
+the number of threads, does not matter. Words that change places are seen unless the distance of
+both is a multiple of the product of the widths, 256,027 words.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
 import torch
 
-SMALL = 16_384
-"""Words up to which a tensor is mixed directly (32,768 float32)."""
-WIDTHS = (1009, 1021)
-ROWS = 12
-"""Rows of a very long tensor whose columns are summed at once: few enough that the sums stay in the first cache."""
-LONG = 1 << 19
-"""Words from which on a tensor is very long: it does not stay in the second cache with its sums."""
+SMALL = 4096
+"""Words up to which a tensor is mixed directly (8,192 float32)."""
+WIDTHS = (503, 509)
+BLOCK = math.prod(WIDTHS)
+"""Words of which a CPU takes the sums at both widths, one after the other: 2 MB, so that the second read is of the cache."""
 BATCH = 1 << 18
 """Words that are mixed at once: 2 MiB, so that they stay in the cache."""
 
@@ -81,23 +81,22 @@ def _short(words: torch.Tensor) -> torch.Tensor:
     count = words.numel()
     if count <= SMALL:
         return words
-    return torch.cat([_column_sums(words, width) for width in WIDTHS])
+    size = BLOCK if words.device.type == "cpu" else count
+    sums = _column_sums(words[:size])
+    for begin in range(size, count, size):
+        sums += _column_sums(words[begin : begin + size])
+    return sums
 
 
-def _column_sums(words: torch.Tensor, width: int) -> torch.Tensor:
-    """The words in rows of `width`, the last one filled up with zeros: the sum of each column."""
-    count, begin = words.numel(), words.storage_offset()
-    blocks = count // (ROWS * width) if count >= LONG else 0
-    first = blocks * ROWS * width
-    rows = (count - first) // width
-    total = words.as_strided((rows, width), (width, 1), begin + first).sum(0)
-    tail = count - first - rows * width
-    if tail:
-        total.narrow(0, 0, tail).add_(words.narrow(0, count - tail, tail))
-    if blocks:
-        summed = words.as_strided((blocks, ROWS, width), (ROWS * width, width, 1), begin).sum(1)
-        total.add_(summed.sum(0))
-    return total
+def _column_sums(words: torch.Tensor) -> torch.Tensor:
+    """For each width, the words in rows of it, the last one filled up with zeros: the sum of each column."""
+    count = words.numel()
+    sums = words.new_empty(sum(WIDTHS))
+    for width, total in zip(WIDTHS, sums.split(WIDTHS), strict=True):
+        whole = count - count % width
+        torch.sum(words[:whole].view(-1, width), 0, out=total)
+        total[: count - whole] += words[whole:]
+    return sums
 
 
 def digests(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

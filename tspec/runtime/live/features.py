@@ -45,6 +45,8 @@ COUNTED = frozenset(
 """Dtypes whose zeros torch counts itself."""
 EXACT = 65_536
 """Up to so many elements norms and sums are taken in float64 throughout."""
+BLOCK = 1 << 17
+"""Elements of a CPU's tensor that are compared with zero at once: results stay in the cache, and their sum is exact in float32."""
 CHUNK = 4096
 """Those of longer tensors are taken in their own precision over rows of so many, then in float64."""
 
@@ -144,15 +146,37 @@ def _read(
     if "digest" in wanted:
         columns["digest"] = digests(tensors).tolist()
     if "zeros" in wanted:
-        counted = tensors if tensors[0].dtype in COUNTED else _real(tensors)
-        columns["zeros"] = torch.stack([torch.count_nonzero(t) for t in counted]).tolist()
-        columns["zeros"] = [t.numel() - n for t, n in zip(tensors, columns["zeros"], strict=True)]
+        columns["zeros"] = _zeros(tensors)
     rest = [name for name in wanted if name not in ("digest", "zeros")]
     if rest:
         columns.update(_numbers(_real(tensors), rest))
     for name in wanted:
         for (index, _), value in zip(group, columns[name], strict=True):
             found[index][name] = value
+
+
+def _zeros(tensors: Sequence[torch.Tensor]) -> list[int]:
+    """How many elements of each are 0.0 or -0.0."""
+    first = tensors[0]
+    counted = tensors if first.dtype in COUNTED else _real(tensors)
+    in_blocks = first.device.type == "cpu" and first.is_floating_point() and first.itemsize <= 4
+    counts = torch.stack(
+        [
+            _nonzero(t) if in_blocks and t.numel() > EXACT else torch.count_nonzero(t)
+            for t in counted
+        ]
+    )
+    return [t.numel() - int(n) for t, n in zip(tensors, counts.tolist(), strict=True)]
+
+
+def _nonzero(tensor: torch.Tensor) -> torch.Tensor:
+    """What `count_nonzero` gives, in half its time on a CPU: comparisons that give floats are vectorised."""
+    differs = torch.empty(BLOCK, dtype=torch.float32)
+    found = []
+    for block in tensor.reshape(-1).split(BLOCK):
+        compared = torch.ne(block, 0, out=differs[: len(block)])
+        found.append(torch.dot(compared, compared))
+    return torch.stack(found).sum(dtype=torch.float64).long()
 
 
 def _real(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
