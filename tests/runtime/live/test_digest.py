@@ -41,7 +41,7 @@ def test_transposed_is_not_contiguous_is_equal() -> None:
 
 
 def test_rows_columns_and_halves_that_change_places() -> None:
-    for rows, columns in ((8, 8), (64, 32), (300, 300), (509, 1006), (1018, 1006), (2048, 64)):
+    for rows, columns in ((8, 8), (64, 32), (300, 300), (509, 1006), (1006, 509), (2048, 64)):
         tensor = draw(rows, columns)
         same = digest(tensor)
         others = [tensor.t(), tensor.flip(0), tensor.flip(1), tensor.roll(1, 0), tensor.roll(1, 1)]

@@ -91,12 +91,13 @@ def _short(words: torch.Tensor) -> torch.Tensor:
 def _column_sums(words: torch.Tensor) -> torch.Tensor:
     """For each width, the words in rows of it, the last one filled up with zeros: the sum of each column."""
     count = words.numel()
-    sums = words.new_empty(sum(WIDTHS))
-    for width, total in zip(WIDTHS, sums.split(WIDTHS), strict=True):
+    sums = []
+    for width in WIDTHS:
         whole = count - count % width
-        torch.sum(words[:whole].view(-1, width), 0, out=total)
+        total = words[:whole].view(-1, width).sum(0)
         total[: count - whole] += words[whole:]
-    return sums
+        sums.append(total)
+    return torch.cat(sums)
 
 
 def digests(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

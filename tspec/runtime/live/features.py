@@ -173,7 +173,7 @@ def _nonzero(tensor: torch.Tensor) -> torch.Tensor:
     """What `count_nonzero` gives, in half its time on a CPU: comparisons that give floats are vectorised."""
     differs = torch.empty(BLOCK, dtype=torch.float32)
     found = []
-    for block in tensor.reshape(-1).split(BLOCK):
+    for block in torch.split(tensor.reshape(-1), BLOCK):
         compared = torch.ne(block, 0, out=differs[: len(block)])
         found.append(torch.dot(compared, compared))
     return torch.stack(found).sum(dtype=torch.float64).long()
