@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, sqrt
 
 import pytest
@@ -258,18 +259,28 @@ def test_replicas_with_earlier_numbers_are_stale_and_lack_no_reduction(
     assert fault.evidence.suggests == suggests
 
 
-def test_replicas_count_as_summands_if_their_sum_is_nearer_to_the_reference() -> None:
+def test_a_buffer_is_as_uncertain_as_what_its_module_is_given() -> None:
+    """Samples move a running mean of many numbers by less than the numbers themselves."""
+    buffer, given = TensorName("buffers", "norm.mean", 1), TensorName("inputs", "norm", 1, 1)
+    values = {buffer: torch.ones(4), given: torch.ones(8)}
+    sample = {**values, given: values[given] * (1 + 8 * EPS)}
+    for of, expected in ((given, 24 * EPS), (replace(given, name="fc"), 3 * EPS)):
+        reference, moved = ({buffer: each[buffer], of: each[given]} for each in (values, sample))
+        found = Comparer(reference, [moved], THREE).compared(buffer, reference[buffer])
+        assert found.tolerated == pytest.approx(expected, rel=1e-3)
+
+
+def test_what_replicas_make_together_is_compared_where_they_are_reduced_later() -> None:
     reference = torch.tensor([1.0, 2.0, 3.0])
-    name = TensorName("input_grads", "fc", 1, 1)
+    name = TensorName("param_grads", "fc", 1)
     comparer = Comparer({name: reference}, [], THREE)
     rows = Cut((3,), (((0, 3, 0, 1),),))
     part = torch.tensor([0.5, 4.0, -1.0])
-    for pieces, expected in (
-        ((part, reference - part), reference),
-        ((reference, reference * (1 + EPS)), reference),
-        ((reference, part), reference),
-    ):
-        merged = merge((3,), [Piece(rank, rows, each) for rank, each in enumerate(pieces)])
-        found = comparer.added_up(name, merged)
-        assert torch.allclose(found.tensor, expected.double())
-        assert bool(found.spreads) == (pieces[0] is reference)  # summands are no replicas
+    for other, differs in ((reference - part, False), (2 * reference - part, False), (part, True)):
+        merged = merge((3,), [Piece(0, rows, part), Piece(1, rows, other)])
+        if not merged.spreads:
+            continue
+        assert comparer.reduced(name, merged).differs == differs
+        whole = merge((3,), [Piece(0, rows, reference)])
+        assert comparer.is_nearer(name, whole, merged)
+        assert not comparer.is_nearer(name, merged, whole)

@@ -230,6 +230,53 @@ def test_gradients_that_were_clipped_by_a_norm_that_another_one_made_wrong_are_n
     assert blamed(replace(found, comparisons=comparisons)) == expected
 
 
+def clipped_by_hand(*factors: tuple[str, float, float]) -> Outcome:
+    """Gradients with the multiple of the reference that they are, and the reference's norm; no norm of all was compared."""
+    found = outcome(*(("param_grads", name, 9) for name, _, _ in factors))
+    return replace(
+        found,
+        comparisons=tuple(
+            replace(
+                each,
+                evidence=Evidence("wrong scale", "it is", factor),
+                norm=norm,
+                made=factor * norm,
+            )
+            for each, (_, factor, norm) in zip(found.comparisons, factors, strict=True)
+        ),
+    )
+
+
+def test_gradients_that_the_script_itself_clipped_are_no_fault_beside_the_one_that_is() -> None:
+    """The norm of all is the reference's: 0.8² · (1 + 1) + x² = 3, so x = 1.311."""
+    others = [("norm.weight", 0.8, 1.0), ("norm.bias", 0.8, 1.0)]
+    wrong = ("attention.qkv.weight", 1.311488, 1.0)
+    found = clipped_by_hand(*others, wrong)
+    assert blamed(found) == [("attention.qkv", "gradients of its parameters", 9)]
+    assert found.earliest == TensorName("param_grads", "attention.qkv.weight", 1)
+    of_all = [(EVERYWHERE, "gradients", 9)]
+    assert blamed(clipped_by_hand(*others, ("attention.qkv.weight", 1.5, 1.0))) == of_all
+    assert blamed(clipped_by_hand(*others)) == of_all
+
+
+def test_a_wrong_parameter_is_told_beside_gradients_that_the_update_may_reduce() -> None:
+    """All replicas of the parameters agree, so the update communicates."""
+    names = ("norm.weight", "attention.qkv.weight")
+    missing = Evidence("missing reduction", "their mean is the reference")
+    faults = tuple(
+        Fault(
+            TensorName("param_grads", name, 1), 0, MergeFault("replicas", "they differ"), 5, missing
+        )
+        for name in names
+    )
+    found = outcome(*((kind, name, 9) for name in names for kind in ("param_grads", "params")))
+    assert blamed(replace(found, faults=faults)) == [(EVERYWHERE, "gradients, update", 9)]
+    assert blamed(found) == [(EVERYWHERE, "gradients", 9)]
+    apart = Fault(TensorName("params", "head", 1), 0, MergeFault("replicas", "they differ"), 5)
+    [first, *_] = blamed(replace(found, faults=(*faults, apart)))
+    assert first == (EVERYWHERE, "gradients", 9)
+
+
 def test_a_place_that_does_not_fit_the_reference_is_no_fault_of_a_module() -> None:
     name = TensorName("inputs", "attention", 1)
     fault = Fault(name, 0, MergeFault("layout", "the layout says [4], and the reference has [2]"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tspec.equivalence.cut import whole
-from tspec.equivalence.pieces import indivisible, may_be_summands, pieces_of
+from tspec.equivalence.pieces import indivisible, pieces_of, summand_axes
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.sides import trial_of
 from tspec.resolve import load_text
@@ -113,13 +113,37 @@ def test_replicas_of_an_input_may_have_summands_of_its_gradient_unless_its_place
     of_input = '  input "head": [batch, width] replicated tp\n'
     of_gradient = '  input_grad "head": [batch, width] partial tp\n'
     name = TensorName("input_grads", "head", 1, 1)
-    for places, may, summands in (
-        (of_input, True, [(), ()]),
-        (of_input + of_gradient, False, [(0,), (1,)]),
+    for places, axes, summands in (
+        (of_input, [{"tp", "pp", "ep"}], [(), ()]),
+        (of_input + of_gradient, [], [(0,), (1,)]),
     ):
         program = load_text(TEXT.replace("  tied ", f"{places}\n  tied ", 1)).program
         assert program is not None
         trial = trial_of(program.equivalences[0], ())
-        assert may_be_summands(trial, name) == may
+        assert [set(each) for each in summand_axes(trial, name, frozenset())] == axes
         found = [each.summand for each in pieces_of(trial, name, (3, 4))]
         assert found == summands
+
+
+@pytest.mark.parametrize(
+    ("place", "axes"),
+    [
+        ('output "head": [seq, width] replicated tp', [{"tp"}]),
+        ('output "head": [seq / tp, width]', []),
+        ('output "head": [seq, width] partial tp', []),
+        ('output_grad "head": [seq, width] replicated tp', []),
+    ],
+)
+def test_an_output_that_all_ranks_have_gets_a_gradient_from_each_ones_loss(
+    place: str, axes: list[set[str]]
+) -> None:
+    """The axis cuts the data. Pieces with summands over it are of other summands."""
+    program = load_text(TEXT.replace("  tied ", f"  {place}\n\n  tied ", 1)).program
+    assert program is not None
+    trial = trial_of(program.equivalences[0], ())
+    name = TensorName("output_grads", "head", 1, 1)
+    found = summand_axes(trial, name, frozenset({"tp"}))
+    assert [set(each) for each in found] == axes
+    for each in found:
+        pieces = pieces_of(trial, name, (3, 4), each)
+        assert [piece.summand for piece in pieces] == [(0,), (1,)]

@@ -30,6 +30,10 @@ from tspec.equivalence.cut import Cut, whole
 from tspec.equivalence.cuts import cut_of
 from tspec.equivalence.localize import localize_sketched
 from tspec.equivalence.merge import Piece, merge
+from tspec.equivalence.observing.orders import Orders, Sketching
+from tspec.equivalence.observing.recorder import TensorRecorder
+from tspec.equivalence.observing.update_sizes import UpdateSizes
+from tspec.equivalence.progress import Progress
 from tspec.equivalence.recording import Sketched, TensorName
 from tspec.equivalence.sides import Trial, trial_of
 from tspec.equivalence.sketch import (
@@ -158,6 +162,19 @@ def comparer(noise: float = 1e-6) -> tuple[Comparer, Tensor]:
         {WEIGHT: FLOATS, LATER: FLOATS},
     )
     return found, reference
+
+
+def test_an_update_of_a_parameter_in_another_memory_order_is_measured(tmp_path: Path) -> None:
+    """As that of a convolution whose channels are last."""
+    orders = Orders(1, ("params",), sketching=Sketching())
+    recorder = TensorRecorder(orders, Progress(tmp_path, 0))
+    sizes = UpdateSizes(orders, recorder)
+    weight = torch.ones(4, 3, 3, 3).to(memory_format=torch.channels_last)
+    sizes.begins("conv.weight", weight)
+    sizes.is_made_from("conv.weight", weight)
+    sizes.is_made("conv.weight", 1, 3 * weight)
+    [made] = recorder.tensors.values()
+    assert float(made[2:].sum()) == 4 * weight.numel()
 
 
 def test_the_error_of_estimates_is_added_to_what_is_tolerated() -> None:

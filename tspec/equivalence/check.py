@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from math import isfinite, log
 from pathlib import Path
@@ -11,20 +11,22 @@ from torch import Tensor
 
 from tspec.equivalence.blame import Blame, RunCalls, blamed, calls_of, everywhere, first_blamed
 from tspec.equivalence.child import Given
+from tspec.equivalence.clipping import clipped
 from tspec.equivalence.compare import Comparer, Fault, TensorComparison
 from tspec.equivalence.expert_names import ExpertNames, as_known, names_of_ranks, together
+from tspec.equivalence.later_reductions import reduced_later
 from tspec.equivalence.launch import SideRun, launch, recorded
 from tspec.equivalence.losses import LossScale, loss_scale
-from tspec.equivalence.merge import MergeFault
+from tspec.equivalence.merge import Merged, MergeFault
 from tspec.equivalence.observing.orders import Orders, Perturbation
 from tspec.equivalence.pieces import (
     data_axes,
     indivisible,
-    may_be_summands,
     merge_by_layout,
     names_of,
     parameter_cuts,
     parameter_pieces,
+    summand_axes,
     tensor_cuts,
 )
 from tspec.equivalence.recording import Recording, TensorName, write
@@ -53,7 +55,7 @@ class Outcome:
 
     `unplaced` are tensors of the reference that have no place in the layout. `uneven` are those that cannot be cut into
     equal pieces, each with the reason. `drilled` are those that were fetched in full, since their sketches were wrong. `scale` is
-    by what losses and gradients of activations were multiplied. `summands` are gradients of inputs of which the layout
+    by what losses and gradients of activations were multiplied. `summands` are gradients of activations of which the layout
     does not say whether ranks have all or summands of them, and which differ from rank to rank.
     """
 
@@ -74,8 +76,15 @@ class Outcome:
 
     @property
     def first(self) -> TensorComparison | None:
-        """The first of them in the order of the reference's run."""
-        return min(self.wrong, key=lambda each: each.order, default=None)
+        """The first of them in the order of the reference's run, but for what was clipped by a wrong norm."""
+        clipped = self.clipped
+        wrong = (each for each in self.wrong if each.name not in clipped)
+        return min(wrong, key=lambda each: each.order, default=None)
+
+    @property
+    def clipped(self) -> Set[TensorName]:
+        """Gradients of parameters that are off by the factor of a norm that another gradient makes wrong."""
+        return clipped(self.comparisons, self.faults)
 
     @property
     def judged(self) -> frozenset[tuple[str, str]]:
@@ -101,8 +110,11 @@ class Outcome:
 
     @property
     def _wrong_or_misfit(self) -> tuple[TensorComparison | Fault, ...]:
-        """Tensors that differ and pieces that do not fit together. A layout that does not fit is no fault of the job."""
-        return (*self.wrong, *(each for each in self.faults if each.fault.kind != "layout"))
+        """Tensors that differ and pieces that do not fit together, but for what was clipped by a wrong norm. A layout that does not fit is no fault of the job."""
+        clipped = self.clipped
+        faults = (each for each in self.faults if each.fault.kind != "layout")
+        found: tuple[TensorComparison | Fault, ...] = (*self.wrong, *faults)
+        return tuple(each for each in found if each.name not in clipped)
 
     @property
     def blame(self) -> Blame | None:
@@ -281,6 +293,7 @@ def compare(
     """
     known = reference.recording.tensors
     scale = scale or scale_of(trial, reference.recording, candidate)
+    data = data_axes(trial, reference.recording)
     factors = dict.fromkeys(GRADIENTS_OF_ACTIVATIONS, scale.gradients)
     factors["losses"] = scale.losses
     samples = [each.tensors for each in reference.samples]
@@ -290,6 +303,7 @@ def compare(
     unplaced: list[TensorName] = []
     uneven: dict[TensorName, str] = {}
     summands: set[TensorName] = set()
+    merges: dict[TensorName, Merged] = {}
     for name in known:
         if name.kind not in trial.kinds:
             continue
@@ -304,16 +318,31 @@ def compare(
         if name.kind in factors:
             factor = factors[name.kind]
             held = [None if each is None else each.double() * factor for each in held]
-        merged = merge_by_layout(trial, name, reference.recording.shape(name), held, candidate)
+        full = reference.recording.shape(name)
+        merged = merge_by_layout(trial, name, full, held, candidate)
         if merged is None:
             unplaced.append(name)
             continue
-        if may_be_summands(trial, name) and any(comparer.faults(name, merged)):
-            summands.add(name)
-            merged = comparer.added_up(name, merged)
+        misfits = any(comparer.faults(name, merged))
+        for axes in summand_axes(trial, name, data):
+            if misfits or name.kind == "output_grads":
+                summands.add(name)
+            added_up = (
+                merge_by_layout(trial, name, full, held, candidate, axes) if misfits else None
+            )
+            if added_up is not None and comparer.is_nearer(name, added_up, merged):
+                merged = added_up
         faults += comparer.faults(name, merged)
+        if name.kind == "param_grads" and merged.spreads:
+            merges[name] = merged
         if merged.tensor is not None:
             comparisons.append(comparer.compared(name, merged.tensor))
+    later = reduced_later(known, comparisons, faults)
+    faults = [each for each in faults if each.name not in later]
+    comparisons = [
+        comparer.reduced(each.name, merges[each.name]) if each.name in later else each
+        for each in comparisons
+    ]
     if "losses" in trial.kinds:
         faults += _extra_losses(tuple(known), candidate)
     calls = calls_of(trial, reference.recording, candidate)

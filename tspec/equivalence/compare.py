@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import inf, isfinite, prod, sqrt
 from types import MappingProxyType
 
@@ -32,7 +33,7 @@ class TensorComparison:
 
     `order` is its place in the reference's run. `error` and `tolerated` are Frobenius norms of the
     difference, relative to that of the reference; if they are estimated from sketches, with the relative
-    `standard_error`. `epsilon` is that of the tensor's dtype.
+    `standard_error`. `epsilon` is that of the tensor's dtype. `norm` and `made` are the norms of the reference and of the candidate.
     """
 
     name: TensorName
@@ -42,6 +43,8 @@ class TensorComparison:
     epsilon: float
     evidence: Evidence = NONE
     standard_error: float = 0.0
+    norm: float = 0.0
+    made: float = 0.0
 
     @property
     def times(self) -> float:
@@ -108,6 +111,8 @@ class Comparer:
         found = TensorComparison(
             *(name, order, _ratio(difference, scale), _ratio(limit, scale), epsilon),
             standard_error=standard_error(self._shape(name)) if sketched else 0.0,
+            norm=_norm(reference),
+            made=_norm(candidate),
         )
         if not found.differs:
             return found
@@ -132,14 +137,19 @@ class Comparer:
                 times = _ratio(each.difference, limit)
                 yield Fault(name, order, MergeFault("replicas", said), times, why)
 
-    def added_up(self, name: TensorName, merged: Merged) -> Merged:
-        """Replicas that differ as summands, if their sum is nearer to the reference than the first of them."""
-        if merged.tensor is None or merged.summed is None:
-            return merged
+    def is_nearer(self, name: TensorName, merged: Merged, other: Merged) -> bool:
+        """Whether a merged tensor is nearer to the reference than another one."""
+        if merged.tensor is None or other.tensor is None:
+            return False
         reference = self._reference[name].double()
-        if _distance(merged.summed, reference) >= _distance(merged.tensor, reference):
-            return merged
-        return Merged(merged.summed, merged.faults)
+        return _distance(merged.tensor, reference) < _distance(other.tensor, reference)
+
+    def reduced(self, name: TensorName, merged: Merged) -> TensorComparison:
+        """What replicas that differ make, added up or on average, against the reference."""
+        assert merged.summed is not None
+        ranks = max(len(each.ranks) for each in merged.spreads)
+        made = (self.compared(name, each) for each in (merged.summed, merged.summed / ranks))
+        return min(made, key=lambda each: each.error)
 
     def _of_replicas(self, name: TensorName, merged: Merged, ranks: int) -> Evidence:
         """What is known of replicas that differ: some have earlier numbers, or all lack a reduction.
@@ -225,9 +235,7 @@ class Comparer:
         moved.append(floor * scale)
         if _norm(reference) <= self._zero(name):
             moved.append(scale)
-        made_of = self._averaged(name)
-        if made_of is not None:
-            moved.append(self._noise(made_of, noise) * scale)
+        moved += (self._noise(each, noise) * scale for each in self._averaged(name))
         if name.kind == "gradient_norms":
             moved.append(self._noise_of_norm(name.step) * scale)
         gradient = TensorName("param_grads", name.subject, name.step)
@@ -252,19 +260,25 @@ class Comparer:
         )
         return _ratio(max(moved, default=0.0), 2 * sum(squares.values()))
 
-    def _averaged(self, name: TensorName) -> TensorName | None:
-        """Of a loss the output from which it is made: a mean is off by no larger part than what it is the mean of.
+    def _averaged(self, name: TensorName) -> Iterator[TensorName]:
+        """Of a loss the output from which it is made, of a buffer what its module is given: a mean is off by no larger part than what it is the mean of.
 
-        The few samples of one number say little: what they change may cancel out.
+        The few samples of few numbers say little: what they change may cancel out.
         """
-        if name.kind != "losses":
-            return None
-        before = (
-            each
-            for each in reversed(tuple(self._reference))
-            if each.kind == "outputs" and self._order[each] < self._order[name]
-        )
-        return next(before, None)
+        if name.kind == "losses":
+            yield from islice(
+                (
+                    each
+                    for each in reversed(tuple(self._reference))
+                    if each.kind == "outputs" and self._order[each] < self._order[name]
+                ),
+                1,
+            )
+        elif name.kind == "buffers" and self._epsilon(name):
+            holder = name.name.rpartition(".")[0]
+            for each in self._reference:
+                if (each.kind, each.step) == ("inputs", name.step) and each.module == holder:
+                    yield each
 
     def _undetermined(self, name: TensorName) -> float:
         """How far a parameter may be off because of what its gradient may be off.

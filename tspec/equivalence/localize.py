@@ -26,14 +26,13 @@ from tspec.equivalence.check import (
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.evidence import NONE, Evidence, FaultClass
 from tspec.equivalence.expert_names import names_of_ranks, together
+from tspec.equivalence.later_reductions import agreeing_later
 from tspec.equivalence.launch import launch
 from tspec.equivalence.pieces import parameter_pieces, placed
 from tspec.equivalence.recording import ModuleCall, Recording, TensorName
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, LOCALIZED, Trial
 
 REWRITTEN = ("inputs", "outputs", *GRADIENTS_OF_ACTIVATIONS)
-EXACTLY = 30
-"""So many times nearer than no change at all is the inverse of a norm's factor."""
 FROM_GRADIENTS = ("params", "states")
 """What an update makes."""
 
@@ -67,7 +66,7 @@ def localize(
     start: Launch = launch,
 ) -> Localization:
     """Run the candidate again, with rewritten tensors, and judge each module. Raises launch.Failed."""
-    found = compare(replace(trial, kinds=("input_grads",)), reference, candidate)
+    found = compare(replace(trial, kinds=GRADIENTS_OF_ACTIVATIONS), reference, candidate)
     return _localize(trial, reference, found, folder, start)
 
 
@@ -143,13 +142,20 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
     # A layout that does not fit is no fault of the job.
     faults = [each for each in outcome.faults if each.fault.kind != "layout"]
     wrong: tuple[TensorComparison | Fault, ...] = (*outcome.wrong, *faults)
-    clipped = _clipped(wrong)
+    later = agreeing_later(outcome.comparisons, outcome.faults)
     of_gradients = [each for each in wrong if each.name.kind == "param_grads"]
-    if len(clipped) < len(of_gradients):  # the others make the norm wrong
-        wrong = tuple(each for each in wrong if each.name not in clipped)
-        of_gradients = [each for each in of_gradients if each.name not in clipped]
-    off = {each.name.name for each in of_gradients}
-    begun = {each.name.name: each.name.step for each in sorted(of_gradients, key=_latest)}
+    # An update that communicates may be at fault where gradients are not reduced before.
+    moved = [each for each in of_gradients if each.name not in later]
+    off = {each.name.name for each in moved}
+    begun = {each.name.name: each.name.step for each in sorted(moved, key=_latest)}
+    updated = [
+        (each.name.name, each.name.step)
+        for each in wrong
+        if each.name.kind in ("param_grads", "params")  # the former moves a parameter at least
+    ]
+    clipped = outcome.clipped
+    wrong = tuple(each for each in wrong if each.name not in clipped)
+    of_gradients = [each for each in of_gradients if each.name not in clipped]
     all_off = {
         (kind, step)
         for kind, left_out in (("param_grads", frozenset[str]()), ("params", off))
@@ -158,11 +164,6 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
     }
     of_norms = [each for each in wrong if each.name.kind == "gradient_norms"]
     norms = {each.name.step for each in of_norms}
-    updated = [
-        (each.name.name, each.name.step)
-        for each in wrong
-        if each.name.kind in ("param_grads", "params")  # the former moves a parameter at least
-    ]
     all_gradients = any(kind == "param_grads" for kind, _ in all_off)
     scaled = not off or (all_gradients and _scaled_by(of_norms, of_gradients))
     passes: set[tuple[str, int]] = set()  # modules whose own passes are wrong in a step
@@ -180,13 +181,14 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
             blame = everywhere(each.name.kind, outcome.calls)
         else:
             blame = blamed(each.name, outcome.calls, outcome.judged)
+        around = _judged_around(blame.module, outcome)
+        made_in = around if each.name.kind == "param_grads" else blame.module
         if each.name.kind not in FROM_GRADIENTS and _is_held(
-            blame.module, outcome.calls, [of for of, step in updated if step < each.name.step]
+            made_in, outcome.calls, [of for of, step in updated if step < each.name.step]
         ):
             continue  # what a parameter does that an earlier step left wrong
         if each.name.kind in REWRITTEN:
             passes.update((module, each.name.step) for module in blame.module.split(", "))
-        around = _judged_around(blame.module, outcome)
         if each.name.kind == "param_grads" and (around, each.name.step) in passes:
             blame = replace(blame, module=around, call=outcome.calls.modules[around])
         found.setdefault(blame.module, {}).setdefault(blame, []).append(each)
@@ -237,22 +239,6 @@ def _none_is_right(
     wrong_now = (each.name for each in wrong if (each.name.kind, each.name.step) == now)
     off = {name.name for name in wrong_now} - left_out
     return len(off) > 1 and compared - left_out - (gradients - telling) <= off
-
-
-def _clipped(wrong: Iterable[TensorComparison | Fault]) -> Set[TensorName]:
-    """Gradients that are off by the inverse of the factor by which the norm of their step is off: they were clipped by it."""
-    wrong = tuple(wrong)
-    factors = {
-        each.name.step: each.evidence.factor
-        for each in wrong
-        if each.name.kind == "gradient_norms" and each.evidence.factor is not None
-    }
-    found = set()
-    for each in (each for each in wrong if each.name.kind == "param_grads"):
-        of, by = each.evidence.factor, factors.get(each.name.step)
-        if of is not None and by is not None and abs(of * by - 1) <= abs(of - 1) / EXACTLY:
-            found.add(each.name)
-    return found
 
 
 def _scaled_by(

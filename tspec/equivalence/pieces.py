@@ -41,8 +41,12 @@ def merge_by_layout(
     full: tuple[int, ...],
     held: Sequence[Tensor | None],
     ranks: Sequence[Recording],
+    summand: frozenset[str] = frozenset(),
 ) -> Merged | None:
-    """A tensor of which `ranks` recorded `held`; None if the layout does not say how it is cut."""
+    """A tensor of which `ranks` recorded `held`; None if the layout does not say how it is cut.
+
+    `summand` are further axes over which ranks hold summands of it.
+    """
     if name.kind == "losses":
         losses = [each.double() for each in held if each is not None]
         if not losses:
@@ -51,7 +55,7 @@ def merge_by_layout(
     if name.kind == "gradient_norms":  # that of all pieces, on each rank
         return merge(full, [Piece(rank, whole(full), each) for rank, each in enumerate(held)])
     try:
-        pieces = pieces_of(trial, name, full)
+        pieces = pieces_of(trial, name, full, summand)
     except (UnevenShards, UnknownSize) as wrong:
         return Merged(None, (MergeFault("layout", f"its shards have no size: {wrong}"),))
     if not pieces:
@@ -95,10 +99,21 @@ def placement(trial: Trial, name: TensorName) -> Placement | None:
     return None if kind is None else placement_of(trial.layout, kind, name.subject, known)
 
 
-def may_be_summands(trial: Trial, name: TensorName) -> bool:
-    """Whether replicas of an input may have summands of its gradient, since the layout has a place for the input alone."""
+def summand_axes(
+    trial: Trial, name: TensorName, data: frozenset[str]
+) -> tuple[frozenset[str], ...]:
+    """Axes over which ranks may have summands of a gradient whose tensor they all have, since the layout has a place for that tensor alone.
+
+    Each set is one possibility. Over the axes of `data` each rank has the gradient of its own loss; of an input also
+    what its own part of a weight hands back.
+    """
     place = placement(trial, name)
-    return name.kind == "input_grads" and place is not None and place.kind == "input"
+    if place is None or place.kind not in ("input", "output"):
+        return ()
+    own_loss = data - {*place.cut_over, *place.partial}
+    every = frozenset(trial.layout.mesh.all_axes)
+    possible = (own_loss, every, every - data) if name.kind == "input_grads" else (own_loss,)
+    return tuple(dict.fromkeys(each for each in possible if each))
 
 
 def data_axes(trial: Trial, reference: Recording) -> frozenset[str]:
@@ -119,13 +134,18 @@ def data_axes(trial: Trial, reference: Recording) -> frozenset[str]:
     return frozenset(trial.layout.mesh.all_axes)
 
 
-def pieces_of(trial: Trial, name: TensorName, full: tuple[int, ...]) -> list[Piece]:
-    """What each rank is to hold of a tensor; nothing without a place. Raises UnevenShards, UnknownSize."""
+def pieces_of(
+    trial: Trial, name: TensorName, full: tuple[int, ...], summand: frozenset[str] = frozenset()
+) -> list[Piece]:
+    """What each rank is to hold of a tensor; nothing without a place. `summand` are further axes over which ranks hold summands.
+
+    Raises UnevenShards, UnknownSize.
+    """
     found = []
     for rank, each in shards_of(trial, name, full):
         at = coordinates_of(trial.layout.mesh, rank)
-        summand = tuple(at[axis] for axis in each.partial)
-        found.append(Piece(rank, cut_of(each), None, summand))
+        place = tuple(at[axis] for axis in sorted({*each.partial, *summand}))
+        found.append(Piece(rank, cut_of(each), None, place))
     return found
 
 

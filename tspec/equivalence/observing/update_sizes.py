@@ -35,7 +35,7 @@ class UpdateSizes:
     def is_made(self, name: str, step: int, tensor: Tensor) -> None:
         """A parameter has these numbers after a step."""
         before, gradient = self._before.get(name), self._gradients.get(name)
-        if before is not None and gradient is not None and len(before.view(-1)) == gradient.numel():
+        if before is not None and gradient is not None and before.numel() == gradient.numel():
             made = spread(tensor.double() - before.double(), gradient)
             self._recorder.tensors[TensorName("updates", name, step)] = made
         self._before[name] = tensor.clone()

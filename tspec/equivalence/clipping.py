@@ -1,0 +1,68 @@
+"""Gradients that are off by the factor of a norm alone: all are clipped by it, and the gradient that makes it wrong is another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from math import hypot, inf
+
+from tspec.equivalence.compare import Fault, TensorComparison
+from tspec.equivalence.recording import TensorName
+
+EXACTLY = 30
+"""So many times nearer than no change at all is a factor to the one that clipping leaves."""
+ERRORS = 4
+"""So many standard errors may a norm be off that is estimated."""
+
+
+def clipped(
+    comparisons: Sequence[TensorComparison], faults: Iterable[Fault] = ()
+) -> Set[TensorName]:
+    """The gradients of parameters that are off because they were clipped by a norm that is wrong.
+
+    Where the norm was compared, they are off by the inverse of its factor. Where the script computes it by itself, gradients
+    are recorded as it scaled them: those are all off by one factor, others make the norm wrong, and all together are as
+    large as the reference's. Empty for a step in which no other gradient is wrong: then the factor itself is.
+    """
+    found: set[TensorName] = set()
+    for step in {each.name.step for each in comparisons if each.name.kind == "param_grads"}:
+        of_step = [each for each in comparisons if each.name.step == step]
+        gradients = [each for each in of_step if each.name.kind == "param_grads"]
+        alike = {
+            each.name
+            for each in gradients
+            for left in _left_by_clipping(of_step, gradients)
+            if each.evidence.factor is not None and _is(each.evidence.factor, left)
+        }
+        wrong = {each.name for each in gradients if each.differs}
+        wrong |= {each.name for each in faults if _is_gradient(each.name, step)}
+        if alike < wrong:
+            found |= alike
+    return found
+
+
+def _left_by_clipping(
+    of_step: Iterable[TensorComparison], gradients: Sequence[TensorComparison]
+) -> Iterator[float]:
+    """The factor that clipping leaves on a gradient that is right; nothing if no norm is known to be wrong."""
+    norms = [each for each in of_step if each.name.kind == "gradient_norms"]
+    for each in norms:
+        if each.evidence.factor is not None:
+            yield 1 / each.evidence.factor
+    factors = [each.evidence.factor for each in gradients if each.evidence.factor is not None]
+    if norms or not factors:
+        return
+    most = max(factors, key=lambda factor: sum(_is(each, factor) for each in factors))
+    whole = hypot(*(each.norm for each in gradients))
+    made = hypot(*(each.made for each in gradients))
+    error = ERRORS * max((each.standard_error for each in gradients), default=0.0)
+    if 0 < whole < inf and abs(made / whole - 1) <= abs(most - 1) / EXACTLY + error < abs(most - 1):
+        yield most
+
+
+def _is(factor: float, left: float) -> bool:
+    """Whether a factor is the one that clipping leaves."""
+    return abs(factor / left - 1) <= abs(factor - 1) / EXACTLY
+
+
+def _is_gradient(name: TensorName, step: int) -> bool:
+    return (name.kind, name.step) == ("param_grads", step)

@@ -1,0 +1,71 @@
+"""Gradients that ranks reduce within the update, as a ZeRO optimizer that is written by hand does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+
+from torch import Tensor
+
+from tspec.equivalence.compare import Fault, TensorComparison
+from tspec.equivalence.recording import TensorName
+
+CLEARLY = 10
+"""So many times further than is tolerated would an update be off that was made from one rank's own gradient."""
+
+
+def agreeing_later(
+    comparisons: Iterable[TensorComparison], faults: Iterable[Fault]
+) -> Set[TensorName]:
+    """Gradients of which ranks have summands, though all have the same parameter after the update: the update communicates."""
+    misfits = tuple(faults)
+    compared = {each.name for each in comparisons}
+    apart = {each.name.step for each in misfits if each.name.kind == "params"}
+    lacking = (each.name for each in misfits if _lacks_reduction(each))
+    return {
+        name
+        for name in lacking
+        if name.step not in apart and replace(name, kind="params") in compared
+    }
+
+
+def reduced_later(
+    reference: Mapping[TensorName, Tensor],
+    comparisons: Sequence[TensorComparison],
+    faults: Iterable[Fault],
+) -> Set[TensorName]:
+    """Those of a step in which the parameter that some gradient moves is right: the update adds gradients up.
+
+    A parameter tells if one rank's own gradient would have moved it elsewhere.
+    """
+    found = agreeing_later(comparisons, faults)
+    by_name = {each.name: each for each in comparisons}
+    steps = {name.step for name in found if _is_right(name, by_name, reference)}
+    return {name for name in found if name.step in steps}
+
+
+def _lacks_reduction(found: Fault) -> bool:
+    return found.name.kind == "param_grads" and found.evidence.suggests == "missing reduction"
+
+
+def _is_right(
+    gradient: TensorName,
+    comparisons: Mapping[TensorName, TensorComparison],
+    reference: Mapping[TensorName, Tensor],
+) -> bool:
+    """Whether the parameter that a gradient moves is right, and would not be by one rank's own gradient."""
+    made = comparisons[replace(gradient, kind="params")]
+    own = comparisons.get(gradient)
+    before = next(_before(made.name, reference), None)
+    if made.differs or own is None or before is None:
+        return False
+    update = float((reference[made.name].double() - before.double()).norm())
+    return made.tolerated * made.norm * CLEARLY < own.error * update
+
+
+def _before(name: TensorName, reference: Mapping[TensorName, Tensor]) -> Iterator[Tensor]:
+    """The reference's parameter before a step."""
+    earlier = replace(name, step=name.step - 1)
+    for each in (earlier, replace(earlier, kind="initial", step=0)):
+        if each in reference:
+            yield reference[each]
