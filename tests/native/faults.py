@@ -225,7 +225,7 @@ FAULTS = (
         "sharded fully",
         "one_left_out",
         "The last norm is in `ignored_params`, and nobody averages its gradients.",
-        Found("parameters_agree", 5, (0, 1), "norm.bias"),
+        Found("gradients_agree", 1, (0, 1), "norm.bias"),
     ),
     Fault(
         "sharded fully",
@@ -259,7 +259,7 @@ FAULTS = (
         "tensor_parallel sequence",
         "own_norms",
         "The last norm is not parallelized: each rank has the gradient of its part of the sequence.",
-        Found("parameters_agree", 5, (0, 1), "norm.weight"),
+        Found("gradients_agree", 1, (0, 1), "norm.weight"),
     ),
     Fault(
         "tensor_parallel loss",
@@ -292,13 +292,13 @@ FAULTS = (
         "tensor_parallel with_averages",
         "axis_left_out",
         "Gradients of a mesh of two axes are not averaged over `dp`.",
-        Found("parameters_agree", 5, (0, 1, 2, 3), "blocks.0.norm.bias"),
+        Found("gradients_agree", 1, (0, 1, 2, 3), "blocks.0.norm.bias"),
     ),
     Fault(
         "tensor_parallel with_averages",
         "wrong_axis",
         "Gradients are averaged over the axis along which layers are cut.",
-        Found("parameters_agree", 5, (0, 1, 2, 3), "blocks.0.norm.bias"),
+        Found("gradients_agree", 1, (0, 1, 2, 3), "blocks.0.norm.bias"),
     ),
     Fault(
         "tensor_parallel with_averages",
