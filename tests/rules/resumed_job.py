@@ -1,14 +1,16 @@
 """Two gloo ranks under DDP that train two epochs, save after each, and go on from the last checkpoint in a second run of ranks.
 
-`resumed_job.py [FAULT]`. Faults of resuming: `schedule`, `average`, `scaler`, `rng`, `counters` (what the checkpoint holds of it is not
-loaded), `schedule_beside` (has a file of its own, which is read and not taken over), `sampler` (is told the epochs of this run alone).
+`resumed_job.py [FAULT]`. Faults of resuming: `schedule`, `average`, `scaler`, `rng`, `python`, `numpy`, `counters` (what the checkpoint holds of it is
+not loaded), `schedule_beside` (has a file of its own, which is read and not taken over), `sampler` (is told the epochs of this run alone).
 Fault of saving: `one_file` (each rank writes to the same file). `beside` is a sound job too: the schedule has a file of its own.
 """
 
+import random
 import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
@@ -50,18 +52,23 @@ def work(rank: int, folder: str, run: int, fault: str) -> None:
         if fault == "beside":
             schedule.load_state_dict(state)
     if run:
-        state = torch.load(path)
+        state = torch.load(path, weights_only=False)
         for name, part in parts.items():
             if name != fault:
                 part.load_state_dict(state[name])
         if fault != "rng":
             torch.set_rng_state(state["rng"])
+        if fault != "python":
+            random.setstate(state["python"])
+        if fault != "numpy":
+            np.random.set_state(state["numpy"])
         if fault != "counters":
             began, step = state["epoch"] + 1, state["step"]
 
     def save() -> None:
         state = {name: part.state_dict() for name, part in parts.items()}
         state |= {"epoch": epoch, "step": step, "rng": torch.get_rng_state()}
+        state |= {"python": random.getstate(), "numpy": np.random.get_state(legacy=False)}
         if rank == 0 or fault == "one_file":
             torch.save(state, path)
             if own:
@@ -75,6 +82,7 @@ def work(rank: int, folder: str, run: int, fault: str) -> None:
         sampler.set_epoch(epoch - began if fault == "sampler" else epoch)
         for images, labels in loader:
             step += 1
+            images = images + random.gauss(0, 0.01) + np.random.normal(0, 0.01)
             optimizer.zero_grad()
             scaler.scale(F.cross_entropy(wrapped(images), labels)).backward()
             scaler.step(optimizer)

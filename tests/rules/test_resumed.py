@@ -16,6 +16,8 @@ FAULTS_OF_CHECKPOINTS = (
     ("average", "resumed_counters_go_on"),
     ("scaler", "resumed_counters_go_on"),
     ("rng", "resumed_counters_go_on"),
+    ("python", "resumed_counters_go_on"),
+    ("numpy", "resumed_counters_go_on"),
     ("schedule_beside", "resumed_counters_go_on"),
     ("counters", "resumed_counters_go_on"),
     ("sampler", "resumed_counters_go_on"),

@@ -1,6 +1,7 @@
 """A run that goes on without its optimizer's state is told from one that restored it, and from one that took over weights only."""
 
 import io
+import random
 from pathlib import Path
 
 import pytest
@@ -213,3 +214,27 @@ def test_the_file_that_a_rank_goes_on_from(tmp_path: Path) -> None:
     known.loaded(checkpoint, io.BytesIO())
     known.loaded(checkpoint, str(tmp_path / "1.pt"))
     assert known.files.goes_on_from(checkpoint, "1.pt") == "own"
+
+
+def test_random_numbers_of_python_that_begin_anew() -> None:
+    known, other, kept = LoadedCheckpoints(), random.Random(1).getstate(), random.getstate()
+    try:
+        random.seed(5)
+        random.random()
+        read = random.getstate()
+        random.seed(6)
+        known.loaded(counted(20, rng=[{"python": other}, {"python": read}]))
+        random.random()
+        state = [{"python": other}, {"python": random.getstate()}]
+        assert known.restarted(counted(30, rng=state)) == ["rng.1.python"]
+        random.setstate(read)
+        random.random()
+        state = [{"python": other}, {"python": random.getstate()}]
+        assert known.restarted(counted(30, rng=state)) == []
+        known.loaded({"python": read}, "rng.pt")
+        known.loaded(counted(20), "last.pt")
+        assert known.restarted(counted(30), "last.pt") == []
+        random.random()
+        assert known.restarted({"python": random.getstate()}, "rng.pt") == []
+    finally:
+        random.setstate(kept)

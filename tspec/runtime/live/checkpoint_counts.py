@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from tspec.runtime.live.streams import is_state
+from tspec.runtime.live.twisters import TwisterState, twister_state
 
 DEPTH = 3
 """So deep within an object are counters and optimizers looked for."""
@@ -34,7 +35,9 @@ class CheckpointCounts:
     scales: Mapping[Keys, float]
     """Of each loss scaler in it, its scale."""
     streams: StatesByKeys
-    """The states of generators of random numbers."""
+    """The states of torch's generators of random numbers."""
+    twisters: Mapping[Keys, TwisterState]
+    """Those of Python's and numpy's."""
 
 
 def counts_of(value: Any) -> CheckpointCounts:
@@ -51,13 +54,25 @@ def counts_of(value: Any) -> CheckpointCounts:
             count = _updates(found.get("state"))
             if count:
                 updates[keys] = count
-    return CheckpointCounts(counters, updates, scales, dict(_streams(value, (), DEPTH)))
+    streams: dict[Keys, torch.Tensor] = {}
+    twisters: dict[Keys, TwisterState] = {}
+    for keys, state in _states(value, (), DEPTH):
+        if isinstance(state, TwisterState):
+            twisters[keys] = state
+        else:
+            streams[keys] = state
+    return CheckpointCounts(counters, updates, scales, streams, twisters)
 
 
-def _streams(value: Any, keys: Keys, depth: int) -> Iterator[tuple[Keys, torch.Tensor]]:
+def _states(
+    value: Any, keys: Keys, depth: int
+) -> Iterator[tuple[Keys, torch.Tensor | TwisterState]]:
     """The states of generators within an object, also in lists of them."""
+    twister = twister_state(value)
     if is_state(value):
         yield keys, value
+    elif twister is not None:
+        yield keys, twister
     elif depth:
         each: Iterable[tuple[Any, Any]] = ()
         if isinstance(value, Mapping):
@@ -65,7 +80,7 @@ def _streams(value: Any, keys: Keys, depth: int) -> Iterator[tuple[Keys, torch.T
         elif isinstance(value, (list, tuple)):
             each = enumerate(value)
         for key, inner in islice(each, MOST):
-            yield from _streams(inner, (*keys, str(key)), depth - 1)
+            yield from _states(inner, (*keys, str(key)), depth - 1)
 
 
 def first_tensors(value: Any) -> Iterator[torch.Tensor]:

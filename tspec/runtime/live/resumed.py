@@ -23,6 +23,7 @@ from tspec.runtime.live.checkpoint_counts import (
 )
 from tspec.runtime.live.checkpoint_files import CheckpointFiles, file_name
 from tspec.runtime.live.streams import began_anew
+from tspec.runtime.live.twisters import TwisterState, states_here, was_left_behind
 
 LASTING = ("last_epoch", "n_averaged")
 """What schedules and averages of weights count in their states."""
@@ -45,19 +46,23 @@ class LoadedCheckpoints:
         """By which scale each loss scaler divided first after the latest checkpoint was read."""
         self._seeded = False
         """The script has seeded its random numbers since it read states of generators."""
+        self._here: list[TwisterState] = []
+        """Where the generators of Python and numpy were when states of such were read."""
 
     def loaded(self, value: Any, file: Any = None) -> None:
         """Take in what a file held, if that is a checkpoint with an optimizer that counts its updates, or a part of one."""
         counts, name = counts_of(value), file_name(file)
         if counts.streams:
             self._seeded = False
+        if counts.twisters:
+            self._here = states_here()
         if counts.updates:
             self._loaded.pop(tuple(counts.updates), None)
             self._loaded[tuple(counts.updates)] = counts
             self._scales.clear()
             if name is not None:
                 self.files.read(value, name)
-        elif (counts.counters or counts.streams) and name is not None:
+        elif (counts.counters or counts.streams or counts.twisters) and name is not None:
             self._beside[name] = counts
 
     def unscales(self, scaler: Any) -> None:
@@ -105,7 +110,8 @@ class LoadedCheckpoints:
         if _sampler_anew(before.counters, now.counters, sampled):
             anew.append("sampler.epoch")
         anew += self._scales_anew(before.scales, now.scales)
-        return sorted(anew + self._streams_anew(before.streams, now.streams))
+        anew += self._streams_anew(before.streams, now.streams)
+        return sorted(anew + self._twisters_anew(before.twisters, now.twisters))
 
     def _scales_anew(self, before: Mapping[Keys, float], now: Mapping[Keys, float]) -> list[str]:
         """The scales of losses that were read, and with which no scaler began."""
@@ -123,6 +129,20 @@ class LoadedCheckpoints:
             ".".join(key)
             for key, state in now.items()
             if key in before and torch.equal(state, here) and began_anew(state, before[key])
+        ]
+
+    def _twisters_anew(
+        self, before: Mapping[Keys, TwisterState], now: Mapping[Keys, TwisterState]
+    ) -> list[str]:
+        """The states of this process's generators of Python and numpy that do not come from those that were read."""
+        both = now.keys() & before.keys()
+        if not both:
+            return []
+        current = states_here()
+        return [
+            ".".join(key)
+            for key in both
+            if now[key] in current and was_left_behind(now[key], self._here, before[key])
         ]
 
     def _before(self, now: CheckpointCounts) -> CheckpointCounts | None:
