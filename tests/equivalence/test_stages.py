@@ -10,10 +10,11 @@ import torch
 from typer.testing import CliRunner
 
 from tspec.cli.app import app
+from tspec.equivalence.check import ReferenceRecordings, compare
 from tspec.equivalence.child import Given
 from tspec.equivalence.launch import Failed
 from tspec.equivalence.observing.orders import Orders, Perturbation
-from tspec.equivalence.recording import Recording, TensorName
+from tspec.equivalence.recording import ModuleCall, Recording, TensorName
 from tspec.equivalence.sides import Trial, trial_of
 from tspec.equivalence.stages import first_stage, joined
 from tspec.resolve import load_text
@@ -97,6 +98,25 @@ def test_stages_are_joined_forward_and_then_back() -> None:
     ]
     assert found.tensors[TensorName("outputs", "Model", 1, 1)][0, 0] == 2
     assert found.filled == {"a.weight": 1.0, "b.weight": 2.0}
+
+
+@pytest.mark.parametrize(("module", "compared"), [("b", True), ("Model", False)])
+def test_what_a_stage_is_sent_is_no_input_of_the_whole_model(module: str, compared: bool) -> None:
+    """The layout has the model on the last stage, for its output. That of a module within is compared."""
+    pipeline = replace(
+        trial(
+            TEXT.replace("candidate { pp: 1 }", "candidate { pp: 2 }").replace(
+                "reference {}", "reference { pp: 1 }"
+            )
+        ),
+        kinds=("inputs",),
+    )
+    name = TensorName("inputs", module, 1, 1)
+    calls = {"Model": ModuleCall("Model", "", "", ""), "b": ModuleCall("b", "Model", "", "")}
+    whole = Recording({name: torch.ones(2, 4)}, {}, calls)
+    other = Recording({name: torch.ones(2, 3)}, {}, calls)
+    found = compare(pipeline, ReferenceRecordings(whole, ()), (Recording({}, {}, calls), other))
+    assert [each.fault.kind for each in found.faults] == ["shape"] * compared
 
 
 def test_what_a_later_chunk_of_the_first_stage_was_sent_is_no_input_of_the_run() -> None:

@@ -8,8 +8,10 @@ from functools import wraps
 from typing import Any
 from unittest.mock import patch
 
+import torch
 import torch.distributed as dist
-from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.distributed import device_mesh
 
 OF_MESHES = (
@@ -34,8 +36,45 @@ def fake_tensors() -> Iterator[None]:
                 stack.enter_context(patch.object(mesh, name, _really(getattr(mesh, name))))
         for module in (device_mesh, dist):
             stack.enter_context(patch.object(module, "init_device_mesh", begin))
+        stack.enter_context(patch.object(nn.Module, "_apply", _converting(nn.Module._apply)))
         stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
         yield
+
+
+def _converting(apply: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
+    """`nn.Module._apply`, which `to` calls, so that fake parameters keep their identity where real ones do.
+
+    Torch swaps them for others, which it cannot do with tensors that have weak references: the mode keeps one of each.
+    """
+
+    @wraps(apply)
+    def applied(self: nn.Module, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
+        held = {name: each for name, each in self._parameters.items() if each is not None}
+        if not all(isinstance(each, FakeTensor) for each in held.values()):
+            return apply(self, fn, recurse)
+        for module in self.children() if recurse else ():
+            getattr(module, apply.__name__)(fn)  # it may be a class's own
+        for name, each in held.items():
+            self._parameters[name] = _converted(each, fn)
+        for name, buffer in self._buffers.items():
+            self._buffers[name] = None if buffer is None else fn(buffer)
+        return self
+
+    return applied
+
+
+def _converted(parameter: nn.Parameter, fn: Callable[[Tensor], Tensor]) -> nn.Parameter:
+    """What a function makes of a parameter: the same one with other data, on another device a new one."""
+    with torch.no_grad():
+        made = fn(parameter)
+        gradient = None if parameter.grad is None else fn(parameter.grad)
+    if made.device != parameter.device:
+        parameter = nn.Parameter(made, parameter.requires_grad)
+    elif made is not parameter:
+        parameter.grad = None
+        parameter.data = made
+    parameter.grad = gradient
+    return parameter
 
 
 def _really(function: Callable[..., Any]) -> Callable[..., Any]:
