@@ -1,6 +1,6 @@
 """Two gloo ranks under DDP that train two epochs, save after each, and go on from the last checkpoint in a second run of ranks.
 
-`resumed_job.py [FAULT]`. Faults of resuming: `schedule`, `average`, `scaler`, `rng`, `python`, `numpy`, `counters` (what the checkpoint holds of it is
+`resumed_job.py [FAULT]`. Faults of resuming: `schedule`, `average`, `scaler`, `rng`, `python`, `numpy`, `weights` (an average in a plain dict), `counters` (what the checkpoint holds of it is
 not loaded), `schedule_beside` (has a file of its own, which is read and not taken over), `sampler` (is told the epochs of this run alone).
 Fault of saving: `one_file` (each rank writes to the same file). `beside` is a sound job too: the schedule has a file of its own.
 """
@@ -44,6 +44,7 @@ def work(rank: int, folder: str, run: int, fault: str) -> None:
     parts = {"model": model, "optimizer": optimizer, "average": average, "scaler": scaler}
     parts["schedule"] = schedule
     path, began, step = Path(folder, "last.pt"), 0, 0
+    weights = {name: each.clone() for name, each in model.state_dict().items()}
     own = Path(folder, "schedule.pt") if fault in ("beside", "schedule_beside") else None
     if own:
         del parts["schedule"]
@@ -62,13 +63,20 @@ def work(rank: int, folder: str, run: int, fault: str) -> None:
             random.setstate(state["python"])
         if fault != "numpy":
             np.random.set_state(state["numpy"])
+        if fault != "weights":
+            for name, each in state["weights"].items():
+                weights[name].copy_(each)
         if fault != "counters":
             began, step = state["epoch"] + 1, state["step"]
 
     def save() -> None:
         state = {name: part.state_dict() for name, part in parts.items()}
         state |= {"epoch": epoch, "step": step, "rng": torch.get_rng_state()}
-        state |= {"python": random.getstate(), "numpy": np.random.get_state(legacy=False)}
+        state |= {
+            "weights": weights,
+            "python": random.getstate(),
+            "numpy": np.random.get_state(legacy=False),
+        }
         if rank == 0 or fault == "one_file":
             torch.save(state, path)
             if own:
@@ -89,6 +97,8 @@ def work(rank: int, folder: str, run: int, fault: str) -> None:
             scaler.update()
             schedule.step()
             average.update_parameters(model)
+            for name, each in model.state_dict().items():
+                weights[name].lerp_(each, 0.2)
         save()
     dist.destroy_process_group()
 

@@ -18,6 +18,7 @@ FAULTS_OF_CHECKPOINTS = (
     ("rng", "resumed_counters_go_on"),
     ("python", "resumed_counters_go_on"),
     ("numpy", "resumed_counters_go_on"),
+    ("weights", "resumed_counters_go_on"),
     ("schedule_beside", "resumed_counters_go_on"),
     ("counters", "resumed_counters_go_on"),
     ("sampler", "resumed_counters_go_on"),
@@ -34,7 +35,7 @@ FAULTS_OF_SHARDS = (
     ("counters", "resumed_counters_go_on"),
 )
 """A fault of `resumed_shards_job.py`, and the rule that finds it."""
-SAMPLES = ("average", "scaler", "one_file", "schedule")
+SAMPLES = ("weights", "average", "one_file", "schedule")
 
 
 @pytest.mark.gloo

@@ -23,8 +23,8 @@ import tspec
 from tests.runtime.training import module
 from tspec.runtime.edges import SkipCall, StateSource, WatchedCall
 from tspec.runtime.live import EventSpec, FieldSpec, LiveJob, WatchSpec
+from tspec.runtime.live.living import instances_of
 from tspec.runtime.live.mechanisms import MECHANISMS
-from tspec.runtime.live.mechanisms.construction import _instances
 from tspec.runtime.live.process import PROCESS
 from tspec.trace.model import Begin
 from tspec.trace.read import read_trace
@@ -309,7 +309,7 @@ def test_objects_that_exist_are_found_and_no_other_is_held() -> None:
     gc.disable()
     try:
         before = sys.getrefcount(kept)
-        found = _instances(frozenset({nn.Linear}))
+        found = instances_of(frozenset({nn.Linear}))
         assert sys.getrefcount(kept) == before
     finally:
         gc.enable()

@@ -22,6 +22,7 @@ from tspec.runtime.live.checkpoint_counts import (
     counts_of,
 )
 from tspec.runtime.live.checkpoint_files import CheckpointFiles, file_name
+from tspec.runtime.live.kept_weights import KeptWeights
 from tspec.runtime.live.streams import began_anew
 from tspec.runtime.live.twisters import TwisterState, states_here, was_left_behind
 
@@ -36,6 +37,7 @@ class LoadedCheckpoints:
 
     def __init__(self) -> None:
         self.files = CheckpointFiles()
+        self.weights = KeptWeights()
         self._loaded: dict[tuple[Keys, ...], CheckpointCounts] = {}
         """By the optimizers in them. Frameworks send one another states through files in memory."""
         self._beside: dict[str, CheckpointCounts] = {}
@@ -60,6 +62,7 @@ class LoadedCheckpoints:
             self._loaded.pop(tuple(counts.updates), None)
             self._loaded[tuple(counts.updates)] = counts
             self._scales.clear()
+            self.weights.read(value)
             if name is not None:
                 self.files.read(value, name)
         elif (counts.counters or counts.streams or counts.twisters) and name is not None:
@@ -96,8 +99,8 @@ class LoadedCheckpoints:
     ) -> list[str] | None:
         """The counters of a saved object that count anew, although its optimizers' updates go on from the checkpoint that was
         loaded last: of schedules and averages, and those of the loop, if none of these goes on. If epochs go on, `sampler.epoch` where
-        one of the epochs that samplers were told, `sampled`, counts anew. The scales of losses that no scaler began with, and
-        this rank's random numbers, if they do not come from the state that was read. What has no
+        one of the epochs that samplers were told, `sampled`, counts anew. The scales of losses that no scaler began with,
+        this rank's random numbers, if they do not come from the state that was read, and weights that nobody took over. What has no
         optimizer goes with the one that was saved before it. None if updates do not go on.
         """  # fmt: skip
         now = counts_of(value)
@@ -110,6 +113,7 @@ class LoadedCheckpoints:
         if _sampler_anew(before.counters, now.counters, sampled):
             anew.append("sampler.epoch")
         anew += self._scales_anew(before.scales, now.scales)
+        anew += map(".".join, self.weights.left_behind(value))
         anew += self._streams_anew(before.streams, now.streams)
         return sorted(anew + self._twisters_anew(before.twisters, now.twisters))
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import torch
+from torch import nn
+
 from tspec.runtime.live.checkpoint_files import CheckpointFiles
 from tspec.runtime.live.followed import FollowedJob
+from tspec.runtime.live.kept_weights import KeptWeights
+from tspec.runtime.live.living import instances_of
 from tspec.runtime.live.resumed import LoadedCheckpoints
 from tspec.runtime.live.watched import Listener, ReturnListener, Role
 
@@ -16,6 +21,7 @@ SHARDS_READ = "torch.distributed.checkpoint.state_dict_loader._load_state_dict"
 OPTIMIZER = "torch.optim.Optimizer.load_state_dict"
 SCALER = "torch.amp.grad_scaler.GradScaler.step"
 SEEDS = ("torch.random.manual_seed", "torch.random.seed")
+BACKWARD = "torch.autograd.backward"
 READERS = ("lost_updates", "restarted", "goes_on_from")
 """The functions of fields that read what is followed here."""
 
@@ -55,6 +61,22 @@ class UnscalesListener(Listener):
         self._checkpoints.unscales(args[0])
 
 
+class TrainsListener(Listener):
+    """Looks at what was taken over of checkpoints where training begins."""
+
+    def __init__(self, weights: KeptWeights) -> None:
+        self._weights = weights
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """A backward pass begins."""
+        self._weights.trains(_tensors)
+
+
+def _tensors() -> list[torch.Tensor]:
+    """All tensors of this process that Python knows."""
+    return instances_of(frozenset({torch.Tensor, nn.Parameter}))
+
+
 def _first(args: tuple[Any, ...], kwargs: Mapping[str, Any], name: str) -> Any:
     """The first argument of a call."""
     return args[0] if args else kwargs.get(name)
@@ -68,6 +90,7 @@ def install(job: FollowedJob) -> None:
     watch(Role("read", ReadListener(known), path=READ))
     watch(Role("optimizer given", GivenListener(known.files), path=OPTIMIZER))
     watch(Role("unscales", UnscalesListener(known), path=SCALER))
+    watch(Role("trains", TrainsListener(known.weights), path=BACKWARD))
     seeds = ReturnListener(lambda args, kwargs: known.seeds())
     for path in SEEDS:
         watch(Role("seeds", seeds, path=path))

@@ -5,10 +5,8 @@ And what is loaded in their place.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import chain, compress, repeat
 from typing import Any
 
 import torch
@@ -22,7 +20,7 @@ from tspec.runtime.live.entities.kind import asked
 from tspec.runtime.live.entities.optimizers import holds_groups, steps_made
 from tspec.runtime.live.entities.stages import STAGE
 from tspec.runtime.live.followed import FollowedJob
-from tspec.runtime.live.process import PROCESS
+from tspec.runtime.live.living import instances_of
 from tspec.runtime.live.steps import Resumed
 from tspec.runtime.live.watched import Arguments, ReturnListener, Role
 
@@ -39,7 +37,7 @@ def install(job: FollowedJob) -> None:
         held: [r for kind, r in registers.items() if issubclass(held, kind)]
         for held in frozenset().union(*map(_family, registers))
     }
-    for thing in _instances(frozenset(wanted)):
+    for thing in instances_of(frozenset(wanted)):
         for register in wanted[type(thing)]:
             if _complete(thing):
                 register(thing)
@@ -57,24 +55,6 @@ def _register(register: Callable[[Any], None], args: Arguments, kwargs: Mapping[
 def _family(kind: type) -> frozenset[type]:
     """A class and all that derive from it."""
     return frozenset({kind}).union(*map(_family, type.__subclasses__(kind)))
-
-
-def _instances(kinds: frozenset[type]) -> list[Any]:
-    """All living objects of exactly these classes, in the order in which the collector knows them.
-
-    While the list of all objects is there, no other thread may run: it holds tuples that one of them
-    has not yet filled, and CPython refuses to resize a tuple that somebody else holds. So the list is made,
-    read twice, filtered and dropped within one call of `list`, in C. What reads it is in the list as well: all of it
-    is at its end then and lets go of the list, which a cycle would keep until the next collection.
-    """
-    wanted = frozenset(map(id, kinds))
-    twice = chain.from_iterable(map(repeat, map(gc.get_objects, (None,)), (2,)))
-    things = chain(
-        chain.from_iterable(twice), (None,)
-    )  # one more than types, which so come to their end
-    types = map(type, chain.from_iterable(twice))
-    with PROCESS.without_collection():  # finalizers are Python code
-        return list(compress(things, map(wanted.__contains__, map(id, types))))
 
 
 def _complete(thing: Any) -> bool:

@@ -1,0 +1,181 @@
+"""Weights that a checkpoint holds beside its model's, as an average in a plain dict, and whether the run that reads it takes them over.
+
+They were taken over if, where the first backward pass begins, somebody but the checkpoint holds them, or a tensor of this process has
+their values. Only elements of them are kept until then, so a checkpoint that the script lets go is freed.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tspec.runtime.live.features import local_part
+
+DEPTH = 3
+"""So deep within a checkpoint are weights looked for."""
+LEAST = 16
+"""Smaller tensors tell little."""
+SAMPLED = 3
+"""Of each state dict so many tensors are looked at, the largest."""
+ELEMENTS = 64
+"""A tensor is known by so many of its elements, spread over all of it."""
+OF_A_MOMENT = re.compile(r"best|grad", re.IGNORECASE)
+"""Weights that a run may find anew: the best so far, gradients."""
+
+Keys = tuple[str, ...]
+Shapes = Mapping[str, torch.Size]
+
+
+@dataclass(frozen=True, slots=True)
+class _SampledTensor:
+    """A tensor of a checkpoint: some of its elements, and the tensor as long as it lives."""
+
+    shape: torch.Size
+    elements: torch.Tensor
+    tensor: weakref.ref[torch.Tensor]
+
+    def equals(self, other: torch.Tensor) -> bool:
+        """Whether another tensor of this shape has its values, in its own precision."""
+        found = _elements(other) if other.is_floating_point() else None
+        return found is not None and torch.equal(self.elements.to(found.dtype), found)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadWeights:
+    """A state dict of a checkpoint that was read, and the object in which it lay."""
+
+    shapes: Shapes
+    sampled: tuple[_SampledTensor, ...]
+    within: int
+
+
+class KeptWeights:
+    """Remembers the weights of the checkpoints that were read, and which of them nobody took over."""
+
+    def __init__(self) -> None:
+        self._read: dict[Keys, _ReadWeights] = {}
+        self._left: dict[Keys, Shapes] = {}
+
+    def read(self, value: Any) -> None:
+        """A checkpoint was read."""
+        for keys, weights, within in _weights(value, (), DEPTH):
+            shapes = {name: tensor.shape for name, tensor in weights.items()}
+            self._read[keys] = _ReadWeights(shapes, tuple(_sampled(weights.values())), within)
+
+    def trains(self, living: Callable[[], Iterable[torch.Tensor]]) -> None:
+        """A backward pass begins: what is taken over of the checkpoints was taken over by now. `living` finds all tensors."""
+        if not self._read:
+            return
+        read, self._read = self._read, {}
+        beside = {keys: _models_beside(read, keys) for keys in read if not _is_of_a_moment(keys)}
+        looked_at = {keys for keys, models in beside.items() if models}
+        looked_at |= {keys for models in beside.values() for keys in models}
+        if not looked_at:
+            return
+        taken = {keys for keys in looked_at if _is_held(read[keys])}
+        shapes = {one.shape for keys in looked_at - taken for one in read[keys].sampled}
+        sampled = [one for each in read.values() for one in each.sampled]
+        own = {id(tensor) for one in sampled for tensor in (one.tensor(), one.elements)}
+        others = [
+            tensor
+            for tensor in living()
+            if id(tensor) not in own and not tensor.is_nested and tensor.shape in shapes
+        ]
+        taken |= {keys for keys in looked_at - taken if _has_equals(read[keys], others)}
+        for keys, models in beside.items():
+            if models & taken:
+                self._left.pop(keys, None)
+                if keys not in taken:
+                    self._left[keys] = read[keys].shapes
+
+    def left_behind(self, value: Any) -> list[Keys]:
+        """The weights in an object that is saved that nobody took over from the checkpoint which had them."""
+        if not self._left:
+            return []
+        return [
+            keys
+            for keys, weights, _ in _weights(value, (), DEPTH)
+            if self._left.get(keys) == {name: tensor.shape for name, tensor in weights.items()}
+            and not any(map(_is_part, weights.values()))
+        ]
+
+
+def _weights(
+    value: Any, keys: Keys, depth: int
+) -> Iterator[tuple[Keys, Mapping[str, torch.Tensor], int]]:
+    """The state dicts within an object, each with the identity of what it lies in. Those of optimizers are none."""
+    if not isinstance(value, Mapping) or not depth or "param_groups" in value:
+        return
+    for key, inner in value.items():
+        if not isinstance(key, str) or not isinstance(inner, Mapping):
+            continue
+        if inner and all(isinstance(one, torch.Tensor) for one in inner.values()):
+            yield (*keys, key), inner, id(value)
+        else:
+            yield from _weights(inner, (*keys, key), depth - 1)
+
+
+def _sampled(tensors: Iterable[torch.Tensor]) -> Iterator[_SampledTensor]:
+    """The largest tensors of a state dict that are not filled with one number."""
+    found = [each for each in tensors if each.is_floating_point() and each.numel() >= LEAST]
+    for tensor in sorted(found, key=torch.numel, reverse=True)[:SAMPLED]:
+        elements = _elements(tensor)
+        if elements is not None and not bool((elements == elements[0]).all()):
+            yield _SampledTensor(tensor.shape, elements, weakref.ref(tensor))
+
+
+def _elements(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Some elements of a tensor, on the CPU."""
+    part = local_part(tensor)
+    if part is None or not part.numel():
+        return None
+    flat = part.reshape(-1)
+    return flat[:: -(-flat.numel() // ELEMENTS)].cpu().clone()
+
+
+def _models_beside(read: Mapping[Keys, _ReadWeights], keys: Keys) -> set[Keys]:
+    """Other state dicts that have all tensors of one: those of the model, if it is an average."""
+    shapes = read[keys].shapes.items()
+    if not read[keys].sampled:
+        return set()
+    return {
+        other for other, each in read.items() if other != keys and shapes <= each.shapes.items()
+    }
+
+
+def _is_of_a_moment(keys: Keys) -> bool:
+    return any(map(OF_A_MOMENT.search, keys))
+
+
+def _is_held(read: _ReadWeights) -> bool:
+    """Whether somebody but the checkpoint holds the tensors of a state dict, or the dict."""
+    tensor = read.sampled[0].tensor() if read.sampled else None
+    if tensor is None:
+        return False
+    holders = [one for one in gc.get_referrers(tensor) if isinstance(one, Mapping)]
+    if sys.getrefcount(tensor) > 3 or len(holders) != 1:  # the dict, this frame, and the argument
+        return True
+    held = holders.pop()
+    within = [one for one in gc.get_referrers(held) if id(one) == read.within]
+    return not within or sys.getrefcount(held) > 3
+
+
+def _has_equals(read: _ReadWeights, tensors: Iterable[torch.Tensor]) -> bool:
+    """Whether one of the tensors has the values of one of a state dict."""
+    return any(
+        one.shape == tensor.shape and one.equals(tensor)
+        for tensor in tensors
+        for one in read.sampled
+    )
+
+
+def _is_part(tensor: torch.Tensor) -> bool:
+    """Whether it is a part of a larger one, as where weights are kept in one flat tensor."""
+    return tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size()
