@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
+from torch.distributed.pipelining.stage import _PipelineStageBase
 from typer.testing import CliRunner
 
 from tspec.cli.app import app
@@ -14,9 +16,10 @@ from tspec.equivalence.check import ReferenceRecordings, compare
 from tspec.equivalence.child import Given
 from tspec.equivalence.launch import Failed
 from tspec.equivalence.observing.orders import Orders, Perturbation
+from tspec.equivalence.observing.pipeline_stages import PipelineStages
 from tspec.equivalence.recording import ModuleCall, Recording, TensorName
 from tspec.equivalence.sides import Trial, trial_of
-from tspec.equivalence.stages import first_stage, joined
+from tspec.equivalence.stages import first_stage, joined, whole_models
 from tspec.resolve import load_text
 
 HERE = Path(__file__).resolve().parent
@@ -135,14 +138,48 @@ def test_what_a_later_chunk_of_the_first_stage_was_sent_is_no_input_of_the_run()
 
 
 @pytest.mark.gloo
-def test_stages_that_are_models_of_their_own_on_one_rank_are_named_and_not_compared() -> None:
-    script = str(HERE / "pipelined.py")
-    command = [str(HERE / "pipelined.tspec"), "--equivalence", "stages_are_one_rank", "--", script]
-    found = CliRunner().invoke(app, ["run", *command, "--schedule", "Interleaved1F1B"])
-    assert found.exit_code == 2, found.output
-    said = " ".join(found.output.split())
-    assert "rank 0 has several models, `Stage` and `Stage#2`, and `blocks.2" in said
-    assert "is that of a stage in `stages`" in said and "differ" not in said
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("", "672 tensors compared, none differs"),
+        ("stale", "first wrong: inputs blocks.1, step 1, micro-batch 2"),
+    ],
+)
+def test_stages_that_are_models_of_their_own_on_one_rank_are_parts_of_one(
+    fault: str, said: str
+) -> None:
+    script = [str(HERE / "pipelined.py"), "--schedule", "Interleaved1F1B", "--fault", fault]
+    named = ["--equivalence", "interleaved_stages_are_one_rank"]
+    found = CliRunner().invoke(
+        app, ["run", str(HERE / "pipelined.tspec"), *named, "--", *script], env={"COLUMNS": "200"}
+    )
+    assert found.exit_code == bool(fault), found.output
+    assert said in found.output
+
+
+def test_several_models_of_a_rank_that_are_no_stages_are_named() -> None:
+    calls = dict.fromkeys(("a", "Model", "Model#2", "Model#2.b"), ModuleCall("Model", "", "", ""))
+    with pytest.raises(Failed, match="rank 0 has several models, `Model` and `Model#2`, and `b`"):
+        whole_models(trial().layout, (Recording({}, {}, calls),))
+
+
+def test_names_of_stages_are_those_of_one_device() -> None:
+    class Stage(_PipelineStageBase):
+        def __init__(self, model: nn.Module, number: int) -> None:
+            self.submod, self.stage_index, self.num_stages = model, number, 4
+
+    Stage.__abstractmethods__ = frozenset()
+    models = [nn.Sequential(nn.Linear(1, 1)) for _ in range(3)]
+    naming = PipelineStages().naming
+    stages = [Stage(models[0], 1)]
+    assert naming(models[0], print) is None  # the only one of this rank
+    stages.append(Stage(models[1], 3))
+    names = [naming(each, print) for each in models]
+    assert [each and (each(""), each("0.weight")) for each in names] == [
+        ("Sequential.stages.1", "0.weight"),
+        ("Sequential", "0.weight"),
+        None,
+    ]
 
 
 def test_a_parameter_on_another_stage_than_the_layout_says_is_an_error() -> None:

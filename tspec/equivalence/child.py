@@ -121,6 +121,7 @@ def run(folder: Path, given: Path) -> int:
     """Run the script and record into the folder; the script's own exit status."""
     import torch
 
+    from tspec.equivalence.observing.pipeline_stages import PipelineStages
     from tspec.runtime.live import LiveJob
     from tspec.runtime.live.follow import ProcessEnd
     from tspec.runtime.live.script import run_script
@@ -131,7 +132,8 @@ def run(folder: Path, given: Path) -> int:
     command, orders = Given.read(given, rank)
     random.seed(orders.seed or 0)
     torch.manual_seed(orders.seed or 0)
-    job = LiveJob(WATCH, [Observer(orders, folder, rank)], Sources(Path.cwd()), ADAPTERS)
+    adapters = (*ADAPTERS, PipelineStages())
+    job = LiveJob(WATCH, [Observer(orders, folder, rank)], Sources(Path.cwd()), adapters)
     ending = ProcessEnd(job, lambda: None)
     ending.arm()
     try:

@@ -56,8 +56,7 @@ def joined(trial: Trial, stages: Sequence[Recording]) -> Recording:
 def whole_models(layout: LayoutDeclaration, ranks: Sequence[Recording]) -> Sequence[Recording]:
     """The recordings of a run, if no rank has a stage as a model of its own beside another one. Raises launch.Failed.
 
-    Such are the stages of torch's interleaved schedules: modules of the second have names as `Stage#2.blocks.2`, that of
-    no tensor of the reference.
+    Modules of the second have names as `Stage#2.blocks.2`, that of no tensor of the reference, if no framework tells that it is a stage.
     """
     for rank, each in enumerate(ranks):
         for name in each.modules:
@@ -66,9 +65,8 @@ def whole_models(layout: LayoutDeclaration, ranks: Sequence[Recording]) -> Seque
                 first = model.partition("#")[0]
                 raise Failed(
                     f"rank {rank} has several models, `{first}` and `{model}`, and `{module}` of the second is that of a "
-                    f"stage in `{layout.name}`: several stages on a rank are put together if they are chunks of "
-                    "one model, as megatron-core's, not as torch's interleaved schedules have them. Compare "
-                    "with one stage on each rank",
+                    f"stage in `{layout.name}`: several stages on a rank are put together if they are those of a schedule "
+                    "of torch's pipelines or chunks of megatron-core's model. Compare with one stage on each rank",
                     "",
                 )
     return ranks
