@@ -58,6 +58,21 @@ def test_what_counts_no_updates_says_nothing() -> None:
     assert lost([trained(5)], {"opt": trained(5), "step": 25}) is None
 
 
+def test_one_of_several_optimizers_begins_anew() -> None:
+    """No counter is in the file: that one optimizer goes on tells of the others, in a list or by name."""
+    loaded = {"model": {}, "optimizers": [trained(20), trained(40)]}
+    assert lost(loaded, {"optimizers": [trained(25), trained(10)]}) == 40
+    assert lost(loaded, {"optimizers": [trained(25), trained(50)]}) == 0
+    assert lost({"g": trained(20), "d": trained(20)}, {"g": trained(5), "d": trained(25)}) == 20
+    # weights alone were taken over, or one stage is over
+    assert lost(loaded, {"optimizers": [trained(5), trained(10)]}) is None
+    assert lost(loaded, {"optimizers": [trained(40), trained(40)]}) == 0
+    # numbers in a list count nothing
+    assert (
+        lost({"opt": trained(20), "sizes": [4, 20]}, {"opt": trained(5), "sizes": [9, 25]}) is None
+    )
+
+
 def restarted(loaded: object, saved: dict) -> list[str] | None:
     known = LoadedCheckpoints()
     known.loaded(loaded)

@@ -91,7 +91,10 @@ def first_tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def _walk(value: Any, keys: Keys, depth: int) -> Iterator[tuple[Keys, Any]]:
-    """The whole numbers, how many weights averages hold, and the states of optimizers and loss scalers within an object."""
+    """The whole numbers, how many weights averages hold, and the states of optimizers and loss scalers within an object.
+
+    Several optimizers may lie in a list. Whole numbers in a list are no counters.
+    """
     if type(value) is int or (keys and keys[-1] == "n_averaged" and _is_count(value)):
         yield keys, value
     elif isinstance(value, Mapping):
@@ -101,6 +104,10 @@ def _walk(value: Any, keys: Keys, depth: int) -> Iterator[tuple[Keys, Any]]:
             for key, inner in list(value.items())[:MOST]:
                 if isinstance(key, str):
                     yield from _walk(inner, (*keys, key), depth - 1)
+    elif depth and isinstance(value, (list, tuple)):
+        for place, inner in enumerate(value[:MOST]):
+            if isinstance(inner, Mapping):
+                yield from _walk(inner, (*keys, str(place)), depth - 1)
 
 
 def tensors_of(state: Any) -> Iterator[torch.Tensor]:

@@ -78,16 +78,18 @@ class LoadedCheckpoints:
         self._seeded = True
 
     def lost_updates(self, value: Any) -> int | None:
-        """How many updates an optimizer that is saved does not know of, although the counters beside it go on from the checkpoint
-        that was loaded last; 0 if it knows of all, None if counters do not tell or do not go on.
+        """How many updates an optimizer that is saved does not know of, although the counters beside it, or another optimizer, go on
+        from the checkpoint that was loaded last; 0 if it knows of all, None if these do not tell or do not go on.
         """  # fmt: skip
         now = counts_of(value)
         before = self._before(now)
         if before is None:
             return None
-        grown = _growths(before.counters, now.counters)
+        counted = _growths(before.counters, now.counters)
+        others = _growths(before.updates, now.updates)
         lost = [
-            _lost(before.updates[key], updates, grown)
+            # one that makes no more updates, as of a stage that is over, has lost none
+            _lost(before.updates[key], updates, counted + others * (updates != before.updates[key]))
             for key, updates in now.updates.items()
             if key in before.updates
         ]
