@@ -112,6 +112,26 @@ def test_a_gradient_is_of_the_innermost_module_that_took_the_tensor() -> None:
     ]
 
 
+def test_a_gradient_is_of_the_module_around_if_that_is_wrong_by_its_own_code() -> None:
+    """An adapter around a layer uses what it hands on to the layer, with weights of its own."""
+    gradient = ("output_grads", "norm", 3)
+    adapter, layer = ("attention", "attention.qkv")
+    for also, expected in (
+        ((), [layer]),
+        ((("outputs", "attention", 9),), [adapter]),
+        ((("param_grads", "attention.low", 9),), [adapter]),
+        ((("param_grads", "attention.qkv.weight", 9),), [layer]),
+    ):
+        found = outcome(*also, gradient, right=GOOD)
+        assert [module for module, _, _ in blamed(found)] == expected
+    before = outcome(("params", "attention.low", 9), right=(*GOOD, ("params", "norm.weight")))
+    later = replace(
+        before.comparisons[0], name=TensorName("output_grads", "norm", 3, 1), order=9, error=3
+    )
+    found = replace(before, comparisons=(*before.comparisons, later))
+    assert blamed(found) == [("attention", "update of its parameters", 9)]
+
+
 def test_a_gradient_comes_through_a_parent_that_was_not_judged() -> None:
     within = {**MODULES, "norm.inner": module("norm")}
     for right, expected in (((), "attention"), ((("output_grads", "norm"),), "norm")):

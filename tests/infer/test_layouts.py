@@ -12,7 +12,8 @@ from tests.megatron.layouts import Layout
 from tests.megatron.shipped import of_the_job
 from tspec.cli.app import app
 from tspec.infer.layouts.emit import draft
-from tspec.infer.layouts.pieces import Found, ShardIndices
+from tspec.infer.layouts.fit import placement
+from tspec.infer.layouts.pieces import Found, ShardIndices, Unknown
 from tspec.layout.differences import differences
 from tspec.layout.faults import checked
 from tspec.resolve import load
@@ -234,3 +235,22 @@ def drafted_of_megatron(job: str, folder: Path) -> LayoutDeclaration:
     found = layout_in(folder / "draft.tspec")
     assert len(found.placements) == 16
     return found
+
+
+@pytest.mark.parametrize(
+    ("axes", "ranks", "why"),
+    [
+        ((("tp", 2), ("dp", 2), ("pp", 1)), (0, 2), "only some ranks of a stage hold it"),
+        ((("tp", 2), ("dp", 2)), (0, 2), "not all ranks hold it"),
+        ((("tp", 2), ("pp", 2)), (0, 1, 2), "only some ranks of a stage hold it"),
+        ((("tp", 2), ("pp", 2)), (2, 3), ""),
+        ((("tp", 2), ("pp", 2)), (0, 1, 2, 3), ""),
+    ],
+)
+def test_what_some_ranks_of_a_stage_hold_is_no_replica(
+    axes: tuple[tuple[str, int], ...], ranks: tuple[int, ...], why: str
+) -> None:
+    """As an expert that is held alone."""
+    pieces = ShardIndices("experts.1.weight", (4,), dict.fromkeys(ranks, (tuple(range(4)),)))
+    found = placement(pieces, axes)
+    assert (isinstance(found, Unknown) and found.why.startswith(why)) == bool(why)

@@ -166,6 +166,11 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
     norms = {each.name.step for each in of_norms}
     all_gradients = any(kind == "param_grads" for kind, _ in all_off)
     scaled = not off or (all_gradients and _scaled_by(of_norms, of_gradients))
+    steps = {each.name.step for each in wrong}
+    own = {
+        *_wrong_by_own_code(wrong),
+        *((_owner(of), later) for of, step in updated for later in steps if step < later),
+    }
     passes: set[tuple[str, int]] = set()  # modules whose own passes are wrong in a step
     for each in sorted(wrong, key=lambda each: each.order):
         if each.name.kind == "gradient_norms" and not scaled:
@@ -181,6 +186,8 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
             blame = everywhere(each.name.kind, outcome.calls)
         else:
             blame = blamed(each.name, outcome.calls, outcome.judged)
+        if each.name.kind == "output_grads":
+            blame = _own_code(blame, each.name, outcome.calls, own)
         around = _judged_around(blame.module, outcome)
         made_in = around if each.name.kind == "param_grads" else blame.module
         if each.name.kind not in FROM_GRADIENTS and _is_held(
@@ -194,6 +201,42 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
         found.setdefault(blame.module, {}).setdefault(blame, []).append(each)
     suspected = (_suspect(module, parts) for module, parts in found.items())
     return iter(sorted(suspected, key=lambda each: -each.times))
+
+
+def _wrong_by_own_code(
+    wrong: Iterable[TensorComparison | Fault],
+) -> Iterator[tuple[str, int]]:
+    """Modules whose output is wrong in a step, or the gradient of a parameter that they hold themselves."""
+    for each in wrong:
+        if each.name.kind == "outputs":
+            yield each.name.name, each.name.step
+        elif each.name.kind == "param_grads":
+            yield _owner(each.name.name), each.name.step
+
+
+def _owner(parameter: str) -> str:
+    """The module that holds a parameter itself."""
+    return parameter.rpartition(".")[0]
+
+
+def _own_code(
+    blame: Blame, name: TensorName, calls: RunCalls, wrong: Set[tuple[str, int]]
+) -> Blame:
+    """A backward pass is that of the module around, if this was given the same tensor and is wrong by its own code: it may use the tensor beside what it calls."""
+    around = calls.modules.get(blame.module)
+    while around is not None and around.parent in calls.modules:
+        parent = calls.modules[around.parent]
+        if name.name == around.parent or not _is_given(parent, name.name):
+            break
+        if (around.parent, name.step) in wrong:
+            return replace(blame, module=around.parent, call=parent)
+        around = parent
+    return blame
+
+
+def _is_given(call: ModuleCall, output: str) -> bool:
+    """Whether a module is given the output of another one as it is."""
+    return any(each.takes == ("outputs", output) for each in call.inputs)
 
 
 def _judged_around(module: str, outcome: Outcome) -> str:

@@ -77,6 +77,10 @@ _HINTS: tuple[tuple[_Fits, str], ...] = (
     ),
     (lambda p, t, c: p == "==" and t == "=", "write `==`"),
     (lambda p, t, c: p == "*" and t == "*", "there is no power; multiply"),
+    (
+        lambda p, t, c: t == "*" and "padded" in c,
+        "a dimension made of several sizes stands in parentheses: `(3, hidden)`",
+    ),
     (lambda p, t, c: t == ":" and p is not None and "=" in c, "write `=`"),
     (lambda p, t, c: c == ["call"], "an event names what is called: `call torch.save`"),
 )

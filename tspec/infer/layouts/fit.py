@@ -28,9 +28,13 @@ def placement(pieces: ShardIndices, axes: Axes) -> Placement | Unknown:
     """The placement that gives each rank what it holds, or why there is none."""
     mesh = dict(axes)
     stages = {"pp"} & {*mesh}
-    if len(pieces.held) < prod(mesh.values()) and not stages:
-        return Unknown(pieces.name, "not all ranks hold it, and the mesh has no axis `pp`")
     where = {rank: coordinates(axes, rank) for rank in pieces.held}
+    holding = {at.get("pp", 0) for at in where.values()}
+    if len(pieces.held) * mesh.get("pp", 1) < prod(mesh.values()) * len(holding):
+        if not stages:
+            return Unknown(pieces.name, "not all ranks hold it, and the mesh has no axis `pp`")
+        why = "only some ranks of a stage hold it, as experts that are held one by one: write one place for all"
+        return Unknown(pieces.name, f"{why} (`[experts / ep, …]`)")
     used = stages | set(pieces.partial)
     dimensions = []
     for number, size in enumerate(pieces.full):

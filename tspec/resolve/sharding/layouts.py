@@ -71,8 +71,9 @@ def lower_layout(
     reporter = Reporter(scope, findings)
     mesh = meshes.get(node.mesh.text)
     if mesh is None:
-        hint = did_you_mean(node.mesh.text, meshes)
-        reporter.report("TS0175", f"there is no mesh `{node.mesh.text}`", node.mesh, hint)
+        if node.mesh.text not in scope.unit.broken:
+            hint = did_you_mean(node.mesh.text, meshes)
+            reporter.report("TS0175", f"there is no mesh `{node.mesh.text}`", node.mesh, hint)
         return None
     dims = all_dims.get(node.name.text) or all_dims.get(mesh.name)
     for name in mesh.all_axes:

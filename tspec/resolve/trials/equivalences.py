@@ -150,7 +150,7 @@ def _layout(
     for clause in node.clauses:
         if isinstance(clause, nodes.UsesLayout):
             name = clause.name.text
-            if name not in layouts:
+            if name not in layouts and name not in reporter.scope.unit.broken:
                 hint = did_you_mean(name, layouts)
                 reporter.report("TS0175", f"there is no layout `{name}`", clause.name, hint)
             layout = layouts.get(name)
