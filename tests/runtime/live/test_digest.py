@@ -178,3 +178,13 @@ def test_zeros_of_long_tensors_are_counted_exactly(dtype: torch.dtype, count: in
     expected = count - int(torch.count_nonzero(tensor))
     assert expected > count // 7
     assert [row["zeros"] for row in features([tensor, strided], ("zeros",))] == [expected] * 2
+
+
+def test_values_are_read_where_the_script_builds_elsewhere() -> None:
+    """Within `torch.device("meta")`, as models are built before their weights are loaded."""
+    names = ("digest", "norm", "zeros", "mean", "std", "min", "max", "finite")
+    tensors = [draw(100_003), draw(77), draw(5, 11)]
+    with torch.device("meta"):
+        found = features(tensors, names)
+    assert found == features(tensors, names)
+    assert found[0]["digest"] == digest(tensors[0])

@@ -171,7 +171,7 @@ def _zeros(tensors: Sequence[torch.Tensor]) -> list[int]:
 
 def _nonzero(tensor: torch.Tensor) -> torch.Tensor:
     """What `count_nonzero` gives, in half its time on a CPU: comparisons that give floats are vectorised."""
-    differs = torch.empty(BLOCK, dtype=torch.float32)
+    differs = torch.empty(BLOCK, dtype=torch.float32, device=tensor.device)
     found = []
     for block in torch.split(tensor.reshape(-1), BLOCK):
         compared = torch.ne(block, 0, out=differs[: len(block)])
