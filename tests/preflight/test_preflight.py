@@ -95,6 +95,11 @@ def test_what_cannot_run_is_said(tmp_path: Path) -> None:
     assert "rank 0 of 8 ended with status 1" in said
     status, said = preflight("whole", "--mesh", "pp=2", "--", str(script))
     assert (status, "has no axis `pp`" in " ".join(said.split())) == (2, True)
+    for sizes in (("tp=4,dp=8",), ("tp=4", "--mesh", "dp=8")):
+        _, said = preflight("whole", "--mesh", *sizes, "--rank", "31", "--", str(script))
+        assert "rank 31 of 32 ended with status 1" in said
+    _, said = preflight("whole", "--mesh", "tp=4", "--mesh", "tp=8", "--", str(script))
+    assert "write it as `tp=2,dp=4`" in said
 
 
 def test_the_cause_of_an_error_is_shown_before_what_came_of_it(tmp_path: Path) -> None:

@@ -39,9 +39,11 @@ def preflight(  # noqa: PLR0913 (each is an option)
         typer.Option("--layout", metavar="NAME", help="Which layout, if FILE has several."),
     ] = None,
     mesh: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            "--mesh", metavar="AXES", help="Other sizes for axes of the layout's mesh: dp=512."
+            "--mesh",
+            metavar="AXES",
+            help="Other sizes for axes of the layout's mesh: tp=8,dp=64; may be given several times.",
         ),
     ] = None,
     rank: Annotated[
@@ -63,7 +65,7 @@ def preflight(  # noqa: PLR0913 (each is an option)
     """
     command = command_of(ctx)
     declared = chosen(layouts_of([file]), layout)
-    wanted = replace(declared, mesh=_resized(declared.mesh, mesh))
+    wanted = replace(declared, mesh=_resized(declared.mesh, mesh or ()))
     sizes = sizes_given(wanted, given_values(given))
     ranks = sorted(set(rank or (0, wanted.mesh.world - 1)))
     if ranks[-1] >= wanted.mesh.world:
@@ -100,11 +102,11 @@ def _facts(
         raise typer.Exit(FAULT) from None
 
 
-def _resized(mesh: MeshDeclaration, said: str | None) -> MeshDeclaration:
+def _resized(mesh: MeshDeclaration, said: Sequence[str]) -> MeshDeclaration:
     """The mesh with other sizes. Raises BadParameter."""
     from tspec.cli.draft_layout import sizes_of_axes
 
-    sizes = dict(sizes_of_axes(said)) if said is not None else {}
+    sizes = dict(sizes_of_axes(",".join(said))) if said else {}
     unknown = sizes.keys() - mesh.all_axes.keys()
     if unknown:
         raise BadParameter(
