@@ -39,6 +39,7 @@ KINDS = (
     "saved",
     "by_hand",
     "one_updates",
+    "one_updates_parts",
     "local",
     "outer",
     "replicate",
@@ -116,7 +117,7 @@ def make_model(kind, bug):
 
 
 def wrap(model, kind, bug):
-    if kind in ("by_hand", "one_updates", "local", "outer"):
+    if kind in ("by_hand", "one_updates", "one_updates_parts", "local", "outer"):
         return model
     if kind == "replicate":
         from torch.distributed._composable.replicate import replicate
@@ -197,12 +198,18 @@ def average_progress(model, outer):
             p.copy_(held)
 
 
-def update_on_one_rank(model, optimizer):
+def update_on_one_rank(model, optimizer, in_parts):
     """The first rank updates and sends its weights; the others hold an optimizer that they never call."""
     for p in model.parameters():
         dist.reduce(p.grad, 0)
     if dist.get_rank() == 0:
         optimizer.step()
+    if in_parts:
+        weights = nn.utils.parameters_to_vector(model.parameters()).detach()
+        for part in weights.chunk(3):
+            dist.broadcast(part, 0)
+        nn.utils.vector_to_parameters(weights, model.parameters())
+        return
     for p in model.parameters():
         dist.broadcast(p.data, 0)
 
@@ -274,8 +281,8 @@ def work(args):
                     next(model.parameters()).grad.clamp_(-1e-3, 1e-3)
                 if kind == "clip":
                     torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-                if kind == "one_updates":
-                    update_on_one_rank(model, optimizer)
+                if kind in ("one_updates", "one_updates_parts"):
+                    update_on_one_rank(model, optimizer, in_parts=kind == "one_updates_parts")
                 elif rank == 0 or not (bug == "left_behind" or (bug == "left_out" and step == 3)):
                     optimizer.step()
                 step += 1

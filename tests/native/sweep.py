@@ -35,6 +35,7 @@ KINDS = {
         "join_half",
         *("checkpointed", "autocast", "clip", "averaged_statistics", "own_statistics", "resumed"),
         *("saved", "by_hand", "one_updates", "local", "outer", "replicate", "groups", "plateau"),
+        "one_updates_parts",
         "compiled",
     ),
     "sharded": (

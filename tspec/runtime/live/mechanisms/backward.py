@@ -12,6 +12,7 @@ import torch
 
 from tspec.runtime.live.fields import first_tensor
 from tspec.runtime.live.followed import FollowedJob
+from tspec.runtime.live.mechanisms.received import SentUpdates
 from tspec.runtime.live.steps import Backward
 from tspec.runtime.live.watched import Listener, Role
 
@@ -23,6 +24,7 @@ class BackwardListener(Listener):
         self._job = job
         self._scales = job.spec.computes("scaled")
         self._drops = job.spec.computes("dropped")
+        self._sent = SentUpdates(job)
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         """A backward pass begins at its loss; whether it is within none."""
@@ -46,6 +48,7 @@ class BackwardListener(Listener):
             if self._drops:
                 self._job.state.count_pass()
             self._job.do(Backward(ended=True))
+            self._sent.pass_ended()
 
 
 def install(job: FollowedJob) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,6 +21,13 @@ RECEIVES = ("broadcast", "recv")
 """Calls that write into their first argument what another rank sends."""
 AVERAGES = (*RECEIVES, "all_reduce", "reduce", "all_gather", "all_gather_into_tensor")
 """Calls in which parameters are made alike over ranks."""
+PASSES = 8
+"""So many backward passes of a rank are looked at for updates of an optimizer that it does not call."""
+LARGEST, ELEMENTS = 4, 64
+"""So many parameters of it, and so many elements of each, tell that it was updated."""
+
+_Samples = dict[int, tuple[list[torch.Tensor], torch.Tensor]]
+"""Of optimizers, by their numbers: some parameters, and elements of them."""
 
 
 class ReceivedListener(Listener):
@@ -49,9 +57,7 @@ class ReceivedListener(Listener):
             own = number in place.ever and number not in self._received
             if not own and _writes(tensor, optimizer):
                 self._received.add(number)
-                self._job.do(LivingOptimizers(self._job.state.living_optimizers()))
-                self._job.do(Update(number))
-                self._job.do(Update(number, ended=True))
+                _updated(self._job, number)
 
     def _sends(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         """This rank is the source."""
@@ -60,6 +66,77 @@ class ReceivedListener(Listener):
             group = kwargs.get("group") or dist.group.WORLD
             source = None if group is None else dist.get_global_rank(group, kwargs["group_src"])
         return bool(source == self._job.rank)
+
+
+class SentUpdates:
+    """Finds updates that reach this rank in parts, or as objects: parameters of an optimizer that it never calls come to differ from
+    what they were where the backward pass ended.
+    """  # fmt: skip
+
+    def __init__(self, job: FollowedJob) -> None:
+        self._job = job
+        self._sent: set[int] = set()
+        """Numbers of the optimizers whose parameters were found to differ."""
+        self._looked_at: Counter[int] = Counter()
+        """In how many passes the parameters of others were looked at."""
+
+    def pass_ended(self) -> None:
+        """A backward pass is over: what its gradients are used for, or sent to others for, comes next."""
+        if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
+            return
+        optimizers, ever = self._job.state.optimizers, self._job.place.ever
+        found: _Samples = {}
+        for optimizer in list(optimizers.things().values()):
+            number = optimizers.numbered.number(optimizer)
+            if number not in self._sent:
+                if number in ever or self._looked_at[number] >= PASSES:
+                    continue
+                self._looked_at[number] += 1
+            held = _largest(optimizer)
+            if held:
+                found[number] = (held, _some_elements(held))
+        if found:
+            self._job.do_before_next(partial(self._look, found))
+
+    def _look(self, found: _Samples) -> None:
+        """Training goes on. Without a change the next activity is waited for, until some optimizer updates."""
+        place = self._job.place
+        if not place.backward_since_update or place.updating:
+            return
+        moved = [
+            number
+            for number, (held, before) in found.items()
+            if not torch.equal(_some_elements(held), before)
+        ]
+        if not moved:
+            self._job.do_before_next(partial(self._look, found))
+        for number in moved:
+            self._sent.add(number)
+            _updated(self._job, number)
+
+
+def _largest(optimizer: Any) -> list[torch.Tensor]:
+    """The largest parameters of an optimizer that are whole."""
+    held = [
+        each
+        for each in held_by(optimizer)
+        if type(each) in ORDINARY and not is_flattened(each) and each.is_floating_point()
+    ]
+    return sorted(held, key=torch.numel, reverse=True)[:LARGEST]
+
+
+def _some_elements(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Some elements of each tensor, on the device of the first."""
+    flat = [each.detach().reshape(-1) for each in tensors]
+    some = [each[:: -(-each.numel() // ELEMENTS) or 1] for each in flat]
+    return torch.cat([each.to(some[0].device, some[0].dtype) for each in some])
+
+
+def _updated(job: FollowedJob, optimizer: int) -> None:
+    """Another rank has updated the parameters of an optimizer, which is this rank's update."""
+    job.do(LivingOptimizers(job.state.living_optimizers()))
+    job.do(Update(optimizer))
+    job.do(Update(optimizer, ended=True))
 
 
 class AveragedListener(Listener):
