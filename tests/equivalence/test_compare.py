@@ -259,6 +259,12 @@ def test_replicas_with_earlier_numbers_are_stale_and_lack_no_reduction(
     assert fault.evidence.suggests == suggests
 
 
+def test_a_factor_that_is_nearly_one_is_not_said_to_be_one() -> None:
+    reference = torch.ones(4)
+    found = Comparer({WEIGHT: reference}, [], THREE).compared(WEIGHT, reference.double() * 1.00001)
+    assert found.evidence.says == "the candidate is 1.00001 times the reference"
+
+
 def test_a_buffer_is_as_uncertain_as_what_its_module_is_given() -> None:
     """Samples move a running mean of many numbers by less than the numbers themselves."""
     buffer, given = TensorName("buffers", "norm.mean", 1), TensorName("inputs", "norm", 1, 1)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from tspec.equivalence.evidence import NONE, Evidence, evidence, multiple
+from tspec.equivalence.evidence import NONE, Evidence, evidence, multiple, times
 from tspec.equivalence.merge import Merged, MergeFault, Spread
 from tspec.equivalence.recording import EXACT, Sketched, TensorName
 from tspec.equivalence.sketch import margin, rounding, standard_error
@@ -176,7 +176,7 @@ class Comparer:
         if all(multiple(reference, each, limit) is None for each in (first, last)):
             factor = multiple(reference, summed, limit)
             if factor is not None:
-                says = f"the sum of the replicas is {factor:.4g} times the reference"
+                says = f"the sum of the replicas is {times(factor)} times the reference"
                 return Evidence("missing reduction", says)
         return NONE
 

@@ -36,6 +36,12 @@ def multiple(reference: Tensor, candidate: Tensor, limit: float) -> float | None
     return factor if factor and is_multiple else None
 
 
+def times(factor: float) -> str:
+    """A factor with four digits, with more if these would say that it is 1."""
+    said = f"{factor:.4g}"
+    return f"{factor:.9g}" if said == "1" else said
+
+
 def evidence(
     reference: Tensor,
     candidate: Tensor,
@@ -61,7 +67,7 @@ def evidence(
     if factor is not None and reference.numel() == 1:  # any number is a multiple of any other
         return Evidence(factor=factor)
     if factor is not None:
-        says = f"the candidate is {factor:.4g} times the reference"
+        says = f"the candidate is {times(factor)} times the reference"
         return Evidence("wrong scale", says, factor)
     if sketched:
         return NONE
