@@ -78,3 +78,19 @@ def test_the_gradient_of_another_modules_output_has_its_name(
     found = compared("", *(Recording({}, {}, {"fc": call}) for _ in range(2)))
     assert [each.fault.kind for each in found.faults] == ["missing"] * missing
     assert not found.comparisons
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("params", "had no gradient of it at the update"), ("inputs", "recorded no such tensor")],
+)
+def test_a_rank_that_has_a_parameter_and_no_gradient_of_it_is_told_so(kind: str, said: str) -> None:
+    text = TEXT.replace("input_grads", "param_grads").replace('input "fc"', 'param "fc"')
+    program = load_text(text.replace("[batch, hidden]", "[hidden, hidden]")).program
+    assert program is not None
+    trial = trial_of(program.equivalences[0], ())
+    name, whole = TensorName("param_grads", "fc", 1), torch.ones(4, 4)
+    rank = Recording({TensorName(kind, "fc", 1): whole}, {})
+    reference = ReferenceRecordings(Recording({name: whole}, {}), ())
+    [fault] = compare(trial, reference, (rank, rank)).faults
+    assert (fault.fault.kind, fault.fault.message) == ("missing", f"ranks 0, 1 {said}")

@@ -72,12 +72,14 @@ class Merged:
     summed: Tensor | None = None
 
 
-def merge(full: tuple[int, ...], pieces: Sequence[Piece]) -> Merged:
+def merge(
+    full: tuple[int, ...], pieces: Sequence[Piece], absent: str = "recorded no such tensor"
+) -> Merged:
     """The tensor of shape `full` in float64 that pieces make, or its sketch if they are sketches.
 
-    Summands are added in the order of their ranks; of replicas the first counts.
+    Summands are added in the order of their ranks; of replicas the first counts. `absent` says of ranks without a piece what they did.
     """
-    broken = tuple(_unfit(pieces))
+    broken = tuple(_unfit(pieces, absent))
     if broken:
         return Merged(None, broken)
     sketched = any(each.sketched for each in pieces)
@@ -108,11 +110,11 @@ def merge(full: tuple[int, ...], pieces: Sequence[Piece]) -> Merged:
     return replace(merged, last=last.view(shape), summed=summed.view(shape)) if spreads else merged
 
 
-def _unfit(pieces: Iterable[Piece]) -> Iterator[MergeFault]:
+def _unfit(pieces: Sequence[Piece], absent: str) -> Iterator[MergeFault]:
     """Pieces that were not recorded, or that have another shape than they are to have."""
     missing = [each.rank for each in pieces if each.tensor is None]
     if missing:
-        yield MergeFault("missing", f"{ranks_text(missing)} recorded no such tensor")
+        yield MergeFault("missing", f"{ranks_text(missing)} {absent}")
     others = [each for each in pieces if each.tensor is not None and each.shape != each.cut.shape]
     for (has, wanted), alike in _grouped(others, lambda each: (each.shape, each.cut.shape)):
         ranks = [each.rank for each in alike]

@@ -83,7 +83,15 @@ def merge_by_layout(
             piece = replace(each, cut=cut, tensor=held[each.rank], sketched=of)
             fits = piece.tensor is None or part is not None
             found.append(piece if fits else replace(piece, cut=cut.fitting(piece.shape)))
+    missing = [ranks[each.rank] for each in found if each.tensor is None]
+    if name.kind == "param_grads" and all(_has_parameter(name, each) for each in missing):
+        return merge(full, found, absent="had no gradient of it at the update")
     return merge(full, found)
+
+
+def _has_parameter(name: TensorName, recorded: Recording) -> bool:
+    """Whether a rank has the parameter of a gradient."""
+    return replace(name, kind="params") in recorded.tensors
 
 
 def _by(trial: Trial, name: TensorName) -> str:
