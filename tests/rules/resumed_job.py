@@ -1,6 +1,6 @@
 """Two gloo ranks under DDP that train two epochs, save after each, and go on from the last checkpoint in a second run of ranks.
 
-`resumed_job.py [FAULT]`. Faults of resuming: `schedule`, `average`, `scaler`, `rng`, `python`, `numpy`, `weights` (an average in a plain dict), `counters` (what the checkpoint holds of it is
+`resumed_job.py [FAULT]`. Faults of resuming: `schedule`, `average`, `model`, `scaler`, `rng`, `python`, `numpy`, `weights` (an average in a plain dict), `counters` (what the checkpoint holds of it is
 not loaded), `schedule_beside` (has a file of its own, which is read and not taken over), `sampler` (is told the epochs of this run alone).
 Fault of saving: `one_file` (each rank writes to the same file). `beside` is a sound job too: the schedule has a file of its own.
 """

@@ -14,6 +14,7 @@ PACKS_OF_PARTS = ("essentials", "communication", "checkpoints")
 FAULTS_OF_CHECKPOINTS = (
     ("schedule", "resumed_counters_go_on"),
     ("average", "resumed_counters_go_on"),
+    ("model", "resumed_counters_go_on"),
     ("scaler", "resumed_counters_go_on"),
     ("rng", "resumed_counters_go_on"),
     ("python", "resumed_counters_go_on"),

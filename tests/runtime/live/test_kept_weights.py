@@ -108,3 +108,55 @@ def test_weights_of_a_moment_parts_and_states_of_optimizers_say_nothing() -> Non
     parts = {"weight": flat[:32].view(8, 4), "bias": flat[32:], "count": torch.tensor(3)}
     assert left(known, saved(best_model=weights(9), grads=weights(10), ema=parts)) == []
     assert held is not None
+
+
+class Run:
+    """A model without an average, and its optimizer."""
+
+    def __init__(self, seed: int) -> None:
+        torch.manual_seed(seed)
+        self.model = nn.Sequential(nn.Linear(6, 5), nn.LayerNorm(5), nn.Linear(5, 4))
+        self.optimizer = torch.optim.Adam(self.model.parameters())
+
+    def state(self) -> dict[str, Any]:
+        return {"model": self.model.state_dict(), "opt": self.optimizer.state_dict()}
+
+    def updates(self) -> None:
+        self.model(torch.randn(3, 6)).sum().backward()
+        self.optimizer.step()
+
+
+def earlier() -> dict[str, Any]:
+    run = Run(1)
+    run.updates()
+    return copy.deepcopy(run.state())
+
+
+@pytest.mark.parametrize("way", ["loads", "copies", "leaves", "leaves all", "saves copies"])
+def test_a_model_whose_optimizer_goes_on(way: str) -> None:
+    run, known, state = Run(2), KeptWeights(), earlier()
+    known.read(state)
+    if way != "leaves all":
+        known.given(state["opt"])
+        run.optimizer.load_state_dict(state["opt"])
+    if way == "loads":
+        run.model.load_state_dict(state["model"])
+    if way == "copies":
+        for parameter, value in zip(run.model.parameters(), state["model"].values(), strict=True):
+            parameter.data = value.clone()
+    del state
+    known.trains(lambda: instances_of(frozenset({torch.Tensor, nn.Parameter})))
+    run.updates()
+    found = run.state()
+    if way == "saves copies":  # as ranks that hold parts of a model do
+        found["model"] = copy.deepcopy(found["model"])
+    assert known.left_behind(found) == ([("model",)] if way == "leaves" else [])
+
+
+def test_the_best_weights_are_read_for_an_evaluation() -> None:
+    """A run that goes on reads another checkpoint, and no optimizer takes its state over."""
+    run, known = Run(2), KeptWeights()
+    for state in (earlier(), earlier()):
+        known.read(state)
+        known.trains(lambda: instances_of(frozenset({torch.Tensor, nn.Parameter})))
+    assert known.left_behind(run.state()) == []

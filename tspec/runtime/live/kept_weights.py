@@ -1,7 +1,10 @@
-"""Weights that a checkpoint holds beside its model's, as an average in a plain dict, and whether the run that reads it takes them over.
+"""Weights that a checkpoint holds, of a model or beside it, as an average in a plain dict, and whether the run that reads it takes them
+over.
 
 They were taken over if, where the first backward pass begins, somebody but the checkpoint holds them, or a tensor of this process has
-their values. Only elements of them are kept until then, so a checkpoint that the script lets go is freed.
+their values. Only elements of them are kept until then, so a checkpoint that the script lets go is freed. An average is left behind where
+its model was taken over. A model is where an optimizer took over its state: then the tensors that are saved in its place have to be those
+that were there when training began, since ranks that hold parts of it save it whole.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import Any
 
 import torch
 
+from tspec.runtime.live.checkpoint_counts import first_tensors, tensors_of
 from tspec.runtime.live.features import local_part
 
 DEPTH = 3
@@ -56,15 +60,47 @@ class _ReadWeights:
     within: int
 
 
+@dataclass(frozen=True, slots=True)
+class _LeftWeights:
+    """Weights that nobody took over."""
+
+    shapes: Shapes
+    instead: Mapping[int, weakref.ref[torch.Tensor]] | None = None
+    """Of those of a model, tensors that were there when training began, by where their elements lie: what is saved has to be one."""
+
+    def are_saved_anew(self, weights: Mapping[str, torch.Tensor]) -> bool:
+        """Whether other weights are saved in their place. A part of a larger tensor, as where weights are kept in one, is none."""
+        if self.shapes != {name: tensor.shape for name, tensor in weights.items()}:
+            return False
+        return not any(map(_is_part, weights.values())) and (
+            self.instead is None or any(map(self._was_there, weights.values()))
+        )
+
+    def _was_there(self, tensor: torch.Tensor) -> bool:
+        known = (self.instead or {}).get(tensor.data_ptr())
+        living = None if known is None else known()
+        return living is not None and living.data_ptr() == tensor.data_ptr()
+
+
 class KeptWeights:
     """Remembers the weights of the checkpoints that were read, and which of them nobody took over."""
 
     def __init__(self) -> None:
         self._read: dict[Keys, _ReadWeights] = {}
-        self._left: dict[Keys, Shapes] = {}
+        self._left: dict[Keys, _LeftWeights] = {}
+        self._states: list[weakref.ref[torch.Tensor]] = []
+        """A tensor of each optimizer's state in what was read last."""
+        self._goes_on = False
+        """An optimizer took its state over from there."""
+
+    def given(self, state: Any) -> None:
+        """An optimizer takes a state over."""
+        tensors = {id(one) for one in tensors_of(state)}
+        self._goes_on |= any(id(one()) in tensors for one in self._states)
 
     def read(self, value: Any) -> None:
         """A checkpoint was read."""
+        self._states, self._goes_on = [weakref.ref(one) for one in first_tensors(value)], False
         for keys, weights, within in _weights(value, (), DEPTH):
             shapes = {name: tensor.shape for name, tensor in weights.items()}
             self._read[keys] = _ReadWeights(shapes, tuple(_sampled(weights.values())), within)
@@ -75,8 +111,10 @@ class KeptWeights:
             return
         read, self._read = self._read, {}
         beside = {keys: _models_beside(read, keys) for keys in read if not _is_of_a_moment(keys)}
-        looked_at = {keys for keys, models in beside.items() if models}
+        alone = {keys for keys in beside if self._goes_on and not beside[keys]}
+        looked_at = alone | {keys for keys, models in beside.items() if models}
         looked_at |= {keys for models in beside.values() for keys in models}
+        looked_at = {keys for keys in looked_at if read[keys].sampled}
         if not looked_at:
             return
         taken = {keys for keys in looked_at if _is_held(read[keys])}
@@ -89,11 +127,14 @@ class KeptWeights:
             if id(tensor) not in own and not tensor.is_nested and tensor.shape in shapes
         ]
         taken |= {keys for keys in looked_at - taken if _has_equals(read[keys], others)}
-        for keys, models in beside.items():
-            if models & taken:
+        for keys in beside.keys() & looked_at:
+            if keys in taken:
                 self._left.pop(keys, None)
-                if keys not in taken:
-                    self._left[keys] = read[keys].shapes
+            elif beside[keys] & taken:
+                self._left[keys] = _LeftWeights(read[keys].shapes)
+            elif keys in alone:
+                instead = {one.data_ptr(): weakref.ref(one) for one in others if _is_stored(one)}
+                self._left[keys] = _LeftWeights(read[keys].shapes, instead)
 
     def left_behind(self, value: Any) -> list[Keys]:
         """The weights in an object that is saved that nobody took over from the checkpoint which had them."""
@@ -102,8 +143,7 @@ class KeptWeights:
         return [
             keys
             for keys, weights, _ in _weights(value, (), DEPTH)
-            if self._left.get(keys) == {name: tensor.shape for name, tensor in weights.items()}
-            and not any(map(_is_part, weights.values()))
+            if keys in self._left and self._left[keys].are_saved_anew(weights)
         ]
 
 
@@ -174,6 +214,10 @@ def _has_equals(read: _ReadWeights, tensors: Iterable[torch.Tensor]) -> bool:
         for tensor in tensors
         for one in read.sampled
     )
+
+
+def _is_stored(tensor: torch.Tensor) -> bool:
+    return torch._C._has_storage(tensor) and not tensor.is_meta
 
 
 def _is_part(tensor: torch.Tensor) -> bool:

@@ -68,6 +68,11 @@ class LoadedCheckpoints:
         elif (counts.counters or counts.streams or counts.twisters) and name is not None:
             self._beside[name] = counts
 
+    def given(self, state: Any) -> None:
+        """An optimizer takes a state over."""
+        self.files.given(state)
+        self.weights.given(state)
+
     def unscales(self, scaler: Any) -> None:
         """A loss scaler is about to divide gradients by its scale."""
         if self._loaded and id(scaler) not in self._scales:

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from tspec.runtime.live.checkpoint_files import CheckpointFiles
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.kept_weights import KeptWeights
 from tspec.runtime.live.living import instances_of
@@ -42,12 +41,12 @@ class ReadListener(Listener):
 class GivenListener(Listener):
     """Remembers whose state an optimizer takes over."""
 
-    def __init__(self, files: CheckpointFiles) -> None:
-        self._files = files
+    def __init__(self, checkpoints: LoadedCheckpoints) -> None:
+        self._checkpoints = checkpoints
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """An optimizer is given a state."""
-        self._files.given(args[1] if len(args) > 1 else kwargs.get("state_dict"))
+        self._checkpoints.given(args[1] if len(args) > 1 else kwargs.get("state_dict"))
 
 
 class UnscalesListener(Listener):
@@ -88,7 +87,7 @@ def install(job: FollowedJob) -> None:
         return
     known, watch = job.state.checkpoints, job.functions.watch_path
     watch(Role("read", ReadListener(known), path=READ))
-    watch(Role("optimizer given", GivenListener(known.files), path=OPTIMIZER))
+    watch(Role("optimizer given", GivenListener(known), path=OPTIMIZER))
     watch(Role("unscales", UnscalesListener(known), path=SCALER))
     watch(Role("trains", TrainsListener(known.weights), path=BACKWARD))
     seeds = ReturnListener(lambda args, kwargs: known.seeds())
