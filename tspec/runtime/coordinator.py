@@ -269,6 +269,8 @@ class Coordinator:
         # Others may be ended as soon as this rank is, or fail since it is gone.
         if self.has_others():
             self.allgather.part(self.packet(source, at, ending=True), SOON)
+            for rule in self.rules:
+                rule.idle_choices.clear()  # no rank takes what was in this packet
         raise JobStopped
 
     def would_be(self, failed: set[int], at: tuple[int, int]) -> dict[int, str]:
