@@ -83,6 +83,11 @@ def low_precision(equivalence: str, options: str, fault: str, found: str, more: 
     return Job("low_precision", equivalence, f"--precision {options}", fault, found, more)
 
 
+def first_weights(fault: str, found: str, more: str = "") -> Job:
+    """A job that draws its own first weights."""
+    return Job("first_weights", "ranks_are_one", "", fault, found, more)
+
+
 def zero(options: str, found: str, more: str = "") -> Job:
     """A job whose ranks keep states of some parameters each."""
     equivalence = "states_are_those_of_one_rank"
@@ -243,6 +248,15 @@ JOBS: tuple[Job, ...] = (
         *(f"--optimizer sgd {BFLOAT16}", "reset"),
         *("states fc2.weight.momentum_buffer, step 1 in 45", "wrong: states\n"),
     ),
+    first_weights("", NOTHING),
+    first_weights(
+        "piece", "params fc1.weight, before step 1", "fc1: first weights of its parameters (wrong"
+    ),
+    first_weights(
+        *("spread", "params fc2.weight, before step 1"),
+        "fc2: first weights of its parameters (wrong scale)\n",
+    ),
+    first_weights("own_bias", "params bias, before step 1", "Model: first weights of its param"),
     zero("", NOTHING),
     zero("--beta2", "states 0.bias.exp_avg_sq, step 1 in 32", BOTH),
     low_precision("float16", "float16", "", NOTHING),

@@ -115,7 +115,7 @@ def test_adams_first_update_goes_either_way_where_the_gradient_is_round_off() ->
     """Half of the elements have a true gradient of zero; Adam moves each by the learning rate."""
     lr, before = 0.1, torch.ones(16)
     gradient = torch.cat([torch.ones(8), torch.full((8,), 1e-10)])
-    params, initial = TensorName("params", "b", 1), TensorName("initial", "b", 0)
+    params, initial = TensorName("params", "b", 1), TensorName("params", "b", 0)
     of = TensorName("param_grads", "b", 1)
     after = before - lr * gradient.sign()
     reference = {initial: before, of: gradient, params: after}
@@ -127,7 +127,7 @@ def test_adams_first_update_goes_either_way_where_the_gradient_is_round_off() ->
 
 def test_an_update_is_off_by_no_larger_part_than_the_gradient() -> None:
     """A gradient near Adam's epsilon (1e-8) gives an update of a size between."""
-    params, initial = TensorName("params", "b", 1), TensorName("initial", "b", 0)
+    params, initial = TensorName("params", "b", 1), TensorName("params", "b", 0)
     of = TensorName("param_grads", "b", 1)
     gradient, before, lr = torch.full((16,), 1e-3).double(), torch.zeros(16).double(), 0.1
     gradient[0] = 2e-7
@@ -250,7 +250,7 @@ def test_replicas_with_earlier_numbers_are_stale_and_lack_no_reduction(
     first: Tensor, second: Tensor, suggests: str
 ) -> None:
     """One kept them, or each its half. The mean is within a wide tolerance, and so is a replica."""
-    begin, now = TensorName("initial", "b", 0), TensorName("params", "b", 1)
+    begin, now = TensorName("params", "b", 0), TensorName("params", "b", 1)
     cut = Cut((4,), (((0, 4, 0, 1),),))
     reference = {begin: torch.arange(1.0, 5), now: torch.arange(2.0, 6)}
     merged = merge((4,), [Piece(0, cut, first), Piece(1, cut, second)])

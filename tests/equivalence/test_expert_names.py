@@ -48,7 +48,7 @@ NAMES = tuple(f"layers.1.experts.{number}.weight" for number in range(4))
 
 def recorded(*names: str) -> Recording:
     """Parameters of these names, each of the number that its expert has there."""
-    tensors = {TensorName("initial", name, 0): torch.full((3, 3), 1.0) for name in names}
+    tensors = {TensorName("params", name, 0): torch.full((3, 3), 1.0) for name in names}
     module = ModuleCall("Linear", "layers.1", "", "", (ModuleInput("layers.1.experts.0"),))
     return Recording(tensors, {}, {names[0].removesuffix(".weight"): module})
 

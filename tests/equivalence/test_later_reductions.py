@@ -17,7 +17,7 @@ GRADIENT, PARAMETER = TensorName("param_grads", "fc", 1), TensorName("params", "
 MISSING = Evidence("missing reduction", "the mean of the replicas is the reference")
 APART = MergeFault("replicas", "they differ")
 LACKS = Fault(GRADIENT, 0, APART, 9, MISSING)
-REFERENCE = {TensorName("initial", "fc", 0): torch.zeros(4), PARAMETER: torch.ones(4)}
+REFERENCE = {TensorName("params", "fc", 0): torch.zeros(4), PARAMETER: torch.ones(4)}
 OWN = TensorComparison(GRADIENT, 0, 0.5, 1e-6, 1e-7, norm=1.0)
 RIGHT = TensorComparison(PARAMETER, 1, 1e-6, 1e-5, 1e-7, norm=2.0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tspec.equivalence.blame import EVERYWHERE, RunCalls
+from tspec.equivalence.blame import EVERYWHERE, Blame, RunCalls
 from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.evidence import Evidence
@@ -295,6 +295,27 @@ def test_a_wrong_parameter_is_told_beside_gradients_that_the_update_may_reduce()
     apart = Fault(TensorName("params", "head", 1), 0, MergeFault("replicas", "they differ"), 5)
     [first, *_] = blamed(replace(found, faults=(*faults, apart)))
     assert first == (EVERYWHERE, "gradients", 9)
+
+
+def test_what_comes_of_a_wrong_first_weight_is_no_second_fault() -> None:
+    """But what is wrong in a module that does not hold it is one."""
+    qkv, norm = "attention.qkv.weight", "norm.weight"
+    found = outcome(
+        *(("outputs", "attention.qkv", 7), ("param_grads", norm, 4), ("params", qkv, 3)),
+        right=(("param_grads", qkv), ("params", norm), ("output_grads", "norm")),
+    )
+    before = [
+        TensorComparison(TensorName("params", name, 0), order, times, 1.0, 1e-7)
+        for order, (name, times) in enumerate(((qkv, 9), (norm, 0)))
+    ]
+    part = "first weights of its parameters"
+    found = replace(found, comparisons=(*before, *found.comparisons))
+    assert blamed(found)[0] == ("attention.qkv", part, 9)
+    assert blamed(found)[1] == ("norm", "gradients of its parameters", 4)
+    assert len(blamed(found)) == 2
+    all_off = (before[0], replace(before[1], error=5))
+    assert blamed(replace(found, comparisons=all_off)) == [(EVERYWHERE, "first weights", 9)]
+    assert replace(found, comparisons=all_off).blame == Blame(EVERYWHERE, "first weights", None, ())
 
 
 def test_a_place_that_does_not_fit_the_reference_is_no_fault_of_a_module() -> None:

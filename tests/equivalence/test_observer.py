@@ -64,9 +64,8 @@ def test_all_kinds_are_recorded_by_canonical_name(tmp_path: Path) -> None:
     assert len(of["inputs"]) == len(of["output_grads"]) == len(of["outputs"])
     assert [name.name for name in of["buffers"]] == ["scale"]
     names = [name for name, _ in net.named_parameters()]
-    assert (
-        [name.name for name in of["params"]] == [name.name for name in of["param_grads"]] == names
-    )
+    assert [name.name for name in of["param_grads"]] == names
+    assert of["params"] == [TensorName("params", name, step) for step in (0, 1) for name in names]
     for name, parameter in net.named_parameters():
         assert torch.equal(found[TensorName("params", name, 1)], parameter)
 
@@ -85,7 +84,7 @@ def test_norms_of_gradients_come_after_the_gradients(tmp_path: Path) -> None:
     found = observed(tmp_path, Orders(2, ("param_grads", "gradient_norms")), job).tensors
     names = [TensorName("gradient_norms", "norm", step) for step in (1, 2)]
     assert [found[name] for name in names] == norms
-    steps = [(name.kind, name.step) for name in found if name.kind != "initial"]
+    steps = [(name.kind, name.step) for name in found if not name.is_first_weight]
     assert steps == [
         (kind, step) for step in (1, 2) for kind in ("param_grads",) * 2 + ("gradient_norms",)
     ]
@@ -124,14 +123,14 @@ def test_the_script_ends_with_the_last_step(tmp_path: Path) -> None:
         observed(tmp_path, Orders(2, ("params",)), job)
     assert (leaving.value.code, ended) == (0, [])
     steps = {name.step for name in read(tmp_path, 0).tensors if name.kind == "params"}
-    assert steps == {1, 2}
+    assert steps == {0, 1, 2}
 
 
 def test_weights_are_generated_before_the_first_pass(tmp_path: Path) -> None:
     found = observed(tmp_path, Orders(1, ("params",), 7), lambda: train(nn.LayerNorm(3), 1))
     assert found.filled == {"weight": 1.0, "bias": 0.0}
     expected = weights(7, "weight", whole((3,)), 1.0).float()
-    assert torch.equal(found.tensors[TensorName("initial", "weight", 0)], expected)
+    assert torch.equal(found.tensors[TensorName("params", "weight", 0)], expected)
 
 
 def test_a_rank_is_given_its_piece_where_it_has_that_shape(tmp_path: Path) -> None:
@@ -142,8 +141,8 @@ def test_a_rank_is_given_its_piece_where_it_has_that_shape(tmp_path: Path) -> No
     cuts = {"weight": ("weight", rows, 0.0), "bias": ("bias", bias, 0.0)}
     found = observed(tmp_path, Orders(1, (), 7, cuts), lambda: train(net, 1)).tensors
     expected = weights(7, "weight", whole((6, 3)))[3:].float()
-    assert torch.equal(found[TensorName("initial", "weight", 0)], expected)
-    assert torch.equal(found[TensorName("initial", "bias", 0)], before)
+    assert torch.equal(found[TensorName("params", "weight", 0)], expected)
+    assert torch.equal(found[TensorName("params", "bias", 0)], before)
 
 
 def test_bounds_of_modules_are_recorded_and_then_rewritten(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def stage(module: str, first: float) -> Recording:
     """What a rank records that has one module, in its own order."""
     full = torch.full((2, 4), first)
     names = [
-        TensorName("initial", f"{module}.weight", 0),
+        TensorName("params", f"{module}.weight", 0),
         TensorName("inputs", module, 1, 1),
         TensorName("outputs", module, 1, 1),
         TensorName("outputs", "Model", 1, 1),
@@ -81,10 +81,7 @@ def stage(module: str, first: float) -> Recording:
         TensorName("param_grads", f"{module}.weight", 1),
         TensorName("params", f"{module}.weight", 1),
     ]
-    tensors = {
-        name: full[0] if name.kind in ("initial", "param_grads", "params") else full
-        for name in names
-    }
+    tensors = {name: full[0] if name.kind in ("param_grads", "params") else full for name in names}
     return Recording(tensors, {f"{module}.weight": first})
 
 
@@ -94,7 +91,7 @@ def test_stages_are_joined_forward_and_then_back() -> None:
     last = replace(last, tensors={**last.tensors, loss: torch.tensor(3.0)})
     found = joined(trial(), [stage("a", 1.0), last])
     assert [f"{each.kind} {each.name}" for each in found.tensors] == [
-        *("initial a.weight", "initial b.weight"),
+        *("params a.weight", "params b.weight"),
         *("inputs a", "outputs a", "inputs b", "outputs b", "outputs Model", "losses loss"),
         *("output_grads b", "output_grads a", "input_grads a"),
         *("param_grads a.weight", "param_grads b.weight", "params a.weight", "params b.weight"),
@@ -183,7 +180,7 @@ def test_names_of_stages_are_those_of_one_device() -> None:
 
 
 def test_a_parameter_on_another_stage_than_the_layout_says_is_an_error() -> None:
-    with pytest.raises(Failed, match=r"rank 1 has initial a\.weight, before step 1"):
+    with pytest.raises(Failed, match=r"rank 1 has params a\.weight, before step 1"):
         joined(trial(), [stage("a", 1.0), stage("a", 2.0)])
 
 

@@ -99,6 +99,8 @@ def blamed(name: TensorName, calls: RunCalls, judged: Container[tuple[str, str]]
     outermost = next((each for each in calls.seen if not _parent(each, modules)), "")
     holders = (each for each in calls.seen if name.name.startswith(f"{each}."))
     owner = max(holders, key=len, default=outermost)
+    if name.is_first_weight:
+        return Blame(owner, "first weights of its parameters", None, ())
     parts = {
         "param_grads": "gradients of its parameters",
         "params": "update of its parameters",
@@ -108,9 +110,11 @@ def blamed(name: TensorName, calls: RunCalls, judged: Container[tuple[str, str]]
     return _of(owner, parts.get(name.kind, name.kind), calls, line)
 
 
-def everywhere(kind: str, calls: RunCalls) -> Blame:
-    """No gradient of a parameter is right, or no update (of kind `params`)."""
-    part, of = ("update", "params") if kind == "params" else ("gradients", "losses")
+def everywhere(name: TensorName, calls: RunCalls) -> Blame:
+    """No tensor of a kind and step is right: gradients of parameters, updates (of kind `params`), or first weights."""
+    if name.is_first_weight:
+        return Blame(EVERYWHERE, "first weights", None, ())
+    part, of = ("update", "params") if name.kind == "params" else ("gradients", "losses")
     return _of(EVERYWHERE, part, calls, calls.lines.get(of, ""))
 
 
@@ -134,7 +138,7 @@ def first_blamed(
 
     `judged` are kinds and names of all tensors that were compared, `kinds` their kinds.
     """
-    if MADE_FROM.get(name.kind, name.kind) not in kinds:
+    if MADE_FROM.get(name.kind, name.kind) not in kinds and not name.is_first_weight:
         return None
     found = blamed(name, calls, judged)
     if name.kind == "outputs" and next(unjudged_inputs(name.name, calls, judged), None):

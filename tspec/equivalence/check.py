@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from math import isfinite, log
 from pathlib import Path
 
@@ -124,16 +125,19 @@ class Outcome:
         if first is None:
             return None
         kinds = {kind for kind, _ in self.judged}
-        of_step = ("param_grads", first.step)
+        of_step = (first.kind, first.step)
         names = (each.name for each in self._wrong_or_misfit)
         off = {each.name for each in names if (each.kind, each.step) == of_step}
-        gradients = {
+        telling = {
             each.name.name
             for each in self.comparisons
             if each.tells and (each.name.kind, each.name.step) == of_step
         }
-        if first.kind == "param_grads" and len(off) > 1 and gradients <= off:
-            return everywhere("param_grads", self.calls) if "output_grads" in kinds else None
+        if len(off) > 1 and telling <= off:
+            if first.is_first_weight:
+                return everywhere(first, self.calls)
+            if first.kind == "param_grads":
+                return everywhere(first, self.calls) if "output_grads" in kinds else None
         return first_blamed(first, self.calls, self.judged, kinds)
 
 
@@ -315,8 +319,9 @@ def compare(
     uneven: dict[TensorName, str] = {}
     summands: set[TensorName] = set()
     merges: dict[TensorName, Merged] = {}
+    given = known_before(trial, known)
     for name in known:
-        if name.kind not in trial.kinds:
+        if name.kind not in trial.kinds or name in given:
             continue
         why = indivisible(trial, name, reference.recording.shape(name))
         if why:
@@ -368,6 +373,13 @@ def compare(
     )
 
 
+def known_before(trial: Trial, reference: Iterable[TensorName]) -> Set[TensorName]:
+    """First weights that are not compared: those that both sides are given, and those seen only after an update began."""
+    begun = takewhile(lambda name: name.kind != "param_grads", reference)
+    own = set() if trial.gives_weights else set(begun)
+    return {name for name in reference if name.is_first_weight and name not in own}
+
+
 def _extra_losses(
     reference: Sequence[TensorName], candidate: Sequence[Recording]
 ) -> Iterator[Fault]:
@@ -413,8 +425,7 @@ def drill(
 def _judged_by(name: TensorName, reference: Recording) -> Iterator[TensorName]:
     """The tensors that it takes to judge one: itself, earlier ones of its name, the gradient of a parameter."""
     for each in reference.tensors:
-        kind = "params" if each.kind == "initial" else each.kind
-        if (kind, each.name) == (name.kind, name.name) and each.step <= name.step:
+        if (each.kind, each.name) == (name.kind, name.name) and each.step <= name.step:
             yield each
         if (each.kind, each.name, each.step) == ("param_grads", name.subject, name.step):
             yield each

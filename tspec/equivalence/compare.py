@@ -193,8 +193,7 @@ class Comparer:
         """The reference's tensors of that name from before, and what it was at first."""
         found = {}
         for each, tensor in self._reference.items():
-            kind = "params" if each.kind == "initial" else each.kind
-            if (kind, each.name, each.call) == (name.kind, name.name, name.call):
+            if (each.kind, each.name, each.call) == (name.kind, name.name, name.call):
                 if each == name:
                     break
                 alike = (each in self._sketched) == (name in self._sketched)
@@ -288,7 +287,6 @@ class Comparer:
         """
         gradient = TensorName("param_grads", name.name, name.step)
         before = TensorName("params", name.name, name.step - 1)
-        before = before if before in self._reference else TensorName("initial", name.name, 0)
         if gradient not in self._reference or before not in self._reference:
             return 0.0
         if not self._sketched.keys().isdisjoint((name, gradient, before)):

@@ -73,7 +73,7 @@ def names_of_ranks(trial: Trial, reference: Recording) -> tuple[ExpertNames, ...
     held: list[dict[str, set[int]]] = [{} for _ in range(trial.world)]
     known = trial.sizes.known
     for name in reference.tensors:
-        if name.kind != "initial":
+        if not name.is_first_weight:
             continue
         full = reference.shape(name)
         expert = expert_of(trial.layout, LAYOUT_KINDS[name.kind], name.name, len(full), known)

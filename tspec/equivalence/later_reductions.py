@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from torch import Tensor
@@ -56,16 +56,8 @@ def _is_right(
     """Whether the parameter that a gradient moves is right, and would not be by one rank's own gradient."""
     made = comparisons[replace(gradient, kind="params")]
     own = comparisons.get(gradient)
-    before = next(_before(made.name, reference), None)
+    before = reference.get(replace(made.name, step=made.name.step - 1))
     if made.differs or own is None or before is None:
         return False
     update = float((reference[made.name].double() - before.double()).norm())
     return made.tolerated * made.norm * CLEARLY < own.error * update
-
-
-def _before(name: TensorName, reference: Mapping[TensorName, Tensor]) -> Iterator[Tensor]:
-    """The reference's parameter before a step."""
-    earlier = replace(name, step=name.step - 1)
-    for each in (earlier, replace(earlier, kind="initial", step=0)):
-        if each in reference:
-            yield reference[each]

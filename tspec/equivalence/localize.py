@@ -156,11 +156,12 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
     clipped = outcome.clipped
     wrong = tuple(each for each in wrong if each.name not in clipped)
     of_gradients = [each for each in of_gradients if each.name not in clipped]
+    first_weights = {each.name.name for each in wrong if each.name.is_first_weight}
     all_off = {
         (kind, step)
         for kind, left_out in (("param_grads", frozenset[str]()), ("params", off))
         for step in {each.name.step for each in wrong if each.name.kind == kind}
-        if _none_is_right(kind, step, outcome, wrong, left_out)
+        if _none_is_right(kind, step, outcome, wrong, left_out if step else frozenset())
     }
     of_norms = [each for each in wrong if each.name.kind == "gradient_norms"]
     norms = {each.name.step for each in of_norms}
@@ -177,13 +178,19 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
             continue  # what a wrong gradient does
         if each.name.kind == "param_grads" and scaled and each.name.step in norms:
             continue  # what a wrong norm does: all gradients are scaled by it
+        if (
+            each.name.kind in FROM_GRADIENTS
+            and each.name.step
+            and each.name.subject in first_weights
+        ):
+            continue  # what a wrong first weight does
         if each.name.kind in FROM_GRADIENTS and (
             begun.get(each.name.subject, each.name.step + 1) <= each.name.step
             or each.name.step in norms
         ):
             continue  # what a wrong gradient does, or a wrong norm
         if (each.name.kind, each.name.step) in all_off:
-            blame = everywhere(each.name.kind, outcome.calls)
+            blame = everywhere(each.name, outcome.calls)
         else:
             blame = blamed(each.name, outcome.calls, outcome.judged)
         if each.name.kind == "output_grads":

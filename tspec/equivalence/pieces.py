@@ -28,7 +28,6 @@ LAYOUT_KINDS: Mapping[str, TensorKind] = {
     "output_grads": "output_grad",
     "param_grads": "grad",
     "params": "param",
-    "initial": "param",
     "buffers": "buffer",
     "states": "state",
 }
@@ -249,7 +248,7 @@ def parameter_pieces(trial: Trial, reference: Recording) -> Iterator[dict[Tensor
     for cuts in _initial(trial, reference):
         held = {}
         for path, cut in cuts.items():
-            name = TensorName("initial", path, 0)
+            name = TensorName("params", path, 0)
             positions = cut.positions()
             flat = reference.tensors[name].flatten()
             held[name] = flat[positions.clamp(min=0)].masked_fill(positions < 0, 0)
@@ -260,7 +259,7 @@ def _initial(trial: Trial, reference: Recording) -> list[dict[str, Cut]]:
     """Each rank's pieces of the parameters: all of a parameter that has no place in the layout."""
     found: list[dict[str, Cut]] = [{} for _ in range(trial.world)]
     for name in reference.tensors:
-        if name.kind != "initial":
+        if not name.is_first_weight:
             continue
         full = reference.shape(name)
         try:

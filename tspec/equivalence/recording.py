@@ -18,9 +18,9 @@ from torch import Tensor
 class TensorName:
     """The canonical name of a tensor of a run.
 
-    `kind` is a word of `compare` or `initial` (parameters before the first step), `name` the path of
-    the module or parameter in the reference, of a state with its key, as `fc.weight.exp_avg`. `microbatch` is 0 for what belongs to the step as a
-    whole. `call` counts calls of one module within the micro-batch, from 0 on. A further input of a
+    `kind` is a word of `compare`, `name` the path of the module or parameter in the reference, of a state with its
+    key, as `fc.weight.exp_avg`. `step` is 0 for parameters and states before the first step. `microbatch` is 0 for what
+    belongs to the step as a whole. `call` counts calls of one module within the micro-batch, from 0 on. A further input of a
     module than its first has its argument with it, as `cross[memory]`.
     """
 
@@ -39,6 +39,11 @@ class TensorName:
     def module(self) -> str:
         """The module that has an input, without the argument."""
         return module_of(self.name)
+
+    @property
+    def is_first_weight(self) -> bool:
+        """A parameter before the first step."""
+        return self.kind == "params" and not self.step
 
     @property
     def key(self) -> str:

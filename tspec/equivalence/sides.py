@@ -70,6 +70,11 @@ class Trial:
     full: frozenset[TensorName] = frozenset()
 
     @property
+    def gives_weights(self) -> bool:
+        """Whether both sides are given the weights with which they begin."""
+        return self.seed is not None or self.origin is not None
+
+    @property
     def recorded(self) -> tuple[str, ...]:
         """The kinds of tensors that runs record."""
         also = LOCALIZED if self.localize else ()

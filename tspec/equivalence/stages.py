@@ -14,7 +14,6 @@ from tspec.layout.ranks import coordinates_of
 from tspec.resolve.program.sharding import LayoutDeclaration
 
 _AFTERWARDS = {
-    "initial": 0,
     "param_grads": 2,
     "gradient_norms": 2,
     "params": 3,

@@ -32,15 +32,17 @@ class InitialWeights:
         found = source.fields("parameter", "data")
         if len(found) == len(self._known):
             return
+        first: dict[TensorName, Tensor] = {}
         for name, tensor in found.items():
             held = None if isinstance(tensor, Missing) else held_here(tensor)
             if name not in self._known and held is not None:
                 self._known.add(name)
                 self._generate(name, held)
-                self._recorder.rewrite(TensorName("initial", name, 0), tensor.data)
-                self._recorder.record(TensorName("initial", name, 0), tensor)
+                self._recorder.rewrite(TensorName("params", name, 0), tensor.data)
+                first[TensorName("params", name, 0)] = tensor
                 if self._sizes.are_followed:
                     self._sizes.begins(name, held)
+        self._recorder.record_all(first)
 
     def _generate(self, name: str, tensor: Tensor) -> None:
         orders = self._orders

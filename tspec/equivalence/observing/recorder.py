@@ -75,7 +75,8 @@ class TensorRecorder:
 
     def _keep(self, name: TensorName, value: Any) -> Tensor | None:
         """Keep a tensor, if it is of these kinds; what this rank holds of it."""
-        if name.kind not in (*self._orders.kinds, "initial") or not isinstance(value, Tensor):
+        is_recorded = name.kind in self._orders.kinds or name.is_first_weight
+        if not is_recorded or not isinstance(value, Tensor):
             return None
         held = held_here(value)
         if held is None:
@@ -104,7 +105,7 @@ class TensorRecorder:
         """Give a tensor the elements that the orders say; autograd does not see it."""
         wanted = self._orders.rewrites.get(name)
         held = None if wanted is None else held_here(tensor)
-        if wanted is not None and held is not None and name.kind == "initial":
+        if wanted is not None and held is not None and name.is_first_weight:
             wanted = wanted[tuple(map(slice, held.shape))]  # without the padding at its end
         if wanted is not None and held is not None and _is_writable(held, wanted):
             held.copy_(wanted)
