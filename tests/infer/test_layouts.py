@@ -228,6 +228,41 @@ def test_megatron_tells_which_stage_holds_what(tmp_path: Path) -> None:
     assert "on stage 0 and tied to a tensor of stage 1" in text
 
 
+def test_chunks_of_interleaved_stages_are_said(tmp_path: Path) -> None:
+    """In the order in which the model passes them."""
+    whole = ((0, 1, 2, 3),)
+    held = [("words", 0, 0), *((f"layers.{at}", at % 2, at // 2) for at in range(4))]
+    tensors = tuple(
+        ShardIndices(f"{name}.weight", (4,), {stage: whole}, chunk=chunk)
+        for name, stage, chunk in held
+    )
+    made = draft(Found((("tp", 1), ("pp", 2)), tensors), "two", "two")
+    (tmp_path / "draft.tspec").write_text(made.text)
+    layout = layout_in(tmp_path / "draft.tspec")
+    assert [
+        (each.number, each.chunk, [module.prefix for module in each.modules])
+        for each in layout.stages
+    ] == [
+        (0, 0, ["words", "layers.0"]),
+        (1, 0, ["layers.1"]),
+        (0, 1, ["layers.2"]),
+        (1, 1, ["layers.3"]),
+    ]
+
+
+@pytest.mark.gloo
+@pytest.mark.slow
+def test_megatron_tells_which_chunk_of_a_stage_holds_what(tmp_path: Path) -> None:
+    found = drafted_of_megatron("pp=2,virtual=2", tmp_path)
+    layers = [
+        (stage.number, stage.chunk, module.prefix)
+        for stage in found.stages
+        for module in stage.modules
+        if module.prefix.startswith("decoder.layers.")
+    ]
+    assert layers == [(at % 2, at // 2, f"decoder.layers.{at}") for at in range(4)]
+
+
 def drafted_of_megatron(job: str, folder: Path) -> LayoutDeclaration:
     """What is drafted of one step of a job."""
     script = str(ROOT / "tests/megatron/rank.py")

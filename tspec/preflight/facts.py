@@ -32,7 +32,7 @@ class TensorFacts:
     """A parameter on a rank, or what goes into a module or comes out of it.
 
     `shape` is what the rank holds. `placements` are a DTensor's. `blocks` are those of megatron-core's sharded state dictionary, in
-    the order in which the rank has them. Without both it is a plain tensor.
+    the order in which the rank has them. Without both it is a plain tensor. `chunk` is the virtual stage that holds it.
     """
 
     name: str
@@ -41,6 +41,7 @@ class TensorFacts:
     bytes: int
     placements: tuple[Placed, ...] = ()
     blocks: tuple[Block, ...] = ()
+    chunk: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
@@ -16,10 +16,11 @@ PACKAGE = "megatron.core"
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The shape of the full tensor, and the rank's blocks of it in their order."""
+    """The shape of the full tensor, the rank's blocks of it in their order, and the virtual stage of the model that has it."""
 
     full: tuple[int, ...]
     blocks: tuple[Block, ...]
+    chunk: int = 0
 
 
 def groups_of() -> Axes:
@@ -42,11 +43,12 @@ def blocks_of(parameters: Mapping[str, Tensor]) -> dict[str, Blocks]:
     names = {_place(tensor): name for name, tensor in parameters.items()}
     found: dict[str, Blocks] = {}
     for model in _models():
+        chunk = getattr(model, "vp_stage", None) or 0
         for entry in _entries(model.sharded_state_dict()):
             name = names.get(_place(entry.data)) if isinstance(entry.data, Tensor) else None
             blocks = _blocks(entry)
             if name is not None and blocks is not None:
-                found[name] = blocks
+                found[name] = replace(blocks, chunk=chunk)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -158,7 +158,7 @@ class DryRunSink:
         axes = _axes(parameters.values()) or groups_of()
         blocks = blocks_of(parameters) if not _axes(parameters.values()) else {}
         held = tuple(
-            replace(_held(name, tensor), full=blocks[name].full, blocks=blocks[name].blocks)
+            replace(_held(name, tensor), **asdict(blocks[name]))
             if name in blocks
             else _held(name, tensor)
             for name, tensor in parameters.items()

@@ -162,14 +162,17 @@ def _starred(name: str) -> str:
 
 
 def _stages(pieces: Sequence[ShardIndices], axes: Axes) -> list[str]:
-    """A line for each stage, where the mesh has an axis `pp`."""
+    """A line for each stage, of interleaved ones for each chunk, where the mesh has an axis `pp`."""
     if "pp" not in dict(axes):
         return []
-    modules: dict[int, dict[str, None]] = {}
+    modules: dict[tuple[int, int], dict[str, None]] = {}
     for each in pieces:
-        modules.setdefault(_stages_of(each, axes)[0], {})[_module(each.name)] = None
+        place = each.chunk, _stages_of(each, axes)[0]
+        modules.setdefault(place, {})[_module(each.name)] = None
+    is_interleaved = any(chunk for chunk, _ in modules)
     return [
-        f"  stage {stage}: {', '.join(_joined(list(modules[stage])))}" for stage in sorted(modules)
+        f"  stage {stage}{f' chunk {chunk}' * is_interleaved}: {', '.join(_joined(list(of)))}"
+        for (chunk, stage), of in sorted(modules.items())
     ]
 
 

@@ -16,7 +16,7 @@ class ShardIndices:
     """A tensor of shape `full`; `held` has for each rank the indices of each dimension.
 
     A rank that has none of it is not in `held`. Over the axes of `partial` ranks hold summands.
-    `note` says what was assumed.
+    `chunk` is the virtual stage of the first pipeline stage that has it. `note` says what was assumed.
     """
 
     name: str
@@ -24,6 +24,7 @@ class ShardIndices:
     held: Mapping[int, tuple[Numbers, ...]] = field(default_factory=dict)
     partial: tuple[str, ...] = ()
     note: str = ""
+    chunk: int = 0
 
 
 @dataclass(frozen=True, slots=True)

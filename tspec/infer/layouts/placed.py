@@ -60,7 +60,7 @@ def _tensor(
     if first.placements:
         return _of_placements(first, axes, tuple(ranks))
     if first.blocks:
-        return _of_blocks(name, held)
+        return _of_blocks(name, held, axes)
     note = "" if known > 1 else "a plain tensor: taken for the same on all ranks"
     whole = tuple(tuple(range(size)) for size in first.full)
     if any(each.full != first.full for each in held.values()):
@@ -85,7 +85,7 @@ def _of_placements(
     return ShardIndices(facts.name, facts.full, held, partial)
 
 
-def _of_blocks(name: str, held: dict[int, TensorFacts]) -> ShardIndices | Unknown:
+def _of_blocks(name: str, held: dict[int, TensorFacts], axes: Axes) -> ShardIndices | Unknown:
     """Blocks that follow on one another along one dimension, as a rank has them."""
     found = {}
     full = next(iter(held.values())).full
@@ -94,4 +94,5 @@ def _of_blocks(name: str, held: dict[int, TensorFacts]) -> ShardIndices | Unknow
         if indices is None:
             return Unknown(name, "its blocks are no combination of indices of its dimensions")
         found[rank] = indices
-    return ShardIndices(name, full, found)
+    first = min(held, key=lambda rank: coordinates(axes, rank).get("pp", 0))
+    return ShardIndices(name, full, found, chunk=held[first].chunk)
