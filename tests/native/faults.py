@@ -121,6 +121,12 @@ FAULTS = (
     ),
     Fault(
         "replicated by_hand",
+        "own_rounding",
+        "Each rank draws on its own which weights are rounded up.",
+        Found("updates_of_replicas_agree", 1, (0, 1), "blocks.0.down.bias"),
+    ),
+    Fault(
+        "replicated by_hand",
         "own_seed",
         "Each rank draws its own first weights, and gradients are averaged by hand.",
         Found("parameters_start_alike", 1, (0, 1), "blocks.0.down.bias"),

@@ -66,6 +66,7 @@ BUGS = (
     "of_a_copy",
     "not_broadcast",
     "moments_in_join",
+    "own_rounding",
 )
 
 
@@ -82,6 +83,22 @@ class Branches(nn.Module):
         self.calls += 1
         x = F.relu(self.trunk(images))
         return self.first(x) + self.second(x) if self.calls % 2 else self.first(x)
+
+
+class RoundedAdamW(torch.optim.AdamW):
+    """Rounds what it has updated to bfloat16, up or down at random."""
+
+    def __init__(self, parameters, seed):
+        super().__init__(parameters, lr=3e-3)
+        self.draws = torch.Generator().manual_seed(seed)
+
+    def step(self, closure=None):
+        loss = super().step(closure)
+        with torch.no_grad():
+            for p in (p for group in self.param_groups for p in group["params"]):
+                noise = torch.randint(0, 1 << 16, p.shape, generator=self.draws, dtype=torch.int32)
+                p.copy_(((p.view(torch.int32) + noise) & -(1 << 16)).view(torch.float32))
+        return loss
 
 
 class Convolutions(nn.Module):
@@ -162,6 +179,8 @@ def make_optimizer(model, kind, bug):
         kind in ("join", "join_half") and bug != "moments_in_join"
     ):  # what no rank keeps cannot come apart
         return torch.optim.SGD(model.parameters(), lr=0.1)
+    if bug == "own_rounding":
+        return RoundedAdamW(model.parameters(), seed=dist.get_rank())
     return torch.optim.AdamW(model.parameters(), lr=3e-3)
 
 

@@ -1,7 +1,7 @@
 """Two gloo ranks that average gradients by hand, and train the last layer from step 11 on: its rate is 0 until then.
 
 `gradual_job.py [FAULT]`. Faults: `unaveraged` (gradients of what has a rate of 0 are not averaged), `own_moments` (after
-step 6 one rank goes on with empty moments of the last layer).
+step 6 one rank goes on with empty moments of the last layer), `clamped` (one rank clamps its weights after each update).
 """
 
 import sys
@@ -30,6 +30,8 @@ def work(rank: int, meeting: str, fault: str) -> None:
         nn.functional.cross_entropy(model(inputs), labels).backward()
         average(optimizer, fault)
         optimizer.step()
+        if fault == "clamped" and rank == 1:
+            model[0].weight.data.clamp_(-0.2, 0.2)
         if step == RESUMED:
             state = optimizer.state_dict()
             if fault == "own_moments" and rank == 1:

@@ -515,6 +515,24 @@ class DropoutIsOffInEvaluation(Loop):
                 self.forward(images)
 
 
+class HeldOutTensorsAreEvaluatedInEvaluationMode(Loop):
+    """Epochs over a tensor, and an evaluation of another one after each."""
+
+    def run(self):
+        self.model = self.build()
+        self.optimizer = self.make_optimizer()
+        for _ in range(3):
+            self.model.train()
+            for rows in torch.randperm(96).split(32):
+                self.optimizer.zero_grad()
+                self.loss(self.forward(DIGITS.images[rows]), DIGITS.labels[rows]).backward()
+                self.optimizer.step()
+            if not self.faulty:
+                self.model.eval()
+            with torch.no_grad():
+                self.forward(DIGITS.images[100:150])
+
+
 class Attends(nn.Module):
     """One head of attention over the rows of a picture."""
 

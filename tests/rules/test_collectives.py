@@ -42,6 +42,7 @@ FAULTS = (
 FAULTS_BY_HAND = (
     ("unaveraged", "gradients_agree"),
     ("own_moments", "optimizer_state_agrees"),
+    ("clamped", "parameters_agree"),
 )
 """A fault of `gradual_job.py`, and a rule of the pack data_parallel that finds it."""
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from tspec.runtime.live.samples import CALLS, SAMPLES, DataOfLayers, KnownSamples
+from tspec.runtime.live.rows import SAMPLES, RowStore, row_numbers
+from tspec.runtime.live.samples import CALLS, DataOfLayers, KnownSamples
 
 SAME = torch.tensor([1.0, 2.0]).expand(4, 2)
 
@@ -93,3 +94,27 @@ def test_no_more_samples_are_kept() -> None:
     with torch.no_grad():
         assert known(model, [data]) == 0.5
         assert known(model, [data + 1e6]) == 0.0
+
+
+def test_a_store_of_rows_that_come_again_does_not_grow() -> None:
+    rows, other = torch.arange(1000), torch.arange(2000, 2010)
+    store = RowStore()
+    for _ in range(200):
+        store.add(rows)
+    assert not store.is_full
+    assert len(store) <= SAMPLES
+    assert store.known(rows).all()
+    assert not store.known(other).any()
+    store.add(other)
+    assert store.known(other).all()
+    assert not RowStore().known(rows).any()
+
+
+def test_rows_are_told_apart_by_every_element_of_short_ones() -> None:
+    same = torch.zeros(16, 4)
+    for place in range(4):
+        given = same.clone()
+        given[3, place] = 2.0**-20
+        numbers = row_numbers([given])
+        assert numbers is not None
+        assert (numbers == numbers[0]).sum() == 15

@@ -60,6 +60,7 @@ SOURCE_FUNCTIONS = frozenset(
         "crossed_norms",
         "data_differ",
         "dropped",
+        "answers_as_in_training",
         "known_samples",
         "mode_is_given",
         "is_own_state",

@@ -1,11 +1,13 @@
-"""A set of objects by identity, which asks them nothing and does not keep them alive."""
+"""Objects by identity: a set and a map that ask them nothing and do not keep them alive."""
 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 class IdentitySet(Generic[T]):
@@ -31,3 +33,24 @@ class IdentitySet(Generic[T]):
         """The objects that still exist, in the order in which they were added."""
         found = [reference() for reference in list(self._references.values())]
         return [thing for thing in found if thing is not None]
+
+
+class IdentityMap(Generic[T, V]):
+    """A value of each object that is alive, made when it is first asked for; objects are compared by `is`."""
+
+    __slots__ = ("_held", "_make")
+
+    def __init__(self, make: Callable[[], V]) -> None:
+        self._make = make
+        self._held: dict[int, tuple[weakref.ref[T], V]] = {}
+
+    def of(self, thing: T) -> V:
+        """The object's value, kept as long as it lives."""
+        key, held = id(thing), self._held
+        known = held.get(key)
+        if known is None or known[0]() is not thing:
+            known = held[key] = (
+                weakref.ref(thing, lambda _: held.pop(key, None)),
+                self._make(),
+            )
+        return known[1]

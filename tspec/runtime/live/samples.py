@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
 
 from tspec.runtime.live.features import local_part
+from tspec.runtime.live.identity import IdentityMap
 from tspec.runtime.live.models import trains, unwrapped
+from tspec.runtime.live.rows import RowStore, row_numbers
 
 CALLS = 512
 """So many inputs are looked at, of all events: later ones come from the same places."""
-SAMPLES = 65_536
-"""Of each model so many samples are kept, as hashes: no later ones, whatever the number of steps."""
-LEAST = 8
-"""Smaller batches are states of an environment or single questions."""
-ELEMENTS = 64
-"""A sample is known by so many of its elements, spread over all of it."""
 
 
 class DataOfLayers:
@@ -49,8 +44,7 @@ class KnownSamples:
 
     def __init__(self, is_root: Callable[[nn.Module], bool]) -> None:
         self._is_root = is_root
-        self._seen: dict[int, tuple[weakref.ref[nn.Module], set[int]]] = {}
-        """By the id of a model, whose own `__hash__` and `__eq__` may fail."""
+        self._seen: IdentityMap[nn.Module, RowStore] = IdentityMap(RowStore)
 
     def known_samples(self, module: nn.Module, inputs: Sequence[object]) -> float | None:
         """The part of the first `[samples, ...]` input of an evaluation that the model was given in training.
@@ -63,37 +57,13 @@ class KnownSamples:
         learns = torch.is_grad_enabled()
         if learns is not trains(model):
             return None
-        known = self._of(model)
-        if len(known) >= SAMPLES if learns else not known:
+        known = self._seen.of(model)
+        if known.is_full if learns else not len(known):
             return None
-        rows = _rows(inputs)
+        rows = row_numbers(inputs)
         if rows is None:
             return None
         if not learns:
-            return sum(row in known for row in rows) / len(rows)
-        known.update(rows[: SAMPLES - len(known)])
+            return float(known.known(rows).double().mean())
+        known.add(rows)
         return None
-
-    def _of(self, model: nn.Module) -> set[int]:
-        """The samples of a model, as long as it exists."""
-        key, seen = id(model), self._seen
-        held = seen.get(key)
-        if held is None or held[0]() is not model:
-            held = seen[key] = (weakref.ref(model, lambda _: seen.pop(key, None)), set())
-        return held[1]
-
-
-def _rows(inputs: Sequence[object]) -> list[int] | None:
-    """A number for each sample of the first input that has some and that no gradient reaches."""
-    for given in inputs:
-        if not isinstance(given, torch.Tensor) or given.dim() < 2 or given.shape[0] < LEAST:
-            continue
-        part = None if given.requires_grad else local_part(given)
-        if part is None or not part.numel():
-            return None
-        flat = part.flatten(1)
-        some = flat[:, :: -(-flat.shape[1] // ELEMENTS)].cpu().contiguous()
-        if some.dtype == torch.bfloat16:
-            some = some.float()
-        return [hash(row.tobytes()) for row in some.numpy()]
-    return None

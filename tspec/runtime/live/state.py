@@ -47,6 +47,7 @@ from tspec.runtime.live.graph import (
     softmax_dims,
     unscaled_scores,
 )
+from tspec.runtime.live.held_out import HeldOutSamples
 from tspec.runtime.live.interpolated import InterpolatedParameters
 from tspec.runtime.live.loose import LooseParameters
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
@@ -219,6 +220,7 @@ class SubjectRegistry:
             "steps_made": steps_made,
             "data_differ": DataOfLayers().data_differ,
             "mode_is_given": WrittenModes().mode_is_given,
+            "answers_as_in_training": HeldOutSamples(self.models.is_root).answers_as_in_training,
             "known_samples": KnownSamples(self.models.is_root).known_samples,
         }
 
