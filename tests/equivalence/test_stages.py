@@ -136,22 +136,25 @@ def test_what_a_later_chunk_of_the_first_stage_was_sent_is_no_input_of_the_run()
 
 @pytest.mark.gloo
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("equivalence", "fault", "said"),
     [
-        ("", "672 tensors compared, none differs"),
-        ("stale", "first wrong: inputs blocks.1, step 1, micro-batch 2"),
+        ("interleaved_stages_are_one_rank", "", "672 tensors compared, none differs"),
+        ("interleaved_stages_are_one_rank", "stale", "inputs blocks.1, step 1, micro-batch 2"),
+        ("one_rank_is_interleaved_stages", "", "672 tensors compared, none differs"),
+        ("one_rank_is_interleaved_stages", "stale", "inputs blocks.1, step 1, micro-batch 2"),
     ],
 )
 def test_stages_that_are_models_of_their_own_on_one_rank_are_parts_of_one(
-    fault: str, said: str
+    equivalence: str, fault: str, said: str
 ) -> None:
+    """On the side of the candidate, and on that of the reference."""
     script = [str(HERE / "pipelined.py"), "--schedule", "Interleaved1F1B", "--fault", fault]
-    named = ["--equivalence", "interleaved_stages_are_one_rank"]
+    named = ["--equivalence", equivalence]
     found = CliRunner().invoke(
         app, ["run", str(HERE / "pipelined.tspec"), *named, "--", *script], env={"COLUMNS": "200"}
     )
     assert found.exit_code == bool(fault), found.output
-    assert said in found.output
+    assert (f"first wrong: {said}" if fault else said) in found.output
 
 
 def test_several_models_of_a_rank_that_are_no_stages_are_named() -> None:

@@ -80,6 +80,8 @@ def first_stage(trial: Trial) -> tuple[int, ...]:
 def _holder(trial: Trial, name: TensorName, stages: Sequence[Recording]) -> int | None:
     """The first rank that has a tensor rightly; None if it is none of a run on one rank."""
     has = [rank for rank, each in enumerate(stages) if name in each.tensors]
+    if any(_is_inner_chunk(name, stages[rank]) for rank in has):
+        return None
     if name.kind == "input_grads":  # what another stage sent is no input of the run
         named = stages_of(trial.layout, name.module)
         begins = not named or any((each.number, each.chunk) == (0, 0) for each in named)
@@ -102,6 +104,12 @@ def _holder(trial: Trial, name: TensorName, stages: Sequence[Recording]) -> int 
     if said:
         raise Failed(f"the reference does not fit its layout: {name}: {said[0]}", "")
     return given[0]
+
+
+def _is_inner_chunk(name: TensorName, stage: Recording) -> bool:
+    """Whether a tensor is of a chunk that is called from outside and is not the last: its class's name with a number, as `Model.stages.1`."""
+    call = stage.modules.get(name.module)
+    return call is not None and not call.parent and name.module.startswith(f"{call.kind}.")
 
 
 def _when(trial: Trial, name: TensorName, rank: int) -> tuple[int, ...]:
