@@ -281,6 +281,23 @@ class FunctionalDropoutKnowsTheMode(Loop):
         return Drops(not self.faulty)
 
 
+class GradientsMoveParametersOnce(Loop):
+    """Two optimizers, for the body and for the head."""
+
+    def prepared(self):
+        self.of_head = torch.optim.SGD(self.model[3].parameters(), lr=1e-2)
+
+    def make_optimizer(self):
+        held = self.model if self.faulty else self.model[0]
+        return torch.optim.Adam(held.parameters(), lr=1e-3)
+
+    def clear(self):
+        self.model.zero_grad()
+
+    def after_update(self):
+        self.of_head.step()
+
+
 class UpdatesUseAllTheirBatches(Loop):
     """Two batches for each update."""
 

@@ -59,6 +59,7 @@ SOURCE_FUNCTIONS = frozenset(
         "choices_across",
         "crossed_norms",
         "data_differ",
+        "doubled",
         "dropped",
         "answers_as_in_training",
         "known_samples",

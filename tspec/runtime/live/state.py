@@ -17,6 +17,7 @@ from tspec.runtime.live.causality import Causality
 from tspec.runtime.live.choices import choices_across
 from tspec.runtime.live.convert import VISITED, convert, tensors_in
 from tspec.runtime.live.copied import CopiedParameters
+from tspec.runtime.live.doubled import DoubledUpdates
 from tspec.runtime.live.dropped import DroppedPasses
 from tspec.runtime.live.elsewhere import ElsewhereUpdatedParameters
 from tspec.runtime.live.entities.data import BatchSubjects, LoaderSubjects
@@ -129,6 +130,7 @@ class SubjectRegistry:
         self.elsewhere = ElsewhereUpdatedParameters(features)
         self.copied = CopiedParameters(features)
         self.reused = ReusedGradients(features)
+        self.doubled = DoubledUpdates()
         self.scaled = GradientFactors()
         self.dropped = DroppedPasses()
         self.generators = GeneratorSubjects()
@@ -214,6 +216,7 @@ class SubjectRegistry:
             ),
             "goes_on_from": self.checkpoints.files.goes_on_from,
             "reused": self._reused,
+            "doubled": self._doubled,
             "scaled": self._scaled,
             "dropped": self._dropped,
             "steps_left": steps_left,
@@ -341,6 +344,7 @@ class SubjectRegistry:
             self.interpolated.forget(self._living - living)
             self.elsewhere.forget(self._living - living)
             self.reused.forget(self._living - living)
+            self.doubled.forget(self._living - living)
             self.scaled.forget(self._living - living)
             self.dropped.forget(self._living - living)
         self._living = living
@@ -393,6 +397,10 @@ class SubjectRegistry:
     def _reused(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
         """The parameters whose gradients an update that returned `result` has used again."""
         return self.reused.of(self.optimizers.numbered.number(optimizer))
+
+    def _doubled(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
+        """The parameters that an update that returned `result` moved by a gradient that another optimizer had used."""
+        return self.doubled.of(self.optimizers.numbered.number(optimizer))
 
     def sample_gradients(self) -> None:
         """A backward pass ended: keep samples of its gradients, as far as an update that is looked at may use them."""

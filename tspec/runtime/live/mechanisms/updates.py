@@ -36,6 +36,7 @@ class UpdateListener(Listener):
         self._reuses = job.spec.computes("reused")
         self._scales = job.spec.computes("scaled")
         self._drops = job.spec.computes("dropped")
+        self._doubles = job.spec.computes("doubled")
         self._beside = not read.isdisjoint({"updated_elsewhere", "copied"})
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, Any]:
@@ -50,6 +51,8 @@ class UpdateListener(Listener):
             self._job.state.scaled.before_update(number)
         if self._drops:
             self._job.state.dropped.before_update(number)
+        if self._doubles and isinstance(args[0], torch.optim.Optimizer):
+            self._job.state.doubled.before_update(number, held)
         if self._projections:
             self._job.state.projected.before_update(number, held)
         if self._interpolations:
@@ -73,6 +76,8 @@ class UpdateListener(Listener):
             self._job.state.reused.after_update(number, held)
         if self._drops:
             self._job.state.dropped.after_update(number)
+        if self._doubles:
+            self._job.state.doubled.after_update(number)
         self._job.do(Update(number, ended=True))
 
 
