@@ -22,6 +22,24 @@ class _UsedGradient:
     version: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A parameter where an update begins, with its gradient and the versions of both."""
+
+    parameter: torch.Tensor
+    gradient: torch.Tensor
+    before: int
+    version: int
+
+    def has_moved(self) -> bool:
+        """The parameter was changed since, and its gradient was not."""
+        return (
+            self.parameter._version != self.before
+            and self.parameter.grad is self.gradient
+            and self.gradient._version == self.version
+        )
+
+
 class DoubledUpdates:
     """Follows which gradient, in which version, each optimizer has moved a parameter by.
 
@@ -30,45 +48,46 @@ class DoubledUpdates:
     """
 
     def __init__(self) -> None:
-        self._open: dict[int, list[tuple[torch.Tensor, torch.Tensor, int, int]]] = {}
-        """By the number of an optimizer whose update has begun: parameters, gradients, and the versions of both."""
+        self._open: dict[int, list[_Begun]] = {}
+        """By the number of an optimizer whose update has begun."""
         self._used: dict[int, _UsedGradient] = {}
         """By the id of the parameter."""
-        self._doubled: dict[int, list[torch.Tensor]] = {}
         self._updates: Counter[int] = Counter()
-
-    def of(self, optimizer: int) -> list[torch.Tensor]:
-        """The parameters that its latest update moved by a gradient by which another optimizer had moved them."""
-        return self._doubled.get(optimizer, [])
 
     def before_update(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
         """An update of an optimizer begins."""
-        self._doubled.pop(optimizer, None)
         if self._open:
             self._open = {each: [] for each in (*self._open, optimizer)}
             return
         self._updates[optimizer] += 1
         looked_at = self._updates[optimizer] <= UPDATES
         self._open[optimizer] = [
-            (each, each.grad, each.grad._version, each._version)
+            _Begun(each, each.grad, each._version, each.grad._version)
             for each in (parameters if looked_at else ())
             if each.grad is not None
         ]
 
+    def of(self, optimizer: int) -> list[torch.Tensor]:
+        """The parameters that the update, which returns, has moved by a gradient by which another optimizer had moved them."""
+        return [
+            begun.parameter
+            for begun in self._moved(optimizer)
+            if (used := self._used.get(id(begun.parameter))) is not None
+            and used.optimizer != optimizer
+            and used.gradient() is begun.gradient
+            and used.version == begun.gradient._version
+        ]
+
     def after_update(self, optimizer: int) -> None:
-        """It is over."""
-        for each, grad, version, before in self._open.pop(optimizer, ()):
-            if each._version == before or each.grad is not grad or grad._version != version:
-                continue
-            used = self._used.get(id(each))
-            if (
-                used is not None
-                and used.optimizer != optimizer
-                and used.gradient() is grad
-                and used.version == version
-            ):
-                self._doubled.setdefault(optimizer, []).append(each)
-            self._used[id(each)] = _UsedGradient(optimizer, weakref.ref(grad), version)
+        """The update is over."""
+        for begun in self._moved(optimizer):
+            self._used[id(begun.parameter)] = _UsedGradient(
+                optimizer, weakref.ref(begun.gradient), begun.gradient._version
+            )
+        self._open.pop(optimizer, None)
+
+    def _moved(self, optimizer: int) -> list[_Begun]:
+        return [begun for begun in self._open.get(optimizer, ()) if begun.has_moved()]
 
     def forget(self, optimizers: Iterable[int]) -> None:
         """These optimizers are gone."""
@@ -76,5 +95,4 @@ class DoubledUpdates:
         self._used = {key: used for key, used in self._used.items() if used.optimizer not in gone}
         for each in gone:
             self._open.pop(each, None)
-            self._doubled.pop(each, None)
             del self._updates[each]
