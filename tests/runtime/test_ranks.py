@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from torch import nn
 from tests.runtime.training import module
 from tspec.runtime.allgather import AllGather
 from tspec.runtime.packets import Packet
-from tspec.runtime.sync import INDEPENDENT
+from tspec.runtime.sync import INDEPENDENT, STAGGERED
 
 pytestmark = pytest.mark.gloo
 
@@ -209,6 +210,35 @@ def test_a_rank_that_fails_since_another_was_stopped_was_stopped(
     ends = [json.loads(path.read_text())["stopped"] for path in tmp_path.glob("*.counts.json")]
     assert len(ends) == 2
     assert all(one.startswith("stopped in step ") for one in ends), said
+
+
+def stop_beside_an_idle_rule(rank: int, meeting: str, folder: Path) -> None:
+    """A rule is idle for the first time in the packet that a stop leaves behind, and again where the script goes on after it."""
+    join(rank, meeting)
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    idle = "for p in parameters\nacross world\nafter clip\nwhen step > 100\nexpect same(p.data)\nelse warn"
+    with module(ALIKE + "else stop", idle).install(folder=folder) as checker:
+        checker.coordinator.sync.at_least(STAGGERED)
+        with suppress(SystemExit):
+            for step in range(1, 5):
+                optimizer.zero_grad()
+                model(torch.full((4, 3), 1.0 + rank)).square().mean().backward()
+                optimizer.step()
+                if step == 2:
+                    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    said = checker.faults
+    (folder / f"said-{rank}").write_text(f"{checker.coordinator.stopped}\n{said}")
+
+
+def test_a_script_that_goes_on_after_a_stop_ends_without_a_fault(tmp_path: Path) -> None:
+    assert ranks(stop_beside_an_idle_rule, tmp_path) == [0, 0]
+    for rank in range(2):
+        stopped, said = (tmp_path / f"said-{rank}").read_text().splitlines()
+        assert stopped.startswith("stopped in step 1 by t.r0")
+        assert said == "[]"
 
 
 def test_a_folder_that_is_gone_is_no_error_to_the_job(tmp_path: Path) -> None:

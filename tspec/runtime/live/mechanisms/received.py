@@ -71,6 +71,9 @@ class ReceivedListener(Listener):
 class SentUpdates:
     """Finds updates that reach this rank in parts, or as objects: parameters of an optimizer that it never calls come to differ from
     what they were where the backward pass ended.
+
+    The next activity opens a step or does not, so the comparison has to be known before it and waits for the device. That is so in the
+    first backward passes of such an optimizer, and in all passes of one that was found to be updated.
     """  # fmt: skip
 
     def __init__(self, job: FollowedJob) -> None:
