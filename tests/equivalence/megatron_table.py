@@ -192,6 +192,7 @@ CASES: tuple[Case, ...] = (
         "decoder.layers.3.mlp.linear_fc2",
         "decoder.layers.2.self_attention.linear_qkv",
     ),
+    Case("stage_changes_its_input", "pp=2", "inputs decoder.layers.2", "decoder"),
     Case("tied_embedding_counted_twice", "pp=2,clipped", NORM, ""),
     Case("tied_gradients_not_summed", "pp=2,zero", f"param_grads {EMBEDDING}.weight", EMBEDDING),
 )

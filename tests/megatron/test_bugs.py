@@ -22,6 +22,7 @@ SAMPLE = {
     "left_out_update_decays",
     "overflow_is_trained_on",
     "gradients_summed_over_data",
+    "stage_changes_its_input",
 }
 
 

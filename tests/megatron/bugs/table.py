@@ -17,7 +17,8 @@ from tests.megatron.bugs.bug import Bug, all_bugs, found_of, load
 HEAD = """# Faults in Megatron jobs
 
 Each row is a fault that is put into the real megatron-core 0.16.1 (`tests/megatron/bugs`), the job that it is put into, and what
-`tspec run specs/megatron` reports first (of faults of routers `tspec run specs/moe`). Printed by:
+`tspec run specs/megatron` reports first (`specs/moe` of routers' faults, `specs/communication` of
+messages'). Printed by:
 
     python -m tests.megatron.bugs.table > docs/megatron_faults.md
 

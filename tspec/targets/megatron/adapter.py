@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tspec.targets.megatron import names, steps
+from tspec.targets.megatron import inputs, names, steps
 from tspec.targets.megatron.pieces import ShardedFields
 from tspec.targets.megatron.streams import streams
 
@@ -25,6 +25,7 @@ class Megatron:
         job.state.more_columns.append(pieces.column)
         job.state.generators.more.append(streams)
         steps.install(job, pieces)
+        inputs.install(job)
 
     def naming(self, module: nn.Module, say: Callable[[str], None]) -> Naming | None:
         """The names of a model chunk, by its place in the pipeline."""
