@@ -45,7 +45,8 @@ class Translator(nn.Module):
         states, _ = self.reads(self.words(target))
         scores = self.query(states) @ self.key(encoded).transpose(1, 2) / states.shape[-1] ** 0.5
         filled = ~is_padding if self.bug == "score-mask" else is_padding
-        weights = scores.masked_fill(filled[:, None], -1e9).softmax(-1)
+        hides = 0.0 if self.bug == "zero-mask" else -1e9
+        weights = scores.masked_fill(filled[:, None], hides).softmax(-1)
         return self.out(torch.cat([states, weights @ encoded], -1))
 
 
@@ -53,7 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--bug", choices=["layer-mask", "score-mask"])
+    parser.add_argument("--bug", choices=["layer-mask", "score-mask", "zero-mask"])
     args = parser.parse_args()
     torch.manual_seed(args.seed)
     draws = torch.Generator().manual_seed(args.seed)

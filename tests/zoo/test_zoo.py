@@ -205,6 +205,7 @@ MODELS = (
     Case("s11_segmenter", "no-eval", "batch_norms_leave_held_out_data_alone", 30),
     Case("s14_translator", "layer-mask", "attention_sees_tokens", 2),
     Case("s14_translator", "score-mask", "attention_sees_tokens", 2),
+    Case("s14_translator", "zero-mask", "masks_hide_from_the_softmax", 2),
     Case("s17_two_views", "over-the-batch", "similarities_are_of_unit_vectors", 2),
     Case("s18_experts", "over-the-batch", "choices_are_among_what_is_weighed", 2),
     Case("s13_speech", "scores", "alignments_get_log_probabilities", 1),

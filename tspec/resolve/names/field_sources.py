@@ -52,6 +52,7 @@ SOURCE_FUNCTIONS = frozenset(
         "placements",
         "operations",
         "unscaled_scores",
+        "weak_masks",
         "loose_parameters",
         "swapping_views",
         "stretched_squares",

@@ -51,6 +51,7 @@ from tspec.runtime.live.graph import (
 from tspec.runtime.live.held_out import HeldOutSamples
 from tspec.runtime.live.interpolated import InterpolatedParameters
 from tspec.runtime.live.loose import LooseParameters
+from tspec.runtime.live.masked import weak_masks
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
 from tspec.runtime.live.operations import LossOperations
 from tspec.runtime.live.padding import MASKS, PaddingMasks
@@ -200,6 +201,7 @@ class SubjectRegistry:
             "softmax_dims": of_first(PASSES, softmax_dims),
             "placements": placements,
             "operations": LossOperations().operations,
+            "weak_masks": of_first(PASSES, weak_masks),
             "unscaled_scores": of_first(PASSES, unscaled_scores),
             "loose_parameters": self.loose.loose_parameters,
             "swapping_views": of_first(PASSES, swapping_views),
