@@ -15,7 +15,7 @@ from tests.megatron.jobs import TRAIN
 from tests.megatron.layouts import Layout
 from tests.sweeps import Swept
 
-PACKS = ("essentials", "megatron", "communication", "data_parallel", "checkpoints")
+PACKS = ("essentials", "megatron", "communication", "data_parallel", "checkpoints", "moe")
 LLAMA = "kv=2,swiglu,rms,rope"
 MOE = "experts=4,ep=2"
 

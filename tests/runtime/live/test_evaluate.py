@@ -1,6 +1,7 @@
 """Fields of the user's events: trees of literals, and what is said where they have no value."""
 
 from collections import OrderedDict
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -93,3 +94,24 @@ def test_a_call_that_returns_nothing_lacks_what_may_be_absent() -> None:
     found = reader.after((), {}, None, told, told)  # type: ignore[arg-type]
     assert found == {"absent": Missing.ABSENT, "wanted": Missing.NOT_RECORDED}
     assert told.told == ["load.wanted: NoneType has no missing_keys"]
+
+
+class Dispatcher:
+    """Has a group of its own, which is the whole job, and none of the name of an axis."""
+
+    own: ClassVar[None] = None
+
+    def send(self, over: Any = None) -> None:
+        """Something is sent."""
+
+
+@pytest.mark.parametrize(("named", "ranks"), [("ep", "ep"), ("own", None), ("over", (0, 2))])
+def test_a_group_is_an_argument_or_an_attribute_or_an_axis(named: str, ranks: Any) -> None:
+    """In a method as well: an object without the attribute has not the group of the whole job."""
+    field = FieldSpec("group", ("group",), ("name", named))
+    told = Told()
+    signature = CallSignature(Dispatcher.send, method=True)
+    reader = FieldReader(EventSpec("send", ("send",), (field,)), "send", signature)
+    namer = SimpleNamespace(ranks_of=lambda group: (str(group),), functions={})
+    found = reader.before((Dispatcher(), (0, 2)), {}, namer, told)
+    assert found == {"group": (str(ranks),)}

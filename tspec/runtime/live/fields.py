@@ -140,6 +140,12 @@ class _FieldAccess:
         own = self._parameters.has(RETURNED)
         return self._field.source is None and self.name == RETURNED and not own
 
+    @property
+    def _names_group(self) -> bool:
+        """It is a group that the spec calls by a name."""
+        source = self._field.source
+        return self._field.type == ("group",) and source is not None and source[0] == "name"
+
     def _slow(self, call: _Call, namer: Namer) -> Any:
         return self.from_scope(self._scope(*call), namer)
 
@@ -150,15 +156,15 @@ class _FieldAccess:
             return True
         if source is None:
             return scope(self.name)
-        if self._field.type == ("group",) and source[0] == "name":
+        if self._names_group:
             try:
                 return scope(source[1])
-            except KeyError:  # no argument: the name of an axis
+            except KeyError:  # neither an argument nor an attribute: the name of an axis
                 return str(source[1])
         return evaluate(source, scope, namer.functions)
 
     def _scope(self, args: Arguments, kwargs: Keywords, result: tuple[Any] | None) -> Scope:
-        parameters = self._parameters
+        parameters, names_group = self._parameters, self._names_group
 
         def scope(name: str) -> Any:
             if name == "result" and result is not None:
@@ -182,7 +188,7 @@ class _FieldAccess:
                     continue
             if name == "output" and result is not None:
                 return result[0]
-            if parameters.method and args:
+            if parameters.method and args and (not names_group or hasattr(args[0], name)):
                 return attribute(args[0], name)
             raise KeyError(name)
 
