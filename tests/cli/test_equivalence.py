@@ -104,12 +104,12 @@ def test_a_configuration_that_fails_ends_its_own_comparison_only(tmp_path: Path)
     assert found.exit_code == 2
     assert "tspec: the run `reference` ended with status 1\nTraceback" in found.stderr
     assert found.stdout == (
-        "checks.swept[seed: 1, tp: 1]: 1 tensor compared, none differs\n"
+        "checks.swept[seed: 1, tp: 1]: 2 tensors compared, none differs\n"
         "\n"
         "checks.swept: 2 configurations compared, none differs, 1 failed\n"
         "\n"
         "seed  tp  reference  verdict  tensors  first wrong\n"
-        "1     1              agrees   1\n"
+        "1     1              agrees   2\n"
         "2     1              failed            the run `reference` ended with status 1\n"
     )
 
@@ -146,5 +146,5 @@ def test_a_script_agrees_with_itself(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "checks.agrees: 1 tensor compared, none differs\n"
+    assert done.stdout == "checks.agrees: 2 tensors compared, none differs\n"
     assert list((tmp_path / "tmp").iterdir()) == []

@@ -271,7 +271,8 @@ def test_a_bare_callable_is_an_event_of_its_own():
     for name in names:
         event = loaded.program.vocabulary.event(name)
         assert event.bare
-        assert [each.name for each in event.fields] == ["module", "inputs", "output", "known"]
+        named = [each.name for each in event.fields]
+        assert named == ["module", "inputs", "output", "known", "as_in_training"]
 
 
 def test_thinning():
