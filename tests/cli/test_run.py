@@ -156,6 +156,14 @@ def test_a_script_without_training_is_no_sound_run(
     assert said == bool(status)
 
 
+def test_a_script_without_training_has_idle_instances_of_rules_on_the_run(job: Path) -> None:
+    (job / "train.py").write_text("print('nothing to train')\n")
+    result = tspec(job, "run", "specs/essentials", "--require-instances", "--", "train.py")
+    assert result.returncode == 1, result.stderr
+    assert "nothing was checked: all instances are idle\n" in result.stdout
+    assert "tspec: all instances are idle, and --require-instances asks" in result.stderr
+
+
 def test_a_run_with_instances_meets_require_instances(job: Path) -> None:
     result = tspec(job, "run", "checks.tspec", "--require-instances", "--", "train.py")
     assert result.returncode == 0, result.stderr

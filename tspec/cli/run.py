@@ -64,7 +64,7 @@ RequireInstancesOption = Annotated[
     bool | None,
     typer.Option(
         "--require-instances/--allow-no-instances",
-        help="Exit with 1 if no rule had an instance, as in a script that trains nothing.",
+        help="Exit with 1 if all instances are idle or there is none, as in a script that trains nothing.",
         show_default="`run.require-instances` of the configuration, else allowed",
     ),
 ]
@@ -147,7 +147,7 @@ def _status(ran: RunResult, found: Report, code: int, demands: RunSection) -> in
     if code == FOUND_NOTHING and found.faults:
         return FAULT
     if code == FOUND_NOTHING and found.nothing_checked and demands.require_instances:
-        warn("no rule had an instance, and --require-instances asks for one")
+        warn(f"{found.nothing_checked}, and --require-instances asks for one that is not idle")
         return FOUND
     return code
 

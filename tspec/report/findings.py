@@ -70,6 +70,11 @@ class Tally:
         return self.holds + self.violated + self.idle + self.unknown
 
     @property
+    def tested(self) -> int:
+        """Instances whose condition was not false."""
+        return self.holds + self.violated + self.unknown
+
+    @property
     def state(self) -> Literal["violated", "held", "vacuous", "blind", "absent"]:
         """What the rule's instances say together.
 
@@ -106,9 +111,16 @@ class Report:
     """Whether an incomplete recording is an error, not a warning."""
 
     @property
-    def nothing_checked(self) -> bool:
-        """No rule had an instance: nothing that the rules speak of happened, or it was not seen."""
-        return bool(self.tallies) and not any(tally.total for tally in self.tallies)
+    def nothing_checked(self) -> str | None:
+        """Why nothing was checked, if so: nothing that the rules speak of happened, or it was not seen.
+
+        A rule on the whole run has an instance in any script, which is idle in one that trains nothing.
+        """
+        if not self.tallies or any(tally.tested for tally in self.tallies):
+            return None
+        if any(tally.total for tally in self.tallies):
+            return "all instances are idle"
+        return "no rule had an instance"
 
     def fails(self, on: FailOn) -> bool:
         """Whether a finding, or a consequence of one, is as severe as `on` says."""

@@ -87,7 +87,7 @@ def _headline(report: Report) -> Text:
     if not report.findings and report.faults:
         return _line("nothing found, but some of it was not looked at", style="bold red")
     if not report.findings and report.nothing_checked:
-        return _line("nothing was checked: no rule had an instance", style="bold yellow")
+        return _line(f"nothing was checked: {report.nothing_checked}", style="bold yellow")
     if not report.findings:
         new = "nothing new found" if report.accepted else "nothing found"
         if report.incomplete:

@@ -19,7 +19,7 @@ def added(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
 def summary(rules: Sequence[tuple[RuleRecord, Mapping[str, int]]]) -> list[str]:
     """The lines about rules with their counts: instances by verdict, and `found`, the findings."""
     lines = []
-    held = violated = decided = total = 0
+    held = violated = decided = total = tested = 0
     for declared, counts in rules:
         known = counts["holds"] + counts["violated"]
         if counts["found"]:
@@ -31,7 +31,8 @@ def summary(rules: Sequence[tuple[RuleRecord, Mapping[str, int]]]) -> list[str]:
         held += bool(known and not counts["violated"])
         decided += known
         total += sum(counts[verdict] for verdict in VERDICTS)
-    said = "" if lines else "nothing found; " if total else "nothing was checked; "
+        tested += sum(counts[verdict] for verdict in VERDICTS if verdict != "idle")
+    said = "" if lines else "nothing found; " if tested else "nothing was checked; "
     return [
         *lines,
         f"{said}{_count(len(rules), 'rule')}: {violated} violated, {held} held."
