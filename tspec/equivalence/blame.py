@@ -1,4 +1,6 @@
-"""Whose code made a tensor that is wrong, where what it is made from is right: a module, or the script, with its line."""
+"""The code to blame for a wrong tensor whose inputs are right: a module, or the script, with its
+line.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,12 @@ EVERYWHERE = "all parameters"
 
 @dataclass(frozen=True, slots=True)
 class RunCalls:
-    """What a run called.
+    """Calls of modules in a run.
 
-    `modules` are those of both sides, `seen` those that the candidate called: not those within a compiled one. `lines`
-    has the line of the script that first computed a loss, a norm, or an update, by the kind of tensor that comes of it.
-    `reference` are the reference's own.
+    `modules` are the modules of both sides. `seen` are those that the candidate called; modules
+    inside a compiled one are not seen. `lines` maps a kind of tensor to the line of the script that
+    first computed the loss, norm or update behind it. `reference` has the modules of the reference
+    alone.
     """
 
     modules: Mapping[str, ModuleCall] = field(default_factory=dict)
@@ -31,9 +34,10 @@ class RunCalls:
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """Whose code made a tensor, and which part of it did.
+    """The code that made a tensor, and the part of it at fault.
 
-    `module` is empty for the script's own code. `lines` are those of the script that did more than call the module.
+    `module` is empty for the script's own code. `lines` are the lines of the script that did more
+    than call the module.
     """
 
     module: str
@@ -128,7 +132,7 @@ MADE_FROM = {
     "states": "param_grads",
     "buffers": "outputs",
 }
-"""Kinds of tensors -> the kind of what they are made from."""
+"""Kind of tensor -> the kind of its inputs."""
 
 
 def first_blamed(
@@ -172,7 +176,9 @@ def _is_judged(given: ModuleInput, calls: RunCalls, judged: Container[tuple[str,
 
 
 def _handed_on(name: str, calls: RunCalls, judged: Container[tuple[str, str]]) -> str:
-    """The input by which a tensor came: that of the outermost module which hands its own on, as the reference does, and which was not compared."""
+    """The input by which a tensor entered: that of the outermost module that passes its own input
+    on in both runs, and that was not compared.
+    """
     given, known = (_input(name, modules) for modules in (calls.modules, calls.reference))
     kind, taken = (given.takes if given is not None else ()) or ("", "")
     if kind != "inputs" or (kind, taken) in judged:
@@ -183,9 +189,11 @@ def _handed_on(name: str, calls: RunCalls, judged: Container[tuple[str, str]]) -
 
 
 def _maker(name: str, calls: RunCalls, judged: Container[tuple[str, str]]) -> str:
-    """The module whose output an input is, if that was not compared and what it was made from was; else empty.
+    """The module that produced an input, if its output was not compared but its own inputs were.
+    Else empty.
 
-    The reference's module has to be given the output of the same one: else the choice is what may be wrong.
+    The reference's module must take the output of the same module. Otherwise the choice of the
+    module may itself be the fault.
     """
     given, known = (_input(name, modules) for modules in (calls.modules, calls.reference))
     if given is None or known is None or given.takes != known.takes:
@@ -242,7 +250,9 @@ def _user(name: str, modules: Mapping[str, ModuleCall]) -> str:
 
 
 def _takers(names: Iterable[str], modules: Mapping[str, ModuleCall]) -> Iterator[str]:
-    """The modules to which outputs of modules are given, also those within them that are given the same tensor."""
+    """The modules that take an output of one of `names`, including inner modules that are given the
+    same tensor.
+    """
     wanted = {("outputs", each) for each in names}
     for each, call in modules.items():  # in the order of their first calls
         taken = [("inputs", given.name) for given in call.inputs if given.takes in wanted]

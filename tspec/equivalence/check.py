@@ -53,12 +53,13 @@ class ReferenceRecordings:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a comparison came to.
+    """The result of a comparison.
 
-    `unplaced` are tensors of the reference that have no place in the layout. `uneven` are those that cannot be cut into
-    equal pieces, each with the reason. `drilled` are those that were fetched in full, since their sketches were wrong. `scale` is
-    by what losses and gradients of activations were multiplied. `summands` are gradients of activations of which the layout
-    does not say whether ranks have all or summands of them, and which differ from rank to rank.
+    `unplaced` are tensors of the reference that have no place in the layout. `uneven` are tensors
+    that cannot be cut into equal pieces, each with the reason. `drilled` are tensors that were
+    recorded in full in a second run, since their sketches were wrong. `scale` has the factors of
+    losses and of gradients of activations. `summands` are gradients of activations that differ from
+    rank to rank, where the layout does not say whether ranks hold all of them or summands.
     """
 
     comparisons: tuple[TensorComparison, ...]
@@ -78,7 +79,10 @@ class Outcome:
 
     @property
     def first(self) -> TensorComparison | None:
-        """The first of them in the order of the reference's run, but for what was clipped by a wrong norm."""
+        """The first wrong tensor in the order of the reference's run.
+
+        Gradients clipped by a wrong norm do not count.
+        """
         clipped = self.clipped
         wrong = (each for each in self.wrong if each.name not in clipped)
         return min(wrong, key=lambda each: each.order, default=None)
@@ -95,7 +99,10 @@ class Outcome:
 
     @property
     def telling(self) -> frozenset[tuple[str, str]]:
-        """Those of which a wrong tensor would differ. The gradient of a bias before a batch norm holds round-off alone."""
+        """Kind and name of tensors in which an error would be visible.
+
+        The gradient of a bias before a batch norm, for example, is round-off alone.
+        """
         return frozenset(
             (each.name.kind, each.name.name) for each in self.comparisons if each.tells
         )
@@ -112,7 +119,11 @@ class Outcome:
 
     @property
     def _wrong_or_misfit(self) -> tuple[TensorComparison | Fault, ...]:
-        """Tensors that differ and pieces that do not fit together, but for what was clipped by a wrong norm. A layout that does not fit is no fault of the job."""
+        """Tensors that differ and pieces that do not fit together.
+
+        Gradients clipped by a wrong norm do not count, nor do faults of the layout, which are no
+        faults of the job.
+        """
         clipped = self.clipped
         faults = (each for each in self.faults if each.fault.kind != "layout")
         found: tuple[TensorComparison | Fault, ...] = (*self.wrong, *faults)
@@ -120,7 +131,10 @@ class Outcome:
 
     @property
     def blame(self) -> Blame | None:
-        """Whose code made what is wrong first, since what came before is right; None if that was not compared."""
+        """The code at fault: all tensors before the first wrong one are right.
+
+        None if those were not compared.
+        """
         first = self.earliest
         if first is None:
             return None
@@ -181,10 +195,10 @@ def run_reference(trial: Trial, folder: Path, start: Launch = launch) -> Referen
 def candidate_run(
     trial: Trial, reference: Recording, rewrites: Path | None = None, name: str = "candidate"
 ) -> SideRun:
-    """The run of the candidate, each rank with its piece of the reference's generated weights.
+    """Run the candidate; each rank gets its piece of the reference's generated weights.
 
-    `rewrites` is a folder with the tensors that each rank rewrites: recorded weights, or what a module takes in.
-    `name` is that of the run.
+    `rewrites` is a folder with the tensors that each rank replaces: recorded weights, or inputs of
+    modules. `name` is the name of the run.
     """
     orders = Orders(
         *(trial.steps, trial.recorded, trial.seed),
@@ -280,14 +294,19 @@ def _held(trial: Trial, name: TensorName, candidate: Sequence[Recording]) -> lis
 
 
 def _is_known(name: TensorName, candidate: Sequence[Recording]) -> bool:
-    """Whether an input is a tensor that the candidate has seen before, so that its gradient has the name of that one."""
+    """Whether every rank has seen this input before under another name.
+
+    Its gradient is recorded under that name.
+    """
     calls = (each.modules[name.module] for each in candidate if name.module in each.modules)
     given = [each for call in calls for each in call.inputs if each.name == name.name]
     return bool(given) and all(each.takes for each in given)
 
 
 def _comes_from_a_stage(trial: Trial, name: TensorName, reference: Recording) -> bool:
-    """Whether what a model is given is what another stage sends: the layout has the model on a later stage, for its output."""
+    """Whether the input of a model comes from another pipeline stage: the layout places the model's
+    output on a later stage.
+    """
     call = reference.modules.get(name.module)
     if name.kind not in ("inputs", "input_grads") or call is None or call.parent:
         return False
@@ -304,7 +323,8 @@ def compare(
 ) -> Outcome:
     """Merge and compare all tensors of the reference that are to be compared.
 
-    `scale` is that of another run of the candidate; without it that of this one.
+    `scale` may come from another run of the candidate. Without it the scale is computed from this
+    run.
     """
     known = reference.recording.tensors
     scale = scale or scale_of(trial, reference.recording, candidate)
@@ -383,7 +403,9 @@ def known_before(trial: Trial, reference: Iterable[TensorName]) -> Set[TensorNam
 def _extra_losses(
     reference: Sequence[TensorName], candidate: Sequence[Recording]
 ) -> Iterator[Fault]:
-    """Losses of passes that the candidate made and the reference did not, in steps in which the reference has a loss."""
+    """Losses of backward passes that only the candidate made, in steps in which the reference has a
+    loss.
+    """
     held: dict[TensorName, list[int]] = {}
     for rank, each in enumerate(candidate):
         for name in each.tensors:
@@ -405,9 +427,10 @@ def _extra_losses(
 def drill(
     trial: Trial, reference: Recording, found: Outcome, folder: Path, start: Launch = launch
 ) -> Outcome:
-    """Run both sides again with the first wrong tensors in full, and compare them exactly. Raises launch.Failed.
+    """Run both sides again with the first wrong tensors in full, and compare them exactly. Raises
+    launch.Failed.
 
-    All others are sketched again: the size of their kind says what is a zero.
+    All other tensors are sketched again: the size of their kind decides what counts as zero.
     """
     wrong: list[TensorComparison | Fault] = [*found.wrong, *found.faults]
     wrong.sort(key=lambda each: each.order)

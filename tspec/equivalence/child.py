@@ -24,13 +24,14 @@ from tspec.equivalence.recording import read as recorded
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the processes of a run have to know.
+    """What the processes of a run need to know.
 
-    `cuts` are each rank's pieces of parameters, with the names that the reference has for them, `rewrites` is a folder with what each rank is to rewrite,
-    `inputs` are the ranks that perturb what they are given: others are given what those made of it.
-    `places` says how each rank makes its sketches: for each of its tensors, the name that the reference has for
-    it, and which elements of the reference's tensor it holds. `stalled`: each process watches the others, and ends
-    itself if one is gone, or if none comes further for so many seconds; None where they are watched from outside.
+    `cuts` has each rank's pieces of parameters under the reference's names. `rewrites` is a folder
+    with the tensors that each rank replaces. `inputs` are the ranks that perturb their inputs;
+    other ranks receive the outputs of those. `places` says how each rank sketches its tensors: the
+    reference's name of each, and the elements of the reference's tensor that the rank holds.
+    `stalled` makes the processes watch each other: a process ends itself if another one is gone, or
+    if none makes progress for that many seconds. It is None where the run is watched from outside.
     """
 
     command: tuple[str, ...]
@@ -58,9 +59,9 @@ class Given:
         file.write_text(json.dumps(said))
 
     def has_orders_of(self, file: Path, begins_alike: bool = True) -> bool:
-        """Whether what was written told a run to do the same; the command may be another.
+        """Whether `file` holds the same orders. The command may differ.
 
-        The seed may be another one too unless they are to have begun alike.
+        The seed may differ too if `begins_alike` is false.
         """
         mine, other = json.loads(json.dumps(self._orders())), json.loads(file.read_text())["orders"]
         if not begins_alike:
@@ -75,7 +76,7 @@ class Given:
 
     @staticmethod
     def read(file: Path, rank: int) -> tuple[tuple[str, ...], Orders]:
-        """The command and a rank's orders, of what was written."""
+        """Read the command and the orders of one rank."""
         said = json.loads(file.read_text())
         orders: dict[str, Any] = said["orders"]
         if said["cuts"] is not None:
@@ -100,7 +101,7 @@ class Given:
 
 
 def seed_of(file: Path) -> int | None:
-    """The seed of the weights that a run was told to generate, of what was written; None of the script's own."""
+    """Read the seed of the generated weights; None if the script makes its own."""
     seed: int | None = json.loads(file.read_text())["orders"]["seed"]
     return seed
 

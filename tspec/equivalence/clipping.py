@@ -17,11 +17,13 @@ ERRORS = 4
 def clipped(
     comparisons: Sequence[TensorComparison], faults: Iterable[Fault] = ()
 ) -> Set[TensorName]:
-    """The gradients of parameters that are off because they were clipped by a norm that is wrong.
+    """The gradients of parameters that are wrong because they were clipped by a wrong norm.
 
-    Where the norm was compared, they are off by the inverse of its factor. Where the script computes it by itself, gradients
-    are recorded as it scaled them: those are all off by one factor, others make the norm wrong, and all together are as
-    large as the reference's. Empty for a step in which no other gradient is wrong: then the factor itself is.
+    If the norm was compared, the factor of the gradients is the inverse of the norm's. If the
+    script computes the norm itself, the recorded gradients are already scaled: the clipped ones are
+    all off by one factor, other gradients make the norm wrong, and together they have the norm of
+    the reference's. Empty for a step in which no other gradient is wrong: then the clipping factor
+    itself is wrong.
     """
     found: set[TensorName] = set()
     for step in {each.name.step for each in comparisons if each.name.kind == "param_grads"}:

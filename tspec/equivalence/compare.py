@@ -32,8 +32,9 @@ class TensorComparison:
     """One tensor of both sides.
 
     `order` is its place in the reference's run. `error` and `tolerated` are Frobenius norms of the
-    difference, relative to that of the reference; if they are estimated from sketches, with the relative
-    `standard_error`. `epsilon` is that of the tensor's dtype. `norm` and `made` are the norms of the reference and of the candidate.
+    difference, relative to the norm of the reference. If they are estimated from sketches,
+    `standard_error` is their relative standard error. `epsilon` is the machine epsilon of the
+    tensor's dtype. `norm` and `made` are the norms of the reference and of the candidate.
     """
 
     name: TensorName
@@ -55,7 +56,7 @@ class TensorComparison:
 
     @property
     def differs(self) -> bool:
-        """The error is more than what is tolerated."""
+        """Whether the error exceeds the tolerance."""
         return self.times > 1
 
     @property
@@ -100,7 +101,7 @@ class Comparer:
         self._sizes = dict(self._rms())
 
     def compared(self, name: TensorName, candidate: Tensor) -> TensorComparison:
-        """A merged tensor against the reference's of that name, both of one shape."""
+        """Compare a merged tensor with the reference of that name. Both have one shape."""
         reference = self._reference[name].double()
         difference = _distance(candidate, reference)
         scale, limit = self._scale(name), self._limit(name)
@@ -152,12 +153,14 @@ class Comparer:
         return min(made, key=lambda each: each.error)
 
     def _of_replicas(self, name: TensorName, merged: Merged, ranks: int) -> Evidence:
-        """What is known of replicas that differ: some have earlier numbers, or all lack a reduction.
+        """The evidence in replicas that differ: some hold earlier values, or all lack a reduction.
 
-        That numbers are earlier ones is exact. Added up, or on average, replicas that lack a reduction are the
-        reference. Of an average none of them is: else the others are within twice the tolerance, and it says nothing. Nor is one of what is kept from
-        step to step: else the others were left at zero.
-        What was not reduced may not have been scaled either: their sum is a multiple of the reference then.
+        A replica that equals an earlier reference is stale. Replicas that lack a reduction add up
+        to the reference, or have it as their mean. If the reference is their mean, no single
+        replica may be the reference: otherwise the other ones are within twice the tolerance and
+        prove nothing. The same holds for state kept from step to step: otherwise the other ones
+        stayed at zero. A replica without its reduction may also lack its scaling: then the sum is a
+        multiple of the reference.
         """
         first, last, summed = merged.tensor, merged.last, merged.summed
         if first is None or last is None or summed is None:
@@ -190,7 +193,7 @@ class Comparer:
         return found and bool(earlier[apart].any())  # else both are zero
 
     def _earlier(self, name: TensorName) -> Mapping[str, Tensor]:
-        """The reference's tensors of that name from before, and what it was at first."""
+        """The reference's earlier tensors of that name, and its first value."""
         found = {}
         for each, tensor in self._reference.items():
             if (each.kind, each.name, each.call) == (name.kind, name.name, name.call):
@@ -217,11 +220,15 @@ class Comparer:
         return limit * (1 + margin(shape)) + rounding(shape) * _norm(self._reference[name])
 
     def _scale(self, name: TensorName) -> float:
-        """To what an error is relative: the norm of the reference, or what round-off makes of a zero."""
+        """The norm to which an error is relative: that of the reference, or the round-off that
+        counts as zero.
+        """
         return max(_norm(self._reference[name]), self._zero(name))
 
     def _zero(self, name: TensorName) -> float:
-        """The norm up to which a tensor is nothing but round-off, by the size of all of its kind."""
+        """The norm up to which a tensor is round-off alone, from the size of the tensors of its
+        kind.
+        """
         size = self._sizes[name.kind, name.key, name.step]
         return self._epsilon(name) * size * sqrt(prod(self._shape(name)))
 
@@ -260,9 +267,10 @@ class Comparer:
         return _ratio(max(moved, default=0.0), 2 * sum(squares.values()))
 
     def _averaged(self, name: TensorName) -> Iterator[TensorName]:
-        """Of a loss the output from which it is made, of a buffer what its module is given: a mean is off by no larger part than what it is the mean of.
+        """The tensor that a loss or a buffer averages: the last output before a loss, the module's
+        input for a buffer. A mean has no larger relative error than its elements.
 
-        The few samples of few numbers say little: what they change may cancel out.
+        A few samples of few numbers prove little, since their errors may cancel out.
         """
         if name.kind == "losses":
             yield from islice(
@@ -280,10 +288,11 @@ class Comparer:
                     yield each
 
     def _undetermined(self, name: TensorName) -> float:
-        """How far a parameter may be off because of what its gradient may be off.
+        """The tolerance of a parameter that follows from the tolerance of its gradient.
 
-        An update changes by no larger part than the gradient (as much under SGD, less under Adam), up to
-        its reversal: Adam's first update has one size, with the sign of the gradient.
+        The relative error of an update is at most that of the gradient (equal under SGD, smaller
+        under Adam), up to a reversal: Adam's first update has one size, with the sign of the
+        gradient.
         """
         gradient = TensorName("param_grads", name.name, name.step)
         before = TensorName("params", name.name, name.step - 1)
@@ -324,9 +333,10 @@ class Comparer:
         return found
 
     def _rms(self) -> Iterator[tuple[tuple[str, str, int], float]]:
-        """The root mean square of the elements of a kind in a step; of states, of those with one key.
+        """The root mean square of the elements of each kind in each step; for states, of each key.
 
-        Only of what round-off moves: whole numbers tell no size, nor do masks among the inputs.
+        Only tensors that round-off changes count: whole numbers give no size, nor do masks among
+        the inputs.
         """
         norms: dict[tuple[str, str, int], list[tuple[float, int]]] = {}
         for name, tensor in self._reference.items():
@@ -353,7 +363,7 @@ def _disagree(spread: Spread) -> str:
 
 
 def _norm(tensor: Tensor) -> float:
-    """The Frobenius norm of what is not infinite: masks are infinite where nothing may be seen."""
+    """The Frobenius norm of the finite elements. Masks hold infinity at hidden positions."""
     held = tensor.double()
     norm = float(held.norm())
     return float(held[~held.isinf()].norm()) if norm == inf else norm

@@ -34,11 +34,11 @@ class Configuration:
 
 
 def configurations_of(declaration: EquivalenceDeclaration) -> tuple[Configuration, ...]:
-    """The pairs of settings that are compared. They are in the order of the sweeps; the last sweep changes fastest.
+    """The pairs of settings to compare, in the order of the sweeps; the last sweep changes fastest.
 
-    A swept setting that a side sets keeps that value there. Without `reference` each
-    configuration is compared with the first one before it with which `equal when` says that it
-    agrees; where there is none, it is a reference itself.
+    A side that sets a swept setting keeps its own value. Without `reference`, each configuration is
+    compared with the first earlier one that `equal when` calls equal. A configuration without such
+    a one is a reference itself.
     """
     swept = [
         dict(zip([each.name for each in declaration.sweeps], values, strict=True))
@@ -100,9 +100,9 @@ def _holds(conditions: Iterable[Expr], known: Settings) -> bool:
 
 
 def _covering(found: Sequence[Configuration], together: int) -> list[Configuration]:
-    """Some of these, in which each set of so many values that occurs in all of them occurs too.
+    """A subset that covers each combination of `together` swept values that occurs in `found`.
 
-    Takes the one with most values that are not covered yet, again and again.
+    Greedy: repeatedly takes the configuration with the most combinations not covered yet.
     """
     parts = [
         frozenset(combinations(sorted(each.swept.items()), min(together, len(each.swept))))

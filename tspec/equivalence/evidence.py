@@ -20,7 +20,7 @@ class Evidence:
     suggests: FaultClass = "unknown"
     says: str = ""
     factor: float | None = None
-    """Of a multiple of the right one."""
+    """The candidate as a multiple of the reference."""
 
 
 NONE = Evidence()
@@ -49,10 +49,11 @@ def evidence(
     earlier: Mapping[str, Tensor],
     sketched: bool = False,
 ) -> Evidence:
-    """What is known of a difference: float64 tensors of one shape, or sketches, which do not tell of an order.
+    """The evidence in a difference of two float64 tensors of one shape, or of two sketches.
+    Sketches show no permutation.
 
-    `earlier` has the reference's tensors of that name from other steps and micro-batches. A relation holds if
-    what is left of the difference has a Frobenius norm of at most `limit`.
+    `earlier` has the reference's tensors of that name from other steps and micro-batches. A
+    relation holds if the rest of the difference has a Frobenius norm of at most `limit`.
     """
     if not bool(reference.isfinite().all()):
         return Evidence("not finite", "the reference is not finite")

@@ -25,11 +25,11 @@ class ExpertNames:
     held: Mapping[str, tuple[int, ...]]
 
     def known(self, name: str) -> str:
-        """The reference's name of what the rank names from 0 on."""
+        """The reference's name of an expert that the rank numbers from 0."""
         return self._renamed(name, lambda all_held, at: all_held[at])
 
     def own(self, name: str) -> str:
-        """The name from 0 on of what the rank holds."""
+        """The rank's own name, numbered from 0, of an expert with a name of the reference."""
         return self._renamed(name, lambda all_held, number: all_held.index(number))
 
     def beside(self, values: Mapping[str, V]) -> dict[str, V]:
@@ -57,11 +57,11 @@ class ExpertNames:
         within, at, rest = found
         try:
             return f"{within}.{number(self.held[within], at)}{rest}"
-        except (IndexError, ValueError):  # it is none of those that the rank holds
+        except (IndexError, ValueError):  # it is not an expert of this rank
             return name
 
     def _expert(self, name: str) -> tuple[str, int, str] | None:
-        """The list of modules, the number, and what follows, of what an expert has."""
+        """Split an expert's name into its module list, its number and the rest."""
         for found in _NUMBER.finditer(name):
             if name[: found.start()] in self.held:
                 return name[: found.start()], int(found[1]), name[found.end() :]
@@ -109,7 +109,9 @@ def as_known(recording: Recording, names: ExpertNames) -> Recording:
 
 
 def together(names: Sequence[ExpertNames], tensors: Set[TensorName]) -> frozenset[TensorName]:
-    """Tensors with those that some rank has under the same name of its own: ranks are told of tensors by name."""
+    """Add the tensors that share a rank's own name with one of `tensors`: orders to a rank name
+    tensors, so it records them all.
+    """
     found = set(tensors)
     for each in tensors:
         own = {of.own(each.name) for of in names}

@@ -17,7 +17,9 @@ CLEARLY = 10
 def agreeing_later(
     comparisons: Iterable[TensorComparison], faults: Iterable[Fault]
 ) -> Set[TensorName]:
-    """Gradients of which ranks have summands, though all have the same parameter after the update: the update communicates."""
+    """Gradients of which ranks hold summands although their parameters agree after the update: the
+    update communicates.
+    """
     misfits = tuple(faults)
     compared = {each.name for each in comparisons}
     apart = {each.name.step for each in misfits if each.name.kind == "params"}
@@ -34,9 +36,10 @@ def reduced_later(
     comparisons: Sequence[TensorComparison],
     faults: Iterable[Fault],
 ) -> Set[TensorName]:
-    """Those of a step in which the parameter that some gradient moves is right: the update adds gradients up.
+    """Gradients of steps in which a parameter moved by one of them is right: the update adds the
+    gradients up.
 
-    A parameter tells if one rank's own gradient would have moved it elsewhere.
+    A parameter is evidence if one rank's own gradient would have moved it elsewhere.
     """
     found = agreeing_later(comparisons, faults)
     by_name = {each.name: each for each in comparisons}

@@ -119,7 +119,7 @@ def _launcher(world: int) -> list[str]:
 def _status(
     process: subprocess.Popen[bytes], place: Path, world: int, stalled: float
 ) -> int | None:
-    """The status with which a process ends; None if no rank has come further for so many seconds."""
+    """The exit status of a process; None if no rank made progress for `stalled` seconds."""
     timer = StallTimer(place, world, stalled)
     while not timer.is_over():
         try:
@@ -140,7 +140,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _stands(place: Path, world: int) -> Iterator[str]:
-    """Where each rank is in a run in which ranks wait for each other."""
+    """The position of each rank in a run whose ranks wait for each other."""
     for rank, at in standing(place, world):
         yield f"  rank {rank}: {at}"
 

@@ -1,7 +1,9 @@
-"""Which module is wrong by itself: the candidate is run again with the reference's tensors at the bounds of each module.
+"""Find modules that are wrong by themselves: run the candidate again with the reference's tensors
+at each module's boundary.
 
-What flows into a module, out of it, and back into it as a gradient is recorded, and then rewritten with what the
-reference has (TTrace, section 4.3). So an error does not flow on, and what is wrong was made since the last bound.
+The run records each module's inputs, outputs and output gradients, and then replaces them by the
+reference's (TTrace, section 4.3). So errors do not propagate: each error was made after the last
+boundary.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ class Suspect(Blame):
 
 @dataclass(frozen=True, slots=True)
 class Localization:
-    """What is wrong by itself, the worst first, and inputs for which modules could not be judged alone.
+    """The modules that are wrong by themselves, worst first, and the inputs for which no module
+    could be judged alone.
 
     `comparisons` are those with rewritten tensors.
     """
@@ -102,9 +105,10 @@ def localize_sketched(
     folder: Path,
     start: Launch = launch,
 ) -> Localization:
-    """The same of sketches: the reference runs again with those tensors in full that are to be rewritten. Raises launch.Failed.
+    """Localize after a comparison of sketches: record the tensors to be rewritten in full first.
+    Raises launch.Failed.
 
-    These are the wrong ones: what is right flows on as it is.
+    These are the wrong tensors; right ones propagate unchanged.
     """
     found = compare(judging_all(trial), reference, candidate)
     wrong: tuple[TensorComparison | Fault, ...] = (*found.wrong, *found.faults)
@@ -229,7 +233,9 @@ def _owner(parameter: str) -> str:
 def _own_code(
     blame: Blame, name: TensorName, calls: RunCalls, wrong: Set[tuple[str, int]]
 ) -> Blame:
-    """A backward pass is that of the module around, if this was given the same tensor and is wrong by its own code: it may use the tensor beside what it calls."""
+    """Move the blame for a backward pass to the enclosing module, if it takes the same tensor and
+    is wrong by its own code: it may use the tensor besides passing it on.
+    """
     around = calls.modules.get(blame.module)
     while around is not None and around.parent in calls.modules:
         parent = calls.modules[around.parent]
@@ -242,7 +248,7 @@ def _own_code(
 
 
 def _is_given(call: ModuleCall, output: str) -> bool:
-    """Whether a module is given the output of another one as it is."""
+    """Whether a module takes the output of another one unchanged."""
     return any(each.takes == ("outputs", output) for each in call.inputs)
 
 
@@ -280,7 +286,10 @@ def _none_is_right(
     wrong: Iterable[TensorComparison | Fault],
     left_out: Set[str],
 ) -> bool:
-    """Whether tensors of a kind are wrong in a step for each of several parameters, aside from those left out and those whose gradient tells nothing."""
+    """Whether all tensors of a kind are wrong in a step, and there are several.
+
+    Parameters in `left_out` do not count, nor do those whose gradient is round-off alone.
+    """
     now = (kind, step)
     names = (each.name for each in outcome.comparisons)
     compared = {name.name for name in names if (name.kind, name.step) == now}

@@ -19,10 +19,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class LossScale:
-    """By what losses of the candidate, and its gradients of activations, are multiplied to be the reference's.
+    """The factors from the candidate's losses and gradients of activations to the reference's.
 
-    `microbatches` is how many times the loss of a micro-batch is the reference's: 1, or their number or one divided by
-    it, where only one side divides its losses by the number of micro-batches and the other one its gradients.
+    `microbatches` is the factor between losses of one micro-batch: 1, or the number of
+    micro-batches, or its inverse. It is not 1 where one side divides its losses by that number and
+    the other one its gradients.
     """
 
     losses: float = 1.0
@@ -37,14 +38,16 @@ def loss_scale(
     candidate: Sequence[Recording],
     gradients: Callable[[], float | None],
 ) -> LossScale:
-    """What the losses of the candidate's ranks are of the reference's.
+    """The factors from the losses of the candidate's ranks to the reference's.
 
-    Ranks that see other data have other losses: those along the axes of `data`, over which the batch is cut. So do, by a fault, ranks
-    that were given the same data: these have the same outputs, too. If the mean of n such losses is the reference's, each
-    counts for one n-th of it, else the reference's is their sum.
+    Ranks with other data have other losses: those along the axes of `data`, over which the batch is
+    cut. By a fault, ranks of these axes may also be given the same data; then their outputs are
+    equal too. If the mean of the n losses is the reference's, each counts for one n-th of it; else
+    their sum is the reference's.
 
-    `gradients` says how many times the reference's the gradients of parameters are, as a logarithm, None if that is not
-    known. Means of losses that are off by the number of micro-batches are no fault if the gradients are not.
+    `gradients` returns the logarithm of the factor between both sides' gradients of parameters, or
+    None if it is unknown. Means of losses that differ by the number of micro-batches are no fault
+    if the gradients agree.
     """
     number, summed = _shares(axes, data, reference, candidate)
     losses = tuple(_means(reference, candidate))
@@ -115,7 +118,7 @@ def _shares(
 def _groups(
     axes: Axes, data: frozenset[str], losses: Mapping[int, float], outputs: Mapping[int, Tensor]
 ) -> int:
-    """The number of ranks along the axes of `data` over which losses differ, or outputs are the same."""
+    """The number of ranks along the axes of `data` over which losses differ or outputs are equal."""
     number = 1
     for axis, size in axes:
         if axis not in data:
@@ -131,7 +134,10 @@ def _groups(
 def _last_outputs(
     reference: Mapping[TensorName, Tensor], candidate: Sequence[Recording]
 ) -> dict[int, Tensor]:
-    """What ranks have of the last output, from which the loss is made; nothing of sketches, which are of the rank's own part."""
+    """Each rank's last output, from which the loss is made.
+
+    Sketches are left out, since they describe the rank's own part.
+    """
     last = next((name for name in reversed(tuple(reference)) if name.kind == "outputs"), None)
     if last is None:
         return {}

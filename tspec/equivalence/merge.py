@@ -21,10 +21,11 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one rank is to hold of a tensor, and what it holds; None if it recorded no such tensor.
+    """One rank's piece of a tensor by the layout, and the recorded tensor; None if the rank
+    recorded none.
 
-    If `sketched` says of what, `tensor` is a sketch. Ranks with one `cut` whose `summand` differs hold summands of it; those with one `summand` hold
-    replicas.
+    If `sketched` is set, `tensor` is a sketch of a tensor with that shape. Ranks with equal `cut`
+    but different `summand` hold summands; ranks with equal `summand` too hold replicas.
     """
 
     rank: int
@@ -35,7 +36,7 @@ class Piece:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of what the rank holds, also where `tensor` is a sketch of it."""
+        """The shape of the rank's tensor, also where `tensor` is a sketch of it."""
         assert self.tensor is not None
         return tuple(self.tensor.shape) if self.sketched is None else self.sketched.shape
 
@@ -123,12 +124,12 @@ def _unfit(pieces: Sequence[Piece], absent: str) -> Iterator[MergeFault]:
 
 
 def _differ(replicas: Sequence[Piece]) -> bool:
-    """Whether replicas of which there are sketches have other bits."""
+    """Whether the digests of sketched replicas differ."""
     return len({each.sketched.digest for each in replicas if each.sketched}) > 1
 
 
 def _spread(replicas: Sequence[Piece], first: Tensor, others: Sequence[Tensor]) -> Spread:
-    """Replicas, some of which differ from the first."""
+    """How far the replicas lie from the first one."""
     ranks = tuple(each.rank for each in replicas)
     furthest = max(float((other - first).norm().nan_to_num(inf, inf)) for other in others)
     norm = float(first.norm())
@@ -153,7 +154,7 @@ def _elements(full: tuple[int, ...], chosen: Tensor) -> str:
 
 
 def _grouped(pieces: Iterable[Piece], by: Callable[[Piece], K]) -> list[tuple[K, list[Piece]]]:
-    """Pieces by a key, in the order in which keys first come."""
+    """Group pieces by a key, in the order of the first piece with each key."""
     found: dict[K, list[Piece]] = {}
     for each in pieces:
         found.setdefault(by(each), []).append(each)

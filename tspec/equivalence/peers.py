@@ -37,7 +37,11 @@ class Peers:
 
 @contextmanager
 def watching(peers: Peers, leave: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Within the block the other ranks are watched. `leave` is told why this process is to end, by default on stderr with status 1."""
+    """Watch the other ranks within the block.
+
+    `leave` is called with the reason why this process must end; by default it writes to stderr and
+    exits with status 1.
+    """
     over, began = threading.Event(), time.time()
     with _file(peers.folder, peers.rank).open("w", encoding="utf-8") as held:
         with suppress(OSError):  # a disk without locks: ranks that are gone are not seen
@@ -76,7 +80,7 @@ def _look(peers: Peers, began: float, over: threading.Event, leave: Callable[[st
 
 
 def _said(peers: Peers, why: str) -> str:
-    """Why this rank ends, where it is, and what each of the others recorded last."""
+    """The message of a rank that ends: why, where it is, and what each other rank recorded last."""
     lines = [f"tspec: rank {peers.rank} ends: {why}"]
     for rank, last in enumerate(last_records(peers.folder, peers.world)):
         at = "recorded nothing" if last is None else f"last at {last.reached}"

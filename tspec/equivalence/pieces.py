@@ -42,7 +42,7 @@ def merge_by_layout(
     ranks: Sequence[Recording],
     summand: frozenset[str] = frozenset(),
 ) -> Merged | None:
-    """A tensor of which `ranks` recorded `held`; None if the layout does not say how it is cut.
+    """Merge the tensors `held` by `ranks`; None if the layout does not say how the tensor is cut.
 
     `summand` are further axes over which ranks hold summands of it.
     """
@@ -109,10 +109,11 @@ def placement(trial: Trial, name: TensorName) -> Placement | None:
 def summand_axes(
     trial: Trial, name: TensorName, data: frozenset[str]
 ) -> tuple[frozenset[str], ...]:
-    """Axes over which ranks may have summands of a gradient whose tensor they all have, since the layout has a place for that tensor alone.
+    """Axes over which ranks may hold summands of a gradient. The layout places the tensor only,
+    which all these ranks have.
 
-    Each set is one possibility. Over the axes of `data` each rank has the gradient of its own loss; of an input also
-    what its own part of a weight hands back.
+    Each set is one possibility. Over the axes of `data` each rank has the gradient of its own loss.
+    For an input it may also have only the part that comes from its own piece of a weight.
     """
     place = placement(trial, name)
     if place is None or place.kind not in ("input", "output"):
@@ -124,9 +125,10 @@ def summand_axes(
 
 
 def data_axes(trial: Trial, reference: Recording) -> frozenset[str]:
-    """The axes over which the last output with a place, from which the loss is made, is cut by sizes of the input.
+    """The axes over which the last output with a place is cut along sizes of the input. The loss is
+    made from that output.
 
-    All axes if the layout has no place for an output.
+    All axes if the layout places no output.
     """
     known = trial.sizes.known
     for name in reversed(tuple(reference.tensors)):
@@ -144,7 +146,8 @@ def data_axes(trial: Trial, reference: Recording) -> frozenset[str]:
 def pieces_of(
     trial: Trial, name: TensorName, full: tuple[int, ...], summand: frozenset[str] = frozenset()
 ) -> list[Piece]:
-    """What each rank is to hold of a tensor; nothing without a place. `summand` are further axes over which ranks hold summands.
+    """The pieces that the layout gives each rank; empty without a place. `summand` are further axes
+    over which ranks hold summands.
 
     Raises UnevenShards, UnknownSize.
     """
@@ -215,7 +218,7 @@ def _shards_of_expert(
 
 
 def names_of(trial: Trial, name: TensorName) -> tuple[TensorName, ...]:
-    """The tensor's name and, of a tied one, those under which other stages have its copies."""
+    """The tensor's name, and the names under which other stages hold copies of a tied one."""
     return (name, *map(name.of, tied_to(trial.layout, name.subject)))
 
 

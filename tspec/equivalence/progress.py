@@ -1,4 +1,6 @@
-"""How far each rank of a run has come, in files beside its recording: so it is known which ranks wait for which."""
+"""The progress of each rank of a run, in files beside its recording, to tell which ranks wait for
+which.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LOOKED = 1.0
-"""Seconds from one look at what ranks do to the next, at most."""
+"""Most seconds between two looks at the progress of ranks."""
 LONGEST = 400
 """Bytes of a place; it is written over the one before."""
 ANSWER = 1.0
-"""Seconds in which a process writes its stack after it was asked to."""
+"""Seconds that a process has to write its stack when asked."""
 STALLED = 600.0
 """A run ends if no rank has come further for so many seconds. Until each has recorded something it has as many at least."""
 _FRAME = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<function>\S+)')
@@ -105,14 +107,14 @@ def last_records(folder: Path, world: int) -> Iterator[LastRecord | None]:
 
 
 def here() -> str:
-    """The innermost line of the user's code in which this process is, of its main thread."""
+    """The innermost line of the user's code in this process's main thread."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     calls = () if frame is None else traceback.walk_stack(frame)
     return _where([(each.f_code.co_filename, line, each.f_code.co_name) for each, line in calls])
 
 
 def standing(folder: Path, world: int) -> Iterator[tuple[int, str]]:
-    """Each rank of a run that does not come further, with what it recorded last and the line of the script where it is."""
+    """Each rank of a stalled run, with its last record and the current line of its script."""
     found = list(last_records(folder, world))
     for each in found:
         if each is not None:

@@ -18,10 +18,11 @@ from torch import Tensor
 class TensorName:
     """The canonical name of a tensor of a run.
 
-    `kind` is a word of `compare`, `name` the path of the module or parameter in the reference, of a state with its
-    key, as `fc.weight.exp_avg`. `step` is 0 for parameters and states before the first step. `microbatch` is 0 for what
-    belongs to the step as a whole. `call` counts calls of one module within the micro-batch, from 0 on. A further input of a
-    module than its first has its argument with it, as `cross[memory]`.
+    `kind` is a word of `compare`. `name` is the path of the module or parameter in the reference; a
+    state has its key too, as `fc.weight.exp_avg`. `step` is 0 for parameters and states before the
+    first step. `microbatch` is 0 for tensors of the step as a whole. `call` counts calls of one
+    module within the micro-batch, from 0. Inputs of a module other than the first have their
+    argument in the name, as `cross[memory]`.
     """
 
     kind: str
@@ -47,11 +48,11 @@ class TensorName:
 
     @property
     def key(self) -> str:
-        """Of a state, its key in the optimizer, as `exp_avg`; empty for other tensors."""
+        """The key of a state in its optimizer, as `exp_avg`; empty for other tensors."""
         return self.name.rpartition(".")[2] if self.kind == "states" else ""
 
     def of(self, subject: str) -> TensorName:
-        """The tensor of that kind, step and key of another subject."""
+        """The name of the tensor with the same kind, step and key of another subject."""
         return replace(self, name=f"{subject}.{self.key}" if self.key else subject)
 
     def __str__(self) -> str:
@@ -67,20 +68,22 @@ def module_of(name: str) -> str:
 
 
 NUMBERS = ("losses", "gradient_norms")
-"""Kinds that are single numbers, of which each rank has all: layouts have no place for them."""
+"""Kinds that are single numbers, which each rank has in whole: layouts have no place for them."""
 UPDATED = ("param_grads", "states")
-"""Kinds of which a rank has only what it updates from, where a distributed optimizer cuts its pieces once more."""
+"""Kinds of which a rank holds only the part it updates from: a distributed optimizer cuts pieces
+once more.
+"""
 EXACT = ("params", "buffers", "states")
 """Kinds whose replicas have the same bits: they are kept from step to step."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleInput:
-    """A tensor that a module is given, with positional and named arguments and what is within them.
+    """A tensor among a module's arguments, positional or named, or nested in one.
 
-    `name` is that of the tensor: of the first one the module's, of a further one with its argument,
-    as `cross[memory]`. `takes` says what tensor it is: kind and name of one that was seen before, empty if
-    it is another. `numbers`: it holds floating numbers, and is no parameter.
+    `name` is the module's for the first tensor; further ones have their argument too, as
+    `cross[memory]`. `takes` is the kind and name of the earlier tensor that this one is; empty if
+    it is none. `numbers` is true for a floating tensor that is no parameter.
     """
 
     name: str
@@ -92,11 +95,12 @@ class ModuleInput:
 class ModuleCall:
     """The first call of a module in a run.
 
-    `parent` is the module whose code made it, empty if none did. `defined` is file and line of the
-    module's `forward`, `called` the line of the script (of a package, if there is none) from which it
-    was reached. `inputs` are the tensors that it is given. `returns` is the module that it
-    called and whose output it returned as it is, empty if none; `passes_on` are those whose outputs it returned beside its
-    first one. `again` are the lines of later calls within a micro-batch.
+    `parent` is the module whose code made the call; empty if none did. `defined` is the file and
+    line of the module's `forward`. `called` is the line of the script that led to the call, or of a
+    package if no script did. `inputs` are the tensors among its arguments. `returns` is the module
+    it called whose output it returned unchanged; empty if none. `passes_on` are the modules whose
+    outputs it returned beside its first one. `again` are the lines of later calls within a
+    micro-batch.
     """
 
     kind: str
@@ -116,7 +120,10 @@ class ModuleCall:
 
 @dataclass(frozen=True, slots=True)
 class Sketched:
-    """The tensor of which a sketch was recorded. `digest` is of all its bits, 0 where replicas may differ."""
+    """Shape and dtype of a tensor that was recorded as a sketch.
+
+    `digest` covers all its bits; it is 0 where replicas may differ.
+    """
 
     shape: tuple[int, ...]
     dtype: str
@@ -125,15 +132,16 @@ class Sketched:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What one rank recorded.
+    """One rank's recording.
 
-    `tensors` are in the order in which they came into being. `filled` has, for each generated
-    parameter, the number with which the model had filled it, 0 if with several. `parts` has, for a
-    parameter of whose piece the rank updates only some elements, the first and the last (not
-    included), flattened. `elsewhere` are parameters that another rank updates, as under `ZeroRedundancyOptimizer`: this one
-    keeps no states of them. `sketched` has the tensors of which `tensors` has a sketch; it is empty where the
-    tensor has another shape than the layout gives the rank. `lines` has the line of the script from which `losses` were
-    first handed to a backward pass or a schedule, `gradient_norms` computed, and `params` updated.
+    `tensors` are in order of creation. `filled` has, for each generated parameter, the constant
+    that the model had filled it with, or 0 if it held several numbers. `parts` has, for a parameter
+    of whose piece the rank updates only some elements, the first and the last element (not
+    included), flattened. `elsewhere` are parameters that another rank updates, as under
+    `ZeroRedundancyOptimizer`; this rank keeps no states of them. `sketched` has the tensors whose
+    entry in `tensors` is a sketch; it is empty where the tensor's shape is not the one that the
+    layout gives the rank. `lines` has the line of the script that first handed `losses` to a
+    backward pass or a schedule, computed `gradient_norms`, or updated `params`.
     """
 
     tensors: Mapping[TensorName, Tensor]

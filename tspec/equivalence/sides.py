@@ -44,9 +44,12 @@ class NotExecuted(Exception):
 class Trial:
     """An equivalence that can be run.
 
-    `layout` and `sizes` are the candidate's. `name` has the values of sweeps with it, `unlike` those of the reference that are others.
-    `localize`: where the sides differ, modules are judged alone. `seed` is None where weights are not generated; `origin` is a folder with recordings of the reference, with whose weights the candidate begins; `perturb` None where the noise is that of
-    each tensor's dtype. `sketched`: runs record sketches, but of the tensors in `full`.
+    `layout` and `sizes` are the candidate's. `name` includes the values of sweeps; `unlike` are the
+    values in which the reference differs. `localize` has modules judged alone where the sides
+    differ. `seed` is None where weights are not generated. `origin` is a folder with recordings of
+    the reference, whose weights the candidate begins with. `perturb` is None where the noise is the
+    machine epsilon of each tensor's dtype. `sketched` has runs record sketches, except for the
+    tensors in `full`.
     """
 
     name: str
@@ -71,7 +74,7 @@ class Trial:
 
     @property
     def gives_weights(self) -> bool:
-        """Whether both sides are given the weights with which they begin."""
+        """Whether both sides are given their first weights."""
         return self.seed is not None or self.origin is not None
 
     @property
@@ -85,7 +88,9 @@ class Trial:
 
     @property
     def further(self) -> tuple[str, ...]:
-        """Regular expressions of the inputs for which the layout has a place though they are not the first of their module."""
+        """Regular expressions of inputs that the layout places although they are not the first of
+        their module.
+        """
         said = (each.pattern for each in self.layout.placements if each.kind == "input")
         return tuple(dict.fromkeys(matching(each) for each in said if "[" in each))
 

@@ -1,19 +1,22 @@
-"""A few hundred numbers of a tensor, from which norms of the tensor, of sums and of differences are estimated.
+"""Estimate norms of a tensor, of sums and of differences from a few hundred numbers.
 
-A sparse Johnson-Lindenstrauss transform, in the block form of count sketches: each element is added, with a random
-sign, to a random number of each of `BLOCKS` blocks. Signs and places are functions of the tensor's name and of the
-place in the full tensor, so sketches of shards and of summands add up to the sketch of the full tensor. The squared
-norm of a sketch is, on average over names, that of the tensor, with a standard error of about sqrt(2 / NUMBERS) of
-it at most. With several blocks two large elements that meet in one spoil a part of the estimate only (Charikar, Chen,
-Farach-Colton: Finding frequent items in data streams, 2002; Kane, Nelson: Sparser Johnson-Lindenstrauss transforms,
-2014; the variance is that of Alon, Matias, Szegedy: The space complexity of approximating the frequency moments,
-1996). A tensor of no more elements is its own sketch, without an error.
+A sparse Johnson-Lindenstrauss transform, in the block form of count sketches: each element is
+added, with a random sign, to a random number of each of `BLOCKS` blocks. Signs and places are
+functions of the tensor's name and of the place in the full tensor, so sketches of shards and of
+summands add up to the sketch of the full tensor. The mean of the squared norm of a sketch over
+names is the squared norm of the tensor, with a relative standard error of at most about sqrt(2 /
+NUMBERS). With several blocks, two large elements that meet in one block spoil only a part of the
+estimate (Charikar, Chen, Farach-Colton: Finding frequent items in data streams, 2002; Kane, Nelson:
+Sparser Johnson-Lindenstrauss transforms, 2014; the variance is from Alon, Matias, Szegedy: The
+space complexity of approximating the frequency moments, 1996). A tensor with no more elements than
+the sketch is its own sketch, without an error.
 
-Places are drawn for rows of `ROW` elements that follow each other in the full tensor: a row goes to one of the parts
-of a block, rotated. So two elements of a row never meet, and two others do with the probability that they have if each
-draws its own, which is all that the variance takes. Rows are added as vectors, without an index for each element.
-An element has one sign in all blocks: two that meet in two blocks add to the variance once more, the part
-(BLOCKS - 1) / (NUMBERS / BLOCKS) of it.
+Places are drawn for rows of `ROW` consecutive elements of the full tensor: a row goes to one of the
+parts of a block, rotated. So two elements of a row never meet. Two elements of different rows meet
+with the same probability as if each drew its own place, which is all that the variance needs. Rows
+are added as vectors, without an index for each element. An element has one sign in all blocks: a
+pair that meets in two blocks adds to the variance once more, by the part (BLOCKS - 1) / (NUMBERS /
+BLOCKS) of it.
 """
 
 from __future__ import annotations
@@ -64,10 +67,11 @@ def rounding(full: tuple[int, ...]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Signs and places of a rank's piece of a tensor, in as long pieces of rows as are always held together.
+    """Signs and places of a rank's piece of a tensor, in the longest pieces of rows that stay
+    contiguous.
 
-    `signs` are 1 or -1: int8 of (pieces, width). `places` has for each block to which row of its sums a piece is
-    added, the last one if it is padding: int64 of (BLOCKS, pieces).
+    `signs` are 1 or -1: int8 of (pieces, width). `places` has, for each block, the row of its sums
+    to which a piece is added, the last row for padding: int64 of (BLOCKS, pieces).
     """
 
     signs: Tensor
@@ -83,7 +87,7 @@ class Draws:
     _places: dict[tuple[Cut, torch.device], Tensor] = field(default_factory=dict)
 
     def draw(self, name: str, cut: Cut, device: torch.device) -> Draw:
-        """The draw of a tensor, on the device on which the tensor is."""
+        """The draw of a tensor, on the tensor's device."""
         kept = self._kept.get((name, cut))
         if kept is not None and kept.signs.device == device:
             return kept

@@ -25,10 +25,11 @@ _AFTERWARDS = {
 
 
 def joined(trial: Trial, stages: Sequence[Recording]) -> Recording:
-    """What the ranks of a reference recorded, as one recording. Raises launch.Failed if they do not fit the layout.
+    """Join the recordings of a reference's ranks. Raises launch.Failed if they do not fit the
+    layout.
 
-    Each rank has all of the tensors of its stage. A tensor for which the layout names no stage counts
-    if one rank alone has it.
+    Each rank has all tensors of its stage. A tensor without a stage in the layout counts only if
+    one rank alone has it.
     """
     if len(stages) == 1:
         return stages[0]
@@ -53,9 +54,11 @@ def joined(trial: Trial, stages: Sequence[Recording]) -> Recording:
 
 
 def whole_models(layout: LayoutDeclaration, ranks: Sequence[Recording]) -> Sequence[Recording]:
-    """The recordings of a run, if no rank has a stage as a model of its own beside another one. Raises launch.Failed.
+    """The recordings of a run in which no rank has a second stage as a model of its own. Raises
+    launch.Failed otherwise.
 
-    Modules of the second have names as `Stage#2.blocks.2`, that of no tensor of the reference, if no framework tells that it is a stage.
+    Modules of such a second model have names as `Stage#2.blocks.2` unless a framework names the
+    stage. No tensor of the reference has such a name.
     """
     for rank, each in enumerate(ranks):
         for name in each.modules:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 BINS = 64
 _LOWEST = -40
-"""The power of 2 at which the second bin begins; the first has all gradients below."""
+"""The power of 2 at which the second bin begins; the first bin has all smaller gradients."""
 
 
 def spread(update: Tensor, gradient: Tensor) -> Tensor:
@@ -30,11 +30,12 @@ def spread(update: Tensor, gradient: Tensor) -> Tensor:
 
 
 def undetermined(spread: Tensor, off: float) -> float:
-    """The Frobenius norm by which a parameter may be off whose gradient may be off by the norm `off`.
+    """A bound of the Frobenius norm of a parameter's error, where its gradient may be off by the
+    norm `off`.
 
-    The gradient is taken to be off by as much in each element that is not zero. In the sum over
-    elements that is no less than if larger elements were off by more. At most twice too large,
-    since all elements of a bin count as its smallest.
+    The error of the gradient is spread evenly over its nonzero elements. In the sum over elements
+    that is no less than an error concentrated in larger elements. At most twice too large, since
+    all elements of a bin count as its smallest.
     """
     size, number, sums = spread[0], spread[1], spread[2:]
     may = off / number.clamp(min=1).sqrt()

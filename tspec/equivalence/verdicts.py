@@ -72,9 +72,9 @@ def places(trials: Sequence[Trial], folder: Path) -> Iterator[TrialFolders]:
 def verdicts(
     found: Iterable[TrialFolders], drills: bool = False, start: Launch = launch
 ) -> Iterator[Verdict]:
-    """Run each trial, and say what it came to before the next one is run. `start` makes the runs.
+    """Run each trial, and yield its verdict before the next one runs. `start` makes the runs.
 
-    With `drills` tensors whose sketches are wrong are judged in full.
+    With `drills`, tensors whose sketches are wrong are judged in full.
     """
     known: dict[Path, ReferenceRecordings] = {}
     for each in found:

@@ -1,4 +1,4 @@
-"""Weights with which a job begins: its own, generated or recorded ones."""
+"""The weights a job begins with: its own, generated or recorded ones."""
 
 from __future__ import annotations
 

@@ -20,19 +20,21 @@ from tspec.equivalence.recording import ModuleCall, ModuleInput, TensorName
 from tspec.runtime.edges import Ref, WatchedCall
 
 MOST_LINES = 32
-"""Of so many later calls of a module within a micro-batch the line is kept."""
+"""The greatest number of later calls of a module within a micro-batch whose lines are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """A module that is running: the name of its output, and what was known before of what it is given."""
+    """A module call in progress: the name of its output, and the names that its inputs had before."""
 
     name: TensorName
     given: list[tuple[Tensor, tuple[str, str] | None]]
 
 
 class ModuleCalls:
-    """Records and rewrites inputs, outputs and their gradients, and notes who called which module with what."""
+    """Records and rewrites inputs, outputs and their gradients; notes each module's caller and
+    arguments.
+    """
 
     def __init__(self, orders: Orders, recorder: TensorRecorder) -> None:
         self._orders = orders
@@ -133,7 +135,7 @@ class ModuleCalls:
                 self._seen[tensor] = True
                 self._follow_back("input_grads", of, tensor)
             self._recorder.rewrite(of, tensor.data)
-        # Of one that is given twice the first name counts.
+        # A tensor that is given twice keeps its first name.
         for name, tensor in reversed(list(given.items())):
             self._held[tensor] = (first.kind, name)
 
@@ -167,7 +169,7 @@ class ModuleCalls:
             value.register_hook(lambda grad: self._flows_back(of, grad))  # type: ignore[no-untyped-call]
 
     def _flows_back(self, name: TensorName, gradient: Tensor) -> Tensor | None:
-        """The gradient of an output; what goes on backwards instead of it, if that is another one."""
+        """Record the gradient of an output. Returns a replacement if the orders rewrite it."""
         self._recorder.record(name, gradient)
         if name not in self._orders.rewrites:
             return None
@@ -193,7 +195,7 @@ def _is_computed(tensor: Tensor) -> bool:
 
 
 def _line(call: WatchedCall) -> str:
-    """The line of the script from which a module was reached, empty if it is not known."""
+    """The line of the script that led to a call; empty if unknown."""
     return "" if call.location is None else f"{call.location.file}:{call.location.line}"
 
 

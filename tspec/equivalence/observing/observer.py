@@ -1,4 +1,4 @@
-"""The sink of one process: hands each edge of the live source to those who record what it is about."""
+"""The sink of one process: passes each edge of the live source to the recorders of its subject."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Observer:
             self._finish(source)
 
     def _note_line(self, kind: str, call: WatchedCall) -> None:
-        """Note from which line of the script tensors of a kind were first made."""
+        """Note the line of the script that first made tensors of a kind."""
         if call.location is not None:
             self._lines.setdefault(kind, f"{call.location.file}:{call.location.line}")
 

@@ -116,7 +116,9 @@ class Optimizers:
             self.record_states(source, 0, held)
 
     def _note_owner(self, call: WatchedCall, source: StateSource) -> None:
-        """Note of which parameters this rank makes the update. Each rank's own optimizer, in that of `ZeroRedundancyOptimizer`, has some."""
+        """Note the parameters that this rank updates: those of the inner optimizer under
+        `ZeroRedundancyOptimizer`.
+        """
         optimizer = call.fields.get("optimizer")
         if not isinstance(optimizer, Ref):
             return
@@ -131,9 +133,10 @@ class Optimizers:
 
 
 def _copies(source: StateSource) -> dict[str, str]:
-    """The parameters of the model that optimizers have copies or parts of: the optimizer's name -> the model's.
+    """Parameters of which optimizers keep copies or parts: the optimizer's name -> the model's
+    name.
 
-    Megatron's update a copy in float32, or a view of what the rank updates.
+    Megatron's optimizers update a float32 copy, or a view of the rank's shard.
     """
     places = {
         (held.data_ptr(), held.numel()): name

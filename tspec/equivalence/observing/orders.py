@@ -1,4 +1,4 @@
-"""What a process of a run is told to do."""
+"""The orders for one process of a run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from tspec.equivalence.recording import TensorName
 
 @dataclass(frozen=True, slots=True)
 class Perturbation:
-    """Floating inputs are changed by `epsilon`, relatively, up or down by the numbers of a sample.
+    """A relative change of floating inputs by `epsilon`, up or down by the numbers of a sample.
 
-    Without `epsilon` it is the machine epsilon of each tensor's dtype. `once`: in a micro-batch only what its first
-    call from outside is given is changed, since later chunks of a pipeline are given what that call made.
+    Without `epsilon` it is the machine epsilon of each tensor's dtype. `once` restricts the change
+    to the first call from outside in each micro-batch, since later chunks of a pipeline take the
+    output of that call.
     """
 
     sample: int

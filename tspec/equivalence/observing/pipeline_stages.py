@@ -17,8 +17,8 @@ _MODULE = "torch.distributed.pipelining.stage"
 class PipelineStages:
     """Adapter for ranks with several stages of `torch.distributed.pipelining`.
 
-    Modules have the names that they have in their stage, as on one device. The stage itself has its class's name if it is
-    the last one, whose output is the model's; another one has its number with it, as `Model.stages.1`.
+    Modules have the names they have in their stage, as on one device. The last stage, whose output
+    is the model's, has its class's name; any other one has its number too, as `Model.stages.1`.
     """
 
     def install(self, job: FollowedJob) -> None:

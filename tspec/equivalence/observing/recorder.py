@@ -19,7 +19,7 @@ from tspec.runtime.edges import WatchedCall
 from tspec.runtime.live.digest import digests
 
 AT_ONCE = 1 << 26
-"""Bytes of tensors of which the digests are made at once: each is copied for it."""
+"""Bytes of tensors that are digested together: each is copied for it."""
 
 
 class TensorRecorder:
@@ -36,7 +36,7 @@ class TensorRecorder:
         """Parameter -> which elements of its piece this rank updates, where those are not all."""
 
     def name(self, kind: str, name: str, call: WatchedCall) -> TensorName:
-        """The name of what a call makes: the next one of that module in the micro-batch."""
+        """The name of a new tensor: the next call number of that module in the micro-batch."""
         now = call.context
         return self.numbered(TensorName(kind, name, now.step, now.microbatch))
 
@@ -112,12 +112,12 @@ class TensorRecorder:
 
 
 def _without_signs(tensors: Iterable[Tensor]) -> list[Tensor]:
-    """Tensors in which -0.0 is 0.0, but of dtypes of one byte, which have no addition."""
+    """Replace -0.0 by 0.0. One-byte dtypes are left alone, since they have no addition."""
     return [tensor if tensor.itemsize == 1 else tensor + 0 for tensor in tensors]
 
 
 def _is_writable(tensor: Tensor, wanted: Tensor) -> bool:
-    """Of that shape, each element in a place of its own."""
+    """Whether `tensor` has the shape of `wanted`, and no two elements share memory."""
     own = all(
         stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size > 1
     )
