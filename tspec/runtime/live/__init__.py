@@ -13,7 +13,10 @@ __all__ = ["EntitySpec", "EventSpec", "FieldSpec", "GroupSpec", "LiveJob", "Watc
 
 
 def __getattr__(name: str) -> Any:
-    """`LiveJob` needs torch, which takes seconds to import; what is to be watched can be said without it."""
+    """Import `LiveJob` late: it needs torch, which takes seconds to import.
+
+    Watch specs need no torch.
+    """
     if name == "LiveJob":
         from tspec.runtime.live.job import LiveJob
 

@@ -19,7 +19,8 @@ class Adapter(Protocol):
         """Follow the framework's calls; those of modules that are not loaded are found once they are."""
 
     def naming(self, module: nn.Module, say: Callable[[str], None]) -> Naming | None:
-        """From paths in an outermost module to those in the one-device model; None for other frameworks' modules.
+        """The naming from paths in an outermost module to paths in the one-device model; None for
+        other frameworks' modules.
 
-        `say` tells the person at the terminal what does not fit together.
+        `say` shows a message about a mismatch to the person at the terminal.
         """

@@ -12,9 +12,9 @@ LOSSES = 16
 
 @torch.no_grad()
 def blank_labels(targets: Any, target_lengths: Any, blank: int) -> int | None:
-    """How many labels, within the lengths, are the blank, which no label may be.
+    """Counts the labels, within the given lengths, that equal the blank. No label may be the blank.
 
-    `targets` are `[batch, length]`, or one after the other. None of what is no tensor.
+    `targets` are `[batch, length]`, or concatenated. None if `targets` is no tensor.
     """
     if not isinstance(targets, torch.Tensor):
         return None

@@ -48,7 +48,7 @@ class AmbientValues:
 
 
 def autocast_device() -> str | None:
-    """The type of the device for which autocast is on, or None."""
+    """The device type for which autocast is on, or None."""
     if torch.is_autocast_enabled("cuda"):
         return "cuda"
     return "cpu" if torch.is_autocast_enabled("cpu") else None

@@ -70,13 +70,13 @@ class CallSignature:
                 self._defaults[parameter.name] = parameter.default
 
     def has(self, name: str) -> bool:
-        """The callable has a parameter of that name."""
+        """Whether the callable has a parameter of that name."""
         return (
             name in self._positions or name in self._keywords or name in (self._star, self._stars)
         )
 
     def get(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """The argument of that name. Raises KeyError if the call has none."""
+        """The value of a named argument. Raises KeyError if the call has none."""
         if name in kwargs:
             return kwargs[name]
         position = self._positions.get(name)

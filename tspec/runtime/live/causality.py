@@ -25,7 +25,7 @@ from tspec.runtime.live.graph import (
 from tspec.runtime.live.tokens import TokenHistory
 
 _SHORTEST = 4
-"""Of shorter sequences a mask says little."""
+"""Shorter sequences prove little about a mask."""
 _FUSED = "ScaledDotProduct"
 """Begins the names of the operations that compute a whole attention."""
 _VALUES = 2
@@ -51,7 +51,7 @@ class Sight(Enum):
 
     NONE = "none"
     NEXT = "next"
-    """Each place sees the one after it, and so what comes next."""
+    """Each position sees the next one, and so the token to be predicted."""
     SOME = "some"
 
 
@@ -104,7 +104,9 @@ def sight_of(output: torch.Tensor, tokens: torch.Tensor) -> Sight | None:
 
 
 def _computed_from(walked: Sequence[tuple[str, Any]], tokens: torch.Tensor) -> frozenset[Any]:
-    """The nodes of what is computed from rows that an embedding looked up for the tokens; all nodes if none was."""
+    """The nodes computed from rows that an embedding looked up for the tokens; all nodes if no
+    embedding did.
+    """
     waiting = [
         node for operation, node in walked if operation == "Embedding" and _looks_up(node, tokens)
     ]
@@ -147,7 +149,10 @@ def _joins_places(node: Any) -> bool:
 
 
 def _attention(operation: str, node: Any, reaching: frozenset[Any]) -> Sequence[Sight | None]:
-    """Of each attention that a node computes to what is computed from the tokens, which later places it sees; None where that is not shown."""
+    """For each attention over values computed from the tokens: which later positions it sees.
+
+    None where the graph does not show that.
+    """
     if operation.startswith(_FUSED):
         return _fused(node) if node.next_functions[_VALUES][0] in reaching else ()
     attended = [following for following, _ in node.next_functions]

@@ -31,9 +31,9 @@ class CheckpointCounts:
     counters: CountsByKeys
     """Its whole numbers, by their keys."""
     updates: CountsByKeys
-    """Of each optimizer in it, by its keys, how many updates it counts."""
+    """The number of updates that each optimizer in the checkpoint counts, by its keys."""
     scales: Mapping[Keys, float]
-    """Of each loss scaler in it, its scale."""
+    """The scale of each loss scaler in the checkpoint."""
     streams: StatesByKeys
     """The states of torch's generators of random numbers."""
     twisters: Mapping[Keys, TwisterState]

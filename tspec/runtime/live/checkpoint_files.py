@@ -33,8 +33,11 @@ class CheckpointFiles:
         self._taken.update(name for one, name in self._states if id(one()) in tensors)
 
     def goes_on_from(self, value: Any, file: Any) -> str:
-        """`own` if the optimizer took over a checkpoint of the name under which one is saved, `other` if one of other names; `none` if
-        none was read, or what is saved has no optimizer that counts its updates, or no name."""
+        """The relation of the saved file to the one that the optimizer was loaded from.
+
+        `own` if the names are equal and `other` if they differ. `none` if nothing was loaded, the
+        file has no name, or no optimizer that counts its updates is saved.
+        """
         name, names = file_name(file), self._taken or self._names
         if name is None or not names or not counts_of(value).updates:
             return "none"

@@ -20,9 +20,10 @@ _SOFTMAXES = frozenset({"Softmax", "SafeSoftmax", "LogSoftmax"})
 
 
 def choices_across(losses: Any) -> list[str]:
-    """The shapes of probabilities of which the best along the last dimension are chosen, and that sum to one along another.
+    """The shapes of probabilities that sum to one along one dimension, while the best along the
+    last, another dimension, are chosen.
 
-    The other way round is sound: each sample shares itself out among the experts, and these choose the samples.
+    The reverse is sound: each sample divides itself among the experts, and these choose samples.
     """
     softmaxes = (_softmax(node) for operation, node in nodes(losses) if operation == "Topk")
     return [str(list(shape_of(node))) for node in softmaxes if node is not None]

@@ -1,4 +1,4 @@
-"""What is said of a collective that raised: mostly another rank of its group never came to it."""
+"""The message about a collective that raised: usually another rank of its group never reached it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """From Python objects to the values of rules, by declared type.
 
-Tensors stay what they are (handles, of which only features are read); models, optimizers and so
-on become references by canonical name; None is *absent*.
+Tensors stay handles, of which only features are read. Models, optimizers and other subjects become
+references by canonical name. None becomes *absent*.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ class Namer(Protocol):
 
 
 def convert(value: Any, kind: TypeTree, namer: Namer) -> Any:
-    """A value of the type, Missing.ABSENT for None, Missing.NOT_RECORDED for what does not fit."""
+    """Convert a value to a type.
+
+    Missing.ABSENT for None, Missing.NOT_RECORDED for a value that does not fit.
+    """
     return converter(kind)(value, namer)
 
 
@@ -154,7 +157,7 @@ _END = object()
 
 
 def _held_in(value: Any) -> Iterator[tuple[Any, Any]] | None:
-    """What a container holds, by key; None of what is no container."""
+    """The items of a container, by key; None if `value` is no container."""
     if isinstance(value, (str, bytes, int, float)) or value is None:
         return None
     if isinstance(value, Mapping):

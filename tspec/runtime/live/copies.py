@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 Paths = Mapping[str, tuple[str, tuple[int, ...]]]
-"""Of one model: the canonical name and the shape of each parameter, by its path in the model."""
+"""For one model: path in the model -> canonical name and shape of the parameter."""
 
 
 def copies(models: Sequence[Paths]) -> dict[str, frozenset[str]]:

@@ -1,7 +1,10 @@
-"""Optimizers and schedules that the script lets go after its last step are kept until the run ends, and of loaders what they said.
+"""Keep optimizers and schedules that the script drops after its last step until the run ends, and
+facts about its loaders.
 
-A loop in a function loses them when it returns, before the run ends, and rules of the whole run could not tell any more
-what was trained, or in which order the last epoch was. A loader's data is not kept: it may be large. Models are held by the names that the registry gave them, as long as no optimizer is gone.
+A loop in a function drops them when it returns, before the run ends. Rules of the whole run could
+not tell then what was trained, or in which order the last epoch was. A loader's data is not kept,
+since it may be large. Models are found by the names that the registry gave them, as long as no
+optimizer was freed.
 """
 
 from __future__ import annotations
@@ -22,9 +25,10 @@ FINALIZED: tuple[type, ...] = (Optimizer, LRScheduler, DataLoader)
 
 
 class DepartedSubjects:
-    """Holds what the script has let go, until the next step opens or something is built.
+    """Keeps dropped objects until the next step opens or something is built.
 
-    Only what was there when the last step opened is kept: optimizers that a step makes and drops are not.
+    Only objects that existed when the last step opened are kept, not optimizers that a step creates
+    and drops.
     """
 
     def __init__(self, state: SubjectRegistry) -> None:

@@ -17,10 +17,13 @@ from functools import lru_cache
 import torch
 
 SMALL = 4096
-"""Words up to which a tensor is mixed directly (8,192 float32)."""
+"""The greatest number of words for which a tensor is mixed directly (8,192 float32)."""
 WIDTHS = (503, 509)
 BLOCK = math.prod(WIDTHS)
-"""Words of which a CPU takes the sums at both widths, one after the other: 2 MB, so that the second read is of the cache."""
+"""Words per block.
+
+A CPU sums each block at both widths, one after the other; 2 MB keeps the second pass in the cache.
+"""
 BATCH = 1 << 18
 """Words that are mixed at once: 2 MiB, so that they stay in the cache."""
 
@@ -38,7 +41,10 @@ _LOW35 = (1 << 35) - 1
 
 
 def _mix(words: torch.Tensor) -> torch.Tensor:
-    """A bijection of 64-bit words in which each bit of the input reaches half of the output; in place."""
+    """Mix 64-bit words in place.
+
+    A bijection in which each input bit reaches half of the output bits.
+    """
     shifted = words >> 32
     words.bitwise_xor_(shifted.bitwise_and_(_LOW32)).mul_(_FIRST)
     torch.bitwise_right_shift(words, 29, out=shifted)

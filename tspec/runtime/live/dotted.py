@@ -63,7 +63,10 @@ def find(path: str) -> Binding | None:
 
 
 def _member(holder: Any, name: str) -> Any:
-    """Of modules only what is loaded: some load the rest when they are asked for it."""
+    """A member of a holder.
+
+    Modules are only asked for loaded members, since some load the rest on access.
+    """
     if isinstance(holder, ModuleType) and not holder.__name__.startswith("torch"):
         return vars(holder).get(name)
     return inspect.getattr_static(holder, name, None)

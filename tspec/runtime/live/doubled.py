@@ -15,7 +15,7 @@ UPDATES = 20
 
 @dataclass(frozen=True, slots=True)
 class _UsedGradient:
-    """A gradient by which an optimizer has moved a parameter."""
+    """A gradient with which an optimizer has updated a parameter."""
 
     optimizer: int
     gradient: weakref.ref[torch.Tensor]
@@ -41,10 +41,10 @@ class _Begun:
 
 
 class DoubledUpdates:
-    """Follows which gradient, in which version, each optimizer has moved a parameter by.
+    """Tracks the gradient, with its version, by which each optimizer updated each parameter.
 
-    An optimizer that makes its update by calling another one (a wrapper) is left out, and so is one that leaves the
-    parameter as it is (a preconditioner of gradients).
+    An optimizer that updates by calling another one (a wrapper) is left out, and so is one that
+    leaves the parameter unchanged (a preconditioner of gradients).
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,9 @@ class DoubledUpdates:
         ]
 
     def of(self, optimizer: int) -> list[torch.Tensor]:
-        """The parameters that the update, which returns, has moved by a gradient by which another optimizer had moved them."""
+        """The parameters that the returning update moved by a gradient which another optimizer had
+        already used.
+        """
         return [
             begun.parameter
             for begun in self._moved(optimizer)

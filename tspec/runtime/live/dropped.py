@@ -43,11 +43,12 @@ class _Passes:
 
 
 class DroppedPasses:
-    """Follows the gradients of each pass up to the next pass of the same update.
+    """Follows the gradients of each backward pass up to the next pass of the same update.
 
-    Parameters that moved in between have used their gradients: those of a search for a sharp minimum, or of an inner loop. An
-    update whose gradients are not those of the last pass, or a multiple of them, as clipped ones are, has used others that the
-    script kept. Values are read only where an update has several passes.
+    Parameters that moved in between have used their gradients, as in sharpness-aware minimization
+    or an inner loop. If the update's gradients are neither those of the last pass nor a multiple of
+    them (clipping), the script kept the gradients of other passes and used those. Values are read
+    only where an update has several passes.
     """
 
     def __init__(self) -> None:

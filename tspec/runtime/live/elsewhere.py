@@ -13,9 +13,11 @@ from tspec.runtime.live.sampling import UPDATES
 
 
 class ElsewhereUpdatedParameters:
-    """Compares parameters that no optimizer of this process holds where one update begins with where the next one does.
+    """Compares parameters that no optimizer of this process holds between the beginnings of two
+    updates.
 
-    What a rank has updated reaches the others after that update: what each rank updates a part of differs there.
+    If another rank updates them, the new values arrive after that rank's update, so they differ at
+    the next beginning.
     """
 
     def __init__(self, features: ReadFeatures) -> None:

@@ -111,9 +111,10 @@ def _exponential(value: Any) -> Any:
 
 
 def names(value: Any, depth: int = 6) -> frozenset[str]:
-    """Keys under which tensors lie in a saved object, without the prefix that they share.
+    """Keys of tensors in a saved object, without their common prefix.
 
-    `{"model": model.state_dict(), "epoch": 3}` gives the state's own keys. A module gives its state's.
+    `{"model": model.state_dict(), "epoch": 3}` gives the keys of the state dict. A module gives
+    those of its own state dict.
     """
     keys = _tensor_keys(value, "", depth)
     models = {key for key in keys if not _of_optimizer(key)} or keys

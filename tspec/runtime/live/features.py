@@ -100,7 +100,7 @@ _Plain = tuple[tuple[str, Callable[[torch.Tensor], Any]], ...]
 
 @cache
 def _split(names: tuple[str, ...]) -> tuple[tuple[str, ...], _Plain]:
-    """The features for which elements are read, and the others."""
+    """Split features into those that read elements, and the others."""
     plain = tuple((name, PLAIN[name]) for name in names if name in PLAIN)
     return tuple(name for name in names if name in OF_ELEMENTS), plain
 
@@ -180,7 +180,9 @@ def _nonzero(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _real(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Numbers on which norms work: complex as pairs, integers and small floats in float32 or float64."""
+    """Convert tensors to dtypes on which norms work: complex numbers as pairs, integers and small
+    floats as float32 or float64.
+    """
     first = tensors[0].dtype
     if first.is_complex:
         return [torch.view_as_real(t.resolve_conj()) for t in tensors]

@@ -21,10 +21,12 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
     "given": ("input_tensor", "input", "tensor", "input_list", "input_tensor_list", "self"),
     "op": ("reduceOp",),
 }
-"""What collectives call the tensor that they send, the one in which the result arrives, and how they reduce."""
+"""Names of the input tensor, output tensor and reduction among a collective's arguments."""
 
 INPUT_NAMES = "input_names"
-"""The source of a field with what a module's `forward` calls each of its `inputs`."""
+"""The source of a field that holds the names of a module's `inputs` among the arguments of its
+`forward`.
+"""
 
 Scope = Callable[[str], Any]
 Arguments = tuple[Any, ...]
@@ -34,7 +36,7 @@ _Call = tuple[Arguments, Keywords, tuple[Any] | None]
 
 
 class FaultReporter(Protocol):
-    """Where something that could not be read is said, once."""
+    """Reports values that cannot be read, once each."""
 
     def unread(self, event: str, field: str, why: str) -> None:
         """A field of an event has no value."""
@@ -100,7 +102,9 @@ class FieldReader:
     def _nothing_there(
         self, field: _FieldAccess, why: NothingThereError, faults: FaultReporter
     ) -> Missing:
-        """What a field is that reads None: absent if its type says that it may be, else not recorded, which is said."""
+        """The value of a field that reads None: absent if its type is optional; otherwise not
+        recorded, with a report.
+        """
         if field.optional:
             return Missing.ABSENT
         faults.unread(self._event, field.name, str(why))

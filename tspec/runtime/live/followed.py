@@ -69,7 +69,7 @@ class FollowedJob(Protocol):
         """The job sends from rank to rank, as pipelines do."""
 
     def do(self, activity: Activity) -> None:
-        """The run did something by which steps are found."""
+        """The run made an activity from which steps are derived."""
 
     def do_before_next(self, action: Callable[[], None]) -> None:
         """Do it right before the next activity. If the rank joins before there is one, it is left out."""
@@ -81,7 +81,7 @@ class FollowedJob(Protocol):
         """The output of a call that returned before is there, or nobody waits for it."""
 
     def taken_up(self, tensors: Sequence[torch.Tensor] = ()) -> None:
-        """Training goes on with what was received; a layer is about to read these tensors."""
+        """Training continues with received tensors; a layer is about to read `tensors`."""
 
     def waits(self) -> None:
         """A step is done, and the process is about to wait for another rank."""

@@ -96,7 +96,7 @@ class WatchedFunctions:
         PROCESS.exchange(function, self._job, into)
 
     def modules_changed(self) -> None:
-        """Modules were imported: look again for what could not be found."""
+        """Modules were imported: look again for functions that were not found before."""
         waiting, self._waiting = self._waiting, []
         for role in waiting:
             self.watch_path(role)
@@ -143,7 +143,7 @@ class WatchedFunctions:
     def _own_method(self, cls: type, name: str, role: Role) -> None:
         function = vars(cls).get(name)
         if isinstance(function, (staticmethod, classmethod)):
-            # Its calls do not say on which instance, which mechanisms follow.
+            # Calls through an instance do not name it, and mechanisms need it.
             if role.listener is None:
                 self.watch_function(function.__func__, role)
         elif function is not None:

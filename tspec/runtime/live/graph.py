@@ -1,7 +1,8 @@
-"""What the autograd graph of a loss says of how the loss was computed.
+"""Read from the autograd graph of a loss how the loss was computed.
 
-Nodes are read by name, by the shape of what they computed and by the dimensions that they were called with.
-Nothing that was saved for the backward pass is unpacked: under activation checkpointing that would compute it again.
+Nodes are read by name, by the shape of their output and by the dimensions in their arguments.
+Tensors saved for the backward pass are not unpacked, since that would recompute them under
+activation checkpointing.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ def reached(starts: Iterable[Any]) -> Iterator[Any]:
 
 
 def operation_of(node: Any) -> str:
-    """The name of what it is the derivative of: `Softmax` of `SoftmaxBackward0`."""
+    """The name of the forward operation: `Softmax` for `SoftmaxBackward0`."""
     return _operation(node.name())
 
 
@@ -190,7 +191,7 @@ def saved(node: Any, name: str) -> torch.Tensor | None:
 
 
 def shape_of(node: Any) -> Sequence[int]:
-    """Of what it computed."""
+    """The shape of the node's output."""
     return tuple(node._input_metadata[0].shape)
 
 
@@ -253,7 +254,7 @@ def rows_of(node: Any) -> int:
 
 
 def _same_stride(shape: Sequence[int], before: Sequence[int], dim: int) -> int | None:
-    """The dimension of as many elements, after which as many elements lie."""
+    """The dimension of `before` with the same size and the same stride in elements."""
     inner = _product(shape[dim + 1 :])
     for each, size in enumerate(before):
         if size == shape[dim] > 1 and _product(before[each + 1 :]) == inner:

@@ -78,11 +78,12 @@ def _part(store: RowStore, rows: torch.Tensor) -> float:
 
 
 class HeldOutSamples:
-    """In which mode models evaluate samples that training never has.
+    """Finds models that evaluate held-out samples in training mode.
 
-    What is asked in training mode on purpose looks otherwise: samples that are scored before they are trained on, the same ones
-    several times in a row (Monte Carlo), in both modes in turn (statistics that are adapted), drawn anew, as prompts of a generator
-    or states of an environment are, or with nothing but a pass of training in between.
+    Programs that do so on purpose look different: they score samples before they train on them,
+    score the same ones several times in a row (Monte Carlo), in both modes in turn (adapted
+    statistics), draw samples anew (prompts of a generator, states of an environment), or have
+    nothing but a training pass in between.
     """
 
     def __init__(self, is_root: Callable[[nn.Module], bool]) -> None:
@@ -114,7 +115,9 @@ class HeldOutSamples:
 
 
 def _answers_otherwise(module: nn.Module) -> bool:
-    """A layer answers otherwise in training mode, in which it is."""
+    """Whether a layer is in training mode and computes something else there than in evaluation
+    mode.
+    """
     if not trains(module):
         return False
     if isinstance(module, _DropoutNd):

@@ -81,7 +81,7 @@ def _asked(
 
 @contextmanager
 def followed(jobs: Callable[[], Sequence[Installation]]) -> Iterator[None]:
-    """Within the block, tell jobs of imported modules in which they wait for a function."""
+    """Within the block, notify jobs that wait for a function when modules are imported."""
     finder = _Finder(jobs)
     sys.meta_path.insert(0, finder)
     try:

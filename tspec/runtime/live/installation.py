@@ -17,7 +17,7 @@ class PendingFunctions(Protocol):
         """Paths that have not been found."""
 
     def modules_changed(self) -> None:
-        """Modules were imported: look again for what could not be found."""
+        """Modules were imported: look again for functions that were not found before."""
 
     def created(self, cls: type) -> None:
         """A class was just made."""
@@ -42,7 +42,7 @@ class Installation(Protocol):
         """Run code of tspec's own; a fault in it does not reach the job."""
 
     def do(self, activity: Activity) -> None:
-        """The run did something by which steps are found."""
+        """The run made an activity from which steps are derived."""
 
     def departs(self, thing: Any) -> None:
         """An optimizer or a schedule is about to be freed."""

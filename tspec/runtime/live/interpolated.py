@@ -30,7 +30,7 @@ class _Track:
 
     parameter: torch.Tensor
     held: frozenset[int] = frozenset()
-    """The ids of what the optimizer holds."""
+    """The ids of the tensors that the optimizer holds."""
     before: deque[torch.Tensor] = field(default_factory=lambda: deque(maxlen=KEPT))
     after: deque[torch.Tensor] = field(default_factory=lambda: deque(maxlen=KEPT))
     begin: torch.Tensor | None = None
@@ -82,7 +82,7 @@ class InterpolatedParameters:
 
 
 def _watched(parameters: Sequence[torch.Tensor]) -> torch.Tensor | None:
-    """The largest plain tensor of floats: the others may hold what barely moves."""
+    """The largest plain floating-point tensor. Smaller ones, such as biases, may barely move."""
     plain = [
         each
         for each in parameters
@@ -122,7 +122,7 @@ def _read(track: _Track) -> None:
 
 
 def _moved(begin: torch.Tensor, left: torch.Tensor, found: torch.Tensor) -> bool | None:
-    """Whether what was found lies between what was begun with and what the update left; None if it is what that left."""
+    """Whether `found` lies between `begin` and `left`. None if it equals `left`."""
     if torch.equal(left, found):
         return None
     if begin.shape != left.shape or left.shape != found.shape:

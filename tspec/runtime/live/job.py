@@ -59,10 +59,11 @@ class _SinkError(BaseException):
 
 
 class LiveJob(LiveSource):
-    """One process of a training job, from `__enter__` to `__exit__`. It is the `Source` of its sinks.
+    """One process of a training job, from `__enter__` to `__exit__`. It is the `Source` of its
+    sinks.
 
-    Faults of tspec's own are logged once each and never reach the job; what a sink raises does.
-    `warn` takes what a person is to be told, once each.
+    Faults of tspec itself are logged once each and never reach the job. Exceptions of a sink do.
+    `warn` shows a message to the person at the terminal, once each.
     """
 
     def __init__(
@@ -230,7 +231,10 @@ class LiveJob(LiveSource):
                 del stack[depth:]
 
     def _is_passed_over(self, role: Role) -> bool:
-        """The only sink has counted a call of which it reads nothing: the call is on the stack, and nobody is notified."""
+        """Whether the only sink has counted a call of which it reads nothing.
+
+        The call is put on the stack, and no sink is notified.
+        """
         counter = self._counter
         if counter is None or self.place.turn == 0 or role.name not in counter.passable:
             return False
@@ -388,7 +392,7 @@ class LiveJob(LiveSource):
         return reader.after(args, kwargs, result, self.state, self)
 
     def _say_failed(self, calls: list[WatchedCall]) -> None:
-        """A collective raised: no rule is decided across its group, so the person is told what it was."""
+        """Report a collective that raised. No rule is decided across its group."""
         given = next((each.fields["tensor"] for each in calls if "tensor" in each.fields), None)
         named = self.state.tensor_name(given) if isinstance(given, torch.Tensor) else None
         self.say(collectives.failed(self.rank, calls, named))
@@ -415,7 +419,10 @@ class LiveJob(LiveSource):
         self._end(call, None)
 
     def do(self, activity: steps.Activity) -> None:
-        """The run did something by which steps are found. All boundaries that follow have one instant."""
+        """The run made an activity from which steps are derived.
+
+        All boundaries that follow have one instant.
+        """
         if isinstance(activity, steps.Backward | steps.Update) and activity.ended:
             self._location = self._locations.here()
         waiting, self._before_next = self._before_next, []

@@ -27,7 +27,7 @@ DEPTH = 3
 LEAST = 16
 """Smaller tensors tell little."""
 SAMPLED = 3
-"""Of each state dict so many tensors are looked at, the largest."""
+"""The number of tensors of each state dict that are sampled, the largest first."""
 ELEMENTS = 64
 """A tensor is known by so many of its elements, spread over all of it."""
 OF_A_MOMENT = re.compile(r"best|grad", re.IGNORECASE)
@@ -53,7 +53,7 @@ class _SampledTensor:
 
 @dataclass(frozen=True, slots=True)
 class _ReadWeights:
-    """A state dict of a checkpoint that was read, and the object in which it lay."""
+    """A state dict of a loaded checkpoint, and the object that contained it."""
 
     shapes: Shapes
     sampled: tuple[_SampledTensor, ...]
@@ -66,7 +66,10 @@ class _LeftWeights:
 
     shapes: Shapes
     instead: Mapping[int, weakref.ref[torch.Tensor]] | None = None
-    """Of those of a model, tensors that were there when training began, by where their elements lie: what is saved has to be one."""
+    """Tensors of the model that existed when training began, by the address of their elements.
+
+    A saved tensor has to be one of them.
+    """
 
     def are_saved_anew(self, weights: Mapping[str, torch.Tensor]) -> bool:
         """Whether other weights are saved in their place. A part of a larger tensor, as where weights are kept in one, is none."""
@@ -150,7 +153,10 @@ class KeptWeights:
 def _weights(
     value: Any, keys: Keys, depth: int
 ) -> Iterator[tuple[Keys, Mapping[str, torch.Tensor], int]]:
-    """The state dicts within an object, each with the identity of what it lies in. Those of optimizers are none."""
+    """The state dicts within an object, each with the identity of its container.
+
+    State dicts of optimizers are skipped.
+    """
     if not isinstance(value, Mapping) or not depth or "param_groups" in value:
         return
     for key, inner in value.items():

@@ -10,12 +10,13 @@ from tspec.runtime.live.process import PROCESS
 
 
 def instances_of(kinds: frozenset[type]) -> list[Any]:
-    """All living objects of exactly these classes, in the order in which the collector knows them.
+    """All living objects of exactly these classes, in the order of the collector.
 
-    While the list of all objects is there, no other thread may run: it holds tuples that one of them
-    has not yet filled, and CPython refuses to resize a tuple that somebody else holds. So the list is made,
-    read twice, filtered and dropped within one call of `list`, in C. What reads it is in the list as well: all of it
-    is at its end then and lets go of the list, which a cycle would keep until the next collection.
+    No other thread may run while the list of all objects exists: the list holds tuples that a
+    thread has not yet filled, and CPython refuses to resize a tuple with a second reference. So the
+    list is made, read twice, filtered and dropped within one call of `list`, in C. The iterators
+    over the list are in it too. They are exhausted at the end and drop their reference to it;
+    otherwise the cycle would keep the list until the next collection.
     """
     wanted = frozenset(map(id, kinds))
     twice = chain.from_iterable(map(repeat, map(gc.get_objects, (None,)), (2,)))

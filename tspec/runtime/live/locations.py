@@ -25,7 +25,10 @@ MOST = 4096
 
 
 class CodeOwner(IntEnum):
-    """Whose code it is; of what is on the stack the least is taken, and of that the nearest."""
+    """The owner of a frame's code.
+
+    A location is the frame with the lowest owner on the stack, the innermost of these.
+    """
 
     USER = 0
     PACKAGE = 1

@@ -26,9 +26,11 @@ _BEFORE = KEEPS - {"MaskedFill"} | {"Div"}
 
 @torch.no_grad()
 def weak_masks(losses: Any) -> int:
-    """How many softmaxes in a graph weigh scores that a mask filled with a number, or multiplied by 0, as they do others.
+    """Counts softmaxes in a graph whose mask hides nothing: scores that it filled with a number, or
+    multiplied by 0, keep a weight.
 
-    Left out are softmaxes whose weights are masked again, and scores of which a whole row is hidden, which have to get some weight.
+    Softmaxes whose weights are masked again do not count. Nor do rows with all scores hidden, which
+    must get some weight.
     """
     graph = nodes(losses)
     again = {softmax for operation, node in graph for softmax in _masked_again(operation, node)}
@@ -46,7 +48,7 @@ def _masked_again(operation: str, node: Any) -> Iterator[Any]:
 
 
 def _leaks(softmax: Any) -> bool:
-    """Most rows in which a mask hides some scores give these a weight."""
+    """Whether hidden scores get a weight in most rows in which a mask hides some scores."""
     fill = preceding(first_input(softmax), _BEFORE)
     hidden = None if fill is None else _hidden(operation_of(fill), fill)
     weights = saved(softmax, "result")

@@ -1,10 +1,11 @@
-"""Which modules and parameters a job has, under names that are the same on every rank and in every run.
+"""The modules and parameters of a job, under names that are the same on every rank and in every
+run.
 
-A *root* is what the training loop calls from outside (or the largest built module around it), and what a model
-calls and does not hold.
-Its parameters have the names that its `state_dict` has; further roots get their class as a prefix.
-Until the first step opens the names are provisional: then the model that is trained has no prefix.
-DDP, FSDP and `torch.compile` are wrappers, not modules of their own: their prefixes are left out.
+A *root* is a module that the training loop calls from outside (or the largest built module around
+it), or one that a model calls and does not hold. Its parameters have the names in its `state_dict`;
+further roots get their class as a prefix. Names are provisional until the first step opens: then
+the trained model gets the names without a prefix. DDP, FSDP and `torch.compile` are wrappers, not
+modules of their own: their prefixes are left out.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class RootModule:
     the module's own title, empty where that is its class."""
 
     def name(self, path: str) -> str:
-        """The canonical name of what lies at a path in the module."""
+        """The canonical name of the thing at a path in the module."""
         return f"{self.prefix}{self.naming(path)}" if path else self.title
 
 
@@ -166,11 +167,13 @@ class NameTables:
     module_by_id: dict[int, str] = field(default_factory=dict)
     next_module: dict[str, str] = field(default_factory=dict)
     titles: dict[str, str] = field(default_factory=dict)
-    """Of root modules: title to prefix."""
+    """Titles of root modules -> their prefixes."""
 
 
 class ModelRegistry:
-    """The roots, the one that is trained first and the others as they were first called, and tables of what they hold."""
+    """Root modules in naming order (first trained, then by first call), with tables of their
+    parameters, buffers and modules.
+    """
 
     def __init__(self) -> None:
         self.naming_of: Callable[[nn.Module], Naming | None] = lambda module: None
@@ -377,7 +380,7 @@ class ModelRegistry:
         return found
 
     def paths(self) -> list[dict[str, tuple[str, tuple[int, ...]]]]:
-        """Of each root the canonical names and shapes of its parameters, by their paths in it."""
+        """For each root: path in it -> canonical name and shape of the parameter."""
         tables = self.tables
         return [
             {

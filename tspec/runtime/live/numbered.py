@@ -1,4 +1,4 @@
-"""Objects numbered in the order in which they came into being, without keeping them alive."""
+"""Objects numbered in order of creation, without keeping them alive."""
 
 from __future__ import annotations
 

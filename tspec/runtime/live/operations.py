@@ -1,7 +1,7 @@
-"""The operations that computed a loss, as autograd's graph shows them.
+"""The operations that computed a loss, from the autograd graph.
 
-Each stands with what it was given: `softmax(-1) <- masked_fill`. The set of these pairs is the same for a deeper or a wider
-model, and for longer sequences.
+Each operation is paired with the ones that made its inputs: `softmax(-1) <- masked_fill`. The set
+of pairs is the same for a deeper or a wider model, and for longer sequences.
 """
 
 from __future__ import annotations
@@ -20,14 +20,19 @@ MOST = 20_000
 _UNSEEN = frozenset(
     {"backward_hook_function", "view", "unsafe_view", "reshape_alias", "expand", "clone", "alias"}
 )
-"""Nodes by which a module is watched, and what only lays elements out: sizes and strides decide which of them there are."""
+"""Nodes that watch a module, and nodes that only change the layout of elements, which depend on
+sizes and strides.
+"""
 _SETTINGS = {
     setting: f"_saved_{setting}"
     for setting in (
         "dim", "dim0", "dim1", "dims", "reduction", "training", "train", "is_causal",
     )
 }  # fmt: skip
-"""Arguments, and how nodes call them, that say what an operation does. Sizes and rates are those of a run."""
+"""Arguments that define an operation, and their names in graph nodes.
+
+Sizes and rates are left out, since they belong to a run.
+"""
 _REDUCTIONS = ("none", "mean", "sum")
 
 
@@ -38,9 +43,11 @@ class LossOperations:
         self._passes = 0
 
     def operations(self, losses: Any) -> set[str]:
-        """Each operation with each that computed one of its inputs; nothing of a pass that is not looked at.
+        """Each operation paired with each one that computed an input of it; empty for a pass that
+        is not sampled.
 
-        `loss` stands before the last one, `parameter` for a tensor that gets its gradient, and `constant` for what gets none.
+        `loss` stands for the consumer of the last operation, `parameter` for a tensor that gets its
+        gradient, and `constant` for an input without a gradient.
         """
         self._passes += 1
         if not PASSES.takes(self._passes):

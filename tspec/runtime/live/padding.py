@@ -52,7 +52,7 @@ class PaddingMasks:
 
     @torch.no_grad()
     def filled_padding(self, losses: Any) -> bool | None:
-        """The same of the masks by which a graph fills scores before a softmax: whether one of them does."""
+        """Whether one of the masks that fill scores before a softmax in the graph does the same."""
         masks = _filled(losses) if self._tokens.inputs else ()
         return _any(seen for mask in masks for seen in self._compared(mask))
 
@@ -95,7 +95,7 @@ def _shows_one_token(hidden: torch.Tensor, tokens: torch.Tensor) -> bool:
 
 
 def _filled(losses: Any) -> Iterator[torch.Tensor]:
-    """The masks by which scores are filled before a softmax, true where they are."""
+    """The masks that fill scores before a softmax. They are true where scores are filled."""
     for operation, node in nodes(losses):
         fill = preceding(first_input(node), _BEFORE) if operation in _SOFTMAXES else None
         is_fill = fill is not None and operation_of(fill) == "MaskedFill"

@@ -26,7 +26,10 @@ class ModuleNames:
         self._modules: dict[int, list[ModuleType]] = {}
 
     def of(self, held: Any) -> list[ModuleType]:
-        """The modules in which some name is bound to it. Read again only when modules were loaded."""
+        """The modules in which some name is bound to `held`.
+
+        Read again only after modules were loaded.
+        """
         if len(sys.modules) != self._loaded:
             self._loaded = len(sys.modules)
             self._modules = {}
@@ -44,7 +47,8 @@ def _bindings() -> Iterator[tuple[ModuleType, str, Any]]:
 
 
 class ReplacedCallable:
-    """A callable whose calls go to `stand_in`, a function under all names by which modules know it.
+    """Redirects calls of a callable to `stand_in`. A function is replaced under all names by which
+    modules know it.
 
     `holder` is where it was found: in a class only that class's attribute is replaced.
     """

@@ -55,11 +55,13 @@ def _key(handle: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """A tensor in which a result arrives: its memory, and its version when the collective was issued."""
+    """A tensor that receives a result: its memory, and its version when the collective was issued."""
 
     tensor: torch.Tensor
     version: int | None
-    """None where it counts other writes too: of a view those to its siblings, of what is coalesced those of the backend."""
+    """None where the version counts unrelated writes: those to other views of its base, or by the
+    backend to a coalesced buffer.
+    """
     begin: int
     end: int
 

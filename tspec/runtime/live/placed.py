@@ -16,7 +16,9 @@ def local(tensor: Any) -> Any:
 
 
 def is_partial(tensor: Any) -> bool:
-    """The whole is the sum (or another reduction) of what the ranks hold, and it has not been made."""
+    """Whether the whole tensor is the sum (or another reduction) of the ranks' tensors, still to be
+    computed.
+    """
     if type(tensor) in ORDINARY:
         return False
     return any(each.is_partial() for each in getattr(tensor, "placements", None) or ())

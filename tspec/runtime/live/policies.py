@@ -1,7 +1,7 @@
-"""What the autograd graph of a loss says of how a policy is learned from the actions that it chose.
+"""Read from the autograd graph of a loss how a policy learns from the actions that it chose.
 
-The gradient of what a policy is worth is that of the log-probability of each action, times a number. Whatever else has a gradient
-in that product pulls something to where it does not belong.
+The policy gradient is that of each action's log-probability, times a constant. A gradient through
+any other factor of the product is a fault.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _LAYERS = MATRIX_PRODUCTS | {"Addmm", "Convolution"}
 
 
 def moving_weights(losses: Any) -> list[str]:
-    """What has a gradient beside the log-probability of a chosen action.
+    """The factors that have a gradient beside the log-probability of a chosen action.
 
-    `weight` is what the log-probability, or the ratio of two, is multiplied by, if layers that are not those of the policy
-    alone computed it. `old` is the probability that a ratio compares with.
+    `weight` is the factor of the log-probability, or of the ratio of two, if layers other than the
+    policy's took part in computing it. `old` is the probability in the denominator of a ratio.
     """
     found = nodes(losses)
     products = [node for operation, node in found if operation == "Mul"][:MOST]

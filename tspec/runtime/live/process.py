@@ -1,8 +1,8 @@
-"""What is exchanged in this process, once, for all jobs that are followed in it.
+"""The functions that are exchanged in this process, once for all jobs followed in it.
 
 Jobs begin and end in any order. A function has one *site* here, and each job that watches it has a
-layer there: a call goes through the layers, the latest first, and then to what the function did
-before. What the last job leaves behind is the process as it was before the first.
+layer there. A call goes through the layers, latest first, and then to the original function. When
+the last job ends, the process is as it was before the first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tspec.runtime.live.swap import ExchangedCode
 from tspec.runtime.live.threads import ReentrancyGuard
 
 Into = Callable[[Callable[..., Any]], Callable[..., Any]]
-"""From what a call went to before to what it goes to now."""
+"""From the previous callee to the new one."""
 
 
 class _Site:

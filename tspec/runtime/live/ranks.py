@@ -60,7 +60,9 @@ class RankTopology:
             self.meshes.append(mesh)
 
     def add_wrapper(self, group: Any) -> None:
-        """A model was wrapped in DDP over a group: it is `dp` where no mesh has an axis of that name."""
+        """A model was wrapped in DDP over a group: it is `dp` where no mesh has an axis of that
+        name.
+        """
         if self._wrapped is None:
             self._wrapped = self.of_group(group)
 

@@ -1,9 +1,11 @@
-"""Whether a run that goes on from a checkpoint left a part of it behind: what it saves is compared with what was loaded.
+"""Find parts of a checkpoint that a resumed run lost: compare the saved checkpoint with the loaded
+one.
 
-A checkpoint counts steps or epochs, and optimizers such as Adam count their updates. Where a run goes on, both go on. Where it only
-takes over weights, both begin anew. Where the first goes on and the second begins anew, nobody loaded the optimizer's state. Where
-the optimizer goes on, so do the schedule, an average of the weights, the scale of the loss, random numbers, the steps or epochs
-themselves, and the epoch that samplers shuffle by.
+A checkpoint counts steps or epochs, and optimizers such as Adam count their updates. If a run
+resumes, both counts continue. If it only takes over weights, both start again. If steps continue
+and updates start again, the optimizer's state was not loaded. If updates continue, so must the
+schedule, an average of the weights, the scale of the loss, random numbers, the steps or epochs, and
+the epoch by which samplers shuffle.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ class LoadedCheckpoints:
         """Where the generators of Python and numpy were when states of such were read."""
 
     def loaded(self, value: Any, file: Any = None) -> None:
-        """Take in what a file held, if that is a checkpoint with an optimizer that counts its updates, or a part of one."""
+        """Remember a loaded file, if it holds a checkpoint with an optimizer that counts its
+        updates, or a part of such a checkpoint.
+        """
         counts, name = counts_of(value), file_name(file)
         if counts.streams:
             self._seeded = False
@@ -104,12 +108,16 @@ class LoadedCheckpoints:
     def restarted(
         self, value: Any, file: Any = None, sampled: Sequence[int] = ()
     ) -> list[str] | None:
-        """The counters of a saved object that count anew, although its optimizers' updates go on from the checkpoint that was
-        loaded last: of schedules and averages, and those of the loop, if none of these goes on. If epochs go on, `sampler.epoch` where
-        one of the epochs that samplers were told, `sampled`, counts anew. The scales of losses that no scaler began with,
-        this rank's random numbers, if they do not come from the state that was read, and weights that nobody took over. What has no
-        optimizer goes with the one that was saved before it. None if updates do not go on.
-        """  # fmt: skip
+        """The counters of a saved object that start again although its optimizers' updates continue
+        from the last loaded checkpoint.
+
+        These are counters of schedules and averages, and those of the loop if none of these
+        continues. `sampler.epoch` is added if epochs continue while one of `sampled`, the epochs
+        set on samplers, starts again. Also scales of losses that no scaler began with, this rank's
+        random numbers if they do not derive from the loaded state, and weights that no model took
+        over. An object without an optimizer belongs to the one saved before it. None if updates do
+        not continue.
+        """
         now = counts_of(value)
         before = self._before(now) if now.updates else self._beside.get(file_name(file) or "")
         if before is not None and now.updates:
@@ -125,7 +133,7 @@ class LoadedCheckpoints:
         return sorted(anew + self._twisters_anew(before.twisters, now.twisters))
 
     def _scales_anew(self, before: Mapping[Keys, float], now: Mapping[Keys, float]) -> list[str]:
-        """The scales of losses that were read, and with which no scaler began."""
+        """The loaded scales of losses with which no scaler began."""
         used = self._scales.values()
         if not used:
             return []
@@ -187,7 +195,7 @@ def _counters_anew(
 
 
 def _sampler_anew(before: CountsByKeys, now: CountsByKeys, sampled: Sequence[int]) -> bool:
-    """Whether epochs go on, and one of those that samplers were told counts anew."""
+    """Whether epochs continue while one of those set on samplers starts again."""
     epochs = [(before[key], now[key]) for key in _of_loop(before, now) if "epoch" in key[-1]]
     return any(_samples_anew(one, *each) for each in epochs for one in sampled)
 
@@ -209,8 +217,11 @@ def _is_anew(loaded: int, now: int, more: int, earlier: int) -> bool:
 
 
 def _samples_anew(sampled: int, loaded: int, now: int) -> bool:
-    """Whether a sampler was told the number of an epoch in this run, where the loop went on from epoch `loaded` to `now`. Zero may
-    be that of a sampler that is told nothing."""
+    """Whether a sampler's epoch counts from the start of this run, while the loop went on from
+    epoch `loaded` to `now`.
+
+    Zero may belong to a sampler whose epoch is never set.
+    """
     made = now - loaded
     return loaded > 0 and 0 < sampled < now - 1 and sampled in (made - 1, made)
 

@@ -50,7 +50,7 @@ def _weights(width: int, device: torch.device) -> torch.Tensor:
 
 
 class RowStore:
-    """The numbers of samples that were seen, of which no more than `SAMPLES` are kept."""
+    """The numbers of seen samples, at most `SAMPLES` of them."""
 
     __slots__ = ("_kept", "_new", "_size", "is_full")
 
@@ -75,7 +75,7 @@ class RowStore:
             self._kept, self._size = kept[:SAMPLES], min(len(kept), SAMPLES)
 
     def known(self, rows: torch.Tensor) -> torch.Tensor:
-        """Of each number whether it is kept: `bool` of the shape of `rows`."""
+        """Whether each number is kept: `bool` of the shape of `rows`."""
         kept = self.kept()
         if kept is None:
             return torch.zeros_like(rows, dtype=torch.bool)

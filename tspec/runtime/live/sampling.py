@@ -27,7 +27,7 @@ class Sampling:
 
 
 UPDATES = Sampling(first=20, every=10)
-"""Updates of an optimizer at which state is read that rules alone do not ask for."""
+"""Updates of an optimizer at which state is read that no rule asks for otherwise."""
 
 
 def of_first(calls: int, read: Callable[_Given, _Read]) -> Callable[_Given, _Read | None]:

@@ -16,7 +16,7 @@ from tspec.runtime.live.entities.modules import state_names, state_of
 DEPTH = 6
 """State dicts are looked for in so many mappings around one another."""
 WRAPPERS = ("module.", "_orig_mod.")
-"""Prefixes that wrappers give to all names of what they wrap."""
+"""Prefixes that wrappers add to the names of the wrapped module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,10 @@ class SavedModel:
 def saved_models(value: Any, models: Iterable[nn.Module]) -> list[SavedModel]:
     """The models that have a state dict in a saved object.
 
-    A state dict is of the model to which most of its names belong, more than half of them. A model and its average have
-    the same names, and parts of a model may be saved apart: what one dict of a model lacks another may hold.
-    A tensor with several names, such as tied embeddings, is there under any of them.
+    A state dict belongs to the model that has most of its names, if that is more than half of them.
+    A model and its average have the same names, and parts of a model may be saved separately: names
+    missing in one dict of a model may be in another. A tensor with several names, such as tied
+    embeddings, may be saved under any of them.
     """
     own = {id(model): (model, frozenset(state_names(model))) for model in models}
     held: dict[int, set[str]] = {}
@@ -44,7 +45,10 @@ def saved_models(value: Any, models: Iterable[nn.Module]) -> list[SavedModel]:
 
 
 def is_own_state(module: nn.Module, state: Mapping[str, Any]) -> bool:
-    """Whether each tensor of a state dict shares memory with the module's tensor of that name. False without tensors."""
+    """Whether each tensor of a state dict shares memory with the module's tensor of that name.
+
+    False without tensors.
+    """
     tensors = {key: value for key, value in state.items() if _is_tensor(value)}
     own = dict(state_of(module))
     return bool(tensors) and all(
@@ -82,7 +86,10 @@ def _missing(model: nn.Module, held: set[str]) -> tuple[str, ...]:
 
 
 def state_dicts(value: Any, depth: int = DEPTH) -> Iterator[frozenset[str]]:
-    """The names under which each mapping within a saved object holds tensors. A module is its state dict."""
+    """For each mapping within a saved object, the names of its tensors.
+
+    A module counts as its state dict.
+    """
     if hasattr(value, "state_dict") and hasattr(value, "named_modules"):
         value = value.state_dict()
     if not isinstance(value, Mapping):

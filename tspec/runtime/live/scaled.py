@@ -1,4 +1,6 @@
-"""The one factor by which a script scales the gradients between the last backward pass and the update, as clipping does."""
+"""The common factor by which a script scales all gradients between the last backward pass and the
+update, as clipping does.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +42,12 @@ class _SampledGradients:
 
 
 class GradientFactors:
-    """Compares gradients where an update begins with what they were where the last backward pass before it ended.
+    """Compares gradients at the beginning of an update with those at the end of the last backward
+    pass before it.
 
-    A gradient that is reduced, clamped or noised in between is no multiple of what it was, and says nothing. If parameters are
-    scaled by different factors (layer-wise rates, norms of their own), there is no one factor.
+    A gradient that is reduced, clamped or noised in between is no multiple of the earlier one, and
+    is ignored. If parameters are scaled by different factors (layer-wise rates, norms of their
+    own), there is no common factor.
     """
 
     def __init__(self) -> None:
@@ -51,7 +55,9 @@ class GradientFactors:
         """By the number of the optimizer, as long as it exists."""
 
     def of(self, optimizer: int) -> float:
-        """The factor by which the gradients of its latest update were scaled; 1 if there is no one factor."""
+        """The factor by which the gradients of its latest update were scaled; 1 if there is no
+        common factor.
+        """
         known = self._optimizers.get(optimizer)
         return 1.0 if known is None else known.factor
 

@@ -132,7 +132,10 @@ def _with_definitions(text: str | bytes, path: str, names: set[str]) -> CodeType
 
 
 def _named_functions(job: LiveJob, module: str) -> set[str]:
-    """Functions at the top of the script that events name; `module` is the name under which it could be imported."""
+    """Top-level functions of the script that events name.
+
+    `module` is the name under which it could be imported.
+    """
     parts = [path.rpartition(".") for path in job.functions.waiting]
     return {function for holder, _, function in parts if holder in (module, "__main__")}
 
@@ -152,7 +155,7 @@ def _definitions(job: LiveJob) -> Iterator[None]:
 
 
 def clean(error: BaseException) -> TracebackType | None:
-    """The traceback without frames of tspec, also those of what caused the error."""
+    """The traceback without frames of tspec. Frames are removed from the error's causes too."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:

@@ -26,7 +26,9 @@ _SCALED = frozenset({"Mul", "Div"})
 
 
 def crossed_norms(losses: Any) -> list[str]:
-    """The shape of what was divided, for each product of two such factors."""
+    """For each product of two factors that were divided along crossed dimensions, the shape before
+    the division.
+    """
     found = (_crossed(node) for operation, node in nodes(losses) if operation in MATRIX_PRODUCTS)
     return [str(list(shape)) for shape in found if shape is not None]
 
@@ -41,9 +43,11 @@ def _crossed(product: Any) -> tuple[int, ...] | None:
 
 
 def _divided(node: Any, dim: int) -> tuple[tuple[int, ...], bool] | None:
-    """The shape of what a factor was before it was divided by its norms, and whether these are along the dimension that became `dim`.
+    """The shape of a factor before its division by its norms, and whether the norms are taken along
+    the dimension that became `dim`.
 
-    None where it was not divided so, or if it is a parameter: its rows and columns may have any length.
+    None if it was not divided by norms, or if it is a parameter, whose rows and columns may have
+    any length.
     """
     for _ in range(_CHAIN):
         if node is None or not node._input_metadata:

@@ -148,11 +148,13 @@ class LiveSource:
         return self.state.messages.seen
 
     def born(self, kind: str) -> Mapping[str, int]:
-        """The instants at which passing subjects came into being, where they are not when they are first seen."""
+        """The instants at which transient subjects came into being, where these differ from when
+        they are first seen.
+        """
         return self.state.messages.born() if kind == "message" else {}
 
     def taken_up(self, tensors: Sequence[Any] = ()) -> None:
-        """Training goes on with what was received; a layer is about to read these tensors."""
+        """Training continues with received tensors; a layer is about to read `tensors`."""
         messages = self.state.messages
         if messages.seen:
             messages.taken_up(self._seq)

@@ -47,7 +47,9 @@ def _stretched(difference: Any) -> tuple[Sequence[int], Sequence[int]] | None:
 
 
 def _is_row_of_samples(node: Any, size: int) -> bool:
-    """Whether `[n]` was `[n, ...]` before, and is no row of what all samples share, such as a mean of each feature."""
+    """Whether `[n]` was `[n, ...]` before, so that it is not shared by all samples, such as a mean
+    of each feature.
+    """
     source = first_input(node)
     if shape_of(node) != (size,) or source is None or not source._input_metadata:
         return False

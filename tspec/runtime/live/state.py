@@ -1,4 +1,4 @@
-"""The subjects of a job: which exist, under which names, with which fields."""
+"""The subjects of a job: which exist, their names and their fields."""
 
 from __future__ import annotations
 
@@ -74,7 +74,10 @@ from tspec.runtime.live.watch import Expression, FieldSpec, TypeTree, WatchSpec
 from tspec.runtime.live.written import WrittenModes
 
 MoreColumns = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
-"""One field, by kind and name, of some things by their subjects; nothing of those whose field it does not know."""
+"""Reads one field, by kind and name, of some subjects.
+
+Subjects whose field it does not know are left out.
+"""
 
 
 def _itself(thing: Any) -> Any:
@@ -83,7 +86,7 @@ def _itself(thing: Any) -> Any:
 
 
 def _size(state: Any) -> int:
-    """Of how many parameters an optimizer holds something."""
+    """The number of parameters for which an optimizer holds state."""
     return len(state) if isinstance(state, Mapping) else 0
 
 
@@ -360,9 +363,10 @@ class SubjectRegistry:
             self.schedulers.numbered.revive(thing)
 
     def update_begins(self, optimizer: int) -> None:
-        """Look at what no optimizer of this process holds.
+        """Check parameters that no optimizer of this process holds.
 
-        Where another rank updates it, it has changed; where weights are copied to it, it is as they are.
+        They change if another rank updates them, and stay equal to their source if weights are
+        copied to them.
         """
         elsewhere = self.ranks.world > 1 and self.elsewhere.is_due(optimizer)
         copied = self.copied.is_due()
@@ -414,7 +418,7 @@ class SubjectRegistry:
                 self.scaled.after_backward(number, held_by(optimizer))
 
     def _scaled(self, optimizer: Any, result: Any) -> float:
-        """The factor by which the gradients were scaled that an update used which returned `result`."""
+        """The factor that scaled the gradients of the update that returned `result`."""
         return self.scaled.of(self.optimizers.numbered.number(optimizer))
 
     def count_pass(self) -> None:
@@ -429,7 +433,7 @@ class SubjectRegistry:
         return self.dropped.of(self.optimizers.numbered.number(optimizer))
 
     def _sampler_epochs(self) -> list[int]:
-        """The epochs that the samplers of loaders were told that are trained on."""
+        """The epochs set on the samplers of loaders that are trained on."""
         told = [
             asked(asked(each, "sampler"), "epoch")
             for each in self.loaders.alive().values()
@@ -447,8 +451,11 @@ class SubjectRegistry:
         return [held for each in self.optimizers.things().values() for held in held_by(each)]
 
     def _is_held(self, tensor: torch.Tensor) -> bool:
-        """A model or an optimizer holds it. Of pieces of a model a layer uses others than the model holds, and of what was flattened
-        both may hold views."""
+        """Whether a model or an optimizer holds the tensor.
+
+        Layers of a sharded model compute with other tensors than it holds, and models of flattened
+        parameters hold views.
+        """
         if self.models.name_of_parameter(tensor) is not None or is_flattened(tensor):
             return True
         return any(each is tensor or local(each) is not each for each in self._trained())

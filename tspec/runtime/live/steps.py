@@ -1,9 +1,9 @@
-"""Where a training loop stands: step, epoch, microbatch and phase, from what it does.
+"""The state of a training loop: step, epoch, microbatch and phase, derived from its activities.
 
 A pure state machine: `advance(place, activity)` gives the next place. It knows no torch and no
-objects; optimizers, loaders and passes over loaders are numbers. The decisions are those of the
-language's page on steps: a step opens with the first training activity after the last update of
-the turn before; a training batch, where a loader is visible, divides turns for certain.
+objects; optimizers, loaders and passes over loaders are numbers. It follows the language's page on
+steps: a step opens with the first training activity after the last update of the turn before. Where
+a loader is visible, a training batch always begins a new turn.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """Gradients of what these optimizers hold are cleared."""
+    """The gradients of these optimizers' parameters are cleared."""
 
     optimizers: frozenset[int]
 
@@ -115,7 +115,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Shadowed:
-    """The others make a forward pass in which this rank only takes part in collectives."""
+    """Other ranks make a forward pass; this rank only takes part in its collectives."""
 
 
 Activity = (
@@ -179,7 +179,7 @@ class LoopState:
     joined: bool = False
     """The step is over, and none has opened since: the rank has joined."""
     shadowed: int = 0
-    """The passes of others in which the rank has taken part since it joined."""
+    """The number of other ranks' passes in which the rank took part since it joined."""
     longest: int = 1
     """The most micro-batches of a step that is over."""
     by_loader: bool = False
@@ -312,7 +312,7 @@ def _scheduled(place: LoopState) -> LoopState:
 
 
 def _all_updated(place: LoopState) -> bool:
-    """Every optimizer from which an update is due has made it: the turn can be over."""
+    """Whether every optimizer that is expected to update has done so, which may end the turn."""
     return place.expected is not None and bool(place.updated) and place.expected <= place.updated
 
 
@@ -364,8 +364,10 @@ def _count(place: LoopState, reading: int) -> LoopState:
 
 
 def _clear(place: LoopState, optimizers: frozenset[int]) -> LoopState:
-    """A loop without a loader that clears before its passes opens a step here; one that clears after
-    the update does not. They are told apart by whether the turn has had its clear already.
+    """The place after clearing gradients.
+
+    Without a loader, a loop that clears before its passes opens a step here; one that clears after
+    the update does not. The two differ in whether the turn has already had its clear.
 
     With a loader, an evaluation may follow, which belongs to the step that ends: the next batch or
     training pass opens the step.

@@ -29,9 +29,9 @@ _RUNS_LATER = (
 
 
 class ExchangedCode:
-    """A function whose calls go elsewhere; `target` is a copy that does what the function did.
+    """Redirects the calls of a function; `target` is a copy with the original code.
 
-    Raises ValueError for a function whose parameters cannot be written down.
+    Raises ValueError for a function whose parameters cannot be written as source text.
     """
 
     __slots__ = ("_code", "_name", "function", "target", "trampoline")
@@ -55,7 +55,10 @@ class ExchangedCode:
             self.function.__code__ = self._code
 
     def forget(self) -> None:
-        """Remove the name by which the new code finds its target. No thread may be about to read it."""
+        """Remove the builtin name through which the new code finds its target.
+
+        No thread may be about to read it.
+        """
         if hasattr(builtins, self._name):
             delattr(builtins, self._name)
 
@@ -121,7 +124,8 @@ def _parameters(code: CodeType) -> tuple[str, str]:
         declared.append(f"*{star or ''}")
     declared += only
     given = [*positional, *([f"*{star}"] if star else []), *(f"{each}={each}" for each in only)]
-    # A default stands for every parameter that has one: which do is said by the function, not by its code.
+    # Each default is a placeholder: the function object, not its code, decides which parameters
+    # have one.
     for each in [declared, given]:
         each += [f"**{stars}"] if stars else []
     return ", ".join(declared), ", ".join(given)

@@ -53,7 +53,7 @@ class UnseenCalls:
 
 
 class IsolatedWork:
-    """tspec computes something on this thread, apart from what the job is in the middle of.
+    """A computation of tspec on this thread, isolated from the state of the job.
 
     Its calls are not watched. Modes of the job (a default device, a counter of operations, a trace)
     and transforms (`vmap`, `grad`) do not see its operations; they apply again afterwards.

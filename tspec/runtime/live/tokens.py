@@ -75,7 +75,9 @@ class TokenHistory:
 
 
 def _shifts(tokens: torch.Tensor, target: torch.Tensor, ignored: int) -> Iterator[int]:
-    """The shifts by which targets of one sequence for each of the batch are its tokens."""
+    """The shifts at which targets equal the tokens, if there is one target sequence per sequence of
+    the batch.
+    """
     for sequences, rows in _batch_first(tokens, target):
         for shift in _SHIFTS:
             ahead, wanted = sequences[:, max(shift, 0) :], rows[:, max(-shift, 0) :]
@@ -93,7 +95,7 @@ def _shifts(tokens: torch.Tensor, target: torch.Tensor, ignored: int) -> Iterato
 def _batch_first(
     tokens: torch.Tensor, target: torch.Tensor
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Tokens and targets as `[batch, length]`, for both ways in which they can lie."""
+    """Tokens and targets as `[batch, length]`, for both possible orders of dimensions."""
     for sequences, is_first in ((tokens, True), (tokens.t(), False)):
         batch, length = sequences.shape
         places = target.numel() // batch

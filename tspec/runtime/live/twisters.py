@@ -52,9 +52,11 @@ def states_here() -> list[TwisterState]:
 
 
 def was_left_behind(now: TwisterState, here: Sequence[TwisterState], read: TwisterState) -> bool:
-    """Whether a generator drew on from one of the states in which it was `here`, and not from the one that was `read` then.
+    """Whether a generator continued from one of its states in `here` rather than from the loaded
+    state `read`.
 
-    False of a generator that drew nothing, and where both places lie in one stream, or too far away.
+    False for a generator that drew nothing, and where both states lie in one stream, or too far
+    away.
     """
     if now in here or now == read or _leads_to(read, now):
         return False

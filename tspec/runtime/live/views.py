@@ -61,9 +61,10 @@ def swaps(before: Shape, after: Shape) -> bool:
 
 
 def _apart(before: Shape, after: Shape) -> Iterator[tuple[bool, list[int], list[int]]]:
-    """The runs of dimensions between which both shapes have a border, where both have several of other sizes.
+    """Groups of dimensions between borders that both shapes share, where both have several
+    dimensions of different sizes.
 
-    Each comes after whether it is the first, so that it holds the batch.
+    Each comes with a flag whether it is the first group, which holds the batch.
     """
     before, after = ([size for size in shape if size > 1] for shape in (before, after))
     ends = [list(accumulate(shape, mul)) for shape in (before, after)]
@@ -85,7 +86,7 @@ def _is_swap(with_batch: bool, before: list[int], after: list[int]) -> bool:
     if not with_batch:
         return _is_rotation(before, after)
     batch, first = before[0], after[0]
-    if first > batch and first % batch == 0:  # the batch was merged with what follows
+    if first > batch and first % batch == 0:  # the batch was merged with the next dimension
         inner = _apart(before[1:], [first // batch, *after[1:]])
         if any(_is_swap(False, *each[1:]) for each in inner):
             return True

@@ -51,7 +51,7 @@ def located() -> Iterator[None]:
 
 
 def _level(frame: FrameType, stacklevel: int, prefixes: tuple[str, ...]) -> int:
-    """The `stacklevel` by which `warn` finds the frame that `frame`, its caller, means."""
+    """The `stacklevel` with which `warn` reaches the frame that its caller, `frame`, meant."""
     level = 3  # `warn`, its stand-in, the caller
     left = max(stacklevel, 2 if prefixes else 1) - 1
     above: FrameType | None = frame

@@ -71,7 +71,7 @@ class WatchSpec:
     ambient: tuple[str, ...] = ()
 
     def entity(self, kind: str) -> EntitySpec | None:
-        """The entity of that kind, or None if it is not wanted."""
+        """The entity of that kind; None if no rule reads it."""
         return next((entity for entity in self.entities if entity.kind == kind), None)
 
     def computes(self, function: str) -> bool:

@@ -1,8 +1,8 @@
-"""One function whose calls are seen: who asked for it, and what happens around a call.
+"""One watched function: the roles that watch it, and the work around a call.
 
-A *role* is one reason to look at a function: an event of the spec, or a mechanism of the live job
+A *role* is one reason to watch a function: an event of the spec, or a mechanism of the live job
 that follows the run. A call inside a call of the same roles on the same object (`super().step()`)
-is no second one.
+does not count again.
 """
 
 from __future__ import annotations
@@ -171,7 +171,8 @@ def entrance(
 
 
 def tracing_check(own: Any) -> Callable[[], bool]:
-    """Whether some compiler runs the code to learn its shapes or operators: what we do would become part of it.
+    """A function that tells whether a compiler is tracing the code: tspec's operations would become
+    part of the trace.
 
     `own` is the mode of fake tensors in which the whole job runs, if there is one.
     """

@@ -45,7 +45,7 @@ class WrittenModes:
 
 
 def _caller() -> FrameType | None:
-    """The frame that called the watched function of which a field is read."""
+    """The frame that called the watched function whose field is read."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_ours(frame.f_code):
         frame = frame.f_back

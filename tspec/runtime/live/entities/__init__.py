@@ -1,1 +1,4 @@
-"""The kinds of subjects: one file a kind, each with what there is and what its fields are."""
+"""The kinds of subjects.
+
+Each file has one kind: which subjects exist, and the values of their fields.
+"""

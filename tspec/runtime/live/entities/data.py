@@ -36,7 +36,7 @@ class LoaderSubjects:
         """What loaders said that the script has let go, by their numbers."""
 
     def things(self) -> Mapping[str, tuple[int, LoaderFacts | Any]]:
-        """Numbers and loaders; of one that is gone what it said."""
+        """Loaders by number. A deleted loader is represented by its recorded facts."""
         there = {self.numbered.number(one): one for one in self.alive().values()}
         known = sorted((self._departed | there).items())
         return {f"{self.numbered.kind}.{number}": (number, one) for number, one in known}
@@ -113,7 +113,7 @@ class BatchSubjects:
         return name
 
     def step_opens(self) -> None:
-        """Batches last for the step in which they were taken."""
+        """Drop the batches of the step before."""
         self._current.clear()
 
     def things(self) -> Mapping[str, FetchedBatch]:

@@ -22,7 +22,7 @@ class SubjectKind(Protocol):
 
 
 class ColumnReader(Protocol):
-    """A kind of which there are hundreds of subjects: what is read often is read of all at once."""
+    """A kind with hundreds of subjects, which reads a frequent field of all of them at once."""
 
     def column(self, name: str, things: Mapping[str, Any]) -> dict[str, Any] | None:
         """A field of some subjects; None if it is to be read of each."""

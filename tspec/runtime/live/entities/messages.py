@@ -1,6 +1,7 @@
 """Messages: the n-th tensor that one rank sent another, as this rank received it.
 
-What was sent is told by the sender beside the message, through the job's store: features, not tensors.
+The sender publishes the features of the tensor through the job's store, beside the message. It
+publishes no tensors.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class MessageSubjects:
                 return
 
     def taken_up(self, seq: int) -> None:
-        """Training goes on with what was received: from here on the messages are subjects."""
+        """Training continues with the received tensors: from here on the messages are subjects."""
         for message in self.waiting:
             message.born = seq
             self._now[message.name] = message
@@ -134,7 +135,9 @@ class MessageSubjects:
                     message.read = TensorSnapshot(read(tensor))
 
     def step_opens(self) -> None:
-        """Messages last for the step in which they were taken up, and for the look at its end."""
+        """Keep the messages of the step that ends for the check at its end, and drop those before
+        it.
+        """
         for message in self._before.values():
             message.buffer = message.work = None
         self._before, self._now = self._now, {}

@@ -69,8 +69,11 @@ def held_by(optimizer: Any) -> list[torch.Tensor]:
 
 
 def holds_groups(optimizer: Any) -> bool:
-    """The optimizer has groups of its own. A wrapper that shows those of another one, as Accelerate's and
-    Lightning's do, leaves updates and clearing to it, or leaves them out while gradients accumulate."""
+    """Whether the optimizer has parameter groups of its own.
+
+    A wrapper, as Accelerate's and Lightning's, shows those of another optimizer. It leaves updates
+    and clearing to that one, or skips them while gradients accumulate.
+    """
     held = asked(optimizer, "__dict__")
     return isinstance(held, dict) and "param_groups" in held
 
@@ -83,7 +86,7 @@ def clears_groups(optimizer: Any) -> bool:
 
 
 class OptimizerSubjects:
-    """Kind `optimizer`: `optimizer.0`, in the order in which they were built."""
+    """Kind `optimizer`: named `optimizer.0` and so on, in the order of construction."""
 
     def __init__(self, models: ModelRegistry) -> None:
         self._models = models
@@ -95,7 +98,7 @@ class OptimizerSubjects:
         return self.numbered.alive()
 
     def name_of(self, thing: Any) -> str | None:
-        """Its name; of a wrapper, that of the optimizer whose groups it shows."""
+        """The name of an optimizer; for a wrapper, the name of the optimizer whose groups it shows."""
         if self.numbered.knows(thing):
             return self.numbered.name(thing)
         groups = asked(thing, "param_groups")
@@ -223,7 +226,10 @@ def steps_made(optimizer: Any, loaded: Any = None) -> int:
 
 
 def steps_left(scheduler: Any) -> int | None:
-    """A scheduler's total number of steps, less those it has made and the one that begins. None if it has no total."""
+    """A scheduler's total number of steps, minus those it has made and the one that begins.
+
+    None if it has no total.
+    """
     total, made = total_steps(scheduler), scalar(asked(scheduler, "last_epoch"))
     if not isinstance(total, int) or not isinstance(made, int):
         return None

@@ -145,5 +145,7 @@ class WrapperSubjects:
         self._living = living
 
     def holder_of_flat(self, tensor: torch.Tensor) -> tuple[int, ...] | None:
-        """This rank alone, of what `FullyShardedDataParallel` has flattened: also where a hybrid strategy has copies."""
+        """This rank alone, if `FullyShardedDataParallel` flattened the tensor, also where a hybrid
+        strategy has copies.
+        """
         return (self._ranks.rank,) if is_flattened(tensor) else None

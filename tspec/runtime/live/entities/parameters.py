@@ -135,7 +135,11 @@ def _or_absent(value: Any) -> Any:
 
 
 def _is_shared(tensor: torch.Tensor) -> bool:
-    """Whether processes of this machine may share its memory: of an accelerator torch always says so, of what has no storage never."""
+    """Whether processes of this machine may share the tensor's memory.
+
+    False for tensors of an accelerator, where torch always answers true, and for those without
+    storage.
+    """
     plain = tensor.device.type == "cpu" and torch._C._has_storage(tensor)
     return plain and bool(tensor.is_shared())  # type: ignore[no-untyped-call]
 

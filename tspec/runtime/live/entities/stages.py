@@ -1,4 +1,6 @@
-"""Stages of torch's pipelines: what the modules on a rank are parts of, and which ranks hold the others."""
+"""Stages of torch's pipelines: which modules on a rank are parts of a pipeline, and which ranks
+hold the other parts.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,12 @@ class PipelineStages:
         self._alone: frozenset[int] = frozenset()
 
     def holder(self, module: str | None) -> tuple[int, ...] | None:
-        """This rank alone, of a model with a stage of a pipeline that has all ranks of the job: each trains its own.
+        """This rank alone, for a model with a stage of a pipeline over all ranks of the job: each
+        rank trains its own stage.
 
-        What the model holds beside the stage, as one that was cut while all of it was there, is trained by no replica
-        either. Of a pipeline that has some of the ranks nothing is said: others may hold copies of its stages.
+        A model that was cut on the rank also holds modules outside the stage; no replica trains
+        those either. None for a pipeline over some of the ranks: other ranks may hold copies of its
+        stages.
         """
         if not self.numbered.count or module is None:
             return None

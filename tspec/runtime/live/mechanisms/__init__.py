@@ -47,6 +47,6 @@ MECHANISMS = (
 
 
 def install(job: FollowedJob) -> None:
-    """Start all mechanisms, in an order in which each finds what it needs."""
+    """Start all mechanisms, dependencies first."""
     for start in MECHANISMS:
         start(job)

@@ -1,4 +1,4 @@
-"""Checkpoints: what files held that were read, where an event compares with it what is saved."""
+"""Checkpoints: remember the contents of loaded files, if an event compares saved objects with them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ READERS = ("lost_updates", "restarted", "goes_on_from")
 
 
 class ReadListener(Listener):
-    """Remembers the counts of what was read."""
+    """Remembers the counts in a loaded file."""
 
     def __init__(self, checkpoints: LoadedCheckpoints) -> None:
         self._checkpoints = checkpoints
@@ -61,7 +61,7 @@ class UnscalesListener(Listener):
 
 
 class TrainsListener(Listener):
-    """Looks at what was taken over of checkpoints where training begins."""
+    """Checks where training begins which loaded weights the models took over."""
 
     def __init__(self, weights: KeptWeights) -> None:
         self._weights = weights

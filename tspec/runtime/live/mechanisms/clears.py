@@ -39,7 +39,9 @@ class ZeroGradListener(Listener):
         self._job.do(Clear(cleared))
 
     def _cleared(self, optimizer: Any, parameters: list[torch.Tensor]) -> frozenset[int]:
-        """The number of an optimizer; of a wrapper, those of the optimizers that hold what it shows."""
+        """The number of an optimizer; for a wrapper, those of the optimizers that hold its
+        parameters.
+        """
         optimizers = self._job.state.optimizers
         if isinstance(optimizer, torch.optim.Optimizer) and not holds_groups(optimizer):
             return optimizers.holders_of(parameters)

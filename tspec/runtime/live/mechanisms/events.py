@@ -20,11 +20,14 @@ _GUARDS: dict[str, Guard] = {
     STEP: holds_groups,
     CLEAR: clears_groups,
 }
-"""Of which instances calls count."""
+"""Conditions on the instance whose calls count."""
 
 
 def install(job: FollowedJob) -> None:
-    """Watch what the spec names; families last, as they leave out what an event names."""
+    """Watch the callables that the spec names.
+
+    Families come last, since they leave out callables that an event names.
+    """
     named = {path for event in job.spec.events for path in event.callables}
     for event in sorted(job.spec.events, key=lambda each: each.family):
         for path in event.callables:

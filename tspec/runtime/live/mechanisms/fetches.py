@@ -1,7 +1,8 @@
-"""Batches: what a `DataLoader`'s iterator gives out, told after the fact, as the last call gives none.
+"""Batches from a `DataLoader`'s iterator. A fetch is reported after it returns, as the last call
+yields no batch.
 
-Within `Join` a rank may take a batch, leave it and wait for others, so there a batch is told of when it is used: a step
-that only this rank would have opened is none.
+Within `Join` a rank may fetch a batch, leave it unused and wait for others. So a batch is reported
+there when it is used: a step that only this rank would open is none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Ranks with uneven batches: within `torch.distributed.algorithms.Join`, those that are done wait for the others.
+"""Ranks with uneven batches: within `torch.distributed.algorithms.Join`, finished ranks wait for
+the others.
 
-Collectives by which ranks learn who has joined, and who was the last, are not seen: each rank makes them in a step of
-its own.
+The collectives by which ranks learn who has joined, and who was the last, are not watched: each
+rank makes them in a step of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from tspec.runtime.live.watched import Listener, Role
 
 
 class JoinListener(Listener):
-    """Follows `Join.__exit__`, in which a rank without batches answers the collectives of the others."""
+    """Follows `Join.__exit__`, in which a rank without batches answers the collectives of the
+    others.
+    """
 
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
@@ -55,7 +58,7 @@ class JoinEntryListener(Listener):
 
 
 class JoinHookListener(Listener):
-    """Follows the hooks by which a rank that has joined takes part."""
+    """Follows the hooks through which a joined rank takes part in collectives."""
 
     def __init__(self, joins: JoinListener) -> None:
         self._joins = joins

@@ -32,7 +32,7 @@ class _MessageListener(Listener):
 
 
 class SendListener(_MessageListener):
-    """`isend`, through which `send` goes too."""
+    """Follows `isend`, which `send` calls too."""
 
     def before(self, args: tuple[Any, ...], kwargs: Keywords) -> None:
         """Publish the features of a tensor before it is sent, so that the receiver knows them on arrival."""
@@ -44,10 +44,10 @@ class SendListener(_MessageListener):
 
 
 class ReceiveListener(_MessageListener):
-    """`irecv`, through which `recv` goes too."""
+    """Follows `irecv`, which `recv` calls too."""
 
     def before(self, args: tuple[Any, ...], kwargs: Keywords) -> None:
-        """The next step may open with what is received."""
+        """The next step may open with the received tensor."""
         self._messages.seen = True
         if self._job.place.updated and not self._job.place.updating:
             self._job.waits()

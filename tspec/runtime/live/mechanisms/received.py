@@ -20,14 +20,14 @@ MODULE = "torch.distributed.distributed_c10d"
 RECEIVES = ("broadcast", "recv")
 """Calls that write into their first argument what another rank sends."""
 AVERAGES = (*RECEIVES, "all_reduce", "reduce", "all_gather", "all_gather_into_tensor")
-"""Calls in which parameters are made alike over ranks."""
+"""Calls that make parameters equal across ranks."""
 PASSES = 8
 """So many backward passes of a rank are looked at for updates of an optimizer that it does not call."""
 LARGEST, ELEMENTS = 4, 64
 """So many parameters of it, and so many elements of each, tell that it was updated."""
 
 _Samples = dict[int, tuple[list[torch.Tensor], torch.Tensor]]
-"""Of optimizers, by their numbers: some parameters, and elements of them."""
+"""Optimizer number -> some of its parameters, and sampled elements of them."""
 
 
 class ReceivedListener(Listener):
@@ -84,7 +84,7 @@ class SentUpdates:
         """In how many passes the parameters of others were looked at."""
 
     def pass_ended(self) -> None:
-        """A backward pass is over: what its gradients are used for, or sent to others for, comes next."""
+        """A backward pass is over. Its gradients are used, or sent to other ranks, next."""
         if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
             return
         optimizers, ever = self._job.state.optimizers, self._job.place.ever
@@ -171,7 +171,7 @@ class AveragedListener(Listener):
                 self._job.state.projected.add(held)
 
     def _count(self, given: Sequence[torch.Tensor]) -> None:
-        """Note the shapes of what is handed over. Before an update these are gradients."""
+        """Note the shapes of the tensors sent. Before an update these are gradients."""
         place = self._job.place
         if place.step != self._step or place.backward_since_update:
             self._step = place.step

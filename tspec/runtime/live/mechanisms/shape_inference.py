@@ -1,7 +1,8 @@
-"""Shape inference of torch's pipeline schedules: its passes are no training, and are not seen.
+"""Hides the shape inference of torch's pipeline schedules, whose passes are no training.
 
-Before its first step a schedule runs stages and loss once on uninitialised memory, to learn the shapes
-of what stages send to each other (`torch.distributed.pipelining`, `_PipelineSchedule._initialize_pp_stages`).
+Before its first step a schedule runs stages and loss once on uninitialised memory, to learn the
+shapes of the tensors that stages send each other (`torch.distributed.pipelining`,
+`_PipelineSchedule._initialize_pp_stages`).
 """
 
 from __future__ import annotations
@@ -13,5 +14,5 @@ INFERENCE = "torch.distributed.pipelining.schedules._PipelineSchedule._initializ
 
 
 def install(job: FollowedJob) -> None:
-    """See nothing of what a schedule runs to infer shapes."""
+    """Hide all calls that a schedule makes to infer shapes."""
     job.functions.watch_path(Role("shape inference", path=INFERENCE, hides=True))

@@ -26,7 +26,7 @@ class EmbeddingListener(Listener):
 
 
 class LearntListener(Listener):
-    """Forgets the tokens of what is learnt from now."""
+    """Clears the remembered tokens when a backward pass has ended."""
 
     def __init__(self, job: FollowedJob) -> None:
         self._job = job

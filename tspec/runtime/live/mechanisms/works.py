@@ -42,7 +42,9 @@ class CoalescedWorkListener(_WorkListener):
 
 
 class OtherListener(_WorkListener):
-    """Ends the calls of which the job asks otherwise: nothing is known of their output."""
+    """Ends the calls of a work that is asked for by other means than `wait`: the state of their
+    output is unknown.
+    """
 
     def before(self, args: Arguments, kwargs: Mapping[str, Any]) -> None:
         """Somebody asks for it."""
