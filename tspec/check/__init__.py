@@ -9,8 +9,10 @@ from tspec.resolve.program.rules import Program
 
 
 def check(program: Program, trace: Path | str) -> Verdicts:
-    """What a report on a recording needs: all instances of the rules that something violates, and of the
-    others how many came to which verdict. Raises TraceError if there is no recording.
+    """Check a recording for a report: all instances of violated rules, and the counts of verdicts
+    of the other rules.
+
+    Raises TraceError if there is no recording.
     """
     # duckdb and pyarrow take half a second, which those who only want a verdict's type need not pay.
     from tspec.check.columnar import check as columnar

@@ -1,7 +1,7 @@
-"""The checker of jobs over a recorded trace: the code that runs in a job, driven by what a job left.
+"""The checker of jobs over a recorded trace: the code that runs in a job, driven by its recording.
 
-Each rank's checker takes the same paths as in a job, and an observer sees each of its decisions. Ranks are
-played one after another, so what each tells the others is looked at when all have ended.
+Each rank's checker takes the same paths as in a job, and an observer sees each of its decisions.
+Ranks are played one after another, so their exchanged packets are combined when all have ended.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class _DeferredExchange(AllGather):
 
 
 class _SequentialPolicy(SyncPolicy):
-    """Ranks that are played one after another: none waits for what others tell."""
+    """Sync policy of ranks that are played one after another: no rank waits for packets of others."""
 
     def __init__(self, told: _DeferredExchange) -> None:
         super().__init__(told, needed=False, say=_unread)
@@ -290,7 +290,9 @@ def _play(program: Program, trace: model.Trace) -> list[_ReplayedRank]:
 
 
 def _rounds(ranks: Sequence[_ReplayedRank], world: int, own: _ReplayedRank) -> Iterator[Round]:
-    """The n-th thing that each rank told, together, as it comes to one of them: its own, and bytes of the others."""
+    """The n-th packets of all ranks, as one rank receives them: its own as objects, those of the
+    others decoded from bytes.
+    """
     sent = {rank.source.rank: rank.told.sent for rank in ranks}
     for number in range(max(map(len, sent.values()), default=0)):
         found = [

@@ -45,7 +45,9 @@ class Decision:
     location: Location | None = field(default=None, compare=False)
     """For a violated instance, the line of the script that it points at, on its first rank."""
     held: int = field(default=0, compare=False)
-    """For a violated instance that a running job hands on: the last step before it in which the rule held, 0 if none."""
+    """For a violated instance of a running job: the last earlier step in which the rule held, 0 if
+    none.
+    """
 
     @property
     def of_absence(self) -> bool:

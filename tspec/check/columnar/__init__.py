@@ -42,10 +42,10 @@ def check(
 ) -> Verdicts:
     """The verdict of every instance of the rules in a trace, by rule and then by instance.
 
-    Without `evidence`, violated instances do not carry what the rule read. With `findings_only`, the
-    instances of rules that nothing violates are counted and not listed.
-    Rules that no query here says are decided by the reference interpreter, and the notes name them.
-    Raises TraceError if there is no trace.
+    Without `evidence`, violated instances do not carry the values that the rule read. With
+    `findings_only`, instances of rules without a violation are counted and not listed. Rules that
+    no query can express are decided by the reference interpreter, and the notes name them. Raises
+    TraceError if there is no trace.
     """
     recording = load(trace, _features(rules))
     outcome = decide_all(rules, recording, CheckOptions(evidence, findings_only))

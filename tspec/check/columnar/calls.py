@@ -35,7 +35,7 @@ Read = Callable[[QueryScope, Expr, Frame], Cell]
 
 
 def filters(scope: QueryScope, pattern: EventPattern, frame: Frame, read: Read) -> Filters:
-    """The values with which a pattern's fields are compared."""
+    """The values against which a pattern's filters compare its fields."""
     return tuple((each.field, read(scope, each.value, frame)) for each in pattern.filters)
 
 

@@ -1,7 +1,8 @@
-"""The claims that are no expressions: `A before B`, `contains E`, `x only during A or B`.
+"""Claims that are no expressions: `A before B`, `contains E`, `x only during A or B`.
 
-The counterpart of `tspec.check.interpret.claims`. Each gives SQL of a verdict, `holds`, `violated`,
-`idle` or `unknown`, of why it is unknown, and of the call by which it is broken.
+The counterpart of `tspec.check.interpret.claims`. Each claim gives SQL for its verdict (`holds`,
+`violated`, `idle` or `unknown`), for the reason if it is unknown, and for the call that violates
+it.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ NO_CALL = "NULL::BIGINT"
 
 @dataclass(frozen=True, slots=True)
 class ClaimColumns:
-    """Columns of the verdict on each row, of the reason where it is unknown, and of the call by which a
-    violated claim is broken; NULL where there is none.
-    """  # fmt: skip
+    """Columns with the verdict of each row, the reason if it is unknown, and the call that violates
+    the claim; NULL if there is none.
+    """
 
     verdict: str
     why: str = CUT_OFF
@@ -172,7 +173,9 @@ def _enclosed(
 
 
 def _changed_only_in(scope: QueryScope, expect: OnlyDuring) -> ClaimColumns:
-    """No difference between two successive readings between which none of the calls runs."""
+    """The claim holds if no two successive readings differ without a matching call running between
+    them.
+    """
     facts, relation = scope.facts, scope.relation
     wanted = tuple((event, _values(scope, event, Frame())) for event in expect.events)
     pairs = calls.pairs_in_window(scope, wanted)

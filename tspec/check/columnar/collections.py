@@ -45,7 +45,7 @@ _CARRIED = (
 
 
 def subjects(scope: QueryScope, kind: str, frame: Frame) -> Cell:
-    """All subjects of a kind that exist at the instant, in the order in which they came into being."""
+    """All subjects of a kind that exist at the instant, in order of creation."""
     at = frame.column("at")
     table = scope.relation.reading()
     lives = scope.facts.table(
@@ -101,7 +101,7 @@ def elements(scope: QueryScope, cell: Cell, carried: Sequence[str] = ()) -> Quer
 
 
 def regrouped(scope: QueryScope, parts: QueryScope, base: Cell, cell: Cell, condition: str) -> Cell:
-    """The lists, for each parent, of a cell of its elements for which a condition holds."""
+    """For each parent, the list of a cell's values at the elements for which a condition holds."""
     assert isinstance(base.shape, ListShape)
     shape = ListShape(cell.shape, base.shape.is_set)
     test = parts.relation.column(condition)
@@ -136,7 +136,7 @@ def restricted(
     for name, value in filters:
         found = field_of(parts, element, name, frame, None)
         tests.append(holds(parts, name, found, value, frame))
-    # The instant at which filters are read is none where the recording cuts the window off.
+    # Where the recording cuts the window off, there is no instant at which filters could be read.
     kept = regrouped(
         scope, parts, base, element, " AND ".join(f"coalesce({t}, false)" for t in tests)
     )
@@ -175,7 +175,7 @@ def field(scope: QueryScope, base: Cell, expr: rules.Field, frame: Frame, want: 
 
 
 def _union(scope: QueryScope, parts: QueryScope, base: Cell, cell: Cell) -> Cell:
-    """The union of the elements' sets, in the order in which sets are read."""
+    """The union of the elements' sets, in the canonical order of sets."""
     if not isinstance(cell.shape, ListShape):
         item: Shape = NOTHING
         sets = f"SELECT parent, rank, NULL AS e FROM {parts.relation.query()} WHERE false"

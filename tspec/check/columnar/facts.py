@@ -87,7 +87,10 @@ class LoadedTrace:
 
 
 class Facts:
-    """The tables of one trace, and of what rules read from it. To be closed; of one thread."""
+    """The tables of one trace and those that rules derive from it.
+
+    Must be closed; belongs to one thread.
+    """
 
     def __init__(self, recording: LoadedTrace, threads: int) -> None:
         import duckdb

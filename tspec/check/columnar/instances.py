@@ -42,10 +42,11 @@ LAST = Frame("l")
 class Instances:
     """A scope whose rows are a rule's instances, on each rank that has them.
 
-    `windows` is the table of windows, `held` the columns that choices added to it.
-    `labels` are SQL of the subjects' parts of the key, `kinds` what they are: `subject` (a hash),
-    `call` (the window's), `nth call`, `place` of a batch (numbers shown as #n) or `item` (a number). `place` is SQL of the second part of
-    `at`, `ranks` of the group's ranks, `no_group` a column that is true where there is none.
+    `windows` is the table of windows; `held` are the columns that choices of subjects added to it.
+    `labels` are SQL of the subjects' parts of the key, and `kinds` their kinds: `subject` (a hash),
+    `call` (the window's), `nth call`, `place` of a batch (numbers shown as #n) or `item` (a
+    number). `place` is SQL of the second part of `at`, and `ranks` of the group's ranks. `no_group`
+    is a column that is true where there is no group.
     """
 
     scope: QueryScope
@@ -82,7 +83,7 @@ def instances(rule: Rule, facts: Facts) -> Instances:
 
 
 def _filtered(rule: Rule, made: Instances, pending: dict[int, Shape]) -> Instances:
-    """Keep the rows for which the window's filters hold, as soon as their variables are bound."""
+    """Keep the rows that pass the window's filters, each filter as soon as its variables are bound."""
     pattern = rule.window.event
     for number in list(pending):
         assert pattern is not None

@@ -1,4 +1,4 @@
-"""What a report says beside verdicts: which ranks wait for which others."""
+"""Notes of a report beside verdicts: which ranks wait for which others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COLLECTIVES = (
     "all_to_all_single", "barrier", "broadcast", "broadcast_object_list", "gather", "reduce",
     "reduce_scatter", "reduce_scatter_tensor", "recv", "scatter", "send",
 )  # fmt: skip
-"""The last words of events and callables in which ranks wait for each other."""
+"""Last words of the names of events and callables in which ranks wait for each other."""
 
 
 def waiting(facts: Facts) -> Iterator[str]:

@@ -1,8 +1,9 @@
-"""What rules read, as tables: one field of the subjects of a kind, or of the calls of some events.
+"""Values that rules read, as tables: one field of the subjects of a kind, or of the calls of some
+events.
 
-The columns in which a value lies depend on what was recorded, not on what was declared: a field of
-which all values are ints is a column of ints. A field whose values are of several kinds at once is
-beyond these queries.
+The type of a column depends on the recorded values, not on the declared type: if all values of a
+field are ints, it is a column of ints. These queries cannot express a field whose values have
+several types.
 """
 
 from __future__ import annotations
@@ -53,9 +54,11 @@ _KIND = "CASE json_type({j}) WHEN 'OBJECT' THEN json_keys({j})[1] ELSE json_type
 
 @dataclass(frozen=True, slots=True)
 class ReadTable:
-    """A table of read values. Of subjects: `rank, sid, g, v, m`. Of calls: `c, v, m` with `side`
+    """A table of values that were read. For subjects: `rank, sid, g, v, m`. For calls: `c, v, m`
+    with `side`.
 
-    0 for what the begin says and 1 for what the end says; `ends` if some end says something.
+    `side` is 0 for values of the call's begin and 1 for those of its end. `ends` is true if some
+    call has values at its end.
     """
 
     table: str
@@ -157,7 +160,7 @@ def _plain(facts: Facts, rows: str, types: set[str], want: str | None) -> tuple[
 
 
 def _feature(types: set[str], want: str) -> tuple[str, Shape]:
-    """SQL of a tensor's feature; of what is no tensor only whether it is finite is known."""
+    """SQL of a feature of a tensor. A value that is no tensor has only the feature `finite`."""
     if want == KNOWN:
         return "true", BOOL
     shape = FEATURE_SHAPES[want]
@@ -293,7 +296,7 @@ def _item_shape(facts: Facts, opened: str) -> Shape:
 
 
 def _in_order(values: _FieldRows, listed: str, shape: Shape) -> str:
-    """Sets in the order in which they are read: subjects as they came into being, else by value."""
+    """Sets in canonical order: subjects in order of creation, other values by value."""
     keys = ", ".join(f"u.{key}" for key in values.keys.split(", "))
     order = "u.e.v"
     joined = ""

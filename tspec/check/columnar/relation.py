@@ -1,7 +1,7 @@
 """A relation that grows columns: the query behind the instances of a rule.
 
-Columns are added one by one; those that do not need each other stand side by side in one SELECT, the
-others in nested ones. The same SQL is never added twice, so what several rules read is read once.
+Columns are added one by one. Columns that do not depend on each other stand in one SELECT, others
+in nested ones. The same SQL is never added twice, so several rules share one read.
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ class Relation:
         return tuple(self._known[known].split(" "))
 
     def keep(self, condition: str, word: str = "WHERE") -> None:
-        """Drop the rows for which a condition (with `QUALIFY`: of window functions) is not true."""
+        """Drop the rows for which a condition is not true; `QUALIFY` is the word for conditions on
+        window functions.
+        """
         self._close()
         self._layers.append(f"SELECT * FROM {BEFORE} {word} {condition}")
 

@@ -1,9 +1,10 @@
-"""Where an expression is read in a query: a relation of instances, and what its columns mean.
+"""The scope in which a query reads an expression: a relation of instances, and the meaning of its
+columns.
 
-Each row has its window's instants as columns: `s_at` the start, `e_at` the end (NULL where the
-recording cuts it off), `l_at` the end or the last record; with `_step`, `_epoch`, `_microbatch` and
-`_phase` the context there. State at an instant is what was last sampled at a place up to `_at`.
-`call_lo`, `call_hi` and `sample_lo`, `sample_hi` are the places that lie in it (`hi` excluded).
+Each row has its window's instants as columns: `s_at` is the start, `e_at` the end (NULL where the
+recording cuts it off), `l_at` the end or the last record. `_step`, `_epoch`, `_microbatch` and
+`_phase` are the context there. State at an instant is the last sample up to `_at`. `call_lo` to
+`call_hi` and `sample_lo` to `sample_hi` are the places within the window (`hi` excluded).
 """
 
 from __future__ import annotations

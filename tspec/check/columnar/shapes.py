@@ -120,7 +120,9 @@ def missing(why: int | str, shape: Shape = NOTHING) -> Cell:
 
 
 def bits(sql: str, shape: Shape) -> str:
-    """SQL of what `same` and `distinct` compare: floats by their bits."""
+    """SQL of the value that `same` and `distinct` compare: the bits of a float, other values as
+    they are.
+    """
     if shape == FLOAT:
         return f"({sql})::BIT::BIGINT"
     if isinstance(shape, ListShape):

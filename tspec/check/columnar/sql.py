@@ -1,4 +1,4 @@
-"""SQL text: literals, and the macros in which IEEE's and Kleene's rules are written once."""
+"""SQL text: literals, and macros for the rules of IEEE and Kleene."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def text(value: str) -> str:
 
 
 def of_rank(column: str, what: str) -> str:
-    """What is said of the rank in a column, as `tspec.reasons.of_rank` says it of a rank."""
+    """SQL of the text that `tspec.reasons.of_rank` gives for the rank in a column."""
     before, after = reasons.of_rank("\n", what).split("\n")
     return f"{text(before)} || {column} || {text(after)}"
 

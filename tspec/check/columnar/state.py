@@ -91,7 +91,7 @@ def _of_begin(scope: QueryScope, base: Cell, source: reads.ReadTable, at: str) -
 
 
 def _with_base(scope: QueryScope, base: Cell, cell: Cell) -> Cell:
-    """The field of what is missing is missing for the same reason."""
+    """A field of a missing value is missing for the same reason."""
     if base.is_known:
         return cell
     return Cell(
@@ -104,6 +104,6 @@ def _with_base(scope: QueryScope, base: Cell, cell: Cell) -> Cell:
 
 
 def unread(scope: QueryScope, base: Cell) -> Cell:
-    """A field of what has none: not recorded, if the thing itself is there."""
+    """A field that the value does not have: not recorded, unless the value itself is missing."""
     why = scope.relation.column(f"coalesce({base.why}, {NOT_RECORDED}::TINYINT)")
     return Cell("NULL::BOOLEAN", why, SingleShape("nothing"))

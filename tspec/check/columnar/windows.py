@@ -1,9 +1,10 @@
 """The occurrences of a rule's window on all ranks, as a table with the columns that `scope` names.
 
-The counterpart of `tspec.check.interpret.windows`. `at0` and `at1` are the place in the job, `u_step`,
-`u_epoch` and `u_microbatch` the unit that look-backs count, `located` the record that has the window's
-location (its call's begin, or the boundary that ends the span); of calls `f0`, `f1`, ... are the fields with
-which the window's filters compare, and `place` is found among the calls for which these are alike.
+The counterpart of `tspec.check.interpret.windows`. `at0` and `at1` are the place in the job.
+`u_step`, `u_epoch` and `u_microbatch` are the unit that look-backs count. `located` is the record
+with the window's location: its call's begin, or the boundary that ends the span. For calls, `f0`,
+`f1`, ... are the fields that the window's filters compare; `place` counts the calls with equal
+values of these.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def _spans(facts: Facts, window: Window) -> str:
         at0, at1 = ("b.step", _PLACE) if window.span == "microbatch" else ("b.number", "0")
     skip = "WHERE b.number >= 1" if window.span == "step" else ""
     u_step = "at0" if window.span in ("step", "microbatch") else "s_step"
-    # The context in which a span closes is that of the record before.
+    # A span closes in the context of the record before its end.
     query = f"""
       SELECT b.rank, NULL::BIGINT AS c, n.g AS located, b.lo AS call_lo, coalesce(n.lo, (b.rank + 1) * {RANK}) AS call_hi,
         coalesce(n.lo, l.last_lo) AS l_hi, b.lo AS sample_lo, coalesce(n.lo, l.last_lo) AS sample_hi,
@@ -161,10 +162,12 @@ def _of_calls(facts: Facts, window: Window, called: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _FilteredCalls:
-    """A pattern's calls with the fields of its filters, and the tests that do not depend on subjects.
+    """A pattern's calls with the fields of its filters, and the tests that do not depend on
+    subjects.
 
-    `calls` has `c`, `rank`, `b_step`, `e`, `until` (the instant at which it is decided whether it is a
-    window) and for each filter `b0`, `e0`, `h0`: what the begin and the end say, and if the end does.
+    `calls` has `c`, `rank`, `b_step`, `e`, `until` (the instant at which the filters are decided)
+    and three columns for each filter: `b0` and `e0`, the values at begin and end, and `h0`, whether
+    the end has one.
     """
 
     calls: str

@@ -27,9 +27,9 @@ from tspec.check.verdicts import Decision, Instance, InstanceCount
 from tspec.resolve.program.rules import Rule
 
 _MOST = 4
-"""Threads; each holds tables of what it reads."""
+"""Most threads. Each holds tables of its own."""
 _FRAMES = 4
-"""Frames of rules for which another thread is worth its tables."""
+"""The number of frames of rules from which on another thread is worth its tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class CheckResult:
     notes: tuple[str, ...] = ()
 
     def join(self, other: CheckResult) -> None:
-        """Take in what came of other rules."""
+        """Add the results of other rules."""
         self.decided |= other.decided
         self.counted |= other.counted
         self.failed |= other.failed

@@ -1,15 +1,15 @@
 """The reference interpreter: `docs/design/semantics.md` in code, and nothing else.
 
-It is slow and plain, and is what the columnar checker and the generated hooks are tested against.
-To be read beside the page:
+It is slow and plain; tests compare the columnar checker and the generated hooks with it. The files
+follow the page:
 
     timeline.py     Time: instants, values as of an instant, subjects that exist
     windows.py      Time: windows, instants, thinning
-    calls.py        Time: which calls an event pattern means
+    calls.py        Time: calls that match an event pattern
     frames.py       Time: what lies in a window; where an expression is read
     instances.py    Instances: choices of subjects, places, keys
     groups.py       Instances: the ranks of an instance
-    members.py      Instances: members that have it not
+    members.py      Instances: members that lack it
     decide.py       Instances: the verdict
     expressions.py  Values: each kind of expression
     values.py       Values: operators
@@ -86,7 +86,7 @@ def location_of(rule: Rule, instance: GroupInstance) -> Location | None:
 
 
 def _broken_at(claim: Claim, frame: EvaluationContext) -> TimelineCall | None:
-    """The call by which a violated claim is found to be broken."""
+    """The call that violates a claim, if the claim names one."""
     if isinstance(claim, Ordered):
         return too_early(claim, frame)
     if isinstance(claim, OnlyDuring) and claim.change:
@@ -95,7 +95,9 @@ def _broken_at(claim: Claim, frame: EvaluationContext) -> TimelineCall | None:
 
 
 def _step(instance: GroupInstance) -> int:
-    """The step in which the window closed, of a call in which it began."""
+    """The step in which the window closed; for the window of a call, the step in which the call
+    began.
+    """
     local = next(iter(instance.locals.values())).reading()
     if local.window.call is not None:
         return local.window.call.begin.context.step

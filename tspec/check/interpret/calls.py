@@ -57,12 +57,12 @@ def filter_holds(name: str, found: Datum, value: Datum, line: Timeline, seq: int
 
 
 def merged(lists: Iterable[Sequence[TimelineCall]]) -> list[TimelineCall]:
-    """Calls of several events in the order in which they began."""
+    """Calls of several events, in order of their begin."""
     return sorted((call for each in lists for call in each), key=lambda call: call.begin.seq)
 
 
 def calls_of(line: Timeline, events: Iterable[str]) -> list[TimelineCall]:
-    """All calls of some events in the order in which they began."""
+    """All calls of some events, in order of their begin."""
     return merged(line.events.get(event, []) for event in dict.fromkeys(events))
 
 

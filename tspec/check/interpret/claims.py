@@ -64,7 +64,7 @@ def _ordered(expect: Ordered, frame: EvaluationContext, reading: EvaluationConte
 
 
 def too_early(expect: Ordered, frame: EvaluationContext) -> TimelineCall | None:
-    """The first call in the window that comes before what it is to come after."""
+    """The first call in the window that comes before the call that must precede it."""
     return _first_too_early(
         _pairs(expect, frame, EvaluationContext(frame.local.reading(), frame.instance))
     )
@@ -110,9 +110,11 @@ def _call_only_in(expect: OnlyDuring, frame: EvaluationContext) -> ClaimResult:
 def _changes_in(
     expect: OnlyDuring, frame: EvaluationContext
 ) -> tuple[ClaimResult, TimelineCall | None]:
-    """No difference between two successive readings between which none of the calls runs; and the call
-    whose begin is the later one of the first two that differ.
-    """  # fmt: skip
+    """The claim holds if no two successive readings differ without a matching call running between
+    them.
+
+    Also returns the call whose begin is the later one of the first two readings that differ.
+    """
     local, close = frame.local, frame.local.window.close
     assert close is not None
     patterns = [wanted(event, reader(frame)) for event in expect.events]

@@ -1,6 +1,6 @@
-"""The value of an expression in a frame: one function for each kind of expression of `rules.py`.
+"""The value of an expression in a frame: one function for each kind of expression in `rules.py`.
 
-Page: "Values", and "Time" for what moves a frame.
+Page: "Values"; "Time" for expressions that move the frame.
 """
 
 from __future__ import annotations

@@ -166,7 +166,9 @@ def _recorded(tensor: Datum, name: str) -> Datum:
 
 
 def _of_many(name: str, tensors: Sequence[Datum]) -> Datum:
-    """A feature of a collection; where nothing else is said, a fold of that of each."""
+    """A feature of a collection: by its own function if it has one, else by a fold of the feature
+    of each tensor.
+    """
     if name in OF_MANY:
         return OF_MANY[name](tensors)
     return _fold(str(FEATURES[name].many), _of_each(name, tensors), complete=True)
@@ -227,4 +229,4 @@ OF_MANY: Mapping[str, Callable[[Sequence[Datum]], Datum]] = {
     "digest": _of_known("digest", combine_digests),
     "norm": _of_known("norm", _norm),
 }
-"""The features of a collection that are no fold of those of each tensor."""
+"""Features of a collection that are no fold of the features of its tensors."""

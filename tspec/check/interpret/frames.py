@@ -1,4 +1,5 @@
-"""Where an expression is read: a rank, an occurrence of the window, what the variables stand for.
+"""The frame in which an expression is read: a rank, an occurrence of the window, and the values of
+variables.
 
 Page: "Time" on what lies in a window, "Instances" on what an instance is.
 """
@@ -107,7 +108,7 @@ class GroupInstance:
     """Why there is no group to fold over."""
     lacking: tuple[int, ...] = ()
     unknown: Mapping[int, str] = field(default_factory=dict)
-    """Members for which this is not known: rank -> reason."""
+    """Members for which it is unknown whether they lack the instance: rank -> reason."""
 
     @property
     def members(self) -> tuple[int, ...]:
@@ -126,7 +127,7 @@ class EvaluationContext:
 
     @property
     def moment(self) -> Moment | None:
-        """The instant at which state is read; None: the end of a window that is cut off."""
+        """The instant at which state is read. None if the recording cuts off the window's end."""
         return self.local.window.open if self.start else self.local.window.close
 
     def at_instance(self, instance: GroupInstance) -> EvaluationContext | None:

@@ -23,7 +23,9 @@ from tspec.trace.model import Context, Finish, Ref
 def others(
     rule: Rule, key: Instance, locals_: Mapping[int, LocalInstance], lines: Mapping[int, Timeline]
 ) -> tuple[tuple[int, ...], dict[int, str]]:
-    """The living members that lack the instance, and the members for which that is not known, with the reason."""
+    """The living members that lack the instance; and the members for which that is unknown, with
+    the reason.
+    """
     subjects = next(iter(locals_.values())).bindings
     found = {
         rank: _without_it(rule, key, subjects, lines.get(rank))
@@ -62,7 +64,7 @@ def _lasts(value: Datum) -> bool:
 
 
 def _unit(rule: Rule, context: Context) -> int:
-    """The step in which a record lies, or the epoch for windows that are epochs; runs have one."""
+    """The step of a record; the epoch for windows that are epochs; 0 for runs."""
     if rule.window.span == "epoch":
         return context.epoch
     return 0 if rule.window.span == "run" else context.step

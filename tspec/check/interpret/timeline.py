@@ -147,7 +147,7 @@ class Timeline:
         return self.records[max(place - 1, 0)].context
 
     def step_opening(self, seq: int) -> int:
-        """The instant at which the step of an instant opened; in step 0, the first record."""
+        """The instant at which the step around an instant opened. In step 0: the first record."""
         openings = self._openings["step"]
         place = bisect_right(openings, seq)
         return openings[place - 1] if place else self.seqs[0]

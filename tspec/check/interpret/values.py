@@ -23,7 +23,7 @@ _FRACTION_BITS = {
 }
 """The bits of the fraction of each floating dtype."""
 _OUT_OF_RANGE = 2**1024 - 2**970
-"""Between the largest float64 and 2**1024: from here on an int is rounded to an infinity."""
+"""The middle between the largest float64 and 2**1024: from here on an int rounds to infinity."""
 _LARGEST_EXPONENT = math.log(sys.float_info.max)
 
 
