@@ -1,7 +1,7 @@
 """Actions on failing checks: counters for each rule, and the strongest action that is due.
 
-A check is all instances of a rule at one step, on all ranks. All ranks keep the same counters, from
-what they told each other, and so take the same action at the same place.
+A check is all instances of a rule at one step, on all ranks. All ranks compute the same counters
+from the exchanged packets, and so take the same action at the same place.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ SLOT = 8192
 MOST = 1 << 20
 HEAD = 8
 SLICE = timedelta(seconds=0.2)
-"""Between two looks whether the job has ended meanwhile."""
+"""Time between two checks whether the job has ended."""
 LEAVING = 20.0
-"""Seconds in which the thread ends once it is asked to; it looks every `SLICE`, but the machine may be busy."""
+"""Seconds that the thread has to end. It checks every `SLICE`, but the machine may be busy."""
 QUEUE = 10_000
 """So many packets that wait for the others' next round mean that they never come."""
 
@@ -43,7 +43,10 @@ Round = list[list[Packet]]
 
 @dataclass(frozen=True, slots=True)
 class RoundProgress:
-    """How far each rank has come, by what it gave: the same on every rank after the same round."""
+    """How far each rank has come, by the packets it gave.
+
+    All ranks compute the same after the same round.
+    """
 
     counts: tuple[int, ...] = ()
     """How many packets each rank gave. One that has joined keeps up with the one that gave most."""
@@ -150,7 +153,7 @@ class AllGather:
                 ended |= {
                     rank for rank, given in enumerate(found) if any(p.finished for p in given)
                 }
-                # A rank that has joined takes what it was told when it can.
+                # A rank that has joined processes packets when it can.
                 if len(ended | self._standing.joined) == len(found):
                     return
         except RankLost:
@@ -258,7 +261,7 @@ class _AllGatherThread(threading.Thread):
         return None if rows is None else [decode(row[:length]) for length, row in rows]
 
     def _gathered(self, payload: bytes, size: int) -> list[tuple[int, bytes]] | None:
-        """Length and bytes of what each rank gave, as far as they fit."""
+        """Length and first bytes of each rank's payload, as many as fit."""
         import torch
 
         packed = bytearray(size)
@@ -273,7 +276,7 @@ class _AllGatherThread(threading.Thread):
         while not work.is_completed():
             if self._leaves.is_set():
                 return None
-            with suppress(RuntimeError):  # not yet, or failed: that is told below
+            with suppress(RuntimeError):  # not complete yet, or failed: reported below
                 work.wait(SLICE)
         work.wait()
         texts = [bytes(row.numpy().tobytes()) for row in rows]

@@ -17,7 +17,10 @@ class CallIndex:
     def __init__(
         self, calls: Sequence[CallRecord], pattern: Pattern, wanted: Sequence[Any]
     ) -> None:
-        """`wanted` are values of the pattern's fields: the first that is a subject is what calls are told apart by."""
+        """`wanted` are values of the pattern's fields.
+
+        Calls are indexed by the first of them that is a subject.
+        """
         self._calls = calls
         self._field = next(
             (place for place, each in enumerate(wanted) if each.__class__ is Ref), -1

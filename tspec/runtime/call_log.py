@@ -16,11 +16,11 @@ class Retention:
     """The fields of an event's calls that are kept beyond their step."""
 
     filters: tuple[str, ...] = ()
-    """Fields by which patterns tell calls apart."""
+    """Fields that patterns filter by."""
     fields: tuple[str, ...] = ()
     """Fields that are kept of every call, `filters` among them."""
     first: tuple[str, ...] = ()
-    """Fields that are kept of the first call of those with the same filters."""
+    """Fields kept of the first call among those with equal filter fields."""
 
 
 class _EventCalls:
@@ -164,10 +164,11 @@ class CallLog:
         return sorted(found, key=lambda one: one.end or 0)
 
     def forget(self, before: int, opened: Mapping[str, int]) -> None:
-        """A step begins. Drop what returned before it, but for calls since the earliest window that is open.
+        """A step begins. Drop calls that returned before it, except those since the earliest open
+        window.
 
-        `before` is where the step begins; `opened` where the earliest window begins in which calls of an event
-        are looked up.
+        `before` is where the step begins. `opened` has, for each event, the begin of the earliest
+        window that looks up its calls.
         """
         for event, of in self._events.items():
             of.forget(min(before, opened.get(event, before)))

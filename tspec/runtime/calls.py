@@ -49,7 +49,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class CallRecord:
-    """One call: the fields that rules read, with features as of the edge at which each became known."""
+    """One call: the fields that rules read, with features from the edge at which each became known."""
 
     __slots__ = (
         "begin",

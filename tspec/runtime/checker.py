@@ -31,9 +31,9 @@ from tspec.runtime.windows import RuleWindow
 
 ACTS = (SkipCall, JobStopped, RuleViolated)
 BRIEF = 5.0
-"""Seconds for which a rank that fails waits for what was found on other machines."""
+"""Seconds that a failing rank waits for findings of other machines."""
 LATE = 1.0
-"""Seconds for which a rank that fails waits for what the others told before."""
+"""Seconds that a failing rank waits for earlier packets of the other ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class CheckerOptions:
     folder: Path | None = None
     """Takes a file of findings, written as they come, and one of counts."""
     nodes: str = ""
-    """Names the folder where ranks are on several machines.
+    """Names the shared folder where ranks are on several machines.
 
-    Then the first rank takes what was found on those that do not share it.
+    Then the first rank collects the findings of machines without access to it.
     """
     one_summary: bool = False
     """The first rank takes the counts of all, and says for all what the job came to."""
@@ -145,7 +145,10 @@ class Checker:
         return self.program.passes
 
     def passes_over(self, call: WatchedCall, source: StateSource) -> bool:
-        """Count a call of which no rule reads anything; false where some rule may, or is still to act."""
+        """Count a call of which no rule reads anything.
+
+        False if some rule may read it, or has still to act.
+        """
         if self.silent or call.context.step != self._looked or self.coordinator.found:
             return False
         self.tracker.last = call.context
@@ -209,7 +212,10 @@ class Checker:
     def decide_rest(
         self, rounds: Iterable[Round], gone: Iterable[int], source: StateSource
     ) -> None:
-        """All recordings have ended, those of the ranks in `gone` before their run did: decide what is left."""
+        """Decide the remaining instances after all recordings have ended.
+
+        Recordings of ranks in `gone` ended before their run did.
+        """
         self.coordinator.decide_rest(rounds, gone, source)
 
     @property
@@ -253,7 +259,10 @@ class Checker:
         self.findings.close()
 
     def summarize(self) -> None:
-        """Say what the job came to: on the first rank of all; on another, if that one cannot, what was found there."""
+        """Print the summary of the job, on the first rank.
+
+        Another rank prints its own findings if the first one cannot.
+        """
         if self.silent or self._is_said or (self.rank and not self.findings.counts):
             return
         told = [
@@ -301,9 +310,10 @@ class Checker:
             self._save()
 
     def _share_counts(self, patience: float, fails: bool) -> None:
-        """Give what was counted here to the first rank, or take what the others counted.
+        """Give this rank's counts to the first rank, or collect those of the others.
 
-        A rank that fails says it too: a launcher may end the first before it does.
+        A failing rank also prints its own summary: a launcher may end the first rank before it
+        does.
         """
         delivery = self._delivery
         if not delivery.has_others:
@@ -409,7 +419,7 @@ def _inside_update(call: WatchedCall) -> bool:
 
 
 def _described(fault: BaseException) -> str:
-    """What went wrong, and in which line."""
+    """The exception, and the line where it was raised."""
     frames = traceback.extract_tb(fault.__traceback__)
     where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     return f"{type(fault).__name__}: {fault}{where}"

@@ -59,7 +59,9 @@ def change_only_during(
     read: Callable[[StateInstant], Any],
     *events: Wanted,
 ) -> Any:
-    """The digest that `read` gives is the same at both ends of every stretch in which no matching call runs."""
+    """Whether `read` gives the same digest at both ends of every stretch in which no matching call
+    runs.
+    """
     w.broken_at = None
     if w.cut or w.end.__class__ is CutOffInstant:
         return CUT_OFF
@@ -85,7 +87,7 @@ def change_only_during(
 
 
 def _running(w: RuleWindow, events: Sequence[Wanted]) -> tuple[CallRecord, ...]:
-    """The matching calls that began in the window; of those in one another, the outermost."""
+    """The matching calls that began in the window. Of nested calls only the outermost count."""
     found: dict[int, CallRecord] = {}
     for pattern, wanted in events:
         if any(value.__class__ is Missing for value in wanted):

@@ -1,4 +1,6 @@
-"""What the ranks of a job decide together from what each has read, and do alike: warn, skip, stop, raise."""
+"""The joint decisions of a job's ranks from the values that each has read, and the common action:
+warn, skip, stop, raise.
+"""
 
 from __future__ import annotations
 
@@ -210,7 +212,9 @@ class Coordinator:
     def decide_rest(
         self, rounds: Iterable[Round], gone: Iterable[int], source: StateSource
     ) -> None:
-        """All ranks have ended, some of them before their run did: decide what they told."""
+        """Decide the remaining instances after all ranks have ended, some of them before their run
+        did.
+        """
         for found in rounds:
             self._take(dict(enumerate(found)), source, ending=True)
         self.packets.lose(gone)

@@ -1,7 +1,8 @@
-"""What other ranks found, given to the first rank when they end.
+"""Delivery of the other ranks' findings to the first rank when they end.
 
-Ranks on one machine leave their files in one folder. Those on others, and ranks without files, put what they found into
-a store of tspec's own, which the first rank keeps, and which does not end with the job's process group.
+Ranks on one machine leave their files in one folder. Ranks on other machines, and ranks without
+files, put their findings into a store of tspec's own. The first rank hosts it, and it does not end
+with the job's process group.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ PIECE = 1 << 20
 """Bytes of one value in the store, which takes 8 MiB at most."""
 BRIEF = timedelta(seconds=10)
 BEGUN = 5.0
-"""Seconds for which the first rank, at its end, waits for ranks that have not begun to give: they have no hooks, or are gone."""
+"""Seconds that the first rank, at its end, waits for ranks that have not begun to deliver: they
+have no hooks, or are gone.
+"""
 
 
 class Delivery:
@@ -61,7 +64,7 @@ class Delivery:
 
     @property
     def is_receiver(self) -> bool:
-        """This rank takes what others found."""
+        """Whether this rank collects the findings of the others."""
         return self._link is not None and self._link.rank == 0
 
     def give(self, texts: Sequence[str]) -> str:

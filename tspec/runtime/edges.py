@@ -53,7 +53,10 @@ class WatchedCall:
 
 
 class StateSource(Protocol):
-    """What a sink may ask at an edge. Everything is answered as of that edge, in batches."""
+    """The state that a sink may read at an edge.
+
+    All values are as of that edge, and read in batches.
+    """
 
     @property
     def rank(self) -> int:
@@ -81,7 +84,10 @@ class StateSource(Protocol):
 
     @property
     def location(self) -> Location | None:
-        """The line of the latest backward pass or update: at a boundary, of what ended the span."""
+        """The line of the latest backward pass or update.
+
+        At a boundary: that of the activity that ended the span.
+        """
 
     def ambient(self, name: str) -> Any:
         """Another context value: `loss`, `autocast.enabled`, `cuda.available`."""
@@ -104,7 +110,10 @@ class StateSource(Protocol):
         """This rank's group on the axis, itself included; None if the job has no such axis."""
 
     def born(self, kind: str) -> Mapping[str, int]:
-        """The instants at which subjects of the kind came into being; none where they are when they are first seen."""
+        """The instants at which subjects of the kind were created.
+
+        Empty if they are created when first seen.
+        """
 
     @property
     def staggered(self) -> bool:
@@ -135,7 +144,7 @@ class Past(Protocol):
         """(kind, subject) -> (step, epoch) of the subject's first sample."""
 
     def first(self, kind: str, name: str) -> Mapping[str, Any]:
-        """A declared field of each subject as it was at the subject's first sample of that field."""
+        """A declared field of each subject, from the subject's first sample of that field."""
 
     def ever(self, kind: str) -> Sequence[str]:
         """All subjects of a kind that there ever were, in the order of their first samples."""
@@ -180,7 +189,7 @@ class WaitListener(Protocol):
 
 @runtime_checkable
 class CallCounter(Protocol):
-    """A sink that only counts calls of which it would read nothing."""
+    """A sink that only counts some calls, because it would read nothing of them."""
 
     @property
     def passable(self) -> Container[str]:

@@ -1,4 +1,4 @@
-"""Features of a tensor, and of many tensors as one, from what was read of each."""
+"""Features of one tensor, and of several tensors taken as one, from the recorded features of each."""
 
 from __future__ import annotations
 
@@ -138,6 +138,6 @@ def difference_feature(source: StateSource, left: Any, right: Any, name: str) ->
 
 
 def _elements(tensor: Any) -> Any:
-    """The tensor itself, or a copy from the instant at which it was read."""
+    """The tensor itself, or the copy made at the instant of reading."""
     copy = recorded(tensor, "@copy")
     return recorded(tensor, "@itself") if copy is NOT_RECORDED else copy

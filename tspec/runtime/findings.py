@@ -26,10 +26,11 @@ SECOND = 1.0
 
 @dataclass(slots=True)
 class FindingsWriter:
-    """The findings of one process, and what it counted.
+    """The findings of one process, and its counts.
 
-    `path` takes a line for each finding as it comes, and stays locked until `close`: so others know that the
-    process lives. A folder that is gone is no error to the job: then nothing is written.
+    Each finding is appended to `path` as a line. The file stays locked until `close`, which shows
+    other processes that this one lives. A missing folder is no error for the job: nothing is
+    written then.
     """
 
     path: Path | None = None
@@ -49,7 +50,10 @@ class FindingsWriter:
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def add(self, declared: RuleRecord, result: InstanceResult, rank: int, held: int = 0) -> None:
-        """A rule was violated, and something is due about it; `held` is the last step before in which it held."""
+        """Add a violation that is reported.
+
+        `held` is the last earlier step in which the rule held.
+        """
         count = self.counts[declared.number] = self.counts.get(declared.number, 0) + 1
         if count > KEPT:
             return
@@ -76,7 +80,9 @@ class FindingsWriter:
         return self._found or time.monotonic() - self._saved > SECOND
 
     def save(self, counted: Mapping[str, Any]) -> None:
-        """Write what was counted, beside the findings; a reader sees all of it or what was there before."""
+        """Write the counts beside the findings, atomically: a reader sees the old file or the new
+        one.
+        """
         if self.counted is None:
             return
         self._saved, self._found = time.monotonic(), False
@@ -118,7 +124,7 @@ def as_dict(
 
 
 def line_of(found: dict[str, Any]) -> str:
-    """A finding in one line for the terminal: what was read, or else what the rule says."""
+    """A finding as one line for the terminal: the values read, or else the rule's message."""
     # The number of a call says little without its event, which the rule at the place given names.
     names = ", ".join(name for name in found["subjects"] if not name.startswith("#"))
     subject = f" {names}" if names else ""

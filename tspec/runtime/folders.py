@@ -1,8 +1,8 @@
-"""The user's own folder, in which the processes of a job leave files for one another.
+"""The user's own folder for files that the processes of a job leave for one another.
 
-Hooks are executed and arguments are believed from there, so no other user may write to it: it is never
-in a shared temporary directory, and it is refused if anybody else could have put something into it.
-A file that a process keeps locked says that the process lives; the lock ends with the process, however that ends.
+Hooks in it are executed and arguments in it are trusted, so no other user may write to it. It is
+never in a shared temporary directory, and it is refused if another user could have put a file into
+it. A locked file shows that its process lives; the lock ends with the process, however that ends.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Folds of many values to one, in order and in float64, so that every executor agrees to the bit.
 
-`fold_list` folds a list, of which absent elements are no part; `fold_many` the values of a group's
+`fold_list` folds a list without its absent elements; `fold_many` folds the values of a group's
 members or of earlier instances. Both take the fold's name in the language.
 """
 
@@ -71,7 +71,7 @@ def _fold(name: str, values: Sequence[Any]) -> Any:
 
 
 def _all_bits(values: Sequence[Any]) -> list[Any]:
-    """The bits of what is known; where some are floats, ints are compared as floats."""
+    """The bits of known values. If some are floats, ints are converted to float first."""
     known = [value for value in values if missing_in(value) is None]
     if any(value.__class__ is float for value in known):
         known = [as_float(value) if is_number(value) else value for value in known]

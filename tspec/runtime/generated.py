@@ -69,7 +69,9 @@ class GeneratedModule:
     ends: Mapping[str, Callable[..., None]]
     spans: Mapping[str, Callable[..., None]]
     passes: Mapping[str, Callable[..., bool]]
-    """Event -> counts a call of which no rule reads anything; false where some rule does."""
+    """Event -> a function that counts a call of which no rule reads anything; false if some rule
+    does.
+    """
     kept: Mapping[str, Kept]
     logged: frozenset[str]
     inside: Mapping[str, Kept] = field(default_factory=dict)

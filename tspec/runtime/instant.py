@@ -21,7 +21,7 @@ Want = tuple[str, str, tuple[str, ...]]
 """Kind, field, and the features that rules read of the tensors in that field."""
 
 PASSING = frozenset(("batch", "message"))
-"""Kinds of subjects that last for the step in which they came into being."""
+"""Kinds of subjects that exist only for the step in which they were created."""
 
 
 STRUCTURE = frozenset(
@@ -384,7 +384,7 @@ class StateInstant:
         return (value.__class__.__name__, 0.0, str(value))
 
     def _places_of(self, kind: str) -> Mapping[str, int]:
-        """The place of each subject of a kind in the order in which they came into being."""
+        """The position of each subject of a kind in order of creation."""
         found = self._places.get(kind)
         if found is None:
             past = self.source.past

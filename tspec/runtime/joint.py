@@ -1,6 +1,7 @@
-"""Joint decisions: an instance is decided for its group from what each rank read of it.
+"""Joint decisions: an instance is decided for its group from the values that each rank read of it.
 
-Instances of one rank alone that look back, or that are taken once, are decided here too: as a group of one.
+Instances of a single rank that look back, or that are decided once, are decided here too, as a
+group of one.
 """
 
 from __future__ import annotations
@@ -333,7 +334,7 @@ def absent_members(
 
 
 def _unit(declared: RuleRecord, at: tuple[int, int]) -> int:
-    """The step in which something lies, or the epoch for windows that are epochs; runs have one."""
+    """The step of a place; the epoch for windows that are epochs; 0 for runs."""
     if declared.span == "epoch":
         return at[1]
     return 0 if declared.span == "run" else at[0]

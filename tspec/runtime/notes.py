@@ -13,7 +13,10 @@ from tspec.runtime.say import warn
 
 
 class SharedNotes:
-    """The notes of the processes that share `folder`, in which each note that was said leaves an empty file."""
+    """Notes shared by the processes that use `folder`.
+
+    Each logged note leaves an empty file there.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -31,9 +34,11 @@ class SharedNotes:
 
 
 def rank_notes() -> Callable[[str], None]:
-    """How a process says notes: under a launcher, each that several of its ranks have is said by the first to have it.
+    """The function by which a process logs notes. Under a launcher, a note that several ranks have
+    is logged by the first of them.
 
-    The ranks on a machine share a folder of the user's own; a later job removes it when the launcher is gone.
+    The ranks on a machine share a folder of the user's own; a later job removes it when the
+    launcher is gone.
     """
     try:
         launch = launched()

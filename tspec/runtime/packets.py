@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tspec.runtime.generated import GeneratedModule
 
 LATE = 2
-"""Steps, or epochs, by which a call may return after the one in which it began."""
+"""The number of steps, or epochs, by which a call may return after the one in which it began."""
 
 
 @dataclass(slots=True)

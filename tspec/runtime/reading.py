@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Features = Mapping[str, Any]
 CAST = ("bfloat16", "float16", "float32")
-"""Dtypes for which `cast` is evaluated."""
+"""Dtypes to which `cast` is evaluated."""
 
 
 def read_features(

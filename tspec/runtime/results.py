@@ -68,7 +68,9 @@ class RuleRecord:
     when: bool = False
     history: bool = False
     over: str | None = None
-    """With `once`: the kind of the subjects, all of which are looked at; empty if the rule has one instance."""
+    """With `once`: the kind of subjects for which the rule is decided once each; empty if the rule
+    has one instance.
+    """
     counts: tuple[str, ...] = ()
     """The events whose calls the rule reads within its window."""
     passing: tuple[str, ...] = ()
@@ -76,7 +78,9 @@ class RuleRecord:
 
 
 def step_of(w: RuleWindow) -> int:
-    """The step in which a window closed; of a call, in which it began."""
+    """The step in which a window closed; for the window of a call, the step in which the call
+    began.
+    """
     return w.call.step if w.call is not None else w.now.context.step
 
 

@@ -9,13 +9,13 @@ from tspec.runtime.edges import StateSource
 from tspec.runtime.instant import PASSING, StateInstant, Want
 
 Birth = tuple[str, str, int, int]
-"""Kind and name of a subject, with the step and epoch in which it was first seen."""
+"""Kind and name of a subject, and the step and epoch in which it was first seen."""
 
 
 class SampleStore:
-    """Remembers passing subjects while windows may hold them, and the first samples of fields.
+    """Keeps transient subjects while windows may hold them, and the first samples of fields.
 
-    `passing` and `firsts` say which columns, with which features.
+    `passing` and `firsts` name the columns to keep, with their features.
     """
 
     def __init__(self, passing: tuple[Want, ...], firsts: tuple[Want, ...]) -> None:

@@ -1,6 +1,7 @@
-"""What a job tells on standard error, with what a terminal or a CI would obey escaped: one line each in a log, as wide as the terminal on one.
+"""Messages of a job on standard error: one line each in a log, wrapped to the width of a terminal.
 
-`tspec.printable` does the same for commands; the runtime imports nothing of tspec.
+Control sequences that a terminal or a CI would obey are escaped. `tspec.printable` does the same
+for commands; the runtime imports nothing of tspec.
 """
 
 from __future__ import annotations

@@ -1,17 +1,19 @@
-"""Folds over time, one value after another: each keeps what its window can still need, and no more.
+"""Folds over time, one value after another. Each keeps only the state that its window can still
+need.
 
-A window holds the values whose index (step, epoch, microbatch) is among the last `length`. What a fold comes to is
-what `folds.fold_many` gives for these values in order, to the bit. Indices grow: a value that comes with a smaller
-index than the one before is not known where, so its fold is unknown and the window begins anew.
+A window holds the values whose index (step, epoch, microbatch) is among the last `length`. The
+result equals `folds.fold_many` over these values in order, to the bit. Indices grow. The place of a
+value with a smaller index than the one before is unknown, so its fold is unknown and the window
+begins anew.
 
-- `any`, `all`: where a value that decides was last seen, and why values are missing.
+- `any`, `all`: where a deciding value was last seen, and why values are missing.
 - `count`, `min`, `max`, `spread`, `same`: one summary per index. Summaries of neighbours are merged
   from two stacks, so that a value costs the same whatever the length.
 - `distinct`: the bits of each value, and how often they occur.
 - `sum`, `mean`: the values and their running total. Float64 is added in order, so a total begins anew after values
   have left.
-- All other folds of numbers (`std`): the values, of which each instance reads all. A row of `tspec.builtin.folds`
-  alone gives this.
+- All other folds of numbers (`std`): the values, all of which each instance reads. They need no more than a row of
+  `tspec.builtin.folds`.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ class FoldSeries:
         return self._fold.result(self._begun <= index - self._length + self._stride)
 
     def forget(self, index: int) -> None:
-        """An index is reached: let go of what no window from here on holds."""
+        """An index is reached: drop the values that no later window holds."""
         if index > self._latest:
             self._fold.drop(index - self._length)
             self._latest = index
@@ -369,7 +371,10 @@ class DistinctFold:
 
 
 def _is_of(key: Any, kind: str) -> bool:
-    """Whether bits belong to a value of that kind. Bits of lists contain no strings themselves."""
+    """Whether bits belong to a value of that kind.
+
+    The bits of a list never contain a bare string.
+    """
     return key.__class__ is tuple and len(key) == 2 and key[0] == kind
 
 

@@ -1,4 +1,4 @@
-"""How a job's source files are named in what it tells and leaves."""
+"""How messages and recordings of a job name its source files."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The project's folder, from which on files are named, and whether their names are left out."""
+    """The project's folder, to which file names are relative, and whether locations are redacted."""
 
     root: Path
     redacted: bool = False
-    """No file, line, function or command of the script is told."""
+    """No file, line, function or command of the script is shown."""
 
     def as_json(self) -> dict[str, Any]:
-        """As the processes that a job starts are told of it."""
+        """The form in which child processes of the job receive it."""
         return {"root": str(self.root.absolute()), "redacted": self.redacted}
 
     @staticmethod

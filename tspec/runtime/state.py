@@ -203,7 +203,10 @@ class RuleState:
                 self.take_idle(w, group, (kind,), choices)
 
     def _is_first_there(self, w: RuleWindow, subjects: Subjects) -> bool:
-        """Of calls that enclose one another and match by their results, the inner one returned first and counts."""
+        """Whether a call is the first to return at this place.
+
+        Of nested calls that match by their results, the inner one counts.
+        """
         step = w.at[0]
         self.there = {one for one in self.there if one[0][0] >= step - 1}
         first = (w.at, subjects) not in self.there

@@ -2,8 +2,8 @@
 
 - `LOCKSTEP`: ranks open their steps together and wait there, so that all stop in the same step.
 - `STAGGERED`: stages of a pipeline open a step one after another. They wait when the next step opens, or before
-  they receive what opens it, which is the same step on all of them.
-- `INDEPENDENT`: a rank never waits, and takes the packets of the others when they have come.
+  they receive the tensor that opens it; that is the same step on all of them.
+- `INDEPENDENT`: a rank never waits, and processes the packets of the others when they arrive.
 
 Every wait is bounded. A wait that times out weakens the policy, so it is not repeated.
 """
@@ -18,7 +18,7 @@ from tspec.runtime.packets import Packet
 
 LOCKSTEP, STAGGERED, INDEPENDENT = 0, 1, 2
 SOON = 10.0
-"""Seconds after which ranks that should open a step together are taken to open it one after another."""
+"""Seconds after which ranks that should open a step together count as opening it one after another."""
 
 
 class SyncPolicy:

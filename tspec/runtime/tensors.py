@@ -57,7 +57,10 @@ def replaced(value: Any, samples: Iterator[TensorSample]) -> Any:
 
 
 def column_of(raw: Mapping[Any, Any], samples: Iterator[TensorSample]) -> dict[Any, Any]:
-    """The same of many values: columns hold thousands, most of which are plain, or one tensor."""
+    """The same for many values.
+
+    Columns hold thousands, most of which are plain values or one tensor.
+    """
     found = {}
     for key, value in raw.items():
         form = _form(value.__class__)

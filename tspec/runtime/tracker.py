@@ -1,4 +1,4 @@
-"""Windows of rules: where they open and close, and on which each rule's function runs."""
+"""Windows of rules: where they open and close, and with which window each rule's function runs."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class WindowTracker:
         return now
 
     def look(self, source: StateSource) -> None:
-        """Keep the samples of what came into being since the last look."""
+        """Keep the samples of subjects created since the last call."""
         if self.samples is not None:
             self.samples.look(self.instant(source, source.context))
 
@@ -382,7 +382,7 @@ class WindowTracker:
         return self._instant(window, e)
 
     def open_window(self, e: Edge, number: int, pattern: Pattern) -> RuleWindow:
-        """A window opens with a call, at which something is read."""
+        """Open a window at a call, where some value is read."""
         window = self._window(e, number, pattern)
         assert e.call is not None
         self.rules[number].open[e.call.id] = window

@@ -85,7 +85,7 @@ def _own_connection(store: Any) -> Any:
 
 
 def _host(store: Any) -> str | None:
-    """The machine on which the job's store is, if it is one that has an address."""
+    """The host of the job's store, if the store has an address."""
     while (inner := getattr(store, "underlying_store", None)) is not None:
         store = inner
     host = getattr(store, "host", None)

@@ -31,9 +31,10 @@ class CallPosition:
 class RuleWindow:
     """One occurrence of a rule's window on this rank.
 
-    Subjects are taken at `now` and values read at `end` (the same, unless the window is cut off); `was` is the
-    instant at which it opened. Calls in it begin from `first` to `last`, passing subjects come into being from
-    `born[0]` to `born[1]`, all included. `index` is where `over` places it: step, epoch, microbatches so far.
+    Subjects are chosen at `now` and values read at `end` (the same, unless the window is cut off).
+    `was` is the instant at which it opened. Calls in it begin from `first` to `last`, and transient
+    subjects are created from `born[0]` to `born[1]`, all included. `index` is its place for `over`:
+    step, epoch, microbatches so far.
     """
 
     __slots__ = (
@@ -94,7 +95,7 @@ class RuleWindow:
 
     @property
     def rank(self) -> int:
-        """The rank on which it is, asked once: there is an instance for each parameter."""
+        """The rank of the window, read once, since there is an instance for each parameter."""
         if self._rank is None:
             self._rank = self.was.source.rank
         return self._rank

@@ -1,7 +1,7 @@
 """Packets as bytes: JSON, from which only plain values are made.
 
-Arrays of JSON stand where packets hold sequences of a known kind. Among the values that rules read, a string,
-bool, number or null is itself, and an array is a kind (`"t"` for a tuple) with its content.
+Packets store sequences of a known kind as JSON arrays. Among values that rules read, a string,
+bool, number or null stands for itself, and an array has a kind (`"t"` for a tuple) and its content.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _value(value: Any) -> Any:
     """A value for JSON. What is no value of the language is not recorded."""
     kind = value.__class__
     if kind is float:
-        # NaNs differ in their bits, of which JSON keeps none.
+        # NaNs have different bits, and JSON keeps none of them.
         return value if value == value else ["f", struct.pack("<d", value).hex()]
     if kind in ITSELF:
         return value
