@@ -17,8 +17,8 @@ ActionName = Literal["warn", "skip", "rollback", "stop", "raise"]
 class Action:
     """One action.
 
-    `words`: what `tspec why` says that it does. `severity`: `tspec diff` calls a change to an action
-    of greater severity stricter. `effect`: what it does to the job besides the report of a finding.
+    `words`: its effect as `tspec why` puts it. `severity`: `tspec diff` calls a change to an action
+    of greater severity stricter. `effect`: the effect on the job besides the report of a finding.
     `needs`: what must still come when the rule is decided.
     """
 

@@ -31,8 +31,10 @@ class EventRoles:
 
     name: str
     place: int = FORWARD
-    """Place in the order in which one event of a step can cause another: 0 schedule, 1 load, 2 forward,
-    3 dropout, 4 backward, 5 clip, 6 update, 7 save."""
+    """Place in the order in which events of a step can cause each other.
+
+    0 schedule, 1 load, 2 forward, 3 dropout, 4 backward, 5 clip, 6 update, 7 save.
+    """
     updates: bool = False
     """Its calls change what is trained: `skip` leaves them out."""
     follows_update: bool = False

@@ -1,8 +1,8 @@
-"""The features of a tensor: what rules read of it, and what a recording holds of it.
+"""The features of a tensor: the values that rules read and recordings hold of it.
 
-A row of `FEATURES` is all that a feature needs which is one number of all elements: the type checker,
-`tspec why`, z3, the columns of a trace, DuckDB, the hooks and the interpreter read it. Each feature is
-a field of `tspec.trace.model.Tensor` as well.
+A feature that is one number of all elements needs only a row of `FEATURES`: the type checker,
+`tspec why`, z3, the columns of a trace, DuckDB, the hooks and the interpreter read it. Each feature
+is a field of `tspec.trace.model.Tensor` as well.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any, Literal
 class Feature:
     """One feature.
 
-    `kind`: what a trace holds of it. `many`: the fold that makes one value of those of several
-    tensors; `list`: there is one for each; None: each executor says how. `inputs`,
-    `inputs_of_many`: the recorded features from which it is computed, if not from itself. `passes`:
-    reads of the elements that it costs, 0 if none. `bounds`: `size` is never negative (or NaN),
-    `count` and `fraction` are neither. `rounded`: `==` of it compares rounded numbers. `phrase`: what
-    `tspec why` calls it.
+    `kind`: its type in a trace. `many`: the fold that combines the values of several tensors;
+    `list` gives one value for each; with None each executor has its own code. `inputs`,
+    `inputs_of_many`: the recorded features from which it is computed, if it is not recorded itself.
+    `passes`: the number of reads of the elements, 0 if none. `bounds`: `size` is never negative (or
+    NaN); `count` and `fraction` are never either. `rounded`: `==` compares rounded numbers.
+    `phrase`: its name in `tspec why`.
     """
 
     name: str
@@ -37,10 +37,12 @@ class Feature:
     aspect: str = "values"
     """What a finding about it belongs to in a report."""
     live: Callable[[Any, Any], Any] | None = None
-    """Of the module torch and the elements, real: a tensor of one element. None: `tspec.runtime.live.features`
-    reads it together with others."""
+    """From the module torch and the real elements to a tensor of one element.
+
+    None: `tspec.runtime.live.features` reads it together with others.
+    """
     along: Callable[[Any, int], Any] | None = None
-    """Of float64 elements, along a dimension."""
+    """From float64 elements and a dimension to the feature along that dimension."""
     of_number: Callable[[float], Any] | None = None
     """That of a tensor which holds one number."""
     is_finite: Callable[[Any], bool] | None = None
@@ -53,7 +55,7 @@ class Feature:
 
 
 def _absmax(torch: Any, x: Any) -> Any:
-    """Of the extremes, which need no copy of the elements."""
+    """The maximum of the extremes' absolute values, which needs no copy of the elements."""
     if not x.numel():
         return x.new_full((), math.nan, dtype=torch.float64)
     return torch.stack(torch.aminmax(x)).double().abs().amax()
@@ -122,4 +124,4 @@ FUNCTIONS = tuple(feature.name for feature in _ALL if not feature.dotted)
 DOTTED = tuple(feature.name for feature in _ALL if feature.dotted)
 """Features that are read as `x.shape`. Of a collection of tensors they are the list of each."""
 OF_ELEMENTS = tuple(feature.name for feature in _ALL if feature.passes)
-"""Features for which the elements are read: they change only with what the tensor holds."""
+"""Features that read the elements: they change only when the tensor's elements do."""

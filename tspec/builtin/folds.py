@@ -156,7 +156,7 @@ _ALL: Sequence[Fold] = (
 )  # fmt: skip
 
 FOLDS: Mapping[str, Fold] = {fold.name: fold for fold in _ALL}
-"""The folds by name, in the order in which pages list them."""
+"""The folds by name, in the order of the pages."""
 OF_NUMBERS = tuple(fold.name for fold in _ALL if fold.takes == "numbers")
 """The folds of numbers: missing where a value is, and where there is none but for `sum`."""
 DECIDED_EARLY = frozenset(fold.name for fold in _ALL if fold.decided_early)

@@ -33,11 +33,11 @@ ULPS: Mapping[str, float] = {
 class Function:
     """One function.
 
-    `takes`: what each argument is; those named in `named` are written `name: value`, and are the
-    last. `result`: `number` is an int of an int, else a float; an int may be NaN or infinite, which
-    rounding leaves as they are. `maps`: of a list as first argument it is the list of the results.
-    `phrase`: what `tspec why` says of arguments `{0}`, `{1}`: a verb between them if the result is a
-    bool. `size`: never negative. `rounded`: `==` of it compares rounded numbers.
+    `takes`: the type of each argument; those in `named` are written `name: value`, and come last.
+    `result`: `number` is an int for ints, else a float; an int may be NaN or infinite, which
+    rounding leaves unchanged. `maps`: for a list as first argument it gives the list of results.
+    `phrase`: the text in `tspec why` for arguments `{0}`, `{1}`, with a verb between them if the
+    result is a bool. `size`: never negative. `rounded`: `==` compares rounded numbers.
     """
 
     name: str
@@ -88,7 +88,7 @@ def _abs_in_z3(z3: Any, x: Any) -> Any:
 
 
 def _divides_in_z3(z3: Any, x: Any, by: Any) -> Any:
-    """Of an int by a constant."""
+    """Divisibility of an int by a constant."""
     if not (z3.is_int(x) and z3.is_int(by)):
         return None
     by = z3.simplify(by)
@@ -159,4 +159,4 @@ _ALL: Sequence[Function] = (
 )  # fmt: skip
 
 FUNCTIONS: Mapping[str, Function] = {function.name: function for function in _ALL}
-"""The functions by name, in the order in which pages list them."""
+"""The functions by name, in the order of the pages."""
