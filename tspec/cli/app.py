@@ -1,4 +1,4 @@
-"""The command `tspec`: what commands there are, and the one boundary that catches faults of tspec's own."""
+"""The command `tspec`: its subcommands, and the one boundary that catches internal errors."""
 
 import os
 import sys
@@ -30,7 +30,9 @@ from tspec.cli.say import say
 from tspec.cli.script import ScriptCommand
 
 PYDANTIC = "Value error, "
-"""What pydantic, with which typer reads options, puts before a message that is complete without it."""
+"""The prefix that pydantic, with which typer reads options, puts before a message that is complete
+without it.
+"""
 
 
 class Commands(TyperGroup):
@@ -116,7 +118,7 @@ def main() -> None:
 
 
 def _is_for_the_user(fault: Exception) -> bool:
-    """Whether the fault's own words say what is wrong with what the user gave."""
+    """Whether the exception's own text explains a fault in the user's input."""
     from tspec.trace.errors import TraceError
 
     if isinstance(fault, TraceError | OSError):

@@ -47,7 +47,7 @@ ABOUT_RULES = (
     "redact",
     "verbose",
 )
-"""Options of which a comparison of two runs knows nothing."""
+"""Options that a comparison of two runs does not use."""
 
 
 def refuse_rule_options(ctx: typer.Context) -> None:
@@ -144,9 +144,10 @@ def check(
     keep: Path | None,
     output: Output,
 ) -> NoReturn:
-    """Run the reference and the candidate, compare, report, and leave with 0, 1 or 2.
+    """Run the reference and the candidate, compare, report, and exit with 0, 1 or 2.
 
-    The recordings stay in the folder `keep` if it is given. A part alone is done with what is there.
+    The recordings stay in the folder `keep` if it is given. With `--only`, the recordings that are
+    already in the folder are used.
     """
     from tspec.equivalence.launch import launch
     from tspec.equivalence.progress import STALLED

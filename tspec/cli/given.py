@@ -20,11 +20,14 @@ GivenOption = Annotated[
 Given = dict[str, bool | int | str]
 
 _NEXT = re.compile(r",(?=[\w.]+=)")
-"""Between two of several values."""
+"""The comma between two values."""
 
 
 def given_values(given: list[str] | None) -> Given:
-    """The names and values of `tp=8` or `tp=8,pp=4`. Raises BadParameter for what is malformed, or a repeated name."""
+    """The names and values of `tp=8` or `tp=8,pp=4`.
+
+    Raises BadParameter for malformed text or a repeated name.
+    """
     values: Given = {}
     for item in (each for several in given or () for each in _NEXT.split(several)):
         name, equals, text = item.partition("=")
@@ -47,7 +50,8 @@ def value(text: str) -> bool | int | str:
 
 
 def simplified(program: Program, given: Given) -> Program:
-    """The program without what follows from the rest or from what is given; findings are printed.
+    """The program without parts that follow from the rest or from the given values; notes are
+    printed.
 
     Names that no rule reads are refused: a typo would pass silently.
     """

@@ -10,10 +10,10 @@ from typing import Any, get_type_hints
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """A command in which the fields of each dataclass parameter are options.
+    """A command whose options are the fields of its dataclass parameters.
 
     Two dataclasses of one command must not have fields of the same name. Fields need defaults;
-    those with `metadata={"option": False}` are no options. A value with a method `settled` is
+    fields with `metadata={"option": False}` are no options. A value with a method `settled` is
     replaced by its result before the command begins.
     """
     hints = get_type_hints(command, include_extras=True)

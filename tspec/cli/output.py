@@ -88,7 +88,7 @@ class Output(Project):
     """What the baseline holds."""
 
     def settled(self) -> Output:
-        """With what the configuration says, where there is one, and what the baseline holds."""
+        """Apply the configuration, if there is one, and read the baseline."""
         found = Project.settled(self)
         baseline = found.baseline
         if baseline is None and found.project.baseline is not None:

@@ -1,4 +1,4 @@
-"""`tspec packs [PATHS]`: which packs of rules there are, in which version."""
+"""`tspec packs [PATHS]`: the packs of rules that exist, and their versions."""
 
 from __future__ import annotations
 

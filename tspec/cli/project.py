@@ -42,7 +42,7 @@ class Project:
     project: Config = field(default=NO_CONFIG, metadata={"option": False})
 
     def settled(self) -> Self:
-        """The same with what the configuration says. What is wrong in it ends the command."""
+        """Apply the configuration. A fault in it ends the command."""
         if self.no_config:
             if self.config is not None:
                 raise BadParameter("--config and --no-config contradict each other")

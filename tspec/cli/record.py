@@ -63,9 +63,10 @@ RedactOption = Annotated[
 
 
 def destination(folder: Path, size: str | None, what: str, keep_going: bool) -> Destination | None:
-    """Where to record `what`. Ends the command if SIZE is none, or nothing can be recorded into the folder.
+    """The destination of a recording of `what`. Ends the command if `size` is malformed, or the
+    folder cannot be recorded into.
 
-    With `keep_going` that is said, and there is none.
+    With `keep_going` the reason is printed and None returned.
     """
     from tspec.record.destination import Destination
     from tspec.record.folder import obstacle_to_a_new_one

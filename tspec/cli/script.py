@@ -61,7 +61,10 @@ def command_of(ctx: typer.Context) -> tuple[str, ...]:
 
 
 def _no_script(name: str, command: str | None) -> str:
-    """What is said of a word that names no file: of a program, how it and tspec go together."""
+    """The message about a word that names no file.
+
+    For a program it says how to combine it with tspec.
+    """
     beside = str(Path(sys.executable).parent)
     if not (shutil.which(name) or shutil.which(name, path=beside)):
         return f"there is no script {name}"

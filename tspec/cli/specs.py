@@ -38,11 +38,11 @@ def load(
     *,
     layouts: bool = True,
 ) -> Program:
-    """The program that SPECS say. What is wrong with them is printed; an error ends the command.
+    """The program in SPECS. Diagnostics are printed; an error ends the command.
 
-    Without SPECS they are those of the project. `settings` say what single rules do. Errors are
-    findings in the format of `output`, if there is one. `layouts` are proved, but not in a job:
-    each of its processes would prove them, and no rule reads them.
+    Without SPECS the project's are loaded. `settings` change single rules. Errors are findings in
+    the format of `output`, if there is one. `layouts` are proved, but not in a job: each of its
+    processes would prove them, and no rule reads them.
     """
     from tspec.resolve import load as load_paths
 
