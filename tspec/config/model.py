@@ -42,7 +42,7 @@ class TestSection:
 
     paths: tuple[str, ...] = ()
     fail_under: float | None = None
-    """Percent of what could be covered."""
+    """The smallest coverage that passes, in percent."""
 
 
 @dataclass(frozen=True, slots=True)

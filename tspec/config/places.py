@@ -25,7 +25,7 @@ _PLAIN = re.compile(r"[^,\]}#\n]+")
 
 @dataclass(frozen=True, slots=True)
 class EntrySpans:
-    """Of one entry: its key, and its value."""
+    """The spans of one entry: its key, and its value."""
 
     key: Span
     value: Span

@@ -1,4 +1,4 @@
-"""What a project or a command line says about single rules: off, or at which action."""
+"""Settings of single rules in a project or on a command line: off, or another action."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ RULE_ACTIONS: tuple[RuleAction, ...] = ("off", *(row.name for row in ACTIONS.val
 
 @dataclass(frozen=True, slots=True)
 class RuleSetting:
-    """`std.health.loss_does_not_spike = "off"`, and the place where it is said.
+    """One setting, as `std.health.loss_does_not_spike = "off"`, and its place.
 
-    `rule` is a qualified name, or `a.b.*` for all rules of a module and of those below it.
+    `rule` is a qualified name, or `a.b.*` for all rules of a module and its submodules.
     """
 
     rule: str
     action: RuleAction
     source: Source
     span: Span
-    """Of the rule's name."""
+    """The span of the rule's name."""
     by: str = ""
     """Who says it, where that is no line of a file: `the command line`."""
 
