@@ -14,7 +14,7 @@ from tspec.resolve.program.trials import EquivalenceDeclaration, Setting
 COVERED = ("pairs", "triples", "all")
 """From the fewest configurations to all; without `cover` all are compared."""
 TELLS_NOTHING_ELSE: Sequence[PartName] = ("localize",)
-"""Clauses by which no verdict changes."""
+"""Clauses that change no verdict."""
 
 
 def changed_clauses(
@@ -48,7 +48,7 @@ def relation(parts: Sequence[ChangedPart]) -> ChangeKind:
 def _changes(
     old: EquivalenceDeclaration, new: EquivalenceDeclaration
 ) -> Iterator[tuple[PartName, str, str]]:
-    """Of each clause its name, the key of its lines, and which way it goes."""
+    """For each clause: its name, the key of its lines, and the direction of its change."""
     layouts = [each.layout.name if each.layout else "" for each in (old, new)]
     yield "layout", "layout", _same(*layouts)
     yield "reference", "reference", _same(_settings(old.reference), _settings(new.reference))
@@ -106,7 +106,7 @@ def _of_numbers(old: int, new: int) -> str:
 
 
 def _of_sets(old: Set[object], new: Set[object]) -> str:
-    """Of more is asked what is asked."""
+    """The direction of a change of two sets of demands: a larger set is stricter."""
     if old == new:
         return "equivalent"
     if old < new:
@@ -123,7 +123,7 @@ def _conditions(given: tuple[Expr, ...]) -> Set[object]:
 
 
 def _said(lines: Mapping[str, str], key: str) -> str:
-    """The lines of a clause, of which there may be several."""
+    """All lines of a clause."""
     return "; ".join(
         line for about, line in lines.items() if about == key or about.startswith(f"{key} at ")
     )

@@ -98,10 +98,10 @@ def _cell(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Text in an element `code` within a line, in which GitHub looks for neither users nor links."""
+    """Text for a `code` element within a line, in which GitHub looks for neither users nor links."""
     return _MARKUP.sub(lambda sign: f"&#{ord(sign.group())};", visible(text))
 
 
 def _html(text: str) -> str:
-    """Text in a block of HTML, in which nothing is Markdown."""
+    """Text for a block of HTML, in which Markdown is not interpreted."""
     return visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

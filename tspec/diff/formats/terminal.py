@@ -23,7 +23,9 @@ STYLES = {
 
 
 def print_changes(found: Changes, console: Console) -> None:
-    """Each change with its parts and a situation in which the versions differ; then the counts."""
+    """Print each change with its parts and a situation in which the versions differ; then the
+    counts.
+    """
     for change in found.changes:
         for line in _lines(change, console.width):
             console.print(line, soft_wrap=True, highlight=False)

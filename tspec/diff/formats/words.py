@@ -26,7 +26,9 @@ SAME_VIOLATED = {
     ("action", "milder"): "milder action",
     ("action", "changed"): "other action",
 }
-"""The headings of rules by which the same is violated, and something else comes of it: by the part that changed."""
+"""Headings of rules that are violated in the same cases but act differently, by the part that
+changed.
+"""
 
 
 def heading(change: DeclarationChange) -> str:

@@ -62,7 +62,7 @@ def commit_of(revision: str) -> str | None:
 
 
 def merge_base(first: str, second: str) -> str:
-    """The commit at which two lines parted, as `A...B` means. Raises NoRevision."""
+    """The commit at which two branches parted, as `A...B` means. Raises NoRevision."""
     return _git("merge-base", "--end-of-options", first, second).decode().strip()
 
 

@@ -179,7 +179,7 @@ class Construction:
             self._offer(fold.value, item, place)
 
     def _extremes(self, fold: Fold, at: WindowEdge, places: Sequence[WindowEdge]) -> None:
-        """Put operands on the ranks for which max, min and spread have the values of the situation."""
+        """Put operands on the ranks so that max, min and spread have the values of the situation."""
         asked = {
             name: value
             for read, value in self.situation.reads.items()
@@ -366,7 +366,7 @@ def _bare(expr: Expr) -> Expr:
 
 
 def _moved(expr: Expr, at: WindowEdge, earlier: int, step: int) -> tuple[Expr, WindowEdge]:
-    """The expression under `old`, `previous` and `first`, and the position at which it is read."""
+    """The expression inside `old`, `previous` and `first`, and the position at which it is read."""
     while True:
         match expr:
             case rules.Old(value=inner):

@@ -17,12 +17,14 @@ from tspec.trace.model import Missing, Ref, Tensor
 
 
 class CannotConstruct(Exception):
-    """A value cannot be put where it is read: it is computed from others, or another one is there."""
+    """A value cannot be set where it is read: it is computed from other values, or another value is
+    already set.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class WindowEdge:
-    """A rank, a window (0 is the one that is decided, -1 the one before), and an edge of it."""
+    """An edge of a window on a rank. Window 0 is the one that is decided, -1 the one before."""
 
     rank: int = 0
     window: int = 0

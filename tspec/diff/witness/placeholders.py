@@ -1,6 +1,7 @@
-"""A rule in which placeholders, names of the context, replace some of the reads.
+"""A rule whose reads are partly replaced by placeholders, which are names of the context.
 
-They replace what no recording holds (`norm(change(x))`), and what no small job could be given.
+They replace values that no recording holds (`norm(change(x))`), and values that no small job can be
+given.
 """
 
 from __future__ import annotations

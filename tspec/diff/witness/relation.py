@@ -37,7 +37,7 @@ TRIES = 3
 class RuleRelation:
     """A relation, with a witness for each direction in which the rules differ.
 
-    `bound` says what was proved if the relation is unknown.
+    For an unknown relation, `bound` says what was proved.
     """
 
     relation: Relation

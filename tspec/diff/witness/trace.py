@@ -249,7 +249,7 @@ class _RankWriter:
             self._return(number, call.event, call.fields)
 
     def _results(self, event: str) -> frozenset[str]:
-        """The fields that are computed from what the call returns."""
+        """The fields computed from the call's result."""
         declared = self.job.vocabulary.event(event)
         fields = declared.fields if declared is not None else ()
         return frozenset(each.name for each in fields if each.reads_result)

@@ -1,4 +1,6 @@
-"""A situation in which two rules decide differently, shown by running the reference interpreter."""
+"""A situation in which two rules decide differently, confirmed by running the reference
+interpreter.
+"""
 
 from __future__ import annotations
 
