@@ -15,11 +15,11 @@ Partition = frozenset[frozenset[int]]
 def telling(
     groups: Sequence[GroupDeclaration], seen: Mapping[str, Mapping[int, Partition]]
 ) -> tuple[str, ...]:
-    """The axes whose ranks others before them do not join already, in the order of `groups`.
+    """The axes whose groups are not already joined by earlier axes, in the order of `groups`.
 
-    `seen` has the groups of each axis in each run. The world comes last where a framework tells its
-    own groups: drafts speak of these. It comes first where groups are those of wrappers and meshes: in a job
-    with one group of all ranks drafts speak of the world, which every job has.
+    `seen` has the groups of each axis in each run. The world comes last where a framework names its
+    own groups, so that drafts use these. It comes first where groups come from wrappers and meshes:
+    in a job with one group of all ranks, drafts use the world, which every job has.
     """
     names = [group.name for group in groups if group.name in seen]
     told = any(group.callables for group in groups if group.name in seen and group.name != WORLD)
@@ -34,7 +34,7 @@ def telling(
 
 
 def joined(parts: Iterable[frozenset[int]]) -> Partition:
-    """The ranks that parts join, of which some overlap. A rank alone is no group."""
+    """Merge overlapping parts into groups. A single rank is no group."""
     found: set[frozenset[int]] = set()
     for part in parts:
         met = {group for group in found if group & part}

@@ -96,7 +96,10 @@ def _conditions(claim: Claim, evidence: ClaimEvidence) -> list[Condition]:
 
 
 def _counted(text: str) -> str:
-    """The event of which a claim or a condition counts calls: that some came is no condition for one."""
+    """The event whose calls a claim or a condition counts.
+
+    Such a condition (some calls came) is no condition for such a claim.
+    """
     found = re.search(r"\bcalls\(([\w.]+)\)|^contains ([\w.]+)$", text)
     return (found[1] or found[2]) if found else ""
 

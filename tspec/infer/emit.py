@@ -1,4 +1,4 @@
-"""Drafts as an ordinary file in canonical form, with names that come from what each rule says."""
+"""Drafts as an ordinary file in canonical form, with names derived from each rule's content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tspec.syntax.strings import quote
 LONGEST_NAME = 72
 WIDTH = 80
 VERSION = 1
-"""Of the relations' definitions: `by: "change@1"`."""
+"""The version of the relations' definitions: `by: "change@1"`."""
 
 _WHOSE = re.compile(r"\(\w+: \w+\)")
 """`(optimizer: o)`: the name says the subject already."""

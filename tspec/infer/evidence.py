@@ -36,7 +36,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class ClaimEvidence:
-    """Columns of claims and conditions, and which instances belong to which run."""
+    """Columns of claims and conditions, and the instances of each run."""
 
     columns: dict[Candidate, Column]
     """The claims that type."""

@@ -16,8 +16,10 @@ EVERY = "every 10 steps"
 for good, seldom enough to be left on."""
 
 SAMPLED = "(step <= 3 or divisible(step, by: 10))"
-"""Of what is called many times in a step: a mistake there is one of all steps, and calls of which no rule reads anything
-cost little."""
+"""Condition on the step for events with many calls in a step.
+
+A mistake there occurs in all steps, and calls that no rule reads cost little.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Claim:
     distinguishes: bool = False
     """The claim is telling only where a condition separates it from its opposite; held throughout, it is a setting."""
     name: str | None = None
-    """Of the draft, where the words of the claim are too many for one."""
+    """The draft's name, where the claim has too many words for one."""
 
 
 def both(*conditions: str | None) -> str | None:

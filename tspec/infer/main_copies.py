@@ -1,8 +1,8 @@
-"""Frameworks that keep main copies of gradients and parameters, as Megatron does: what claims say of them.
+"""Claims for frameworks that keep main copies of gradients and parameters, as Megatron does.
 
-Their update holds that of torch's optimizer, which trains the main copies, and is called as often as there are kinds of
-parameters. Flags of a parameter say whether it is a piece. A run without pieces says nothing of one that has some, so
-that claims name these flags, whatever the runs hold.
+Their update contains that of torch's optimizer, which trains the main copies and is called once for
+each kind of parameters. Flags of a parameter say whether it is a piece. A run without pieces proves
+nothing about one with pieces, so claims name these flags, whatever the runs hold.
 """
 
 from __future__ import annotations

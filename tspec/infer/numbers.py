@@ -45,7 +45,10 @@ class RecordedNumbers:
     """What was read of all runs."""
 
     losses: tuple[tuple[float, ...], ...] = ()
-    """Of each run the last loss of each step, from step 1 on; none where several optimizers train, or a policy is learned."""
+    """For each run the last loss of each step, from step 1 on.
+
+    Empty where several optimizers train, or a policy is learned.
+    """
     given: tuple[GivenTensor, ...] = ()
 
 
@@ -65,7 +68,7 @@ def _losses(ask: Query, runs: int) -> tuple[tuple[float, ...], ...]:
     if len(trained) != runs or any(count != 1 for _, count in trained):
         return ()
     if ask("SELECT 1 FROM facts WHERE tag = 'begin' AND what = 'decision' LIMIT 1"):
-        return ()  # what a policy learns from depends on what it does
+        return ()  # the data of a policy depends on its actions
     found: list[dict[int, float]] = [{} for _ in range(runs)]
     for run, step, loss in ask(
         """SELECT run, step, float FROM facts

@@ -19,7 +19,7 @@ LEAST_SUPPORT = 5
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition as text, with the set of instances on which it is true."""
+    """A condition as text, with the set of instances for which it is true."""
 
     text: str
     true: int
@@ -37,8 +37,8 @@ class Precondition:
     def under(self, guard: str | None = None) -> str | None:
         """The condition in the language, or None where the rule needs none.
 
-        A guard that the claim needs is the first conjunct of the whole, so that what it proves is
-        known in every alternative. Each conjunct is said once.
+        A guard that the claim needs is the first conjunct of the whole, so that its facts are known
+        in every alternative. Each conjunct occurs once.
         """
         single = self.alternatives if len(self.alternatives) == 1 else ()
         parts = [part for part in (guard, *self.conjuncts, *single) if part]

@@ -154,7 +154,7 @@ def _members(text: Any) -> frozenset[int]:
 
 
 def _graphs(rows: duckdb.DuckDBPyConnection, runs: int) -> tuple[frozenset[frozenset[str]], ...]:
-    """Of each run the sets of operations of its backward passes, the rare ones too."""
+    """For each run the sets of operations of its backward passes, including rare ones."""
     found: list[set[frozenset[str]]] = [set() for _ in range(runs)]
     for run, text in _ask(
         rows,

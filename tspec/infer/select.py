@@ -1,7 +1,8 @@
-"""What a person is shown: drafts that say something of their own, the most telling first.
+"""Selects the drafts to show, the most informative first.
 
-Superficial drafts go (TrainCheck, section 3.7), then what other drafts say already: the general case
-by z3, and the order of events by transitive reduction, which is no matter of logic on one instance.
+Superficial drafts are removed (TrainCheck, section 3.7), then drafts that others imply: general
+cases by z3, and orders of events by transitive reduction, since an order is no matter of logic on
+one instance.
 """
 
 from __future__ import annotations

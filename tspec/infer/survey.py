@@ -88,7 +88,7 @@ class Survey:
     steps: int
     """Steps of the shortest run."""
     graphs: tuple[frozenset[frozenset[str]], ...] = ()
-    """Of each run the different sets of operations by which losses were computed."""
+    """For each run the different sets of operations that computed losses."""
     numbers: RecordedNumbers = NOTHING
 
     def event(self, name: str) -> SeenEvent | None:

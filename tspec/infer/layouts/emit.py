@@ -28,7 +28,7 @@ class LayoutDraft:
 
 
 def draft(found: Found, name: str, module: str) -> LayoutDraft:
-    """The layout of what was found."""
+    """Draft the layout of the tensors that were found."""
     placed: dict[str, Placement] = {}
     unknown: list[Unknown] = []
     for each in found.tensors:

@@ -1,6 +1,7 @@
-"""From data that round-off moved: the cut whose pieces are nearest to what the ranks hold.
+"""From data changed by round-off: the cut whose pieces are nearest to the ranks' tensors.
 
-A parallel run adds up in another order than one device, so after a step few elements are the same bits.
+A parallel run adds up in another order than one device, so few elements have the same bits after a
+step.
 """
 
 from __future__ import annotations
@@ -23,13 +24,17 @@ Held = Mapping[int, Tensor]
 Indices = Mapping[int, tuple[Numbers, ...]]
 
 NEAR = 0.1
-"""Of the spread of a tensor's elements: what Adam makes of gradients that are zero but for round-off may be so much."""
+"""The tolerance, as a part of the standard deviation of a tensor's elements.
+
+Adam may turn round-off in zero gradients into so much.
+"""
 CLEARLY = 10
 """So many times nearer than the next one is the cut that counts."""
 
 
 def nearest(name: str, whole: Tensor, held: Held, axes: Axes) -> ShardIndices | None:
-    """The pieces, replicas or summands that are nearest to what ranks hold; None if none is near, or several are.
+    """The pieces, replicas or summands nearest to the ranks' tensors. None if none is near, or
+    several are.
 
     `held` are tensors of one shape.
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tspec.resolve.program.sharding import Axes
 
 Numbers = tuple[int, ...]
-"""The indices of one dimension, in the order in which a rank holds them; from `full` on: padding."""
+"""The indices of one dimension, in the rank's order; from `full` on: padding."""
 
 
 @dataclass(frozen=True, slots=True)

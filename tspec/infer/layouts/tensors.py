@@ -130,7 +130,7 @@ def _alike(
 
 
 def _summed(whole: Tensor, held: Mapping[int, Tensor], axes: Axes) -> tuple[str, ...]:
-    """The axis over which what ranks hold adds up to the full tensor, if there is one."""
+    """The axis over which the ranks' tensors add up to the full tensor, if there is one."""
     if any(each.shape != whole.shape for each in held.values()) or not whole.is_floating_point():
         return ()
     for axis, size in axes:
@@ -153,8 +153,8 @@ def _places(
 ) -> tuple[tuple[Numbers, ...], bool] | None:
     """The indices of each dimension that give the piece, and whether they are the only ones.
 
-    Dimensions that are cut are told one after the other: by the rows that the full tensor has, or,
-    where several dimensions are cut, by contiguous pieces.
+    Cut dimensions are found one after the other: by the rows of the full tensor, or, where several
+    dimensions are cut, by contiguous pieces.
     """
     shape, mine = tuple(whole.shape), tuple(piece.shape)
     cut = [dim for dim in range(len(shape)) if shape[dim] != mine[dim]]

@@ -27,9 +27,10 @@ STALE = (
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
-    """The advice on what was seen, and that copies of trained models follow them, however short the run.
+    """The shipped advice for the events that were seen, and that copies of trained models follow
+    them, however short the run.
 
-    It speaks of torch's optimizers: of a framework that has its own update it says nothing.
+    The advice is about torch's optimizers; nothing is proposed for a framework with its own update.
     """
     if are_kept(survey) or survey.event("optimizer.step") is None:
         return ()

@@ -1,8 +1,9 @@
-"""*Argument*: what calls of an event are always given (TrainCheck, section 3.3, APIArg).
+"""*Argument*: arguments that all calls of an event share (TrainCheck, section 3.3, APIArg).
 
-Only what has a meaning beyond the recording is proposed: a flag, an argument that is given, a zero that
-depends on where the call stands, a mode of the module that is called. Sizes and rates of one run are
-coincidences, and an argument that was left out in some runs may be given in others.
+Only arguments with a meaning beyond the recording are proposed: a flag, the presence of an
+argument, a zero that depends on the place of the call, the mode of the called module. Sizes and
+rates of one run are coincidences, and an argument that was left out in some runs may be given in
+others.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from tspec.infer.survey import SeenEvent, Survey, fields_of
 from tspec.resolve.program.types import Optional
 
 MODES = (("train", "{x}"), ("eval", "not {x}"))
-"""In which phase which mode is meant. Runs without evaluation say nothing of it."""
+"""The expected mode in each phase. Runs without evaluation prove nothing about it."""
 
 MIXED_UP = {
     "train": "Training in evaluation mode drops out nothing and leaves running statistics as they are.",
@@ -85,7 +86,7 @@ def _modes(event: SeenEvent, head: RuleHead, x: str, surprise: int) -> list[Clai
 
 
 def sampling(event: SeenEvent) -> str | None:
-    """The condition under which calls of an event are looked at; None for all of them."""
+    """The condition under which calls of an event are checked; None for all of them."""
     return None if event.landmark else SAMPLED
 
 

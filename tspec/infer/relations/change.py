@@ -1,4 +1,5 @@
-"""*Event contains* for state: what a call changes, what nothing else does, and what stays as it is.
+"""*Event contains* for state: which state a call changes, which nothing else changes, and which
+stays unchanged.
 
 TrainCheck's EventContain with a variable's change inside a call (section 3.3).
 """
@@ -68,7 +69,7 @@ def _surprise(kind: SeenKind) -> int:
 def _changes(survey: Survey, kind: SeenKind, event: str, x: str) -> tuple[str, str | None]:
     """The claim that a call changes x, and the guard without which it would be too strong.
 
-    A single update may round to nothing, and one below the precision of what it moves always does.
+    A single update may round to nothing, and one below the precision of its parameter always does.
     """
     if event != "optimizer.step":
         return f"changed({x})", None

@@ -13,7 +13,10 @@ from tspec.resolve.program.types import BOOL, FLOAT, INT, TENSOR, Optional
 DRIFT = "Ranks that hold copies and differ train different models, which averaging gradients hides."
 UNEVEN = "Ranks that call it unequally often wait for each other for ever, or run apart."
 SETTINGS = ("requires_grad",)
-"""Of a parameter. Its other flags and numbers say how it is placed: they are conditions."""
+"""Settings of a parameter.
+
+Its other flags and numbers say how it is placed: they are conditions.
+"""
 BATCHES = {
     "same": "Ranks that work on one batch together read different ones.",
     "distinct": "Ranks that read the same batch do the work of one.",
@@ -63,9 +66,11 @@ def _across(survey: Survey, kind: SeenKind, axis: str) -> list[Claim]:
 
 
 def _window(survey: Survey, kind: SeenKind, field: str, optional: bool) -> str | None:
-    """Where replicas are compared: gradients before they are used, what was updated after that.
+    """The window in which replicas are compared: gradients before their use, updated state after
+    the update.
 
-    None for what all other things have: it is fixed when they are built, or is each rank's own, as a buffer's data.
+    None for other fields: they are fixed at construction, or belong to each rank, as a buffer's
+    data.
     """
     if kind.name == "parameter" and (own := main_copies.window(survey, field)) is not None:
         return own

@@ -35,7 +35,10 @@ TWICE = {
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
-    """For each call of the loop: some or just one in every step; of those that are seldom, one an epoch."""
+    """For each call of the loop: some or exactly one in every step.
+
+    For rare calls: one an epoch.
+    """
     claims: list[Claim] = []
     for event in calls_of_the_loop(survey):
         conditions = span_conditions(survey)
@@ -74,7 +77,7 @@ def _twice(name: str) -> str:
 
 
 def span_conditions(survey: Survey) -> tuple[str, ...]:
-    """A span is told from others by the landmarks in it; never by its number."""
+    """Conditions on a span are the landmarks in it, never its number."""
     return tuple(
         f"count(calls({name})) > 0"
         for name in ("optimizer.step", "backward")

@@ -17,13 +17,13 @@ from tspec.infer.survey import Survey
 OVER = 10
 """Losses of so many steps are averaged: those of single batches scatter."""
 FIRST = 3
-"""Steps in which the loss is that of the first weights."""
+"""Steps whose loss is that of the first weights."""
 LEAST_STEPS = 40
 """Shorter runs say little of how a loss comes down."""
 APART = 2.0
 """How many times further than two siblings another may lie from them."""
 OF_PROGRESS = 0.25
-"""Which part of what was gained since the first steps a sound run may have gained less, or more."""
+"""Allowed deviation of the loss decrease since the first steps, as a fraction of it."""
 OF_FIRST = 0.05
 """Which part of the first loss all losses may differ by."""
 OF_SIZE = 0.4

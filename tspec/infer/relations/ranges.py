@@ -61,7 +61,7 @@ def _of(given: GivenTensor, several: bool) -> Iterator[Claim]:
 
 
 def _bounds(given: GivenTensor, x: str) -> str | None:
-    """Bounds on what hardly moved; None where nothing was steady."""
+    """Bounds on features that hardly varied; None where no feature was steady."""
     spread, parts = given.std, []
     if spread.low > 0 and spread.high <= STEADY * spread.low:
         parts.append(_between(f"std({x})", spread.low / WIDER, spread.high * WIDER))

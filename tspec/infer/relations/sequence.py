@@ -16,8 +16,10 @@ ORDER = {
     ("finalize_grads", "update"): "The update is made with gradients that are not reduced.",
     ("optimizer.step", "scheduler.step"): "The schedule moves on from a learning rate that no update used.",
 }  # fmt: skip
-"""Pairs of calls of which the order means something, and what goes wrong where the first does not come
-before the second: it comes later, or not at all.
+"""Pairs of calls whose order matters, and the consequence if the first does not come before the
+second.
+
+The first call then comes later, or not at all.
 """
 
 
