@@ -1,7 +1,7 @@
-"""Tensors of which two layouts say different things, whatever the order and the words of their places.
+"""Tensors on which two layouts differ, whatever the order and the patterns of their places.
 
 The cuts are compared as index sets: with the sizes of the layouts, and with larger meshes, since a
-cut over one rank looks like none. Sizes that both layouts name have the later layout's numbers.
+cut over one rank looks like none. Sizes named in both layouts have the later layout's numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from tspec.resolve.program.sharding import (
 from tspec.resolve.program.walk import walk
 
 MOST_SETTINGS = 512
-"""Settings of flags and axes under which tensors are compared; with more, places are compared one by one."""
+"""The number of settings of flags and axes up to which tensors are compared; with more, places are
+compared one by one.
+"""
 
 FACTORS = (1, 2, 3)
 """Meshes are compared with axes so many times as large."""

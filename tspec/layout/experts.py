@@ -47,7 +47,7 @@ def expert_of(
 
 
 def _experts(name: str) -> Iterator[Expert]:
-    """The experts whose tensor one of that name may be."""
+    """The experts that may have a tensor of that name."""
     for found in _NUMBER.finditer(name):
         within = name[: found.start(2) - 1]
         yield Expert(name, within, int(found[2]), name[: found.start()] + name[found.end() :])

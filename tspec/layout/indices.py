@@ -1,4 +1,4 @@
-"""Sets of indices of one dimension, in the order in which a rank holds them."""
+"""Sets of indices of one dimension, in the rank's order."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ class StridedBlocks:
 
 @dataclass(frozen=True)
 class Indices:
-    """Indices of a dimension of `size`, as runs one after another, none twice.
+    """Indices of a dimension of `size`, as a sequence of runs without repeats.
 
     The order of the runs is that of the rank's own tensor: `list(indices)[i]` is the index in the
-    full tensor of what stands at `i` on the rank. Indices from `real` on are padding.
+    full tensor of element `i` on the rank. Indices from `real` on are padding.
     """
 
     size: int

@@ -72,14 +72,14 @@ def common(one: str, other: str) -> str | None:
 _NUMBERED = re.compile(r"([^.*\[\]]+)\.\d+(?=\.|$)")
 _CONTAINER = re.compile(r"([^.*\[\]]+)\.\*(?=\.|$)")
 _OF_MODULES = ("input", "input_grad", "output", "output_grad")
-"""Kinds of which the last part of a name is a module; of others it is a tensor of one."""
+"""Kinds whose names end in a module; names of other kinds end in a tensor of a module."""
 
 
 def numbered_containers(layout: LayoutDeclaration) -> frozenset[str]:
-    """The containers, as `layers`, whose modules a layout shows to be numbered.
+    """The containers, such as `layers`, whose modules are numbered, as the layout shows.
 
-    Stages and patterns show it by numbers, and patterns by what is within: the `*` in `layers.*.wq.weight` is a
-    module that holds others, so that no `wq` stands beside it.
+    Stages show it by numbers. Patterns show it by numbers or by names within: the `*` in
+    `layers.*.wq.weight` is a module with submodules, so that no `wq` stands beside it.
     """
     return frozenset((*_of_stages(layout), *_of_patterns(layout.placements)))
 

@@ -46,11 +46,12 @@ class DrawnShard:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One tensor, or several that are cut alike, and its pieces.
+    """One tensor, or several with the same cut, and its pieces.
 
-    `cut` is its shape in the notation of layouts, `columns` say what `indices` of pieces are of.
-    `drawn` are the dimensions from top to bottom and from left to right, if there are others. `lost`
-    are those in which pieces differ too, so that one may cover another.
+    `cut` is its shape in the notation of layouts. `columns` name the dimensions of the pieces'
+    `indices`. `drawn` are the dimensions from top to bottom and from left to right, if there are
+    more than those. `lost` are further dimensions in which pieces differ, so that one may cover
+    another.
     """
 
     kind: str
@@ -101,9 +102,9 @@ def _picture(held: list[tuple[int, Row]], chosen: int) -> Picture:
 
 
 def _axes(shards: list[Shard]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The dimensions to draw, at most two, and those in which pieces differ and that are not drawn.
+    """The dimensions to draw, at most two, and further ones in which pieces differ.
 
-    Dimensions in which pieces differ come first. Of flat shards the first dimension is drawn.
+    Dimensions in which pieces differ come first. For flat shards the first dimension is drawn.
     """
     number = len(shards[0].dimensions)
     cut = [i for i in range(number) if len({shard.dimensions[i].runs for shard in shards}) > 1]

@@ -81,14 +81,14 @@ def flattened_from(layout: LayoutDeclaration, place: Placement) -> tuple[Placeme
 
 
 def stages_of(layout: LayoutDeclaration, name: str) -> tuple[Stage, ...]:
-    """The stages that have a module to which a tensor belongs."""
+    """The stages that hold the module of a tensor."""
     return tuple(
         stage for stage in layout.stages if any(_has(each, name) for each in stage.modules)
     )
 
 
 def modules(named: Modules) -> Iterator[str]:
-    """The modules for which one text of a stage stands."""
+    """The modules that one text of a stage stands for."""
     if named.numbers is None:
         yield named.prefix
         return
@@ -115,7 +115,7 @@ def _has(named: Modules, name: str) -> bool:
 
 
 def on_a_stage(layout: LayoutDeclaration, pattern: str) -> bool:
-    """Whether some stage has a module to which a tensor of a pattern may belong."""
+    """Whether some stage has a module whose tensor may match a pattern."""
     head, star, _ = pattern.partition("*")
     if stages_of(layout, pattern):
         return True
@@ -132,10 +132,10 @@ def _begins(named: Modules, head: str) -> bool:
 
 
 def names_of(layout: LayoutDeclaration, pattern: str) -> tuple[str, ...]:
-    """The tensors for which a pattern stands, as far as stages tell.
+    """The tensors that a pattern stands for, as far as stages show.
 
-    The first `*` becomes the part of each module's name that stands in its place; a pattern to
-    which no module of a stage belongs stands for itself.
+    The first `*` becomes the matching part of each module's name. A pattern that matches no module
+    of a stage stands for itself.
     """
     head, star, tail = pattern.partition("*")
     if not star:

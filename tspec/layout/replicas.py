@@ -13,8 +13,8 @@ class AxisUse:
     """How a placement uses the axes of a mesh.
 
     `used`: axes that cut the tensor, add it up, or give its stage. `same`: axes over which the
-    layout says that ranks hold the same. `axes`: the factorisation that has them, None where they
-    are of two.
+    layout declares that ranks hold the same. `axes`: the factorisation that contains them, None if
+    they belong to two.
     """
 
     used: frozenset[str]

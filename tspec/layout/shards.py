@@ -154,7 +154,7 @@ def _padded(size: int, padding: tuple[Term, ...], sizes: Sizes) -> int:
 def _cut(
     whole: Indices, splits: tuple[Split, ...], where: Mapping[str, int], sizes: Sizes
 ) -> Indices:
-    """A rank's piece after one cut after the other, each of what the last one left."""
+    """A rank's piece after several cuts, each applied to the result of the one before."""
     for split in splits:
         ranks, rank = sizes.of(split.axis), where[split.axis]
         pieces = ranks if split.order == "contiguous" else 2 * ranks

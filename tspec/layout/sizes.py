@@ -1,4 +1,4 @@
-"""The numbers for which the names of a layout stand."""
+"""The values of a layout's names."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class UnknownSize(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The numbers for which a layout's names stand.
+    """The values of a layout's names.
 
-    `sizes`: of dimensions, those of the input included. `axes`: of the mesh. `flags`: those that
-    are on.
+    `sizes`: dimensions, including those of the input. `axes`: axes of the mesh. `flags`: the flags
+    that are on.
     """
 
     sizes: Mapping[str, int]
@@ -38,7 +38,7 @@ class Sizes:
         return {**self.axes, **dict.fromkeys(self.flags, True)}
 
     def of(self, term: Term) -> int:
-        """The number for which a name stands. Raises UnknownSize."""
+        """The value of a term. Raises UnknownSize."""
         if isinstance(term, int):
             return term
         found = self.sizes.get(term, self.axes.get(term))

@@ -116,7 +116,7 @@ def names_text(names: Sequence[str]) -> str:
     """Names that differ in one number as one: `layers.0..11.weight`."""
     first, last = names[0], names[-1]
     parts = [re.split(r"(\d+)", name) for name in (first, last)]
-    # Names with other numbers of parts are told apart below.
+    # Names with different numbers of parts are handled below.
     differing = [i for i, (a, b) in enumerate(zip(*parts, strict=False)) if a != b]
     if len(names) < 2 or len(parts[0]) != len(parts[1]) or len(differing) != 1:
         return ", ".join(names)

@@ -25,7 +25,7 @@ def faults(layout: LayoutDeclaration) -> Iterator[Diagnostic]:
 
 
 def _without_place(layout: LayoutDeclaration) -> Iterator[Diagnostic]:
-    """Settings with which no place says how a tensor is cut, and flat shards of no parameter."""
+    """Settings in which no place defines a tensor's cut, and flat shards without a parameter."""
     from tspec.logic.coverage import covered
 
     for place in layout.placements:

@@ -31,9 +31,9 @@ def _silent(
     how: AxisUse,
     said: tuple[str, ...],
 ) -> Iterator[Diagnostic]:
-    """Axes over which a tensor is neither cut nor added up nor said to be the same.
+    """Axes over which a tensor is neither cut nor added up nor declared the same.
 
-    Those of `said` are reported for the parameter of a flat shard.
+    Axes in `said` are reported for the parameter of a flat shard.
     """
     silent = [axis for axis in how.silent if axis not in said]
     if how.axes is None or not silent:

@@ -1,4 +1,4 @@
-"""How faults of layouts are said: places, indices, and numbers for sizes that have none."""
+"""The words of a layout's faults: places, indices, and sample numbers for sizes without one."""
 
 from __future__ import annotations
 
