@@ -45,7 +45,7 @@ class _FixState:
 def autofix(load: Load, settings: Settings, unsafe: bool = False) -> FixedFiles:
     """Apply safe fixes, or all, until nothing changes. `load` reads the files with given texts.
 
-    A safe fix after which a rule would not be proved to mean the same is not applied.
+    A safe fix is not applied if the rule is not proved to keep its meaning.
     """
     loaded = load({})
     before = {Path(unit.source.path): unit.source.text for unit in loaded.units if unit.given}
@@ -113,7 +113,7 @@ def _texts_after(chosen: Iterable[LintFinding], loaded: Loaded) -> dict[Path, st
 def _harmful(
     chosen: Sequence[LintFinding], before: Loaded, after: Loaded
 ) -> tuple[LintFinding, ...]:
-    """The fixes after which a file has errors, or a rule is not proved to mean what it meant."""
+    """The fixes after which a file has errors, or a rule is not proved to keep its meaning."""
     safe = [each for each in chosen if each.fix is not None and each.fix.safe]
     if after.program is None:
         broken = {each.source.path for each in after.diagnostics if each.severity == "error"}

@@ -1,4 +1,6 @@
-"""Bounds of what a rule reads that hold in every job: norms are not negative, counts are whole."""
+"""Bounds of values that rules read and that hold in every job: norms are not negative, counts are
+whole.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tspec.source import Source, Span
 
 
 class CheckedProgram:
-    """A loaded program without errors, with what several lint rules compute from it."""
+    """A loaded program without errors, with the results that several lint rules share."""
 
     def __init__(self, loaded: Loaded, settings: Settings) -> None:
         assert loaded.program is not None

@@ -14,16 +14,16 @@ from tspec.plan.reads import SubjectField, reads_of
 from tspec.resolve.program.rules import Rule
 
 BYTES = 4_000_000_000
-"""The bytes of a billion float32 parameters, in which messages show a pass."""
+"""The bytes of a billion float32 parameters: messages give the cost of a pass over these."""
 
 STEADY = range(10_001, 11_001)
-"""Steps of a long run, over which conditions on the step are averaged."""
+"""Steps of a long run over which conditions on the step are averaged."""
 
 _PASSES = {**{row.name: row.passes for row in FEATURES.values()}, "@copy": 2.0}
 # As measured for eager digests of eight million float32 on one core.
 
 _COPIES = {"parameter": 1.0, "state": 2.0}
-"""The memory of all subjects of a kind as a multiple of that of the parameters; Adam keeps two moments."""
+"""The memory of all subjects of a kind, relative to the parameters; Adam keeps two moments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def cost_of(rule: Rule) -> Cost:
 
 
 def of_one_look(rule: Rule) -> Cost:
-    """The cost of a step in which the rule is looked at."""
+    """The cost of a step in which the rule is evaluated."""
     columns = tuple(
         column for column in reads_of(rule).columns if column.kind in _COPIES and _weight(column)
     )
@@ -63,7 +63,7 @@ def _weight(column: SubjectField) -> float:
 
 
 def often(rule: Rule) -> float:
-    """In which part of the steps of a long run a rule is looked at."""
+    """The fraction of the steps of a long run in which a rule is evaluated."""
     window = rule.window
     if window.once or window.span in ("epoch", "run"):
         return 0.0

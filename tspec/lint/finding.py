@@ -21,7 +21,7 @@ class Edit:
 class Fix:
     """Edits of one file that remove a finding.
 
-    `safe`: no rule of the file changes its meaning. `what` says in a few words what the edits do.
+    `safe`: no rule of the file changes its meaning. `what` describes the edits in a few words.
     """
 
     what: str
@@ -75,6 +75,6 @@ class LintFinding:
 
     @property
     def key(self) -> tuple[str, Span, str, str]:
-        """By which findings are ordered: file, place, code."""
+        """The sort key of findings: file, place, code."""
         found = self.diagnostic
         return (found.source.path, found.span, found.code, found.message)

@@ -59,11 +59,11 @@ def entangled(rule: Rule) -> Rule:
 
 
 def something_may_follow(rule: Rule) -> bool:
-    """Whether a part of the rule could follow from the rest, or be constant, for all one can see.
+    """Whether a part of the rule may follow from the rest, or be constant.
 
-    It cannot where nothing is read twice: then every part has a situation of its own in which it is
-    false, but for bounds, which `bounds.truth` knows. A guard and what it guards do not count as
-    twice, as without the guard the verdict would be unknown.
+    That is impossible where no value is read twice: then every part can be false independently,
+    except for bounds, which `bounds.truth` knows. A guard and the guarded read do not count as two,
+    since the verdict would be unknown without the guard.
     """
     counted: Counter[Expr] = Counter()
     for condition in conditions(rule):

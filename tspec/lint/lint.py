@@ -1,4 +1,6 @@
-"""Lint: every rule over what was loaded, without what the source allows or the project ignores."""
+"""Lint: every rule over the loaded files, without findings that the source allows or the project
+ignores.
+"""
 
 from __future__ import annotations
 

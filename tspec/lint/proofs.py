@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 # tspec.logic imports z3, which rules that only look at the text do without.
 
 NEAR = 50
-"""The number of neighbours, in the order of their numbers, with which a rule is compared if very many have its shape."""
+"""The number of neighbours in order with which a rule is compared, if very many rules have its
+shape.
+"""
 
 Pair = tuple[Rule, Rule]
 """A rule that is implied, and the rule that is violated wherever it is."""

@@ -52,9 +52,9 @@ def are_true_at(conditions: Sequence[Expr], step: int) -> bool:
 
 
 def may_be_due(rule: Rule, every: int) -> bool:
-    """Whether a step that a number divides was found in which `when` can be true.
+    """Whether a step divisible by `every` was found in which `when` can be true.
 
-    Not found is not proved: steps near the numbers in `when` are tried.
+    The search is incomplete: it tries steps near the numbers in `when`.
     """
     conditions = of_the_step(rule)
     if any(part not in conditions and _reads_the_step(part) for part in conjuncts(rule.when)):

@@ -26,7 +26,7 @@ _CODE = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """One comment that allows findings: which, and on which lines of its file."""
+    """One comment that allows findings: their codes, and the lines of its file."""
 
     source: Source
     span: Span

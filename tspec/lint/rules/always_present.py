@@ -1,4 +1,4 @@
-"""TS0413: a guard of what is never absent."""
+"""TS0413: a guard of a value that is never absent."""
 
 from __future__ import annotations
 

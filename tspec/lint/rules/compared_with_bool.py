@@ -40,7 +40,10 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
 
 
 def _is_of_bools(found: Compare) -> bool:
-    """Of an attribute only the recording knows whether it is a bool; an optional may be absent."""
+    """Whether both sides are known to be bools.
+
+    The type of an attribute is known only in the recording; an optional may be absent.
+    """
     return found.op in ("==", "!=") and found.left.type == types.BOOL
 
 

@@ -33,7 +33,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
 
 
 def _hint(rule: Rule, part: Compare) -> str | None:
-    """Between which numbers the side is that is no constant."""
+    """A hint with the range of the non-constant side."""
     for side in (part.left, part.right):
         found = bounds(side)
         if found is None or isinstance(side, Constant):

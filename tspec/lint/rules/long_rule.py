@@ -10,7 +10,7 @@ from tspec.lint.rule import LintRule
 from tspec.resolve.program.rules import Rule
 
 MOST_LINES = 10
-"""Between the braces, without comments and without where a draft comes from."""
+"""The number of lines between the braces, without comments and a draft's origin."""
 
 
 def check(checked: CheckedProgram) -> Iterator[LintViolation]:

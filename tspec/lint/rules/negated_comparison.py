@@ -1,4 +1,4 @@
-"""TS0412: `not` before what has a form without it."""
+"""TS0412: `not` before an operator that has a negated form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tspec.lint.rule import LintRule
 from tspec.resolve.program.rules import Compare, Expr, Member, Not, SameObject
 from tspec.source import Source
 
-# Of NaN `not a < b` is true and `a >= b` is not: only these mean the same.
+# For NaN, `not a < b` is true and `a >= b` is false. Only these two operators are exact opposites.
 _OPPOSITE = {"==": "!=", "!=": "=="}
 
 

@@ -29,7 +29,9 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
 
 
 def _exclude(first: Placement, second: Placement) -> bool:
-    """Whether the two are told apart: each has its `when`, or the second is for what is left over."""
+    """Whether at most one of the two applies: each has its `when`, or the second covers the
+    remaining cases.
+    """
     if first.when is not None and second.when is not None and first.when != second.when:
         return True
     otherwise = first.when is not None and second.when is None

@@ -14,7 +14,7 @@ from tspec.source import Span
 def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for file in checked.files:
         if file.key in checked.shared or not any(file.of("invariant")):
-            continue  # Vocabulary, and what others build on, is for those who are not here.
+            continue  # Vocabulary, and files that others build on, have users elsewhere.
         users = [each for each in checked.all_files if _uses(each, file)]
         read = {name for each in (file, *users) for own in each.declarations for name in own.reads}
         for let in file.of("let"):
