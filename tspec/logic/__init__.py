@@ -21,9 +21,9 @@ from tspec.resolve.program.rules import Program
 def simplify_program(
     program: Program, given: Mapping[str, bool | int | str]
 ) -> tuple[Program, tuple[Note, ...]]:
-    """Every rule simplified, without those that can only be idle with what is given.
+    """Simplify every rule, and drop those that are always idle with the given values.
 
-    Rules that can never fire, and those that others imply, are named in the notes and stay.
+    The notes name rules that can never fire and those that others imply; these stay.
     """
     found = [simplify(rule, given) for rule in program.rules]
     notes = [note for each in found for note in each.notes]

@@ -1,8 +1,8 @@
-"""A condition in z3: three-valued, with absent and not recorded told apart, floats as IEEE.
+"""A condition in z3: three-valued, with absent and not recorded as separate states, floats as IEEE.
 
-What is read (a field, a feature, a fold) is an unknown; only operators have a meaning. Where a
-meaning is left open (products of unknowns, regular expressions, lists), more is possible in z3
-than in a job, so what z3 proves is true and what it does not prove is left alone.
+A read (a field, a feature, a fold) is an unknown; only operators are interpreted. Where an operator
+is left open (products of unknowns, regular expressions, lists), z3 admits more than a job can do.
+So everything z3 proves is true, and unproved claims are left alone.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Encoder:
         return self._leaf(expr, start)
 
     def _read_from(self, expr: Expr, start: bool, *bases: Expr) -> Encoded:
-        """A read that is missing for the reason for which its base is."""
+        """A read that is missing for the same reason as its base."""
         leaf = self._leaf(expr, start)
         found = [self.encode(base, start) for base in bases]
         all_reached = True
@@ -149,7 +149,7 @@ class Encoder:
                 missing = z3.And(*reached, z3.Not(each.known))
                 self._axioms.append(z3.Implies(missing, leaf.absent == each.absent))
                 reached.append(each.known)
-            # What is missing inside of a list comes before what stands after it.
+            # A missing value inside a list is found before one in a later operand.
             all_reached = all_reached and each.value.sort() != self.sorts.opaque
         return leaf
 

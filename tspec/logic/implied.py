@@ -49,7 +49,10 @@ def implies(stronger: Rule, weaker: Rule) -> QueryResult:
 
 
 def equivalent(first: Rule, second: Rule) -> QueryResult:
-    """Whether two rules give every instance the same verdict; the witness is one in which not."""
+    """Whether two rules give every instance the same verdict.
+
+    The witness is an instance with different verdicts.
+    """
     first = renamed(first, second)
     if _frame(first) != _frame(second) or not _same_kind(first, second):
         return NO

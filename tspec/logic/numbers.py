@@ -1,7 +1,7 @@
-"""Numbers in z3: comparisons exactly; sums and products of unknowns as functions that are not known.
+"""Numbers in z3: comparisons exactly; sums and products of unknowns as uninterpreted functions.
 
-Of these functions z3 is only told what rounding cannot change: a constant factor or summand that
-is larger gives no smaller result.
+Their axioms state only facts that rounding cannot change: with one constant operand, a larger
+factor or summand gives no smaller result.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Which two rules are about the same occurrences, and what thinning and filters say of one.
+"""Whether two rules have the same occurrences, and the conditions that thinning and filters put on
+one.
 
 An occurrence is a choice of subjects, a group and a window. Thinning and filters choose among
-occurrences, so they are conditions like others: `every 10 steps` is `step` divisible by 10. What
-looks back (`previous`, `over`) depends on which occurrences were there before.
+occurrences, so they are conditions like others: `every 10 steps` is `step` divisible by 10.
+Look-backs (`previous`, `over`) depend on the earlier occurrences.
 """
 
 from __future__ import annotations

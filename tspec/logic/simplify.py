@@ -30,11 +30,11 @@ NoteKind = Literal["dropped", "always idle", "never due", "always met", "implied
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What was found about a rule.
+    """A fact about a rule.
 
-    `dropped`: a part that the others imply (`subject` is its text). `always idle`: what is given leaves the rule
-    nothing to check. `never due`: its `when` is never true. `always met`: its `expect` is never
-    false. `implied`: another rule (`subject`) is violated wherever it is.
+    `dropped`: a part that the others imply (`subject` is its text). `always idle`: with the given
+    values nothing is left to check. `never due`: its `when` is never true. `always met`: its
+    `expect` is never false. `implied`: another rule (`subject`) is violated wherever this one is.
     """
 
     kind: NoteKind

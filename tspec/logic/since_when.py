@@ -1,6 +1,6 @@
-"""From which step on a look-back can be known: nothing lies before the first step.
+"""The step from which on a look-back can be known: no window lies before the first step.
 
-Of windows that are steps only; other windows may come several times in one.
+Only for windows that are steps; other windows may come several times in one.
 """
 
 from __future__ import annotations

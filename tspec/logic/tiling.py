@@ -162,9 +162,10 @@ class _Dimension:
         return Tiling("yes" if proved else "unknown")
 
     def _sum(self) -> Tiling:
-        """Whether each index of a sum of two sizes is in one of them, at one place there.
+        """Whether each index of a sum of two sizes is in exactly one of them, at one place there.
 
-        A sum of more sizes is a sum of two. The same axes cut all of them, so that the ranks of a part are those of the dimension.
+        A sum of more sizes is a sum of two. The same axes cut all of them, so the ranks of a part
+        are those of the dimension.
         """
         first, second, index = self._fresh(), self._fresh(), self._index()
         in_first = z3.And(index >= 0, index < first)
@@ -175,7 +176,7 @@ class _Dimension:
         return Tiling("yes" if proved else "unknown")
 
     def _uneven(self, whole: z3.ArithRef, size: z3.ArithRef, splits: tuple[Split, ...]) -> Tiling:
-        """Sizes for which pieces of one length leave an index out that is no padding."""
+        """Sizes for which equal pieces leave out an index that is no padding."""
         ranks = [self._term(split.axis) for split in splits]
         pieces = _times(
             [

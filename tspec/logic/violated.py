@@ -83,7 +83,7 @@ class RuleVersions:
 
             window += true(windows_chosen_by(rule, self.vocabulary))
             thinned = thinned_by(rule)
-            if thinned is not None:  # Of calls, it is the step in which they began.
+            if thinned is not None:  # For calls it is the step in which they began.
                 opened = edge or rule.window.kind in ("during", "after", "calls")
                 window.append(encoder.encode(thinned, opened).true)
             has.append(z3.And(self._yes, *true(subjects_chosen_by(rule, self.vocabulary))))
@@ -197,7 +197,7 @@ class RuleVersions:
         return self._flag(f"returns {member}")
 
     def _there(self, rule: Rule) -> z3.BoolRef:
-        """Whether the subjects are there at the edge of the call at which the rule looks for them."""
+        """Whether the subjects exist at the edge of the call at which the rule chooses them."""
         if len(self._kinds) == 1 or not rule.subjects:
             return z3.BoolVal(True, self.base.context)
         return self._flag(f"there {'start' if rule.window.kind == 'before' else 'end'}")

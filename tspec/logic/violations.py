@@ -1,7 +1,7 @@
-"""Whether one rule calls violated what another does not: proved, or shown by a situation.
+"""Whether one rule is violated where another one is not: proved, or shown by a situation.
 
-Where sums and products are left open, a situation may be one that no job has: whoever shows it
-evaluates it first, and tells what the sums really are (`learn`).
+Where sums and products are left open, a situation may be impossible in a job. The caller evaluates
+it first, and reports the actual results (`learn`).
 """
 
 from __future__ import annotations
