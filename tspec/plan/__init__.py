@@ -1,1 +1,1 @@
-"""From rules to a plan that names no framework: what is read where, what is kept, what is exchanged."""
+"""From rules to a plan that names no framework: which values are read where, kept and exchanged."""

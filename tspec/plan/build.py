@@ -1,4 +1,6 @@
-"""From rules to a plan: what each rule reads at which instants, what is counted, what must be kept."""
+"""From rules to a plan: the values each rule reads at which instants, its counters, and the history
+to keep.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,10 @@ def _rule(number: int, rule: r.Rule, vocabulary: r.Vocabulary) -> RulePlan:
 
 
 def _keeps_first_alone(rule: r.Rule) -> bool:
-    """All instances share one history, of which `first` alone is read: after the first instance it stays as it is."""
+    """Whether all instances share one history that only `first` reads.
+
+    It does not change after the first instance.
+    """
     back = (
         isinstance(node, r.Previous) or (isinstance(node, r.Fold) and node.scope == "time")
         for expr in expressions_of(rule)
@@ -113,8 +118,8 @@ def _keeps_first_alone(rule: r.Rule) -> bool:
 def _guard(rule: r.Rule, vocabulary: r.Vocabulary) -> r.Expr | None:
     """The part of a condition that reads only context, and plain fields of the window's call.
 
-    Where the condition folds over ranks, each of them tells what it reads, also one on which the rest is false. So the part
-    is then what is the same on all ranks in a window.
+    If the condition folds over ranks, each rank contributes its value, even one on which the rest
+    is false. Then only parts that are equal on all ranks in a window count.
     """
     if rule.when is None:
         return None
@@ -138,7 +143,7 @@ def _is_of_window(node: r.Expr) -> bool:
 
 
 _OF_WINDOW = frozenset({"step", "run.step", "epoch", "microbatch"})
-"""What is known at every moment and places a window, by which those of ranks are aligned."""
+"""Names that are always known and place a window; windows of ranks are aligned by them."""
 
 _PLAIN = (
     r.Constant, r.Ambient, r.ListDisplay, r.Compare, r.Arithmetic, r.Negate, r.Not, r.And, r.Or,

@@ -1,4 +1,4 @@
-"""Which calls the hooks have to see, and at which edge. Most events have many calls in a step."""
+"""The calls that hooks must observe, and at which edge. Most events have many calls in a step."""
 
 from __future__ import annotations
 

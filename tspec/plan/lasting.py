@@ -17,7 +17,9 @@ class _LookedUpFields:
 
 
 def lasting(rules: Iterable[RulePlan]) -> dict[str, LastingPlan]:
-    """The fields by which and for which calls are looked up in windows that may outlast a step."""
+    """The fields used to look up calls in windows that may outlast a step, and the fields read from
+    these calls.
+    """
     found: dict[str, _LookedUpFields] = {}
     for plan in rules:
         if _ends_with_step(plan):

@@ -1,4 +1,6 @@
-"""A plan: each rule with what it reads and how it executes, and what all of them need of a job."""
+"""A plan: each rule with its reads and its way of execution, and what all rules together need of a
+job.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +42,11 @@ class LastingPlan:
     """The fields of an event's calls that are kept beyond their step."""
 
     filters: tuple[str, ...]
-    """Fields by which patterns tell calls apart."""
+    """Fields that patterns filter by."""
     fields: tuple[str, ...]
     """Fields that are kept of every call, `filters` among them."""
     first: tuple[str, ...]
-    """Fields that are kept of the first call of those with the same filters."""
+    """Fields kept of the first call among those with equal filter fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Plan:
     firsts: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
     """Columns whose first sample is read."""
     kinds: tuple[str, ...] = ()
-    """Kinds of lasting subjects over which rules across ranks go."""
+    """Kinds of lasting subjects in rules across ranks."""
     outermost: tuple[str, ...] = ()
     """Events whose calls count only where no call of the same event encloses them."""
     late: tuple[str, ...] = ()

@@ -72,7 +72,7 @@ class _ReadSets:
 
 
 def feature_key(node: r.Feature) -> str:
-    """The name under which a source gives a feature: `norm`, `norm/row`, `std/0`."""
+    """The name of a feature in a source: `norm`, `norm/row`, `std/0`."""
     if node.per is not None:
         return f"{node.name}/{node.per}"
     return node.name if node.dim is None else f"{node.name}/{node.dim}"
@@ -84,7 +84,10 @@ def reads_of(rule: r.Rule) -> Reads:
 
 
 def _inputs(node: r.Feature) -> tuple[str, ...]:
-    """The features of each tensor from which one is computed: of several as one, others than of one."""
+    """The features of each tensor that a feature is computed from.
+
+    Several tensors taken as one need other features than a single one.
+    """
     key = feature_key(node)
     if key != node.name:
         return (key,)

@@ -31,15 +31,15 @@ class ShownValue:
 
 
 def reads(rule: Rule) -> tuple[ShownValue, ...]:
-    """The values on which the verdict of a rule rests, as `expect` names them, without repeats.
+    """The values that decide a rule's verdict, in the order of `expect`, without repeats.
 
-    Tensors are not shown, only what is read of them.
+    Tensors are not shown, only values read from them.
     """
     return _without_repeats(rule, _claim_reads(rule.expect))
 
 
 def reads_of(rule: Rule, condition: Expr) -> tuple[ShownValue, ...]:
-    """The values on which one condition of a rule rests, without repeats."""
+    """The values that decide one condition of a rule, without repeats."""
     return _without_repeats(rule, _reads(condition, False))
 
 
