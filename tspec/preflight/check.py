@@ -392,7 +392,9 @@ def _around(where: str, module: str, facts: RankFacts) -> bool:
 
 
 def _axes_of(layout: LayoutDeclaration, ranks: Sequence[int]) -> frozenset[str]:
-    """The axes of the mesh, those of regroupings included, on which some ranks stand at several places."""
+    """The axes of the mesh, including those of regroupings, on which the ranks have different
+    places.
+    """
     world = layout.mesh.world
     places = [coordinates_of(layout.mesh, rank) for rank in ranks if rank < world]
     return frozenset(
@@ -401,7 +403,7 @@ def _axes_of(layout: LayoutDeclaration, ranks: Sequence[int]) -> frozenset[str]:
 
 
 def _as_in(layout: LayoutDeclaration, facts: RankFacts) -> dict[str, str]:
-    """The axes of the script's mesh, and those of the layout on which the same ranks stand."""
+    """The axes of the script's mesh -> the axes of the layout over the same ranks."""
     own = {each: axis for axes in factorisations(layout.mesh) for axis, each in _strides(axes)}
     return {axis: own[each] for axis, each in _strides(facts.axes) if each in own}
 

@@ -29,10 +29,11 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class TensorFacts:
-    """A parameter on a rank, or what goes into a module or comes out of it.
+    """A parameter on a rank, or an input or output of a module.
 
-    `shape` is what the rank holds. `placements` are a DTensor's. `blocks` are those of megatron-core's sharded state dictionary, in
-    the order in which the rank has them. Without both it is a plain tensor. `chunk` is the virtual stage that holds it.
+    `shape` is the shape on the rank. `placements` are a DTensor's. `blocks` are those of
+    megatron-core's sharded state dictionary, in the rank's order. Without either it is a plain
+    tensor. `chunk` is the virtual stage that holds it.
     """
 
     name: str
@@ -88,7 +89,7 @@ class Summand:
 
 
 def adds_up(op: str) -> bool:
-    """Whether a collective of that name adds up what ranks have."""
+    """Whether a collective of that name adds up tensors of ranks."""
     return any(word in op for word in ("allreduce", "all_reduce", "reduce_scatter"))
 
 

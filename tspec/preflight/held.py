@@ -8,7 +8,7 @@ from math import prod
 from tspec.preflight.facts import Block, TensorFacts
 
 Numbers = tuple[int, ...]
-"""The indices of one dimension, in the order in which a rank holds them."""
+"""The indices of one dimension, in the rank's order."""
 
 
 def indices_of_placements(

@@ -1,4 +1,6 @@
-"""In the script's process: what one rank holds after its first step, and what that step did."""
+"""Runs in the script's process: the tensors of one rank after its first step, and the operations of
+that step.
+"""
 
 from __future__ import annotations
 

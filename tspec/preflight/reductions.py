@@ -24,7 +24,7 @@ from tspec.preflight.summands import Summands
 class Collectives:
     """The collectives of a rank since the last `clear`.
 
-    `where` says in which module, or pass, the script is. `summands` is told of all operators.
+    `where` returns the module, or pass, in which the script is. `summands` observes all operators.
     """
 
     def __init__(self, where: Callable[[], str]) -> None:

@@ -1,8 +1,9 @@
-"""Follows gradients of activations that a product leaves to be added up, to the collectives and gradients that they come to.
+"""Follows partial gradients of activations from matrix products to the collectives and gradients
+that use them.
 
-The backward pass of a product with a weight sums over the weight's output dimension. Where ranks have parts of that
-dimension, each has a summand of the gradient of its input. A backward pass is linear, so the ranks may add it up at
-once or later, in the gradients of the parameters before.
+The backward pass of a product with a weight sums over the weight's output dimension. Where ranks
+have parts of that dimension, each has a summand of the gradient of its input. A backward pass is
+linear, so the ranks may add it up at once or later, in the gradients of earlier parameters.
 """
 
 from __future__ import annotations
