@@ -13,7 +13,7 @@ from tspec.trace import model
 from tspec.trace.model import Value
 
 INSIDE = ("digest", "norm", "finite", "zeros", "min", "max", *PLAIN)
-"""Features of what flows inside of a model."""
+"""Features of tensors inside a model."""
 EVERY = 50
 """The inputs and outputs of modules are read in the first two steps, and in every step divisible by this."""
 LOSSES = ("_loss", ".cross_entropy", ".kl_div", "binary_cross_entropy", "_with_logits")

@@ -17,7 +17,7 @@ class Destination:
     """Bytes that all ranks together may write; None for as many as there are."""
 
     def as_json(self) -> dict[str, Any]:
-        """As the processes that a job starts are told of it."""
+        """The form in which child processes of the job receive it."""
         return {"folder": str(self.folder.resolve()), "limit": self.limit}
 
     @staticmethod

@@ -21,7 +21,10 @@ from tspec.values import STEP_OF_RUN
 
 
 class Recorder:
-    """Writes one process's stream. What goes wrong in it is said once, and the job goes on unrecorded."""
+    """Writes one process's stream.
+
+    A fault of it is reported once, and the job goes on unrecorded.
+    """
 
     def __init__(self, stream: StreamWriter, spec: WatchSpec) -> None:
         self.stream = stream
@@ -168,7 +171,7 @@ class Recorder:
             self._stops(fault, self.stream.step)
 
     def _stops(self, fault: Exception, step: int) -> None:
-        """Record no more. Why is said once; the job goes on."""
+        """End the recording and report why, once; the job goes on."""
         if self.ended:
             return
         self.ended = True

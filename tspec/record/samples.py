@@ -14,9 +14,9 @@ from tspec.values import Missing, Ref
 PLAIN = ("shape", "dtype", "device", "numel", "requires_grad")
 """Features that cost nothing."""
 STATE = ("digest", "norm", "finite", "zeros", *PLAIN)
-"""Features of what lasts: parameters, gradients, buffers, optimizer state."""
+"""Features of lasting tensors: parameters, gradients, buffers, optimizer state."""
 FULL = ("digest", "norm", "finite", "zeros", "min", "max", "mean", "std", "memory_format", *PLAIN)
-"""Features of what comes and goes and is worth a look: batches, the outermost inputs and outputs."""
+"""Features of transient tensors that are worth the cost: batches, the outermost inputs and outputs."""
 
 
 def value_of(value: Any) -> Value:

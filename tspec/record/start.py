@@ -63,7 +63,10 @@ def recording(to: Destination, spec: WatchSpec, sources: Sources) -> Iterator[Li
 
 
 def join(argument: str) -> None:
-    """Start recording in a child of a recorded process. `argument` is the path of what the parent left."""
+    """Start recording in a child of a recorded process.
+
+    `argument` is the path of the parent's file of settings.
+    """
     given = json.loads(Path(argument).read_text(encoding="utf-8"))
     spec = from_json(given["watch"])
     recorder = recorder_of(Destination.of_json(given["to"]), spec, given["command"])
@@ -74,7 +77,9 @@ def join(argument: str) -> None:
 
 @contextmanager
 def begins_now() -> Iterator[None]:
-    """Processes that start within the block are told that a recording has begun."""
+    """Mark in the environment that a recording has begun, for processes that start within the
+    block.
+    """
     before = os.environ.get(STARTED)
     os.environ[STARTED] = str(time.time() - 1)
     try:

@@ -44,7 +44,7 @@ class StreamWriter:
 
     @property
     def ranks(self) -> int:
-        """Among how many ranks the limit is shared."""
+        """The number of ranks that share the limit."""
         return self._ranks
 
     @property

@@ -1,4 +1,4 @@
-"""From a vocabulary to what a live job is asked to watch."""
+"""From a vocabulary to the watch specification of a live job."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def watch_spec(
 
 
 def event_specs(event: rules.EventDeclaration) -> Iterable[EventSpec]:
-    """An event as literal values; callables for which its fields are computed otherwise are apart."""
+    """An event as literal values. Callables whose fields are computed differently are separate."""
     by_fields: dict[tuple[FieldSpec, ...], list[str]] = {}
     for path in event.callables:
         fields = tuple(field_spec(field) for field in event.fields_for(path))
