@@ -1,8 +1,8 @@
-"""What a rule is about, in terms of how a training step works, and what can follow from what.
+"""The aspects of a training step that a rule is about, and which aspects can influence which.
 
-Findings of one cause are folded into one. That needs an opinion about causes: a forgotten `zero_grad`
-makes gradients grow and the loss explode, but it does not switch dropout on in evaluation. The opinion is
-the two tables here.
+Findings of one cause are folded into one. That needs knowledge of causes: a forgotten `zero_grad`
+makes gradients grow and the loss explode, but it does not switch dropout on in evaluation. The two
+tables here hold that knowledge.
 """
 
 from __future__ import annotations
@@ -42,10 +42,12 @@ NUMERIC = frozenset({"values", "finiteness"})
 """Aspects that are sizes of numbers: symptoms, which nearly everything disturbs."""
 
 SETTINGS = frozenset({"settings"})
-"""The aspect of claims about how a job is set up, such as the weight decay of a group or the size of a kernel.
+"""The aspect of claims about the setup of a job, such as the weight decay of a group or the size of
+a kernel.
 
-Sound jobs are set up in such ways too, and from their first step on, so nothing that is seen later is evidence
-of a connection: what is about settings alone neither heads what is about anything else nor follows from it.
+Sound jobs are set up in such ways too, from their first step on, so a later symptom is no evidence
+of a connection. A rule about settings alone is neither the cause nor the effect of a rule about
+anything else.
 """
 
 PLACES = frozenset({"agreement", "communication", "checkpoint", "data"})
@@ -85,7 +87,7 @@ FIELDS = {
     ("module", "attributes"): "architecture",
     ("module", "parameters"): "ownership",
 }
-"""What a field of an entity belongs to; other fields belong to what their entity does."""
+"""The aspect of an entity's field; other fields have the aspect of their entity."""
 
 ENTITIES = {
     "module": "settings",
@@ -108,7 +110,7 @@ ARGUMENTS = {
     "total_norm": "values",
     "grad_norm": "values",
 }
-"""What a field of a call belongs to, whatever is called; other fields belong to what the callable does."""
+"""The aspect of a call's field, for any callable; other fields have the aspect of the callable."""
 
 
 def aspects(rule: rules.Rule, vocabulary: rules.Vocabulary) -> frozenset[str]:
@@ -147,10 +149,11 @@ def aspects_of_absence(rule: rules.Rule, vocabulary: rules.Vocabulary) -> frozen
 
 
 def disturbs(cause: frozenset[str], effect: frozenset[str]) -> bool:
-    """Whether data flows from what the first aspects name to the second ones.
+    """Whether data flows from the first aspects to the second ones.
 
-    Numbers at a place (`digest(batch)`, `same(p.data)`) are disturbed by what disturbs the place, not by
-    what disturbs any number: a parameter without a gradient does not make batches repeat.
+    Numbers at a place (`digest(batch)`, `same(p.data)`) are disturbed by a cause that disturbs the
+    place, not by one that disturbs any number: a parameter without a gradient does not make batches
+    repeat.
     """
     reach = set(cause)
     for aspect in cause:
@@ -166,7 +169,7 @@ def causal_place(found: frozenset[str]) -> int:
 
 
 def _outside(part: Part) -> Iterator[Part]:
-    """The part and what is below it, but for features of tensors and what they are read of."""
+    """The part and its descendants, except features of tensors and the parts below these."""
     if not isinstance(part, rules.Feature):
         yield part
         for child in children(part):

@@ -25,7 +25,7 @@ class FilteredResults:
 
     results: Results
     hidden: frozenset[str]
-    """Keys of what was left out."""
+    """Keys of the results that were left out."""
     stale: tuple[BaselineEntry, ...]
     """Entries without a finding, whose file was checked or does not exist any more."""
     hid: int = 0
@@ -41,7 +41,7 @@ def updated(before: Iterable[BaselineEntry], results: Results) -> tuple[Baseline
 
 
 def apply(results: Results, entries: Iterable[BaselineEntry]) -> FilteredResults:
-    """Results without those that entries name; what follows from a hidden one takes its place."""
+    """Results without those in `entries`. The consequences of a hidden result take its place."""
     mine = [entry for entry in entries if entry.command == results.command]
     known = {entry.fingerprint for entry in mine}
     keys = [key for key, _ in keyed(results)]
@@ -90,9 +90,11 @@ def without(report: Report, hidden: frozenset[str]) -> Report:
 
 
 def keyed(results: Results) -> Iterator[tuple[str, Result]]:
-    """All results with their keys: of a run the fingerprint; of a spec the second of two that are
-    alike is told from the first, so that copying a faulty line is a new finding.
-    """  # fmt: skip
+    """All results with their keys.
+
+    The key of a finding about a run is its fingerprint. Two equal findings about a spec have
+    different keys, so that copying a faulty line is a new finding.
+    """
     seen: dict[str, int] = {}
     for result in results.flat():
         number = seen[result.fingerprint] = seen.get(result.fingerprint, 0) + 1

@@ -1,7 +1,7 @@
-"""The file of a baseline: what it looks like, and what is wrong with one that is none.
+"""The file of a baseline: its format, and the faults of a malformed one.
 
-A baseline is JSON in one canonical form, so that its changes can be reviewed. An entry names a finding
-by its fingerprint, in which there is no line and no step, and says in words what it is.
+A baseline is JSON in one canonical form, so that its changes can be reviewed. An entry names a
+finding by its fingerprint, which contains no line and no step, and describes it in words.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _no_baseline(file: Path, problem: str) -> BaselineError:
 
 
 def _read_entry(content: Any, number: int) -> BaselineEntry:
-    """One entry. Raises ValueError, with its number, for what is none."""
+    """Read one entry. Raises ValueError, with its number, for a malformed one."""
     names = [field.name for field in fields(BaselineEntry)]
     if not isinstance(content, dict) or set(content) != set(names):
         raise ValueError(f"finding {number} does not have the keys {', '.join(names)}")

@@ -20,8 +20,8 @@ def report(
 ) -> Report:
     """The findings behind the verdicts, one for each cause, and a tally of each rule.
 
-    A running job hands on what is violated and only counts the rest: `counted` are its tallies, and
-    `verdicts` need hold no other instances.
+    A running job reports violated instances and only counts the rest: `counted` are its tallies,
+    and `verdicts` need hold no other instances.
     """
     found = symptoms(program.rules, verdicts)
     if counted is not None:

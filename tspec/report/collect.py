@@ -51,8 +51,9 @@ class Symptom:
     everywhere: bool = field(default=True)
     """Whether all ranks of the job violate the rule, each by itself."""
     since: int = 0
-    """The step from which on what the rule sees may have been there: the one after that in which it held
-    last before, 0 if it never held."""
+    """The first step from which on the fault may have existed: the one after the last step in which
+    the rule held, 0 if it never held.
+    """
 
 
 def symptoms(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Symptom, ...]:

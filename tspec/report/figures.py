@@ -8,9 +8,9 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One value for each place of a figure, None where there is none.
+    """One value for each place of a figure; None for no value.
 
-    `marked` are the places at which the value is a finding. A `limit` is drawn as a line.
+    The values at the places in `marked` are findings. A `limit` is drawn as a line.
     """
 
     name: str

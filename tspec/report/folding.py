@@ -1,14 +1,15 @@
-"""Which symptoms have one cause: a symptom is folded under the earliest one that can have brought it about.
+"""Folds symptoms by cause: each goes under the earliest symptom that can have caused it.
 
-One symptom can have brought about another if it began no later, if there is evidence of it (they have a
-subject in common, or data flows from what its rule is about to what the other's is about,
-`aspects.INFLUENCES`), and if it is not the same on all ranks while the other is a difference between ranks.
-What is about how the job is set up (`aspects.SETTINGS`) has to do only with its like: sound jobs have
-settings too. Two faults of a program that have nothing in common stay two. A rule is folded under no rule that is less
-severe: what stops a job is not hidden under a warning.
+One symptom can have caused another if it began no later, if there is evidence of a connection (a
+common subject, or data flow between the aspects of their rules, `aspects.INFLUENCES`), and if it is
+not the same on all ranks while the other differs between ranks. A rule about the setup of a job
+(`aspects.SETTINGS`) is connected only to its like: sound jobs have settings too. Two unrelated
+faults of a program stay two findings. A rule is never folded under a less severe one: a fault that
+stops a job is not hidden under a warning.
 
-A rule may see a fault later than a less severe one, since it is not decided before (`when step > 1`,
-`every 10 steps`). If it has not held since, and both are about the same, it is the one to show.
+A rule may find a fault later than a less severe rule, since it is decided later (`when step > 1`,
+`every 10 steps`). If it has not held since, and both are about the same aspects, it is the one to
+show.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class CauseLink(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ComparableSymptom:
-    """A symptom with what folding compares."""
+    """A symptom with the facts that folding compares."""
 
     symptom: Symptom
     aspects: frozenset[str]
@@ -76,7 +77,7 @@ class ComparableSymptom:
 
     @property
     def step(self) -> int:
-        """The step at which it is first seen."""
+        """The first step of the symptom."""
         return self.symptom.first.step
 
     @property
@@ -141,7 +142,7 @@ def _precedence(one: ComparableSymptom) -> tuple[object, ...]:
 
 
 def _link(cause: ComparableSymptom, effect: ComparableSymptom) -> CauseLink:
-    """How closely an effect hangs on what comes before it in the order of `_precedence`."""
+    """The strength of the link from a symptom to a later one in the order of `_precedence`."""
     if not _can_have_caused(cause, effect):
         return CauseLink.NONE
     together = abs(effect.step - cause.step) <= TOGETHER

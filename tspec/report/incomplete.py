@@ -1,4 +1,4 @@
-"""Ranks whose recordings end early: what is said of them, and what they leave undecided."""
+"""Ranks whose recordings end early: the note about them, and the rules they leave undecided."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tspec.trace.endings import EndsEarly
 from tspec.trace.model import Ending, ranks_in_words
 
 CODE = "TS0700"
-"""Reasons for which executors do not know an instance."""
+"""Reasons why an instance is unknown."""
 
 
 Cause = Literal["missing", "empty", "stopped", "limit", "cut off", "torn", "damaged"]

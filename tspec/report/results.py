@@ -1,7 +1,8 @@
-"""What any command found, in one shape that all output formats write: SARIF, JUnit, GitHub, JSON, text.
+"""The findings of any command, in the form that all output formats write: SARIF, JUnit, GitHub,
+JSON, text.
 
-A `Result` is one finding, of a rule over a run or of a code over a spec; `Results` are those of one
-command with what the formats need beside them. Commands build them here (`from_diagnostic`,
+A `Result` is one finding, of a rule over a run or of a code over a spec. `Results` are those of one
+command with further data for the formats. Commands build them here (`from_diagnostic`,
 `from_finding`) or by hand, and `tspec.report.formats` writes them.
 """
 
@@ -28,8 +29,11 @@ from tspec.trace.model import Ending, ranks_in_words
 from tspec.values import Location
 
 State = Literal["passed", "failed", "skipped", "error"]
-"""Of a case: `skipped` is vacuous, blind, absent, off or a recording that ends early; `error` is a fault
-of tspec's own, or a recording that had to be complete."""
+"""The state of a case.
+
+`skipped` is vacuous, blind, absent, off or a recording that ends early; `error` is an internal
+fault of tspec, or a recording that had to be complete.
+"""
 
 _NUMBER_OF_A_CALL = re.compile(r"#\d+")
 _CODE = re.compile(r"TS\d{4}")
@@ -55,10 +59,10 @@ class Region:
 class Result:
     """One finding.
 
-    `rule` is a rule's qualified name or a code (`TS0402`). `explanation` is what the rule says for
-    itself, `help` what to do next. `properties` are further values that JSON and SARIF carry
-    (`step`, `rank`, `subject`). `fingerprint` is the same after the rule moved within its file, or
-    the finding to another step; two findings may share one.
+    `rule` is a rule's qualified name or a code (`TS0402`). `explanation` is the rule's own text,
+    `help` the next thing to do. `properties` are further values for JSON and SARIF (`step`, `rank`,
+    `subject`). `fingerprint` stays the same when the rule moves within its file, or the finding to
+    another step; two findings may share one.
     """
 
     rule: str
@@ -157,11 +161,14 @@ class Results:
     faults: tuple[str, ...] = ()
     """Faults of tspec's own: what they concern was not looked at."""
     command: str = ""
-    """Whose findings these are (`lint`), so that a baseline of several commands keeps them apart."""
+    """The command that made the findings (`lint`).
+
+    It separates the findings of several commands in one baseline.
+    """
     files: tuple[str, ...] = ()
     """Files that were looked at, whether or not anything was found; those of cases are known."""
     about: Mapping[str, RuleHelp] = field(default_factory=dict)
-    """By rule or code; of what it lacks, formats write the code's page."""
+    """By rule or code. For others, formats write the code's page."""
     incomplete: tuple[Result, ...] = ()
     """Recordings that end early. They are no findings: no baseline holds them."""
 
@@ -176,7 +183,7 @@ class Results:
 def case_of(result: Result) -> tuple[str, str]:
     """File and name of the case that a result belongs to.
 
-    What a test found carries the code of what is wrong, and the test's title beside it.
+    A finding of a test has the code of the fault, and the test's title.
     """
     return result.file, str(result.properties.get("test", result.rule))
 
@@ -249,7 +256,7 @@ def _from_finding(finding: Finding, by_name: Mapping[str, Rule]) -> Result:
 
 
 def from_report(report: Report, program: Program) -> Results:
-    """A report on a run: its findings, and each rule as a case with what came of it."""
+    """A report on a run: its findings, and each rule as a case with its outcome."""
     tallies = {tally.rule: tally for tally in report.tallies}
     messages: dict[str, str] = {}
     for finding in report.findings:
@@ -367,7 +374,9 @@ def region(source: Source, span: Span, message: str = "") -> Region:
 
 
 def finding_fingerprint(finding: Finding) -> str:
-    """Of a finding about a run: its rule and subject, not the step, the rank or the number of a call."""
+    """The fingerprint of a finding about a run: its rule and subject, without the step, the rank or
+    the number of a call.
+    """
     return fingerprint(finding.rule, subject_of(finding.subject))
 
 

@@ -229,7 +229,7 @@ def _print_folded(
 
 
 def _excerpt(rule: Rule) -> Iterable[Text]:
-    """The rule's lines, from its name to what it expects."""
+    """The rule's lines, from its name to its `expect`."""
     if rule.span == NOWHERE:
         return
     expect = rule.spans.expect
@@ -284,7 +284,7 @@ def _indented(text: str, console: Console, style: str = "") -> None:
 
 
 def _line(text: str, style: str = "") -> Text:
-    """One line, with what a terminal or the log of a CI would obey escaped."""
+    """One line, with control sequences that a terminal or a CI would obey escaped."""
     return Text(safe_lines(visible(text)), style)
 
 

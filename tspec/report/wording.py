@@ -1,4 +1,4 @@
-"""The words of a finding: what was expected and what was found."""
+"""The words of a finding: expectation and observation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tspec.source import NOWHERE, Span
 
 
 def message(symptom: Symptom) -> str:
-    """One sentence: what the rule expects, and what was there instead."""
+    """One sentence: the rule's expectation, and what was found instead."""
     found = symptom.first
     if found.reason:
         read = ", ".join(f"{name} = {value}" for name, value in found.values.items())

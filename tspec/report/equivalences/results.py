@@ -32,10 +32,11 @@ def results(verdicts: Sequence[Verdict], declaration: EquivalenceDeclaration) ->
 
 
 def _results(verdict: Verdict, declaration: EquivalenceDeclaration) -> Results:
-    """One result for each fault of the pieces, one for what differs, and one for each module that is wrong by itself.
+    """One result for each fault of the pieces, one for the tensors that differ, and one for each
+    module that is wrong by itself.
 
-    What differs is the first wrong tensor in the order of the reference's run; the others are its
-    consequences, the worst first. A comparison with a side that failed has a case alone.
+    The result for tensors is the first wrong one in the order of the reference's run; the others
+    are its consequences, worst first. A comparison with a failed side has only a case.
     """
     name, outcome, localized = verdict.trial.name, verdict.outcome, verdict.localized
     file = portable(declaration.source.path)
@@ -113,7 +114,7 @@ class _ResultsOfOutcome:
         )
 
     def _blame(self, each: Fault | TensorComparison) -> Blame | None:
-        """Whose code made a tensor, if that is the first wrong one."""
+        """The code that made a tensor, if it is the first wrong one."""
         return self.outcome.blame if each.name == self.outcome.earliest else None
 
     def _mark(self, *parts: str) -> str:
@@ -160,7 +161,7 @@ def _line(blame: Blame) -> Location | None:
 
 
 def _suspected(each: Suspect) -> str:
-    """A module, what of it is wrong, and what the numbers suggest."""
+    """A module, its wrong part, and the cause that the numbers suggest."""
     said = part(each)
     if each.evidence.suggests != "unknown":
         said += f"; {each.evidence.suggests}: {each.evidence.says}"

@@ -18,7 +18,7 @@ from tspec.report.equivalences.wording import compared, counted, part, sentence
 from tspec.resolve.program.trials import EquivalenceDeclaration
 
 SHOWN = 12
-"""Of so many wrong tensors the text has a line."""
+"""The number of wrong tensors that get a line in the text."""
 
 
 def text(verdict: Verdict, width: int) -> str:
@@ -53,7 +53,9 @@ def table(verdicts: Sequence[Verdict], declaration: EquivalenceDeclaration, widt
 
 
 def _told(verdict: Verdict) -> tuple[str, str, str, str]:
-    """Of a comparison: what its reference has of the sweeps, the verdict, how many tensors, the first that is wrong."""
+    """One line about a comparison: the reference's other settings, the verdict, the number of
+    tensors, the first wrong one.
+    """
     unlike, outcome = settings_text(verdict.trial.unlike), verdict.outcome
     if outcome is None:
         return unlike, "failed", "", str(verdict.failed)
@@ -104,7 +106,7 @@ def _lines(name: str, outcome: Outcome) -> Iterator[FoldedLine]:
 
 
 def _uneven(found: Mapping[TensorName, str]) -> Iterator[FoldedLine]:
-    """The tensors of which a size of the input does not divide: the first for each reason."""
+    """The first tensor for each reason why a size of the input does not divide."""
     if found:
         yield FoldedLine("")
         yield FoldedLine("not compared, since a size of the input does not divide:")

@@ -14,7 +14,7 @@ def compared(outcome: Outcome) -> str:
 
 
 def sentence(each: TensorComparison) -> str:
-    """A tensor, its error, what is tolerated, and what the evidence says."""
+    """A tensor, its error, its tolerance, and the evidence."""
     sure = f" (standard error {each.standard_error:.1%})" if each.standard_error else ""
     said = f"{each.name}: error {each.error:.2g}{sure}, tolerated {each.tolerated:.2g}"
     return f"{said}; {each.evidence.says}" if each.evidence.says else said

@@ -21,6 +21,8 @@ SUFFIXES: Mapping[str, str] = {
 
 
 def written(results: Results, output_format: str) -> str:
-    """The results in a format, as text with a newline at its end (or nothing, where nothing is said)."""
+    """The results in a format, as text that ends with a newline; empty if there is nothing to
+    write.
+    """
     write: Callable[[Results], str] = import_module(f"{__name__}.{output_format}").write
     return write(results)

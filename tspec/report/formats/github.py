@@ -17,7 +17,7 @@ def write(results: Results) -> str:
 
 
 def command(result: Result) -> str:
-    """One workflow command. Columns are given only for what lies on one line, as GitHub wants it."""
+    """One workflow command. Columns are given only for a region on one line, as GitHub requires."""
     at = result.in_script
     properties = _of_result(result) if at is None else _in_script(at)
     properties["title"] = result.rule

@@ -40,7 +40,7 @@ class Drawing:
     named: Dot | None
     """The furthest that is wrong by itself, else the first that is wrong."""
     radius: float
-    """Of a dot: larger where there are few."""
+    """The radius of a dot: larger where there are few."""
 
 
 def write(results: Results) -> str:

@@ -67,7 +67,7 @@ def _without_case(results: Results, found: dict[tuple[str, str], list[Result]]) 
 
 
 def _clean_files(results: Results) -> Iterable[Case]:
-    """Files that were looked at, and in which nothing was found: no test at all reads as a failure."""
+    """Cases for checked files without findings: a report without any test counts as a failure."""
     told = {case.file for case in results.cases} | {result.file for result in results.flat()}
     for file in results.files:
         if file not in told:
