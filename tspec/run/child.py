@@ -114,7 +114,10 @@ def followed(given: ChildSettings) -> tuple[LiveJob, Callable[[], None]]:
 
 
 def _closed(checker: Checker) -> None:
-    """Close a checker. A launcher that ends the rank meanwhile ends what it waits for, and not what it still says."""
+    """Close a checker.
+
+    If a launcher sends SIGTERM meanwhile, waiting ends and the remaining output is still written.
+    """
     before = signal.getsignal(signal.SIGTERM)
     if before is not signal.SIG_DFL or threading.current_thread() is not threading.main_thread():
         checker.close()
@@ -127,9 +130,11 @@ def _closed(checker: Checker) -> None:
 
 
 def join(argument: str) -> None:
-    """Check rules in a child of a checked process. `argument` is the path of what the parent left.
+    """Check rules in a child of a checked process. `argument` is the path of the parent's file of
+    settings.
 
-    Raises JobStopped in a rank that a launcher within the run starts again after a rule stopped its job.
+    Raises JobStopped in a rank that a launcher within the run starts again after a rule stopped its
+    job.
     """
     from tspec.runtime.live.follow import ProcessEnd
 
@@ -173,7 +178,7 @@ def main() -> NoReturn:
     follow_parent()
     try:
         status = run(sys.argv[1])
-    except Exception as fault:  # the script's own are told and turned into a status before
+    except Exception as fault:  # the script's own are reported and turned into a status before
         say(f"the run could not begin or end: {type(fault).__name__}: {fault}")
         status = 2
     sys.exit(status)

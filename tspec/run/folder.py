@@ -1,8 +1,8 @@
-"""The folder in which the processes of one job on one machine leave what they found.
+"""The folder in which the processes of one job on one machine leave their findings.
 
-Each rank that a launcher starts keeps a file locked there while it takes part; so does each process that checks
-rules. The last to leave removes the folder, unless it holds findings that nobody has reported, or what the
-launcher's next attempt has to know.
+Each rank that a launcher starts keeps a file locked there while it takes part; so does each process
+that checks rules. The last to leave removes the folder, unless it holds unreported findings, or
+state for the launcher's next attempt.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class JobFolder:
     """A rank's place in the folder of its attempt."""
 
     path: Path
-    """Of this attempt; those of earlier ones lie beside it."""
+    """The folder of this attempt; those of earlier attempts lie beside it."""
     launch: Launch
 
     @property
@@ -146,7 +146,9 @@ def was_stopped(attempt: Path) -> bool:
 
 
 def joins(folder: Path, launch: Launch) -> None:
-    """This process is a rank of a launcher that was started within the run: its findings are of that one's attempt."""
+    """Register this process as a rank of a launcher that was started within the run: its findings
+    belong to that launcher's attempt.
+    """
     if launch.job:
         own = folder / f"{os.getpid()}.launch.json"
         write_json(own, {"job": launch.job, "attempt": launch.attempt})

@@ -1,7 +1,8 @@
-"""Compile rules, run a script with them in a process of its own, and gather what every process of it found.
+"""Compile rules, run a script with them in a process of its own, and gather the findings of all its
+processes.
 
-The process that reports is not the one that runs the script: a script that leaves by `os._exit`, is killed, or
-crashes in native code takes down itself and nothing else.
+The reporting process is not the one that runs the script: a script that calls `os._exit`, is
+killed, or crashes in native code ends only itself.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ sys.path[0] = {str(Path(__file__).resolve().parents[2])!r}
 from tspec.run.child import main
 main()
 """
-"""The command of the script's process, which imports nothing from the folder in which it starts."""
+"""The command of the script's process. It imports nothing from its working folder."""
 PATIENCE = 20.0
-"""Seconds for which ranks wait for one another at the end of a job that nothing but a rule has ended."""
+"""Seconds that ranks wait for one another at the end of a job that ended normally or by a rule."""
 BRIEF = 5.0
-"""Seconds for which a job that failed is waited for: what is left of it may hang."""
+"""Seconds that tspec waits for a failed job: its remaining processes may hang."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,9 @@ def _result(status: int, found: Gathered, folder: JobFolder, stopped: Path | Non
 
 
 def _recorded(to: Destination, program: Program, command: str) -> RecordingSettings:
-    """The recording beside the rules: what every recording holds, and what these rules read."""
+    """The recording beside the rules: the standard contents of a recording, and the values that
+    these rules read.
+    """
     from tspec.record.joined import joined
     from tspec.record.specs import vocabulary
     from tspec.record.watch import watch_spec

@@ -13,7 +13,7 @@ from types import FrameType
 
 PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 SAME = 0.2
-"""Seconds in which a signal to a whole process group reaches all of it."""
+"""Seconds in which a signal to a process group reaches all its processes."""
 HEARD = "TSPEC_SIGNALS"
 """Environment variable: where the process writes the numbers of the signals that it gets, for `hear`."""
 DIE_WITH_PARENT = 1
