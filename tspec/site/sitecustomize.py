@@ -1,6 +1,8 @@
-"""Found first by interpreters with this folder on PYTHONPATH: starts what the environment names, once torch is imported.
+"""Interpreters with this folder on PYTHONPATH find it first: it starts the hooks named in the
+environment once torch is imported.
 
-TSPEC_FOLLOW is set by a followed job for those that it starts. TSPEC_HOOKS is the user's own: the path of compiled hooks.
+A followed job sets TSPEC_FOLLOW for its child processes. TSPEC_HOOKS is set by the user: the path
+of compiled hooks.
 
 Imports nothing of tspec or torch by itself: most children (resource trackers, compilers) never do.
 """
