@@ -55,7 +55,9 @@ def fails(test_run: TestRun, rule: Rule) -> bool:
 def _steps_missed(
     violated: Sequence[Decision], held: Sequence[Decision], outcome: ExpectedOutcome
 ) -> set[int] | None:
-    """Steps in which a rule held that was to be violated; none if it never was; None if all is well."""
+    """Steps in which a rule held although a violation was expected; an empty set if it was never
+    violated; None if all is well.
+    """
     there = {each.step for each in violated if _at_place(each, outcome)}
     missed = {each.step for each in held if _at_place(each, outcome)} - there
     if there and (outcome.steps is None or not missed):
@@ -67,7 +69,7 @@ def _steps_missed(
 
 
 def _missed(test_run: TestRun, rule: Rule, outcome: ExpectedOutcome) -> Iterator[Diagnostic]:
-    """Steps in which a rule was to be violated and is not."""
+    """Expected violations that are missing."""
     found = [each for _, each in test_run.decisions[rule.qualified]]
     violated = [each for each in found if each.verdict == "violated"]
     held = _steps_missed(violated, [e for e in found if e.verdict == "holds"], outcome)

@@ -201,7 +201,7 @@ CHANGES: Mapping[str, Change] = {
     "look-back": _look_back,
     "horizon": _horizon,
 }
-"""The changes of conditions, in the order in which they are tried."""
+"""The changes of conditions, in the order of trial."""
 
 
 # --- claims, windows, groups --------------------------------------------------------------------

@@ -122,7 +122,9 @@ class _RankPlayer:
         return Stream(self.rank, tuple(self.records))
 
     def open_step(self, step: int, epochs_are_said: bool) -> None:
-        """A step, with its first microbatch; the first one also with an epoch, if none is said."""
+        """Open a step with its first microbatch; the first step also opens an epoch, unless the
+        script declares epochs.
+        """
         if not self.context.step and not epochs_are_said:
             self.boundary("epoch", 1)
         self.boundary("step", step)

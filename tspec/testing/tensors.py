@@ -25,7 +25,10 @@ def digest_of(*where: object) -> int:
 
 
 def tensor(said: Mapping[str, Any], fresh: int, number: int) -> Tensor:
-    """The tensor with these features; `fresh` is its digest if none is said, `number` its object."""
+    """The tensor with these features.
+
+    `fresh` is its digest if none is given, `number` its object.
+    """
     numel = _numel(said)
     norm = said.get("norm")
     finite = all(
