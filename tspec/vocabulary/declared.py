@@ -1,4 +1,6 @@
-"""The entries of what modules declare: context, groups, entities, events, their fields, collections."""
+"""Entries for the declarations of modules: context, groups, entities, events, their fields,
+collections.
+"""
 
 from __future__ import annotations
 

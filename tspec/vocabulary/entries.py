@@ -14,29 +14,29 @@ EntryKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A name, what it means, and a rule's clauses in which it stands, on one line."""
+    """A name, its meaning, and an example: a rule's clauses that use it, on one line."""
 
     kind: EntryKind
     name: str
-    """Of a field, without what has it: `grad`."""
+    """A field's name without its owner: `grad`."""
     meaning: str
     """Empty where the declaration has no `///`."""
     example: str
     type: str = ""
     owner: str = ""
-    """Of a field: the entity or event."""
+    """For a field: the entity or event."""
     module: str = ""
     """What declares it; empty for words of the language."""
     other_name: str = ""
-    """Of an entity: its plural."""
+    """For an entity: its plural."""
     callables: tuple[str, ...] = ()
-    """Of an event: what is called."""
+    """For an event: its callables."""
     action: str = "warn"
     """What the example does after `else`."""
 
     @property
     def qualified(self) -> str:
-        """`parameter.grad`; of what is no field, its name."""
+        """`parameter.grad`; for entries other than fields, the name."""
         return f"{self.owner}.{self.name}" if self.owner else self.name
 
     @property
@@ -63,7 +63,7 @@ def clauses(example: str) -> tuple[str, ...]:
 
 
 def named(name: str, entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """The entries that a name means: by qualified name or plural, else fields of that name."""
+    """The entries with a given name: by qualified name or plural, else fields of that name."""
     every = tuple(entries)
     exact = tuple(each for each in every if name in (each.qualified, each.other_name))
     return exact or tuple(each for each in every if each.name == name)

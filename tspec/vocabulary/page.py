@@ -58,7 +58,7 @@ def as_markdown(entries: Iterable[Entry]) -> str:
 
 
 def _table(entries: Iterable[Entry]) -> Iterator[str]:
-    """Rows of Markdown, in which a `|` within a cell is escaped."""
+    """Rows of Markdown. A `|` within a cell is escaped."""
     yield "| name | meaning | example |"
     yield "|---|---|---|"
     for each in entries:
