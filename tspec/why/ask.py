@@ -18,7 +18,7 @@ VERDICTS: tuple[Verdict, ...] = ("holds", "violated", "idle", "unknown")
 
 
 MOST = 1000
-"""Of how many instances that fired the values are read."""
+"""The number of fired instances whose values are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class BlockingCondition:
 class WhyAnswer:
     """The answer of `tspec why`.
 
-    `asked` is the number of instances selected, `total` of all instances of the rule. `fired` are
-    in order, `nearest` with the nearest first. `stopped` are the conditions that stopped the
-    others, most frequent first. `missing`: what the recording lacks if there is no instance.
+    `asked` is the number of selected instances, `total` that of all instances of the rule. `fired`
+    are in order, `nearest` with the nearest first. `stopped` are the conditions that stopped the
+    others, most frequent first. `missing`: data that the recording lacks, if there is no instance.
     """
 
     rule: Rule

@@ -19,11 +19,11 @@ from tspec.why.conditions import OTHER, UNKNOWN, distance, holds, stopping
 
 @dataclass(frozen=True, slots=True)
 class InspectedInstance:
-    """What a rule found at one instance.
+    """The outcome of a rule at one instance.
 
-    `clause` and `condition` are what decided it: the first part of `when` that is not true, or the part
-    of `expect`. `values` are what that reads, text -> value. `unmet` counts the parts of `when` that
-    are not true; `off` is how far the instance is from firing, 0 if it fired.
+    `clause` and `condition` decided it: the first part of `when` that is not true, or the part of
+    `expect`. `values` are the values it reads, text -> value. `unmet` counts the parts of `when`
+    that are not true; `off` is the distance of the instance from firing, 0 if it fired.
     """
 
     decided: Decision
@@ -53,13 +53,13 @@ class InspectedInstance:
         return stopped_it(self.clause, self.decided.verdict, self.decided.reason)
 
     def read(self, before: str) -> str:
-        """The values with what stands before them, if there are any."""
+        """The values after the text `before`; empty without values."""
         values = ", ".join(f"{name} = {value}" for name, value in self.values.items())
         return f"{before}{values}" if values else ""
 
 
 def stopped_it(clause: str, verdict: Verdict, reason: str) -> str:
-    """`is not true`, `is not recorded`; of an order of calls that nothing was to come before which."""
+    """`is not true`, `is not recorded`; for an order of calls: that the later call is missing."""
     if verdict == "unknown":
         return reason if is_of_a_rank(reason) else f"is {reason}"
     return "has no later call here" if clause == "expect" else "is not true"

@@ -24,7 +24,9 @@ _WORDS: Mapping[Verdict, str] = {
 
 
 def as_text(found: WhyAnswer, shown: int) -> str:
-    """Counts, then what fired, then what came nearest, then what stopped the others."""
+    """Counts, then fired instances, then the nearest ones, then the conditions that stopped the
+    others.
+    """
     rule = found.rule
     lines = [f"{rule.qualified}  {place(rule.source, rule.span)}", *_wrap(_counts(found), "  ")]
     if found.fired:
