@@ -42,5 +42,5 @@ class Findings:
         return in_order(self._found)
 
     def unordered(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics in the order in which they were added."""
+        """The diagnostics in order of addition."""
         return tuple(self._found)

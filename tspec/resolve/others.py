@@ -46,7 +46,7 @@ _Key = tuple[str, str]
 
 
 def lower_others(scopes: Sequence[Scope], findings: Findings) -> OtherDeclarations:
-    """Resolve them all, in the order in which they may name one another."""
+    """Resolve them all, in the order of their dependencies."""
     asked = {scope.unit.name for scope in scopes if scope.unit.asked}
     _refuse_doubles(scopes, findings)
     near = _NameLookup(scopes)
@@ -59,7 +59,7 @@ def lower_others(scopes: Sequence[Scope], findings: Findings) -> OtherDeclaratio
     layouts: dict[_Key, LayoutDeclaration | None] = {}
     for node, scope in _all(nodes.Layout, scopes):
         known = near.named(meshes, scope), near.named(dims, scope)
-        # A mesh that is wrong is there all the same: nobody is told that it is missing.
+        # A faulty mesh counts as declared: nobody gets a second message that it is missing.
         wrong = {name for names in known for name, value in names.items() if value is None}
         layouts[scope.unit.key, node.name.text] = (
             None

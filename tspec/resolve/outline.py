@@ -73,7 +73,7 @@ class OutlinedDeclaration:
     extends: bool
     """Whether it extends a declaration."""
     because: str
-    """Of `reject`: the reason."""
+    """The reason of a `reject`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Outline:
     """Tells files apart that have no module line."""
     module: SpannedName | None
     documentation: Documentation | None
-    """Of the module."""
+    """The documentation of the module."""
     uses: tuple[UseLine, ...]
     declarations: tuple[OutlinedDeclaration, ...]
 
@@ -296,7 +296,7 @@ _TRIAL_KEYS: Mapping[type[nodes.Clause], str] = {
     nodes.Store: "store",
     nodes.Localize: "localize",
 }
-"""Clauses of which an equivalence has one."""
+"""Clauses that an equivalence has once each."""
 
 
 def _trial_key(clause: nodes.Clause) -> str:

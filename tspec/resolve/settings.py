@@ -156,10 +156,10 @@ def _qualified(unit: Unit, node: nodes.Invariant) -> str:
 def _of_project(
     rule: str, settings: Sequence[RuleSetting], *, said_of_it: bool
 ) -> list[AppliedSetting]:
-    """The most exact setting of the configuration, then that of the command line.
+    """The most specific setting of the configuration, then that of the command line.
 
-    `said_of_it`: a spec says something of this very rule, which a star of the configuration is not
-    about; what stands on the command line is meant for all that it covers.
+    `said_of_it`: a spec sets this very rule. Then a star of the configuration does not apply to it;
+    a star on the command line applies to all that it covers.
     """
     chain = []
     for of_command_line in (False, True):
@@ -264,7 +264,7 @@ def _decided(
 def _check_change(
     rule: rules.Rule, applied: AppliedSetting, last: AppliedSetting | None, findings: Findings
 ) -> None:
-    """A setting without effect is told, but not one of the command line or of many rules."""
+    """Report a setting without effect, unless it is one of the command line or of many rules."""
     if not applied.alone:
         return
     place = (applied.source, applied.span)

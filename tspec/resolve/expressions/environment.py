@@ -74,7 +74,7 @@ class Environment:
         return replace(self, facts=self.facts | facts)
 
     def trusting(self, variable: str | None = None) -> Environment:
-        """This environment after an error, without reports of what may follow from it."""
+        """This environment after an error, without reports of consequences of that error."""
         unknown = self.unknown if variable is None else self.unknown | {variable}
         return replace(self, trusted=True, unknown=unknown)
 

@@ -1,7 +1,7 @@
 """Refuses `let`s that name themselves, or whose value with all `let`s in it is too large.
 
-A `let` is inlined where it is named. A chain of `let`s makes a deep value; a `let` that names
-another one twice doubles it.
+A `let` is inlined at each use. A chain of `let`s makes a deep value; a `let` that names another one
+twice doubles its size.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _operands(node: nodes.Node) -> Iterator[nodes.Node]:
 
 
 def _named(words: tuple[str, ...], scope: Scope) -> LetBinding | None:
-    """The `let` that a path begins with, in the order in which paths are read."""
+    """The `let` that a path begins with, by the same precedence as in reading paths."""
     for count in range(len(words), 0, -1):
         text = ".".join(words[:count])
         if text in scope.lets:

@@ -120,7 +120,7 @@ def _call(path: Path, count: int, env: Environment) -> rules.Expr:
 
 
 def _through_alias(path: Path, env: Environment, want: Type | None) -> rules.Expr:
-    """`mg.layers` after `use std.megatron as mg`: read with the names of that module."""
+    """`mg.layers` after `use std.megatron as mg`: resolved with the names of that module."""
     rest = Path(path.words[1:], path.spans[1:])
     inside = env.scope.aliases[path.words[0]]
     # The text is still this file's: only the names are the other's.

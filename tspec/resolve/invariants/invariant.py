@@ -31,7 +31,7 @@ def lower_invariant(node: nodes.Invariant, scope: Scope, findings: Findings) -> 
     try:
         window = _window_of(node, env)
     except Refused:
-        # What else is wrong is judged as if the window were one in which all may stand.
+        # Other faults are judged as if the window admitted everything.
         window, whole = None, False
     env = replace(env, window=window, across=node.across is not None)
     subjects, env, fine = _subjects(node, env)
@@ -144,7 +144,7 @@ def _subjects(
             found.append(rules.For(name, collection))
         except Refused:
             fine = False
-            # Nothing is known of its type, and nothing more is said about it.
+            # Its type is unknown, and no further faults are reported for it.
             env = env.trusting(name)
         env = replace(env, variables={**env.variables, name: of})
     return tuple(found), env, fine

@@ -72,7 +72,7 @@ class Reader:
         self._own: dict[Path, dict[str, Path]] = {}
 
     def read(self, paths: Sequence[Path]) -> tuple[Unit, ...]:
-        """All units in the order asked, then those used; what cannot be read is reported."""
+        """All units in the order asked, then those used. Unreadable files are reported."""
         for path in paths:
             for file in self._files_of(path):
                 self._add_path(file, asked=True)

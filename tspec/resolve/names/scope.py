@@ -23,7 +23,7 @@ LetKey: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class LetBinding:
-    """A `let` and the file in which it stands; its value is read with that file's names."""
+    """A `let` and the file that contains it; its value is resolved with that file's names."""
 
     node: nodes.Let
     unit: Unit

@@ -20,9 +20,9 @@ FieldSource = tuple[Any, ...]
 class FieldDeclaration:
     """A field of an entity or event.
 
-    `source` is what it is computed from in a job, over the callable's parameters, `self` and
-    `result`; None: the argument or attribute of that name. `reads_result`: it needs the return
-    value.
+    `source` is the expression that computes it in a job, over the callable's parameters, `self` and
+    `result`. None stands for the argument or attribute of that name. `reads_result`: it needs the
+    return value.
     """
 
     name: str
@@ -158,7 +158,7 @@ class ExpectedOutcome:
     violated: bool
     span: Span = field(compare=False, repr=False)
     steps: tuple[int, int] | None = None
-    """The first and the last step in which it is to be violated; None: in some step."""
+    """The first and the last step in which a violation is expected; None: in some step."""
     rank: int | None = None
     subject: str | None = None
 
@@ -186,7 +186,7 @@ class TestDeclaration:
     rules: tuple[str, ...]
     source: Source = field(compare=False, repr=False)
     span: Span = field(compare=False, repr=False)
-    """Of the title."""
+    """The span of the title."""
     events: Script | TestRecording = field(repr=False)
     """What happens in it."""
     outcomes: tuple[ExpectedOutcome, ...] = ()

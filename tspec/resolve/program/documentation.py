@@ -1,4 +1,4 @@
-"""A rule's `///`: what it explains, and what it says to look at where the rule is violated."""
+"""A rule's `///`: its explanation, and its advice on where to look after a violation."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def claimed(claim: r.Claim) -> tuple[r.Expr, ...]:
 
 
 def variables(expr: r.Expr) -> Iterator[r.Variable]:
-    """Each place in an expression at which a `for` variable is named."""
+    """Each use of a `for` variable in an expression."""
     return (part for part in expressions(expr) if isinstance(part, r.Variable))
 
 

@@ -1,7 +1,7 @@
 """Rules after resolution: every name looked up, every `let` inlined, every expression typed.
 
-This is what the reference interpreter, the columnar checker, the hook compiler, z3's encoding and
-inference's emitter all read. It holds no syntax: what two spellings mean is one value here.
+The reference interpreter, the columnar checker, the hook compiler, z3's encoding and inference's
+emitter all read these values. They hold no syntax: two spellings of one meaning are one value here.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ class LastCall(_Typed):
 
 @dataclass(frozen=True, slots=True)
 class Subjects(_Typed):
-    """All subjects of a kind (`parameters`), in the order in which they came into being.
+    """All subjects of a kind (`parameters`), in order of creation.
 
-    The type is `ListOf(Entity(kind))`. Filters compare a field of each with a value;
-    `class: C` is the pair `("class", C)` and means an instance of C or of one of a list.
+    The type is `ListOf(Entity(kind))`. Filters compare a field of each with a value; `class: C` is
+    the pair `("class", C)` and means an instance of C or of one of a list.
     """
 
     kind: str
@@ -414,8 +414,8 @@ class Window:
 class Response:
     """One action of `else`, with the condition under which it is due.
 
-    Neither: at once. `consecutive`: after so many failing checks in a row. `frequent`: after
-    `frequent` failing checks among the last `among` (a count of a unit).
+    Without a condition it is due at once. `consecutive`: after so many failing checks in a row.
+    `frequent`: after `frequent` failing checks among the last `among` (a count of a unit).
     """
 
     action: ActionName
@@ -446,7 +446,7 @@ class Rule:
     module: str
     source: Source = field(compare=False, repr=False)
     span: Span = field(compare=False, repr=False)
-    """Of the invariant's name."""
+    """The span of the invariant's name."""
     doc: str = field(compare=False)
     draft: bool
     subjects: tuple[For, ...]
@@ -486,4 +486,4 @@ class Program:
     off: tuple[Rule, ...] = ()
     """Rules that a setting switched off; `Rule.set_by` names it."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Of the modules that say one (`module a.b version "1.2"`), by their names."""
+    """Versions of modules that declare one (`module a.b version "1.2"`), by module name."""

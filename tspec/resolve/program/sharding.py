@@ -127,8 +127,8 @@ TensorKind = Literal[
 class Placement:
     """The sharding of the tensors of a kind whose canonical name matches a pattern.
 
-    `fits` says what matches. The ranks' tensors are summands over the axes of `partial`, and
-    replicas over those of `replicated`. `when` reads axes and flags as names of the context.
+    `fits` tests a name. The ranks' tensors are summands over the axes of `partial`, and replicas
+    over those of `replicated`. `when` reads axes and flags as names of the context.
     """
 
     kind: TensorKind
@@ -226,4 +226,4 @@ class LayoutDeclaration:
     replicated: tuple[str, ...]
     source: Source = field(compare=False, repr=False)
     span: Span = field(compare=False, repr=False)
-    """Of the layout's name."""
+    """The span of the layout's name."""

@@ -128,11 +128,11 @@ class EquivalenceDeclaration:
     compare: tuple[str, ...]
     within: Tolerance
     sketched: bool
-    """Of each tensor a sketch is kept, not its elements."""
+    """Recordings keep a sketch of each tensor, not its elements."""
     localize: bool
     source: Source = field(compare=False, repr=False)
     span: Span = field(compare=False, repr=False)
-    """Of the equivalence's name."""
+    """The span of the equivalence's name."""
 
 
 # --- replay -------------------------------------------------------------------------------------
@@ -147,10 +147,10 @@ class Same:
 
 @dataclass(frozen=True, slots=True)
 class ReplayDeclaration:
-    """A run that, stopped and resumed, must be the same run.
+    """A run that must give the same results after it is stopped and resumed.
 
     `resume_at` is the step after which it is stopped. `claims` are conditions on the resumed run,
-    or comparisons with the straight one.
+    or comparisons with the uninterrupted one.
     """
 
     name: str
@@ -162,4 +162,4 @@ class ReplayDeclaration:
     claims: tuple[Expr | Same, ...]
     source: Source = field(compare=False, repr=False)
     span: Span = field(compare=False, repr=False)
-    """Of the replay's name."""
+    """The span of the replay's name."""

@@ -1,4 +1,4 @@
-"""The types of tspec's expressions: plain frozen values that compare by what they say."""
+"""The types of tspec's expressions: plain frozen values, compared by content."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 PASSING = frozenset(("batch", "message"))
-"""Kinds of subjects that last for the step in which they came into being."""
+"""Kinds of subjects that exist only for the step in which they were created."""
 
 Simple = Literal[
     "bool",

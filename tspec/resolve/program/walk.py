@@ -103,7 +103,7 @@ def _filters(filters: tuple[r.Filter, ...], change: Change) -> tuple[r.Filter, .
 
 
 def walk(part: Part) -> Iterator[Part]:
-    """The part and all below it, each before what is below it."""
+    """The part and all its descendants, in pre-order."""
     yield part
     for child in children(part):
         yield from walk(child)
@@ -126,9 +126,9 @@ def operands(expr: r.Expr) -> Iterator[r.Expr]:
 
 
 def transform(expr: r.Expr, change: Callable[[r.Expr], r.Expr | None]) -> r.Expr:
-    """The expression with each part replaced for which `change` gives another one.
+    """The expression with each part replaced for which `change` returns another one.
 
-    What replaces a part is not walked into.
+    A replacement is not walked into.
     """
     changed = change(expr)
     return rebuild(expr, lambda each: transform(each, change)) if changed is None else changed

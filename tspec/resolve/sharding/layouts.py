@@ -39,7 +39,7 @@ OF_THE_INPUT = frozenset({"seq", "batch"})
 """Sizes that come with the input of a step, and stand in no `dims`."""
 
 ORDERS = {"zigzag": 2}
-"""Orders in which a dimension is cut, and how many pieces each rank gets."""
+"""Orders in which a dimension is cut, and the number of pieces each rank gets."""
 
 _RANGE = re.compile(r"(.*?)(\d+)\.\.(\d+)(.*)")
 

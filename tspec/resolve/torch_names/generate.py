@@ -125,7 +125,7 @@ def _is_of_torch(home: object) -> bool:
 def _class(cls: type) -> dict[str, object]:
     held = dict(vars(cls))
     if f"{cls.__module__}.{cls.__qualname__}" == "torch.Tensor":
-        held = {**vars(cls.__base__), **held}  # most of what tensors can do is written in C
+        held = {**vars(cls.__base__), **held}  # most methods of tensors are written in C
     methods = {
         name: _parameters(value)
         for name, value in sorted(held.items())

@@ -1,4 +1,4 @@
-"""`within`: tolerances made of numbers and of what round-off amounts to."""
+"""`within`: tolerances made of numbers and of multiples of round-off."""
 
 from __future__ import annotations
 
