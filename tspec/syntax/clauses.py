@@ -74,7 +74,7 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
         *("buffer", "tied", "stage"),
     ),
 }
-"""The words with which the clauses of a block begin, in order."""
+"""The words that begin the clauses of a block, in order."""
 
 
 def check(

@@ -1,9 +1,8 @@
 """Puts the comments and empty lines of a text back into its tree.
 
-A comment on a line of its own belongs to what follows it; one at the end of a line to what
-stands before it; one after an opening brace, or before a closing one, to the block. Where a node
-cannot show a comment inside (in the middle of `a.b`), the comment goes to the smallest node
-around that can.
+A comment on a line of its own belongs to the next node; one at the end of a line to the node before
+it; one after an opening brace, or before a closing one, to the block. Where a node cannot show a
+comment inside (in the middle of `a.b`), the comment goes to the smallest enclosing node that can.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ LINES = (
     *(nodes.ContextField, nodes.Field, nodes.Regroup, nodes.Setting, nodes.StepScript),
     *(nodes.Happening, nodes.Change, nodes.RankScript),
 )
-"""Nodes that stand on lines of their own, between which an empty line may stand."""
+"""Nodes on lines of their own, between which an empty line may stand."""
 
 DOCUMENTED = (
     *(nodes.Module, nodes.Declaration, nodes.ContextField, nodes.Field, nodes.Entry),
@@ -128,7 +127,7 @@ class _Attaching:
     def _target(
         self, path: Sequence[nodes.Node], span: Span, own_line: bool
     ) -> tuple[Sequence[nodes.Node], str]:
-        """The way to the node to which a comment goes, and the side of it."""
+        """The path to the node that a comment goes to, and the side of that node."""
         depth = max(index for index, node in enumerate(path) if isinstance(node, HOSTS))
         host = path[depth]
         inside = path[depth + 1] if depth + 1 < len(path) else None
@@ -266,10 +265,10 @@ def _around(children: Sequence[nodes.Node], span: Span) -> int:
 
 
 def _is_head(host: nodes.Node, child: nodes.Node, above: bool) -> bool:
-    """Whether a child stands at the beginning of its host, before what the host holds.
+    """Whether a child stands at the beginning of its host, before the host's content.
 
-    `above`: a comment is to stand above the child; it cannot above the first of a list that has
-    no bracket.
+    `above`: a comment is to stand above the child. It cannot stand above the first element of a
+    list without a bracket.
     """
     if isinstance(host, LISTED):
         items = [each for each in _children(host) if each is not getattr(host, "key", None)]

@@ -1,4 +1,4 @@
-"""Nodes of a file and of what it declares."""
+"""Nodes of a file and of its declarations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Module(Node):
 
 @dataclass(frozen=True, slots=True)
 class RuleSetting(Node):
-    """`rule: off`, `rule: stop`: what a used rule does, said by who uses it."""
+    """`rule: off`, `rule: stop`: the action of a used rule, set by the file that uses it."""
 
     rule: Dotted
     action: Word
@@ -117,7 +117,7 @@ class Group(Declaration):
 
 @dataclass(frozen=True, slots=True)
 class Field(Node):
-    """`name: type` or `name: type = value`; without a value the argument of that name."""
+    """`name: type` or `name: type = value`; without a value it is the argument of that name."""
 
     name: Word
     type: Type

@@ -24,7 +24,7 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """One edition of the language, and what it changed of the one before."""
+    """One edition of the language, and its changes to the one before."""
 
     year: int
     migrations: tuple[Migration, ...] = ()

@@ -1,8 +1,8 @@
 """Nodes that every part of the tree is made of: the base, comments, expressions and types.
 
-All nodes are frozen and compare by what they say: `span` and `trivia` take no part in `==` and
-`hash`. Two equal nodes may therefore stand in different places; what is known about a node *at
-its place* (its type, what a name refers to) is keyed by `id(node)`, not by the node.
+All nodes are frozen and compared by content: `span` and `trivia` take no part in `==` and `hash`.
+Two equal nodes may therefore stand in different places. Facts about a node *at its place* (its
+type, the target of a name) are keyed by `id(node)`, not by the node.
 """
 
 from __future__ import annotations

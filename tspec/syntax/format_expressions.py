@@ -1,6 +1,6 @@
-"""How expressions and types are written: spacing, parentheses, where they break.
+"""Formatting of expressions and types: spacing, parentheses, line breaks.
 
-Parentheses stand where they are needed, around `and` in `or`, and around what `not` negates.
+Parentheses stand where they are needed, around `and` in `or`, and around the operand of `not`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _IMPLIES, _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _UNARY, _POSTFIX = range
 
 
 def expression(node: nodes.Expr, tightness: int = _IMPLIES, comments: bool = True) -> Doc:
-    """An expression, in parentheses if it binds less tightly than its place asks for.
+    """An expression, in parentheses if it binds less tightly than its place requires.
 
     Its comments go to the end of the line, also those above it, for which the place has no room;
     without `comments` the caller sets them.
@@ -64,7 +64,7 @@ def bracketed(opening: str, node: nodes.Node, items: Sequence[Doc], closing: str
 
 
 def item(node: nodes.Expr) -> Doc:
-    """An element of a list, with what stands above it."""
+    """An element of a list, with the comments above it."""
     return (*comments_above(node), expression(node, comments=False), *trailing(node))
 
 
@@ -161,7 +161,9 @@ def literal(node: nodes.Expr) -> str:
 
 
 def float_text(node: nodes.Float) -> str:
-    """A number as it was written, its exponent without what says nothing: `1e-4`, `2.5e6`."""
+    """A number as it was written, without redundant signs and zeros in its exponent: `1e-4`,
+    `2.5e6`.
+    """
     text = node.text if node.text and float(node.text) == node.value else repr(node.value)
     mantissa, mark, exponent = text.lower().partition("e")
     if not mark:

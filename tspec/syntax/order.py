@@ -1,4 +1,4 @@
-"""In which order the items of a file stand: edition, module, uses, declarations."""
+"""The order of a file's items: edition, module, uses, declarations."""
 
 from __future__ import annotations
 

@@ -31,10 +31,10 @@ class Parsed:
 
 
 def parse(source: Source) -> Parsed:
-    """Read a file. Never raises: whatever is wrong is among the diagnostics, each with its place.
+    """Read a file. Never raises: all faults are among the diagnostics, each with its place.
 
-    After an error, reading goes on at the next item. Of a file in which nothing can be read, from its first word on,
-    the first error is the only one.
+    After an error, reading goes on at the next item. If nothing in a file can be read, from its
+    first word on, only the first error is reported.
     """
     if source.no_text_at is not None:
         return Parsed(order.arrange([]), (no_text(source, source.no_text_at),))
@@ -116,7 +116,8 @@ def _read(words: Sequence[Token], start: int, stop: int | None = None) -> _Read:
 def _fitting(words: Sequence[Token]) -> frozenset[str]:
     """The terminals that fit after some words.
 
-    Read anew, because a token that does not fit may have closed what others could go on with.
+    The words are read anew, because a token that does not fit may have ended a state in which
+    others would fit.
     """
     reader = tables.load().parse_interactive()
     for word in words:
@@ -148,7 +149,7 @@ def _misfit(source: Source, words: Sequence[Token], start: int, read: _Read) -> 
 
 
 def _begins_item(words: Sequence[Token], index: int) -> bool:
-    """Whether a keyword with what follows it looks like the beginning of an item."""
+    """Whether a keyword and its next words look like the beginning of an item."""
     if words[index] not in ITEM_WORDS or index + 1 == len(words):
         return False
     following = words[index + 1]

@@ -71,7 +71,7 @@ class Product(Node):
 
 @dataclass(frozen=True, slots=True)
 class Dimension(Node):
-    """One dimension: its size, to a multiple of what it is padded, and over which axes it is cut.
+    """One dimension: its size, its padding, and the axes over which it is cut.
 
     `padding` holds the factors of `padded to 128 * tp`; empty without padding.
     """
@@ -102,7 +102,7 @@ class Place(Clause):
 
     `kind` is one of `param`, `grad`, `main_grad`, `state`, `input`, `input_grad`, `output`,
     `output_grad`, `buffer`. `partial`: the axes over which the ranks' tensors have to be added up.
-    `replicated`: those over which the ranks hold the same.
+    `replicated`: the axes over which the ranks hold the same tensor.
     """
 
     kind: Word
@@ -134,7 +134,8 @@ class Stage(Clause):
 class Layout(Declaration):
     """`layout name on mesh replicated dp { places, ties, stages }`.
 
-    `replicated`: the axes over which ranks hold the same wherever a place does not cut or add up.
+    `replicated`: the axes over which ranks hold the same tensor wherever a place does not cut or
+    add up.
     """
 
     name: Word

@@ -74,10 +74,10 @@ def load() -> Lark:
 
 
 def _units(rules: list[Rule]) -> Iterator[Rule]:
-    """Rules that stand for the one node that they hold, such as those from `expr` down to a number.
+    """Rules that only pass on their single node, such as those from `expr` down to a number.
 
-    A number is read by a dozen of them. Lark would look at the place of the same node each time,
-    which took half of the time that a long list takes.
+    A number passes through a dozen of them. Lark would look at the place of the same node each
+    time, which took half of the time for a long list.
     """
     for rule in rules:
         if rule.options.expand1 and len(rule.expansion) == 1:
@@ -88,8 +88,8 @@ def _units(rules: list[Rule]) -> Iterator[Rule]:
                 yield rule
 
 
-# Lark writes every entry of the table by itself, a megabyte that takes long to read. Most states
-# share their shifts, and the terminals at which they reduce, with others; each is written once.
+# Lark writes every entry of the table separately: a megabyte that takes long to read. Most states
+# share their shifts and their terminals for reductions; each such set is written once.
 
 _NO_TABLE: dict[str, Any] = {"tokens": {}, "states": {}, "start_states": {}, "end_states": {}}
 

@@ -132,7 +132,7 @@ class Save(Clause):
 
 @dataclass(frozen=True, slots=True)
 class Resume(Clause):
-    """`resume at 10`: after which step the run is stopped and resumed."""
+    """`resume at 10`: the step after which the run is stopped and resumed."""
 
     step: int
 
@@ -164,7 +164,7 @@ class Trace(Clause):
 
 @dataclass(frozen=True, slots=True)
 class Happening(Node):
-    """A call that a scripted rank makes, with what happens inside of it, if anything is said."""
+    """A call that a scripted rank makes, with the events inside of it, if any are given."""
 
     event: Expr
     inside: tuple[Happening | Change | RankScript, ...] = ()
@@ -231,7 +231,7 @@ class Passes(Clause):
 
 @dataclass(frozen=True, slots=True)
 class Test(Declaration):
-    """`test "what" { trace or events, then what is violated and what passes }`."""
+    """`test "what" { trace or events, then expected violations and passes }`."""
 
     __test__ = False  # pytest: this is no test class
 

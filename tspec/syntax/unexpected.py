@@ -24,7 +24,7 @@ ITEM_WORDS = (
     *("edition", "module", "use", "let", "reject", "context", "group", "entity", "event"),
     *("extend", "draft", "invariant", "mesh", "dims", "layout", "equivalence", "replay", "test"),
 )
-"""The words with which items begin."""
+"""The words that begin items."""
 
 RESERVED = ("and", "or", "not", "implies", "in", "is", "true", "false", "contains")
 """The words that name nothing."""
@@ -79,7 +79,7 @@ class Misfit:
         return stack
 
     def block(self) -> str:
-        """The keyword of the declaration in which the place lies, or an empty text."""
+        """The keyword of the declaration around the place, or an empty text."""
         words = [str(token) for token in self.before[:2]]
         return next((word for word in words if word not in ("draft", "extend")), "")
 
