@@ -34,11 +34,14 @@ class Body:
     """The text of a rule's functions."""
 
     name: str
-    """Of the function that reads; `joint_` and this of the one that decides from what was read."""
+    """The name of the function that reads.
+
+    `joint_` and this name is the function that decides from the values read.
+    """
     lines: tuple[str, ...]
     joint: tuple[str, ...]
     read: tuple[tuple[str, bool], ...]
-    """The texts of what a violated instance shows, and whether it shows it of each member."""
+    """The texts of the values that a violated instance shows, and whether each is shown per member."""
     times: tuple[tuple[str, str], ...] = ()
     """Constants that it names, with the Python for them."""
 
@@ -64,7 +67,7 @@ class _Writer:
 
 
 def body(plan: Plan, rule: RulePlan) -> Body:
-    """The functions of one rule. Raises NotCompiled for what has no code."""
+    """The functions of one rule. Raises NotCompiled for an expression without generated code."""
     loops = any(not is_windows_call(one, rule.rule) for one in rule.rule.subjects)
     scalars = Scalars(plan, rule, hoisting=loops)
     idle, whole = _idle(scalars), _Writer(scalars)
@@ -145,7 +148,7 @@ def _head(s: Scalars) -> Iterator[str]:
     yield "now, end, was = w.now, w.end, w.was"
     columns = s.rule.reads.of("now")
     if columns and any(holds_tensors(one.collection.type) for one in s.rule.rule.subjects):
-        # No hook has said what is read where the recording ends.
+        # Where the recording ends, no hook has declared the values to read.
         yield "if w.cut:"
         yield f"{INDENT}now.want({wants(columns)})"
     any_ = are_any(s.rule)
@@ -290,7 +293,7 @@ def _group_is_of_call(rule: r.Rule) -> tuple[str, ...] | None:
 
 
 def _group(w: _Writer) -> None:
-    """The group of ranks over which the rule looks."""
+    """The statement for the group of ranks of the rule."""
     s, rule = w.scalars, w.scalars.rule.rule
     clauses = "".join(
         f"{literal(one.name) if isinstance(one, r.Axis) else s.code(one.value, 'now')}, "
@@ -352,7 +355,7 @@ def _eager(expr: r.Expr) -> Iterator[r.Expr]:
 
 
 def _claim(s: Scalars) -> str:
-    """Python for what a claim comes to: true, false, missing or idle."""
+    """Python for the result of a claim: true, false, missing or idle."""
     expect = s.rule.rule.expect
     match expect:
         case r.Holds(condition):

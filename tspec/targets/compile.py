@@ -44,7 +44,7 @@ def compile_program(
     """The Python text of the hooks of a program; the same rules give the same text in every folder.
 
     Files are named relative to `root`, the project's folder (the working folder if there is none).
-    `given` says what is known of the job: `{"tp": 1}` leaves out rules that look across `tp` alone.
+    `given` are known values of the job: `{"tp": 1}` leaves out rules that look across `tp` alone.
     Raises CannotCompile for an unknown target and for rules without code.
     """
     if target not in TARGETS:

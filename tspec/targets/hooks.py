@@ -50,7 +50,7 @@ class HookFunctions:
     ends: tuple[tuple[str, HookFunction], ...]
     spans: tuple[tuple[str, HookFunction], ...]
     passes: tuple[tuple[str, HookFunction], ...]
-    """Of events whose calls are counted only, where no rule reads anything of them."""
+    """Hooks of events whose calls are only counted while no rule reads anything of them."""
 
 
 def hooks(plan: Plan, names: dict[int, str]) -> HookFunctions:
@@ -81,7 +81,7 @@ def _pattern(plan: Plan, rule: RulePlan) -> str:
 
 
 def windows_of(plan: Plan, event: str) -> list[int]:
-    """The numbers of the patterns for which calls of the event are windows."""
+    """The numbers of the patterns that make calls of the event windows."""
     return sorted({int(_pattern(plan, one)[1:]) for one in windows_on(plan, event)})
 
 
@@ -108,7 +108,9 @@ def _begin(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFu
 
 
 def _unread(plan: Plan, event: str) -> Iterator[str]:
-    """Leave out what is read of a call for rules that look it up later, in steps in which none does."""
+    """Skip the fields of a call that only later look-ups read, in steps in which no rule looks it
+    up.
+    """
     conditions = dict.fromkeys(
         Scalars(plan, one, window="e").code(guard, "e.now")
         for one, guard in unread_conditions(plan, event)
@@ -162,7 +164,7 @@ def _pass(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFun
 
 
 def _rests(plan: Plan, event: str) -> Iterator[str]:
-    """Between two boundaries, conditions on the place alone are evaluated once."""
+    """Conditions on the place alone, evaluated once between two boundaries."""
     conditions = dict.fromkeys(
         Scalars(plan, one, window="").code(guard, "now")
         for one, guard in conditions_on_place(plan, event)
@@ -253,7 +255,7 @@ def _unless(window: str, flags: list[str], lines: list[str], indent: str) -> Ite
 
 
 def _ungrouped(one: RulePlan) -> str:
-    """Python for whether this rank has no group on which a rule looks; nothing if it looks at none."""
+    """Python for whether this rank has no group for a rule; empty if the rule needs none."""
     return f"not tracker.has_group(e, {one.number}, {_axes(one)})" if one.rule.across else ""
 
 
@@ -292,7 +294,7 @@ def _due(plan: Plan, one: RulePlan, window: str, now: str) -> Iterator[str]:
 def _want(
     one: RulePlan, now: str, columns: str | None, indent: str, window: str, flags: list[str]
 ) -> Iterator[str]:
-    """Say what a rule will read, if there is a subject for which it will, and the window is not idle."""
+    """Request the values that a rule will read, if it has a subject and the window is not idle."""
     if columns is None:
         return
     any_ = are_any(one)
@@ -310,7 +312,7 @@ def _guard(plan: Plan, one: RulePlan) -> str:
 
 
 def _shared(plan: Plan, rules: list[RulePlan], lines: list[str]) -> Iterator[str]:
-    """The lines of a hook, in which a guard that several rules have is evaluated once, before them."""
+    """The lines of a hook. A guard of several rules is evaluated once, before them."""
     guards = Counter(_guard(plan, one) for one in rules if one.guard is not None)
     names = {
         guard: f"g{place}"
@@ -429,10 +431,11 @@ def declared(one: RulePlan, text: str) -> str:
 
 
 def _over(one: RulePlan) -> str | None:
-    """The kind over which a rule that is looked at once goes, one subject at a time; empty for none.
+    """The kind of subjects of a rule with `once`, which it decides one at a time; empty for a rule
+    without subjects.
 
-    None where a window opens before its subjects are known: those that come into being in it count. None too where
-    a call tells their group.
+    None where a window opens before its subjects are known: subjects created in it count. None too
+    where a call determines their group.
     """
     rule = one.rule
     if not rule.window.once or len(rule.subjects) > 1:

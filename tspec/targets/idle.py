@@ -15,7 +15,9 @@ from tspec.values import STEP_OF_RUN
 
 
 def choices(one: RulePlan) -> str:
-    """Python for the names of the subjects of each clause; nothing if some depend on what is read."""
+    """Python for the names of the subjects of each clause; empty if some depend on values that are
+    read.
+    """
     event = one.rule.window.event
     if event is not None and event.filters:
         return ""
@@ -125,9 +127,10 @@ _CALLS = (r.WindowCall, r.Variable, r.Calls, r.LastCall)
 
 
 def unread_conditions(plan: Plan, event: str) -> list[tuple[RulePlan, r.Expr]]:
-    """The conditions, each with its rule, that are all false in steps in which no rule looks up calls of an event.
+    """The conditions, each with its rule, that are all false in steps in which no rule looks up
+    calls of an event.
 
-    Nothing if features of calls are not looked up, or some rule looks them up in any step.
+    Empty if features of calls are not looked up, or some rule looks them up in any step.
     """
     looked_up = any(features and later for features, later in plan.kept[event].values())
     found = [(one, _guard_in_step(one)) for one in _lookers(plan, event)] if looked_up else []

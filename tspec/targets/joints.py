@@ -1,7 +1,7 @@
-"""Python for what is decided from several members or from earlier instances: one list per value.
+"""Python for decisions from several members or from earlier instances: one list per value.
 
-What one rank reads at one instant is a *leaf*; everything above a look-back or a fold over the group
-is a statement that makes the list of a value, one element for each member.
+A value that one rank reads at one instant is a *leaf*. Everything above a look-back or a fold over
+the group is a statement that makes the list of a value, one element for each member.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class JointStatements:
         return name
 
     def node(self) -> int:
-        """A number for what keeps state between instances."""
+        """A new number for a node that keeps state between instances."""
         self.nodes += 1
         return self.nodes - 1
 
@@ -92,7 +92,7 @@ class JointStatements:
                 return self._operator(expr, frame)
 
     def _holds_apart(self, expr: r.Expr) -> bool:
-        """An operator on what findings show."""
+        """Whether an operator contains a value that findings show."""
         if expr in self.apart or not isinstance(expr, _OPERATORS):
             return False
         return any(part in self.apart for one in operands(expr) for part in walk(one))

@@ -7,7 +7,7 @@ import re
 
 
 def literal(value: object) -> str:
-    """A value as a Python literal. Raises TypeError for what has none."""
+    """A value as a Python literal. Raises TypeError for a value without one."""
     if isinstance(value, bool) or value is None:
         return repr(value)
     if isinstance(value, int):

@@ -33,7 +33,7 @@ ARITHMETIC = {"+": "plus", "-": "minus", "*": "times", "/": "quotient"}
 
 
 class NotCompiled(Exception):
-    """An expression for which there is no generated code. The message names it."""
+    """An expression without generated code. The message names it."""
 
 
 @dataclass
@@ -99,7 +99,7 @@ class Scalars:
 
 
 def _prefix(frame: str) -> str:
-    """How the name of a variable says at which instant it was read, if not at the end."""
+    """The prefix of a variable that marks the instant of its reading, if that is not the end."""
     return {"was": "old_", "end.begun": "first_", "was.begun": "old_first_"}.get(frame, "")
 
 

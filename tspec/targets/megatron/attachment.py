@@ -54,9 +54,10 @@ class Attachment:
     ) -> None:
         """Begin to check.
 
-        `model_chunks` are those of this rank in their order, wrapped or not; `config` is the job's
-        `TransformerConfig`, of which rules read `num_layers`; `optimizer` is what `get_megatron_optimizer`
-        gave. `options` are those of `Checker`. Raises RuntimeError if the hooks are attached already.
+        `model_chunks` are this rank's chunks in order, wrapped or not. `config` is the job's
+        `TransformerConfig`, of which rules read `num_layers`. `optimizer` is the result of
+        `get_megatron_optimizer`. `options` are those of `Checker`. Raises RuntimeError if the hooks
+        are attached already.
         """
         if self._installed is not None:
             raise RuntimeError("these hooks are attached already: call close() first")

@@ -1,7 +1,8 @@
-"""Names in the one-device model of what a model chunk of Megatron holds.
+"""Names in the one-device model for the parts of a Megatron model chunk.
 
-The place of a chunk comes from its stage, its virtual stage and the configuration. Megatron's own `layer_number` is
-computed by code that may be what is wrong, so it is checked against the place and names nothing.
+The place of a chunk comes from its stage, its virtual stage and the configuration. Megatron's own
+`layer_number` is computed by code that may be at fault, so it is checked against the place and not
+used for names.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class ChunkPlace:
     """What the chunk itself is called; empty: its class, as the whole model is."""
 
     def name(self, path: str) -> str:
-        """The path in the whole model of what lies at a path in the chunk. The chunk's own path is empty."""
+        """The path in the whole model for a path in the chunk. The chunk's own path is empty."""
         if not path:
             return self.title
         if self.tied and path == OUTPUT:
@@ -68,7 +69,7 @@ def place_of(chunk: Any) -> ChunkPlace:
 
 
 def misnumbered(chunk: Any, place: ChunkPlace) -> Iterator[str]:
-    """What a person is to know of layers whose `layer_number`, from 1, is not that of their place."""
+    """Messages about layers whose `layer_number`, from 1, differs from that of their place."""
     layers = _layers(chunk)
     for index, layer in enumerate(() if layers is None else layers.values()):
         said, expected = getattr(layer, "layer_number", None), place.layer + index + 1

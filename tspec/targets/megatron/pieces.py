@@ -97,9 +97,10 @@ def is_expert(parameter: torch.Tensor) -> bool:
 
 
 def is_cut(parameter: torch.Tensor) -> bool:
-    """It is a piece of a larger tensor, cut over the tensor-parallel ranks; experts over those of their own.
+    """Whether it is a piece of a larger tensor, cut over the tensor-parallel ranks; for experts,
+    over those of their own.
 
-    The flag is set on what may be cut, also where there is one rank.
+    The flag is set on every tensor that may be cut, also where there is one rank.
     """
     if not getattr(parameter, "tensor_model_parallel", False):
         return False

@@ -129,7 +129,7 @@ class Forwards(Listener):
     def returned(
         self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
     ) -> None:
-        """It has its output: the first of what is returned."""
+        """The model has its output: the first of the returned values."""
         self._schedule.made(result[0] if isinstance(result, tuple) else result, token)
 
 
@@ -145,7 +145,7 @@ class Backwards(Listener):
 
 
 def install(job: FollowedJob, pieces: ShardedFields) -> None:
-    """Follow a job's schedules and optimizers; `pieces` are told of the optimizers."""
+    """Follow a job's schedules and optimizers; `pieces` learns of the optimizers."""
     schedule = Schedule(job)
     for path in LOOPS:
         job.functions.watch_path(Role("schedule", Loops(job, schedule), path=path))
