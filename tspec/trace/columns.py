@@ -1,8 +1,8 @@
 """The columns of a trace's stream: one wide table, a row for each field of each record.
 
 A record without fields is one row with no field. `place` counts the rows of a record from 0, so the
-rows of place 0 are the records. `tag` says what a record is; `what` is the event of a call, the kind
-of a sample or the span of a boundary; `type` says which columns hold the field's value.
+rows of place 0 are the records. `tag` is the kind of the record. `what` is the event of a call, the
+kind of a sample or the span of a boundary. `type` selects the columns that hold the field's value.
 """
 
 from __future__ import annotations

@@ -109,6 +109,6 @@ def _shown(value: object) -> str:
 
 
 def _checksum(said: Mapping[str, Any]) -> str:
-    """Of the content, however it is laid out."""
+    """The checksum of the content, whatever its layout."""
     plain = json.dumps(said, sort_keys=True, separators=(",", ":"))
     return f"{zlib.crc32(plain.encode()):08x}"

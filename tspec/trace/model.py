@@ -108,7 +108,8 @@ class Sample:
 class Boundary:
     """A span opens (and the one before it, of the same kind, closes at the same instant).
 
-    `span` is step, microbatch or epoch; `index` the number of the one that opens. Context is that after opening.
+    `span` is step, microbatch or epoch; `index` the number of the one that opens. Context is that
+    after opening.
     """
 
     seq: int

@@ -58,7 +58,7 @@ def _records(rows: pa.Table, part: TraceSelection) -> tuple[Record, ...]:
 
 
 def _samples(rows: pa.Table, fields: Collection[str]) -> set[int]:
-    """The samples in which something is read, a subject comes into being, or is gone."""
+    """The samples with a field that is read, or in which a subject is created or deleted."""
     firsts = rows.group_by(["what", "subject"]).aggregate([("record", "min")])
     read = pc.or_kleene(_is_in(rows.column("field").cast(pa.string()), fields), rows.column("gone"))
     told = rows.column("record").filter(pc.fill_null(read, False))

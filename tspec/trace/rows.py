@@ -23,7 +23,7 @@ from tspec.trace.validate import fault_of
 _ADDED = frozenset((*(name for name, _ in FEATURES), "location"))
 """Columns that recordings may lack which are older than they are."""
 _OF_ENDING = ("tag", "step")
-"""The columns from which one tells how a recording ends."""
+"""The columns that show how a recording ends."""
 
 
 @dataclass(frozen=True, slots=True)

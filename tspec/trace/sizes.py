@@ -15,7 +15,10 @@ LEAST = 100_000
 
 
 def size_of(text: str) -> int:
-    """The bytes of a limit. Raises ValueError, in words for the user, for what is none or too small."""
+    """The bytes of a limit.
+
+    Raises ValueError, in words for the user, if it is malformed or too small.
+    """
     found = _WRITTEN.fullmatch(text.strip())
     if found is None or found[2].lower() not in _UNITS:
         raise ValueError(f"`{text}` is not a size such as 500MB, 2GB or 1.5GiB")

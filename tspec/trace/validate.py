@@ -1,7 +1,7 @@
-"""Whether rows are such as a trace holds: what Arrow itself does not know.
+"""Checks of rows beyond Arrow's own: whether a trace may hold them.
 
-Each check is one query over columns, of those that were read. A batch of format 1 has no checksum, and
-a file can be made by hand.
+Each check is one query over columns that were read. A batch of format 1 has no checksum, and a file
+can be made by hand.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Values as JSON text, for the few that no typed column holds: lists, maps, sets, huge integers.
+"""Values as JSON text, for the few that fit no typed column: lists, maps, sets, huge integers.
 
-Lists are JSON lists and scalars are JSON scalars, so that a query can look into them. All else is
-an object of one key, which says what it is: `{"set": [...]}`, `{"map": {...}}`, `{"ref": [kind,
-name]}`, `{"tensor": {...}}`, `{"missing": "absent"}`, `{"float": bits}` for what JSON has no
-number for, `{"int": hex}` for what is longer than Python likes to read in decimal.
+Lists are JSON lists and scalars are JSON scalars, so that a query can look into them. Other values
+are an object whose one key is their kind: `{"set": [...]}`, `{"map": {...}}`, `{"ref": [kind,
+name]}`, `{"tensor": {...}}`, `{"missing": "absent"}`, `{"float": bits}` for a float without a JSON
+number, `{"int": hex}` for an int too long for Python to read in decimal.
 """
 
 from __future__ import annotations

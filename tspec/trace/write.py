@@ -1,8 +1,8 @@
 """Writing a trace: one Arrow stream for each process, in batches that survive the process.
 
-`add` appends plain tuples; all else waits for `flush`, which the recorder calls once a step (and
-before it issues what may hang). A batch is given to the operating system as a whole, so a process
-that is killed loses at most what came after its last flush.
+`add` appends plain tuples; all other work waits for `flush`, which the recorder calls once a step
+(and before it issues a call that may hang). A batch is given to the operating system as a whole, so
+a killed process loses at most the records after its last flush.
 """
 
 from __future__ import annotations
@@ -60,11 +60,12 @@ def stream_name(rank: int, worker: int | None = None) -> str:
 
 
 class TraceWriter:
-    """The stream of one process. Safe to use from several threads; a fork of the process writes nothing.
+    """The stream of one process. Safe to use from several threads; a fork of the process writes
+    nothing.
 
-    `room`, if given, says how many bytes may still be written. When a batch does not fit, the stream
-    ends before it and is `full`. Raises TraceError if the folder cannot be made or written, holds a
-    stream of that name already, or has no room for the beginning of one.
+    `room`, if given, returns the number of bytes that may still be written. When a batch does not
+    fit, the stream ends before it and is `full`. Raises TraceError if the folder cannot be made or
+    written, holds a stream of that name already, or has no room for the beginning of one.
     """
 
     def __init__(
@@ -208,7 +209,7 @@ class TraceWriter:
         return fits
 
     def _end_without_room(self) -> None:
-        """End the stream before a batch for which there is no room."""
+        """End the stream before a batch that does not fit."""
         self.full = True
         if self._batches:
             self._write(framed(_NO_ROWS, self._batches, self._size, self._step, limit=True))
@@ -348,7 +349,7 @@ def _cells(value: Value) -> _Cells:
 
 
 def _plain_cells(value: Value) -> _Cells:
-    """The cells of `VALUE`, after the field's name and item, of what is no tensor."""
+    """The value cells of a non-tensor field, without the cells for its name and item."""
     if isinstance(value, bool):
         return ("bool", value, None, None, None)
     if isinstance(value, float):
