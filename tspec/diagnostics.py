@@ -14,7 +14,7 @@ from tspec.source import Source, Span
 Severity = Literal["error", "warning"]
 
 WIDTH = 80
-"""Columns to which `render` keeps."""
+"""The columns to which `render` wraps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +118,10 @@ def _wrap(prefix: str, text: str) -> list[str]:
 
 
 def _of_one_column(text: str) -> str:
-    """A line of a file in which each character takes a column, so that the caret stands below its own.
+    """A line of a file in which each character takes one column, so that the caret stands below the
+    right one.
 
-    What cannot be printed is a replacement sign, not an escape.
+    A character that cannot be printed becomes a replacement sign, not an escape.
     """
     return "".join(
         c if c.isprintable() else " " if c in "\t\n" else "\N{REPLACEMENT CHARACTER}" for c in text

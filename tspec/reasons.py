@@ -1,7 +1,8 @@
-"""Why an instance is idle, unknown or violated without its claim: the texts that every executor gives.
+"""The reasons why an instance is idle, unknown or violated without its claim, as text that every
+executor gives.
 
-A reason is text because that is what findings, reports and a database hold. Its words stand here alone, and so does
-what a reader tells from them. The reason why a value is missing is `tspec.values.Missing`.
+A reason is text because findings, reports and a database hold text. Its words are defined only
+here, and so is the way to read them. The reason why a value is missing is `tspec.values.Missing`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _OF_AN_END = re.compile(rf"{CUT_OFF}|rank \d+ {DIED}")
 
 
 def of_rank(rank: int | str, what: str) -> str:
-    """What is said of a member of the group: `DIED`, `LACKS` or `NO_WINDOW`."""
+    """The reason about a member of the group: `DIED`, `LACKS` or `NO_WINDOW`."""
     return f"rank {rank} {what}"
 
 

@@ -22,7 +22,8 @@ def shipped(folder: Folder) -> Path:
 
 
 def stable(file: str, root: Path) -> str:
-    """A path that is the same on every machine: `tspec:stdlib/data.tspec` of what ships, else relative to `root`.
+    """A path that is the same on every machine: `tspec:stdlib/data.tspec` for a shipped file, else
+    relative to `root`.
 
     A file outside of `root` keeps its path. Parts are joined by `/` on any system.
     """

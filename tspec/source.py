@@ -55,7 +55,7 @@ class Source:
 
     @cached_property
     def line_starts(self) -> tuple[int, ...]:
-        """The offset at which each line begins; lines end at a newline, and nowhere else."""
+        """The offset of each line's first character. Only a newline ends a line."""
         starts = [0]
         offset = self.text.find("\n")
         while offset >= 0:

@@ -45,7 +45,7 @@ class Context:
 
 
 STEP_OF_RUN = "run.step"
-"""The context name of what `step_of_run` gives."""
+"""The context name of the value of `step_of_run`."""
 
 
 def step_of_run(step: int, first: int | None) -> int:
