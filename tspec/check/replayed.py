@@ -211,13 +211,13 @@ class _DeferredExchange(AllGather):
 class _SequentialPolicy(SyncPolicy):
     """Sync policy of ranks that are played one after another: no rank waits for packets of others."""
 
-    def __init__(self, told: _DeferredExchange) -> None:
-        super().__init__(told, needed=False, say=_unread)
-        self.told = told
+    def __init__(self, exchange: _DeferredExchange) -> None:
+        super().__init__(exchange, needed=False, say=_unread)
+        self.exchange = exchange
 
     def run_ends(self, packet: Packet, more: Packet) -> Iterator[Round]:
         """Give something at the end."""
-        self.told.give(packet)
+        self.exchange.give(packet)
         return iter(())
 
 
@@ -227,7 +227,7 @@ class _ReplayedRank:
 
     checker: Checker
     source: StreamSource
-    told: _DeferredExchange
+    exchange: _DeferredExchange
     seen: list[InstanceResult]
     finished: bool
 
@@ -257,8 +257,8 @@ def check(
 
 def _match(counts: Sequence[Mapping[str, int]], decided: Sequence[Decision]) -> None:
     """What a job would say it counted is what it decided."""
-    told = Counter({verdict: sum(each[verdict] for each in counts) for verdict in VERDICTS})
-    assert +told == Counter(one.verdict for one in decided), (told, decided)
+    counted = Counter({verdict: sum(each[verdict] for each in counts) for verdict in VERDICTS})
+    assert +counted == Counter(one.verdict for one in decided), (counted, decided)
 
 
 def _play(program: Program, trace: model.Trace) -> list[_ReplayedRank]:
@@ -273,14 +273,14 @@ def _play(program: Program, trace: model.Trace) -> list[_ReplayedRank]:
     ranks = []
     for stream in streams:
         source = StreamSource(stream, trace.world, groups)
-        told, seen = _DeferredExchange(len(streams) > 1), list[InstanceResult]()
+        exchange, seen = _DeferredExchange(len(streams) > 1), list[InstanceResult]()
         options = CheckerOptions(
-            observer=seen.append, sync=_SequentialPolicy(told), tell=_unread, warn=_unread
+            observer=seen.append, sync=_SequentialPolicy(exchange), tell=_unread, warn=_unread
         )
         checker = Checker(module, options)
         _Player(source, checker, {}).play(stream)
         finished = any(isinstance(record, model.Finish) for record in stream.records)
-        ranks.append(_ReplayedRank(checker, source, told, seen, finished))
+        ranks.append(_ReplayedRank(checker, source, exchange, seen, finished))
     gone = [rank.source.rank for rank in ranks if not rank.finished]
     for rank in ranks:
         rank.checker.decide_rest(_rounds(ranks, trace.world, rank), gone, rank.source)
@@ -293,7 +293,7 @@ def _rounds(ranks: Sequence[_ReplayedRank], world: int, own: _ReplayedRank) -> I
     """The n-th packets of all ranks, as one rank receives them: its own as objects, those of the
     others decoded from bytes.
     """
-    sent = {rank.source.rank: rank.told.sent for rank in ranks}
+    sent = {rank.source.rank: rank.exchange.sent for rank in ranks}
     for number in range(max(map(len, sent.values()), default=0)):
         found = [
             [
@@ -303,7 +303,7 @@ def _rounds(ranks: Sequence[_ReplayedRank], world: int, own: _ReplayedRank) -> I
             ]
             for rank in range(world)
         ]
-        found[own.source.rank] = own.told.packets[number : number + 1]
+        found[own.source.rank] = own.exchange.packets[number : number + 1]
         yield found
 
 

@@ -56,8 +56,8 @@ class RoundProgress:
         """After one more round. Of a rank that gave several packets, the latest says whether it joined."""
         before = self.counts or (0,) * len(found)
         counts = [count + len(given) for count, given in zip(before, found, strict=True)]
-        told = {rank: given[-1].joined for rank, given in enumerate(found) if given}
-        joined = frozenset(r for r in range(len(found)) if told.get(r, r in self.joined))
+        latest = {rank: given[-1].joined for rank, given in enumerate(found) if given}
+        joined = frozenset(r for r in range(len(found)) if latest.get(r, r in self.joined))
         most = max(counts)
         return RoundProgress(
             tuple(most if r in joined else c for r, c in enumerate(counts)), joined
@@ -231,7 +231,7 @@ class _AllGatherThread(threading.Thread):
                     self._over.append((len(given), found))
                     self._changed.notify_all()
             self._group = None
-        except Exception as problem:  # told by the job's side
+        except Exception as problem:  # the job's side reports it
             with self._changed:
                 self._failed = str(problem) or type(problem).__name__
                 self._changed.notify_all()

@@ -265,7 +265,7 @@ class Checker:
         """
         if self.silent or self._is_said or (self.rank and not self.findings.counts):
             return
-        told = [
+        tallies = [
             (
                 rule.declared,
                 added(each[rule.declared.name] for each in (self._totals(), *self._of_others)),
@@ -273,7 +273,7 @@ class Checker:
             for rule in self.rules
         ]
         rank = f"rank {self.rank}: " if self.rank else ""
-        for line in summary(told):
+        for line in summary(tallies):
             self.findings.tell(f"{rank}{line}")
 
     def hurry(self) -> None:

@@ -61,8 +61,8 @@ class Coordinator:
         """Rule -> the last step over in which it held."""
         self._histories: dict[int, RuleHistory] = {}
         self._noted: set[str] = set()
-        self._told: set[tuple[int, int]] = set()
-        """(step, rule) of what was violated, as far as the others were told."""
+        self._sent_failures: set[tuple[int, int]] = set()
+        """(step, rule) of the violations that were sent to the other ranks."""
         responses = [r for one in program.rules if not one.draft for r in one.responses]
         self.skips = any(r.action == "skip" for r in responses)
         self.meets = any(one.across for one in program.rules) or any(
@@ -146,10 +146,10 @@ class Coordinator:
             self._take({source.rank: self.allgather.pending}, source, ending)
 
     def _take(
-        self, told: Mapping[int, Sequence[Packet]], source: StateSource, ending: bool = False
+        self, packets_of: Mapping[int, Sequence[Packet]], source: StateSource, ending: bool = False
     ) -> None:
         """Take packets, decide what all ranks have passed, and take the actions that are due, on all ranks alike."""
-        for rank, packets in told.items():
+        for rank, packets in packets_of.items():
             for packet in packets:
                 self.packets.take({rank: packet})
                 self.sync.at_least(packet.sync)
@@ -170,13 +170,13 @@ class Coordinator:
             places={r.declared.number: r.places[:] for r in across if r.places},
             groups={r.declared.number: dict(r.groups) for r in across if r.groups},
             off=[r.declared.number for r in across if not r.on],
-            failed=failed - self._told,
+            failed=failed - self._sent_failures,
             held=[r.declared.number for r in self.rules if self._held(r)],
             closed=closed,
             sync=self.sync.mode,
             joined=source.joined,
         )
-        self._told |= failed
+        self._sent_failures |= failed
         for rule in across:
             for kept in (rule.entries, rule.windows, rule.places, rule.groups):
                 kept.clear()
@@ -240,7 +240,7 @@ class Coordinator:
         due = {number for number, action in actions.items() if action}
         self.report(due, at[0], source.rank)
         self._held_in |= dict.fromkeys(held, at[0])
-        self._told = {one for one in self._told if one[0] > at[0]}
+        self._sent_failures = {one for one in self._sent_failures if one[0] > at[0]}
         if not ending:
             self._do(actions, at, source)
         elif strongest(actions.values()) in ENDING and not self.packets.finished:

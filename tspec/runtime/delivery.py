@@ -49,7 +49,7 @@ class Delivery:
 
     def _connect(self) -> None:
         assert self._link is not None
-        with suppress(RuntimeError):  # the job's store is gone: told where it is missed
+        with suppress(RuntimeError):  # the job's store is gone: reported where it is missed
             store = self._link.lasting_store(self._leaves)
             if store is not None:
                 store.set_timeout(BRIEF)

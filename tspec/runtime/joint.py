@@ -248,11 +248,11 @@ def split_idle(
         else:
             rest.append(entry)
     alike = []
-    for (group, _), told in found.items():
-        if len(told) == len(group) and all(one.choices == told[0].choices for one in told):
-            alike.append(told[0])
+    for (group, _), members in found.items():
+        if len(members) == len(group) and all(one.choices == members[0].choices for one in members):
+            alike.append(members[0])
         else:
-            rest += [one for entry in told for one in entry.instances()]
+            rest += [one for entry in members for one in entry.instances()]
     return alike, rest
 
 

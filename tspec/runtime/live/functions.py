@@ -56,9 +56,9 @@ class WatchedFunctions:
         for cls in _with_subclasses(base):
             self._own_method(cls, name, role)
 
-    def watch_classes(self, told: Callable[[type], None]) -> None:
-        """Tell of every class that is made from now on."""
-        self._on_class.append(told)
+    def watch_classes(self, listener: Callable[[type], None]) -> None:
+        """Notify a listener of every class that is created from now on."""
+        self._on_class.append(listener)
 
     def watch_function(self, function: Any, role: Role, method: bool = False) -> bool:
         """Add a role to a Python function; False if it cannot be exchanged.
@@ -169,8 +169,8 @@ class WatchedFunctions:
         for method in self._methods:
             if method.name in own and issubclass(cls, method.base):
                 self._own_method(cls, method.name, method.role)
-        for told in self._on_class:
-            told(cls)
+        for listener in self._on_class:
+            listener(cls)
         short = f".{cls.__qualname__}."
         for role in [role for role in self._waiting if short in role.path]:
             holder, _, name = role.path.rpartition(".")

@@ -144,8 +144,8 @@ class LiveJob(LiveSource):
             try:
                 self._end_pending()
                 self._tell(lambda sink: sink.finish(self))
-            except _SinkError as told:
-                raise told.error from None
+            except _SinkError as failure:
+                raise failure.error from None
             finally:
                 self._departed.release()
 
@@ -279,8 +279,8 @@ class LiveJob(LiveSource):
                     call = self._call(role, reader.before(args, kwargs, self.state, self))
                     opened.append((call, reader))
                     skipped |= self._begin(call)
-        except _SinkError as told:
-            raise told.error from None
+        except _SinkError as failure:
+            raise failure.error from None
         except Exception as fault:
             self.fault(f"before {where}", fault)
         return skipped
@@ -341,8 +341,8 @@ class LiveJob(LiveSource):
                     if error is None:
                         listener.returned(token, args, kwargs, result)
                     listener.ended(token)
-        except _SinkError as told:
-            raise told.error from error
+        except _SinkError as failure:
+            raise failure.error from error
         except Exception as fault:
             self.fault(f"after {where}", fault)
 
@@ -380,8 +380,8 @@ class LiveJob(LiveSource):
         for sink in self.sinks:
             try:
                 sink.end(call, self)
-            except BaseException as told:
-                raise _SinkError(told) from None
+            except BaseException as failure:
+                raise _SinkError(failure) from None
         stack = self.threads.stack
         if call in stack:
             del stack[stack.index(call) :]
@@ -482,8 +482,8 @@ class LiveJob(LiveSource):
             with IsolatedWork(PROCESS.quiet), self._lock:
                 if not self._closed:
                     action()
-        except _SinkError as told:
-            raise told.error from None
+        except _SinkError as failure:
+            raise failure.error from None
         except Exception as fault:
             self.fault("in between", fault)
 

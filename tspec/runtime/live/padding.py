@@ -78,8 +78,8 @@ class PaddingMasks:
 
 def _any(found: Iterable[bool]) -> bool | None:
     """Whether one is true; None of none."""
-    told = list(found)
-    return any(told) if told else None
+    known = list(found)
+    return any(known) if known else None
 
 
 def _is_plain(mask: Any) -> bool:

@@ -102,8 +102,8 @@ class LoadedCheckpoints:
             for key, updates in now.updates.items()
             if key in before.updates
         ]
-        told = [each for each in lost if each is not None]
-        return max(told) if told else None
+        known = [each for each in lost if each is not None]
+        return max(known) if known else None
 
     def restarted(
         self, value: Any, file: Any = None, sampled: Sequence[int] = ()

@@ -131,7 +131,7 @@ def _factors(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> list[float]:
     one = ((now - expected).abs() <= rounding).all(1)  # never of gradients that are not finite
     is_factor = tells & one & (factors.squeeze(1) > 0)
     found = torch.stack((factors.squeeze(1), is_factor.double())).tolist()
-    return [factor for factor, told in zip(*found, strict=True) if told]
+    return [factor for factor, is_one in zip(*found, strict=True) if is_one]
 
 
 def _stacked(samples: Sequence[torch.Tensor]) -> torch.Tensor:

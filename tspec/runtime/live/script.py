@@ -126,8 +126,8 @@ def _with_definitions(text: str | bytes, path: str, names: set[str]) -> CodeType
     tree = ast.parse(text, path)
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in names:
-            told: ast.expr = ast.Name(DEFINED, ast.Load())
-            node.decorator_list.insert(0, ast.copy_location(told, node))
+            decorator: ast.expr = ast.Name(DEFINED, ast.Load())
+            node.decorator_list.insert(0, ast.copy_location(decorator, node))
     return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
 
 

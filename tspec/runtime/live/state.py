@@ -434,12 +434,12 @@ class SubjectRegistry:
 
     def _sampler_epochs(self) -> list[int]:
         """The epochs set on the samplers of loaders that are trained on."""
-        told = [
+        epochs = [
             asked(asked(each, "sampler"), "epoch")
             for each in self.loaders.alive().values()
             if self.loaders.numbered.number(each) in self.loaders.trained_on
         ]
-        return [each for each in told if type(each) is int]
+        return [each for each in epochs if type(each) is int]
 
     def find_models(self) -> None:
         """Find the models whose parameters optimizers hold, also before they are called."""

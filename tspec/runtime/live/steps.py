@@ -288,8 +288,8 @@ def _shadow(place: LoopState) -> LoopState:
 
 
 def _opened(place: LoopState, due: bool) -> LoopState:
-    told = place.said or place.scheduled
-    if (place.turn == 0 or place.joined or due) and not told and not place.updating:
+    announced = place.said or place.scheduled
+    if (place.turn == 0 or place.joined or due) and not announced and not place.updating:
         return _open(place)
     return place
 

@@ -143,7 +143,7 @@ class MessageSubjects:
         self._before, self._now = self._now, {}
 
     def _learn(self, message: ReceivedMessage) -> None:
-        """What the sender has told by now."""
+        """Take the features that the sender has published, if they are there by now."""
         if message.sent is None and message.key:
             row = _get(message.key)
             message.sent = None if row is None else TensorSnapshot(row)
@@ -194,7 +194,7 @@ def _put(key: str, row: Mapping[str, Any]) -> None:
 
 
 def _get(key: str) -> Mapping[str, Any] | None:
-    """What the sender told, if it has; it is asked for once."""
+    """The features published under a key; None if there are none yet. Reading removes them."""
     import torch.distributed as dist
     from torch.distributed.distributed_c10d import _get_default_store
 

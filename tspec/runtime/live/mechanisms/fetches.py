@@ -56,13 +56,15 @@ class LoaderIterators:
     def fetched(self, iterator: Any, batch: Any, roles: list[Role]) -> None:
         """A batch was given out."""
         job = self._job
-        told = partial(self._told, iterator, batch, roles, torch.is_grad_enabled(), self._mode())
+        report = partial(
+            self._report, iterator, batch, roles, torch.is_grad_enabled(), self._mode()
+        )
         if job.joins:
-            job.do_before_next(told)
+            job.do_before_next(report)
         else:
-            told()
+            report()
 
-    def _told(
+    def _report(
         self, iterator: Any, batch: Any, roles: list[Role], grad: bool, mode: bool | None
     ) -> None:
         job = self._job
