@@ -15,7 +15,7 @@ from tspec.resolve import load, load_text
 from tspec.resolve.program.documentation import hint
 from tspec.resources import shipped
 from tspec.vocabulary import language
-from tspec.vocabulary.entries import Entry, named
+from tspec.vocabulary.entries import VocabularyEntry, named
 from tspec.vocabulary.page import as_markdown, vocabulary
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "vocabulary.md"
@@ -117,7 +117,9 @@ def test_a_misspelt_name_is_told_the_likely_one() -> None:
 
 
 def test_a_text_of_an_entry_is_a_file() -> None:
-    entry = Entry("fold", "same", "", "across dp each step expect same(step)", module="std.moe")
+    entry = VocabularyEntry(
+        "fold", "same", "", "across dp each step expect same(step)", module="std.moe"
+    )
     assert entry.text == (
         "edition 2026\n\nmodule checks\n\nuse std.moe\n\ninvariant example {\n"
         "  across dp\n  each step\n  expect same(step)\n  else warn\n}\n"

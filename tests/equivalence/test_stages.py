@@ -16,7 +16,7 @@ from tspec.equivalence.check import ReferenceRecordings, compare
 from tspec.equivalence.child import Given
 from tspec.equivalence.launch import Failed
 from tspec.equivalence.observing.orders import Orders, Perturbation
-from tspec.equivalence.observing.pipeline_stages import PipelineStages
+from tspec.equivalence.observing.pipeline_stages import PipelineStageAdapter
 from tspec.equivalence.recording import ModuleCall, Recording, TensorName
 from tspec.equivalence.sides import Trial, trial_of
 from tspec.equivalence.stages import first_stage, joined, whole_models
@@ -170,7 +170,7 @@ def test_names_of_stages_are_those_of_one_device() -> None:
 
     Stage.__abstractmethods__ = frozenset()
     models = [nn.Sequential(nn.Linear(1, 1)) for _ in range(3)]
-    naming = PipelineStages().naming
+    naming = PipelineStageAdapter().naming
     stages = [Stage(models[0], 1)]
     assert naming(models[0], print) is None  # the only one of this rank
     stages.append(Stage(models[1], 3))

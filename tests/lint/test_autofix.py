@@ -13,7 +13,7 @@ from tests.check.jobs import job, random_shape
 from tests.check.strategies import spec
 from tests.logic.redundant import body
 from tspec.diagnostics import Diagnostic
-from tspec.lint import Edit, Fix, LintFinding, Settings, autofix
+from tspec.lint import Edit, LintFinding, Settings, SuggestedFix, autofix
 from tspec.lint.autofix import FixedFiles
 from tspec.lint.edits import applied, compatible
 from tspec.resolve import Loaded, load, load_text
@@ -119,7 +119,9 @@ def test_a_file_that_nothing_is_wrong_with_is_not_reformatted() -> None:
 def finding(*edits: Edit) -> LintFinding:
     source = Source("a.tspec", "0123456789")
     return LintFinding(
-        Diagnostic("TS0400", "it", edits[0].span, source), "it", Fix("fix it", tuple(edits))
+        Diagnostic("TS0400", "it", edits[0].span, source),
+        "it",
+        SuggestedFix("fix it", tuple(edits)),
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tspec import __version__
-from tspec.config.settings import RuleAction, RuleSetting
+from tspec.config.settings import RuleAction, RuleOverride
 from tspec.resolve import load
 from tspec.resolve.load import Loaded
 from tspec.source import Source, Span
@@ -59,12 +59,12 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def said(rule: str, action: RuleAction, *, line: int = 1, by: str = "") -> RuleSetting:
+def said(rule: str, action: RuleAction, *, line: int = 1, by: str = "") -> RuleOverride:
     text = "\n" * (line - 1) + rule
-    return RuleSetting(rule, action, Source("tspec.toml", text), Span(line - 1, len(text)), by)
+    return RuleOverride(rule, action, Source("tspec.toml", text), Span(line - 1, len(text)), by)
 
 
-def loaded(project: Path, text: str, *settings: RuleSetting) -> Loaded:
+def loaded(project: Path, text: str, *settings: RuleOverride) -> Loaded:
     path = project / "mine.tspec"
     path.write_text(text)
     return load([path], project=project, settings=settings)

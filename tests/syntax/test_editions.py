@@ -7,7 +7,7 @@ from hypothesis import given
 from tests.syntax import trees
 from tspec.source import Source
 from tspec.syntax import nodes
-from tspec.syntax.editions import HISTORY, NEWEST, Edition, Migration, upgrade
+from tspec.syntax.editions import HISTORY, NEWEST, EditionDefinition, Migration, upgrade
 from tspec.syntax.format import format_file
 from tspec.syntax.parse import parse
 
@@ -16,7 +16,7 @@ def without_module(file: nodes.File) -> nodes.File:
     return replace(file, module=None)
 
 
-NEXT = Edition(NEWEST + 1, (Migration("the module line goes", without_module),))
+NEXT = EditionDefinition(NEWEST + 1, (Migration("the module line goes", without_module),))
 
 
 @given(trees.files)

@@ -231,7 +231,7 @@ results = some(violates | st.builds(n.Passes, maybe(words)), 1)
 tests = st.builds(
     lambda title, given, results: n.Test(title, (given, *results)),
     strings,
-    st.builds(n.Trace, strings) | scripts,
+    st.builds(n.UsesTrace, strings) | scripts,
     results,
 )
 

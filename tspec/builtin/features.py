@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Feature:
+class BuiltinFeature:
     """One feature.
 
     `kind`: its type in a trace. `many`: the fold that combines the values of several tensors;
@@ -61,63 +61,63 @@ def _absmax(torch: Any, x: Any) -> Any:
     return torch.stack(torch.aminmax(x)).double().abs().amax()
 
 
-_ALL: Sequence[Feature] = (
-    Feature("digest", "int", None, 10.0, phrase="the contents of {}"),
-    Feature(
+_ALL: Sequence[BuiltinFeature] = (
+    BuiltinFeature("digest", "int", None, 10.0, phrase="the contents of {}"),
+    BuiltinFeature(
         "norm", "float", None, 1.0, "size", True, along=lambda x, dim: x.norm(dim=dim),
         of_number=abs, is_finite=math.isfinite,
     ),
-    Feature(
+    BuiltinFeature(
         "mean", "float", None, 1.0, rounded=True, inputs_of_many=("numel", "sum"),
         along=lambda x, dim: x.mean(dim), of_number=float, is_finite=math.isfinite,
     ),
-    Feature(
+    BuiltinFeature(
         "std", "float", None, 2.0, "size", True, along=lambda x, dim: x.std(dim, correction=0),
         of_number=lambda x: 0.0 if math.isfinite(x) else math.nan, is_finite=math.isfinite,
     ),
-    Feature(
+    BuiltinFeature(
         "min", "float", "min", 1.0, phrase="the smallest of {}", along=lambda x, dim: x.amin(dim),
         of_number=float, is_finite=math.isfinite,
     ),
-    Feature(
+    BuiltinFeature(
         "max", "float", "max", 1.0, phrase="the largest of {}", along=lambda x, dim: x.amax(dim),
         of_number=float, is_finite=math.isfinite,
     ),
-    Feature(
+    BuiltinFeature(
         "sum", "float", "sum", 1.0, rounded=True, along=lambda x, dim: x.sum(dim),
         of_number=float, is_finite=math.isfinite,
     ),
-    Feature(
+    BuiltinFeature(
         "finite", "bool", None, 1.0, phrase="whether {} is finite", aspect="finiteness",
         of_number=math.isfinite,
     ),
     # A recording holds the count; rules read the fraction.
-    Feature(
+    BuiltinFeature(
         "zeros", "int", None, 1.0, "fraction", True, "the share of zeros in {}",
         ("numel", "zeros"), ("numel", "zeros"), of_number=lambda x: 1.0 if x == 0 else 0.0,
     ),
-    Feature(
+    BuiltinFeature(
         "numel", "int", "sum", bounds="count", phrase="the number of elements of {}",
         aspect="forward", of_number=lambda x: 1,
     ),
-    Feature(
+    BuiltinFeature(
         "absmax", "float", "max", 1.0, "size", phrase="the largest magnitude in {}",
         live=_absmax, of_number=abs, is_finite=math.isfinite,
     ),
-    Feature(
+    BuiltinFeature(
         "nans", "int", "sum", 1.0, "count", phrase="the number of NaNs in {}", aspect="finiteness",
         live=lambda torch, x: x.isnan().sum(), of_number=lambda x: int(math.isnan(x)),
         is_finite=lambda count: bool(count == 0),
     ),
-    Feature("shape", "shape", aspect="forward"),
-    Feature("dtype", "string", aspect="precision"),
-    Feature("device", "string", aspect="architecture"),
-    Feature("memory_format", "string", aspect="architecture"),
-    Feature("requires_grad", "bool", aspect="ownership"),
-    Feature("name", "string", aspect="ownership"),
+    BuiltinFeature("shape", "shape", aspect="forward"),
+    BuiltinFeature("dtype", "string", aspect="precision"),
+    BuiltinFeature("device", "string", aspect="architecture"),
+    BuiltinFeature("memory_format", "string", aspect="architecture"),
+    BuiltinFeature("requires_grad", "bool", aspect="ownership"),
+    BuiltinFeature("name", "string", aspect="ownership"),
 )  # fmt: skip
 
-FEATURES: Mapping[str, Feature] = {feature.name: feature for feature in _ALL}
+FEATURES: Mapping[str, BuiltinFeature] = {feature.name: feature for feature in _ALL}
 """The features by name, in the order of a trace's columns."""
 FUNCTIONS = tuple(feature.name for feature in _ALL if not feature.dotted)
 """Features that are read as `norm(x)`."""

@@ -27,7 +27,7 @@ def _one_and_zeros(value: Any, count: int) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class BuiltinFold:
     """One fold.
 
     `result`: `number` is an int of ints, else a float. `words`: what `tspec why` calls it before the
@@ -104,44 +104,44 @@ def _spread(values: Numbers) -> Any:
     return _max(values) - _min(values)
 
 
-_ALL: Sequence[Fold] = (
-    Fold("same", "values", "bool", mutant="distinct"),
-    Fold("distinct", "values", "bool", mutant="same"),
-    Fold(
+_ALL: Sequence[BuiltinFold] = (
+    BuiltinFold("same", "values", "bool", mutant="distinct"),
+    BuiltinFold("distinct", "values", "bool", mutant="same"),
+    BuiltinFold(
         "spread", "numbers", "number", "the spread of", "size", "grows",
         of=_spread, sql="({max}) - ({min})", example=_one_and_zeros,
     ),
-    Fold(
+    BuiltinFold(
         "min", "numbers", "number", "the smallest of", "within", "shrinks", "max",
         of=_min, sql_of_ints="list_min({values})",
         sql="CASE WHEN len({floats}) > 0 THEN list_reduce({floats}, lambda a, b: f_min(a, b)) END",
     ),
-    Fold(
+    BuiltinFold(
         "max", "numbers", "number", "the largest of", "within", "grows", "min",
         of=_max, sql_of_ints="list_max({values})",
         sql="CASE WHEN len({floats}) > 0 THEN list_reduce({floats}, lambda a, b: f_max(a, b)) END",
     ),
-    Fold(
+    BuiltinFold(
         "sum", "numbers", "number", "the sum of", "sum", rounded=True,
         of=_sum, sql_of_ints="coalesce(list_sum({values}), 0)::BIGINT",
         sql="list_reduce({floats}, lambda a, b: a + b, 0.0::DOUBLE)",
         example=_one_and_zeros,
     ),
-    Fold(
+    BuiltinFold(
         "mean", "numbers", "float", "the mean of", "within", rounded=True,
         of=_mean,
         sql="CASE WHEN len({floats}) > 0 THEN {sum} / len({floats}) END",
         # Ints are added exactly, whatever their size.
         sql_of_ints="CASE WHEN len({values}) > 0 THEN list_sum({values})::DOUBLE / len({values}) END",
     ),
-    Fold(
+    BuiltinFold(
         "std", "numbers", "float", "the standard deviation of", "size", rounded=True,
         of=_std,
         sql="CASE WHEN len({values}) > 0 THEN sqrt(list_reduce(list_transform({floats}, "
         "lambda x: (x - {mean}) * (x - {mean})), lambda a, b: a + b, 0.0::DOUBLE) / len({values})) END",
         example=lambda value, count: [0.0 if n % 2 else 2.0 * value for n in range(count)],
     ),
-    Fold(
+    BuiltinFold(
         "median", "numbers", "float", "the median of", "within",
         of=_median,
         # NaN is sorted last.
@@ -150,12 +150,12 @@ _ALL: Sequence[Fold] = (
         "ELSE (s[len(s) // 2] + s[len(s) // 2 + 1]) / 2 END), "
         "lambda m: CASE WHEN m = 0 THEN 0.0::DOUBLE ELSE m END)[1]",
     ),
-    Fold("count", "values", "int", "the number of", "size", "grows"),
-    Fold("any", "conditions", "bool", mutant="all"),
-    Fold("all", "conditions", "bool", mutant="any"),
+    BuiltinFold("count", "values", "int", "the number of", "size", "grows"),
+    BuiltinFold("any", "conditions", "bool", mutant="all"),
+    BuiltinFold("all", "conditions", "bool", mutant="any"),
 )  # fmt: skip
 
-FOLDS: Mapping[str, Fold] = {fold.name: fold for fold in _ALL}
+FOLDS: Mapping[str, BuiltinFold] = {fold.name: fold for fold in _ALL}
 """The folds by name, in the order of the pages."""
 OF_NUMBERS = tuple(fold.name for fold in _ALL if fold.takes == "numbers")
 """The folds of numbers: missing where a value is, and where there is none but for `sum`."""

@@ -30,7 +30,7 @@ ULPS: Mapping[str, float] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class BuiltinFunction:
     """One function.
 
     `takes`: the type of each argument; those in `named` are written `name: value`, and come last.
@@ -104,59 +104,59 @@ def _of_text_in_z3(function: Callable[..., Any]) -> Callable[..., Any]:
     return of
 
 
-_ALL: Sequence[Function] = (
-    Function(
+_ALL: Sequence[BuiltinFunction] = (
+    BuiltinFunction(
         "abs", ("number",), "number", "the size of {0}", size=True, of=abs, sql="abs({0})",
         sql_of_ints="abs({0})", z3=_abs_in_z3,
     ),
-    Function(
+    BuiltinFunction(
         "sqrt", ("number",), "float", "the square root of {0}", size=True, rounded=True,
         of=lambda x: NAN if x < 0 else math.sqrt(x), sql="sqrt({0})",
     ),
-    Function("log", ("number",), "float", rounded=True, of=_log, sql="ln({0})"),
-    Function("exp", ("number",), "float", rounded=True, of=_exp, sql="exp({0})"),
+    BuiltinFunction("log", ("number",), "float", rounded=True, of=_log, sql="ln({0})"),
+    BuiltinFunction("exp", ("number",), "float", rounded=True, of=_exp, sql="exp({0})"),
     # An int has no -0.0.
-    Function(
+    BuiltinFunction(
         "ceil", ("number",), "int", of=_whole(math.ceil), sql="ceil({0}) + 0.0::DOUBLE",
         sql_of_ints="{0}",
     ),
-    Function(
+    BuiltinFunction(
         "floor", ("number",), "int", of=_whole(math.floor), sql="floor({0}) + 0.0::DOUBLE",
         sql_of_ints="{0}",
     ),
-    Function(
+    BuiltinFunction(
         "round", ("number",), "int", of=_whole(round), sql="round_even({0}, 0) + 0.0::DOUBLE",
         sql_of_ints="{0}",
     ),
-    Function(
+    BuiltinFunction(
         "ulp", ("dtype",), "float", "the precision of {0}", of=ULPS.get,
         sql="CASE {0} " + " ".join(f"WHEN '{d}' THEN {u!r}::DOUBLE" for d, u in ULPS.items()) + " END",
     ),
-    Function(
+    BuiltinFunction(
         "endswith", ("text", "text"), "bool", "ends with", of=str.endswith, sql="suffix({0}, {1})",
         z3=_of_text_in_z3(lambda z3, text, end: z3.SuffixOf(end, text)),
     ),
-    Function(
+    BuiltinFunction(
         "startswith", ("text", "text"), "bool", "begins with", of=str.startswith,
         sql="prefix({0}, {1})", z3=_of_text_in_z3(lambda z3, text, start: z3.PrefixOf(start, text)),
     ),
     # The patterns are Python's, which DuckDB's regular expressions are not.
-    Function(
+    BuiltinFunction(
         "matches", ("text", "text"), "bool", "matches",
         of=lambda text, pattern: re.search(pattern, text) is not None,
     ),
-    Function(
+    BuiltinFunction(
         "join", ("text", "text"), "string", "{0} followed by {1}", of=operator.add,
         sql="{0} || {1}", z3=_of_text_in_z3(lambda z3, first, second: z3.Concat(first, second)),
     ),
-    Function(
+    BuiltinFunction(
         "divisible", ("number", "number"), "bool", "is divisible by", ("by",), maps=True,
         of=lambda x, by: by != 0 and math.isfinite(x) and x % by == 0,
         sql="CASE WHEN {1} = 0 OR NOT isfinite({0}) OR isnan({1}) THEN false ELSE {0} % {1} = 0 END",
         sql_of_ints="CASE WHEN {1} = 0 THEN false ELSE {0} % {1} = 0 END", z3=_divides_in_z3,
     ),
-    Function("isinstance", ("class", "class"), "bool", "is a"),
+    BuiltinFunction("isinstance", ("class", "class"), "bool", "is a"),
 )  # fmt: skip
 
-FUNCTIONS: Mapping[str, Function] = {function.name: function for function in _ALL}
+FUNCTIONS: Mapping[str, BuiltinFunction] = {function.name: function for function in _ALL}
 """The functions by name, in the order of the pages."""

@@ -14,7 +14,7 @@ from tspec.cli.project import Project
 from tspec.cli.rule_named import RuleSpecsOption, rule_named
 from tspec.cli.say import BadParameter, say, say_json
 from tspec.cli.why import OutputFormat
-from tspec.vocabulary.entries import Entry, named
+from tspec.vocabulary.entries import VocabularyEntry, named
 from tspec.vocabulary.page import as_markdown, vocabulary
 from tspec.vocabulary.page import as_text as names_as_text
 
@@ -72,7 +72,7 @@ def explain(
 
 def _explain_rule(
     name: str,
-    words: tuple[Entry, ...],
+    words: tuple[VocabularyEntry, ...],
     project: Project,
     specs: RuleSpecsOption,
     trace: Path | None,

@@ -10,7 +10,7 @@ import typer
 
 from tspec.cli.say import BadParameter, say
 from tspec.config.model import Config
-from tspec.config.settings import RULE_ACTIONS, RuleSetting
+from tspec.config.settings import RULE_ACTIONS, RuleOverride
 
 FAULT = 2
 
@@ -56,7 +56,7 @@ class RuleOptions:
 
     rule: RuleOption = None
 
-    def settings(self, project: Config) -> tuple[RuleSetting, ...]:
+    def settings(self, project: Config) -> tuple[RuleOverride, ...]:
         """The settings of the project and of the command line. Raises BadParameter."""
         return (*project.rules, *map(_setting, _each_once(self.rule or ())))
 
@@ -90,7 +90,7 @@ def _each_once(said: list[str] | tuple[()]) -> list[str]:
     return list(said)
 
 
-def _setting(said: str) -> RuleSetting:
+def _setting(said: str) -> RuleOverride:
     from tspec.diagnostics import did_you_mean
     from tspec.source import Source, Span
 
@@ -98,7 +98,7 @@ def _setting(said: str) -> RuleSetting:
     for known in RULE_ACTIONS:
         if name and action == known:
             source = Source("--rule", said)
-            return RuleSetting(name, known, source, Span(0, len(name)), "the command line")
+            return RuleOverride(name, known, source, Span(0, len(name)), "the command line")
     hint = (
         did_you_mean(action, RULE_ACTIONS) or f"such as `{name or 'std.health.loss_is_finite'}=off`"
     )

@@ -13,7 +13,7 @@ from tspec.cli.output import FAULT, Format, Output, write_file, write_out
 from tspec.cli.project import NO_CONFIG
 from tspec.cli.say import BadParameter, say
 from tspec.config.model import Config
-from tspec.config.settings import RuleSetting
+from tspec.config.settings import RuleOverride
 
 if TYPE_CHECKING:
     from tspec.diagnostics import Diagnostic
@@ -33,7 +33,7 @@ SpecsArgument = Annotated[
 def load(
     specs: list[Path] | None,
     project: Config = NO_CONFIG,
-    settings: Sequence[RuleSetting] = (),
+    settings: Sequence[RuleOverride] = (),
     output: Output | None = None,
     *,
     layouts: bool = True,

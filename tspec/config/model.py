@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from tspec.config.settings import RuleSetting
+from tspec.config.settings import RuleOverride
 from tspec.source import Source, Span
 
 FormatName = Literal["text", "json", "sarif", "junit", "github", "html"]
@@ -69,7 +69,7 @@ class Config:
     file: Path | None = None
     """None where no configuration was found."""
     specs: tuple[str, ...] = ()
-    rules: tuple[RuleSetting, ...] = ()
+    rules: tuple[RuleOverride, ...] = ()
     output_format: FormatName = "text"
     baseline: str | None = None
     check: CheckSection = CheckSection()

@@ -22,7 +22,7 @@ from tspec.config.model import (
 )
 from tspec.config.places import EntrySpans, places
 from tspec.config.places import Path as Keys
-from tspec.config.settings import RULE_ACTIONS, RuleSetting
+from tspec.config.settings import RULE_ACTIONS, RuleOverride
 from tspec.diagnostics import Diagnostic, Related, did_you_mean, in_order
 from tspec.source import Source, Span
 
@@ -266,7 +266,7 @@ def _truth(reader: _Reader, value: Any, at: Keys) -> bool:
     return bool(value)
 
 
-def _rules(reader: _Reader, value: Any, at: Keys) -> tuple[RuleSetting, ...]:
+def _rules(reader: _Reader, value: Any, at: Keys) -> tuple[RuleOverride, ...]:
     """Rules by name. Names may be in quotes or not: without them TOML makes tables of their parts."""
     if not isinstance(value, dict):
         reader.refuse("TS0502", "`rules` takes a table of actions by rule", at)
@@ -277,7 +277,7 @@ def _rules(reader: _Reader, value: Any, at: Keys) -> tuple[RuleSetting, ...]:
         except _InvalidValue:
             continue
         name = ".".join(map(str, keys[len(at) :]))
-        found.append(RuleSetting(name, action, reader.source, reader.places[keys].key))
+        found.append(RuleOverride(name, action, reader.source, reader.places[keys].key))
     return tuple(found)
 
 

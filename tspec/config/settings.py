@@ -15,7 +15,7 @@ RULE_ACTIONS: tuple[RuleAction, ...] = ("off", *(row.name for row in ACTIONS.val
 
 
 @dataclass(frozen=True, slots=True)
-class RuleSetting:
+class RuleOverride:
     """One setting, as `std.health.loss_does_not_spike = "off"`, and its place.
 
     `rule` is a qualified name, or `a.b.*` for all rules of a module and its submodules.

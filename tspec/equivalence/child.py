@@ -122,7 +122,7 @@ def run(folder: Path, given: Path) -> int:
     """Run the script and record into the folder; the script's own exit status."""
     import torch
 
-    from tspec.equivalence.observing.pipeline_stages import PipelineStages
+    from tspec.equivalence.observing.pipeline_stages import PipelineStageAdapter
     from tspec.runtime.live import LiveJob
     from tspec.runtime.live.follow import ProcessEnd
     from tspec.runtime.live.script import run_script
@@ -133,7 +133,7 @@ def run(folder: Path, given: Path) -> int:
     command, orders = Given.read(given, rank)
     random.seed(orders.seed or 0)
     torch.manual_seed(orders.seed or 0)
-    adapters = (*ADAPTERS, PipelineStages())
+    adapters = (*ADAPTERS, PipelineStageAdapter())
     job = LiveJob(WATCH, [Observer(orders, folder, rank)], Sources(Path.cwd()), adapters)
     ending = ProcessEnd(job, lambda: None)
     ending.arm()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tspec.builtin.features import FEATURES
-from tspec.builtin.folds import FOLDS, Fold
+from tspec.builtin.folds import FOLDS, BuiltinFold
 from tspec.builtin.functions import FUNCTIONS
 from tspec.resolve.program import rules, types
 from tspec.resolve.program.rules import Compare, Expr
@@ -60,7 +60,7 @@ _FEATURES: dict[str | None, Bounds] = {
 }
 
 
-def _of_fold(fold: Fold, value: Expr) -> Bounds | None:
+def _of_fold(fold: BuiltinFold, value: Expr) -> Bounds | None:
     if fold.bounds == "size":
         return Bounds(0, INFINITY, nan=fold.takes == "numbers")
     return bounds(value) if fold.bounds == "within" else None

@@ -18,7 +18,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Fix:
+class SuggestedFix:
     """Edits of one file that remove a finding.
 
     `safe`: no rule of the file changes its meaning. `what` describes the edits in a few words.
@@ -42,7 +42,7 @@ class LintViolation:
     span: Span
     hint: str | None = None
     related: tuple[Related, ...] = ()
-    fix: Fix | None = None
+    fix: SuggestedFix | None = None
     invariant: str = ""
 
 
@@ -51,7 +51,7 @@ def about(
     message: str,
     span: Span | None = None,
     hint: str | None = None,
-    fix: Fix | None = None,
+    fix: SuggestedFix | None = None,
     related: tuple[Related, ...] = (),
 ) -> LintViolation:
     """A finding about one rule, at its name or at a place in it."""
@@ -65,7 +65,7 @@ class LintFinding:
 
     diagnostic: Diagnostic
     name: str
-    fix: Fix | None = None
+    fix: SuggestedFix | None = None
     invariant: str = ""
 
     @property

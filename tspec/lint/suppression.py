@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tspec.diagnostics import Diagnostic, did_you_mean
 from tspec.lint.checked import CheckedProgram
-from tspec.lint.finding import Edit, Fix, LintFinding
+from tspec.lint.finding import Edit, LintFinding, SuggestedFix
 from tspec.lint.registry import ALLOWANCES, RULES
 from tspec.resolve.outline import SpannedComment
 from tspec.source import Source, Span
@@ -95,20 +95,20 @@ def _about(
         )
 
 
-def _without(each: Suppression, stale: list[str]) -> Fix:
+def _without(each: Suppression, stale: list[str]) -> SuggestedFix:
     """Shorten a comment by the codes that it no longer needs to allow, or delete it."""
     left = [code for code, _ in each.codes if code not in stale]
     if left:
         text = f"// tspec: allow {', '.join(left)} because {each.reason}"
-        return Fix("shorten the comment", (Edit(each.span, text),))
+        return SuggestedFix("shorten the comment", (Edit(each.span, text),))
     start = each.span.start
     text = each.source.text
     before = text.rfind("\n", 0, start) + 1
     if text[before:start].strip():
         kept = len(text[before:start].rstrip())
-        return Fix("delete the comment", (Edit(Span(before + kept, each.span.end), ""),))
+        return SuggestedFix("delete the comment", (Edit(Span(before + kept, each.span.end), ""),))
     end = each.span.end + 1 if text[each.span.end : each.span.end + 1] == "\n" else each.span.end
-    return Fix("delete the comment", (Edit(Span(before, end), ""),))
+    return SuggestedFix("delete the comment", (Edit(Span(before, end), ""),))
 
 
 def _finding(
@@ -117,7 +117,7 @@ def _finding(
     each: Suppression,
     span: Span,
     hint: str | None,
-    fix: Fix | None = None,
+    fix: SuggestedFix | None = None,
 ) -> LintFinding:
     code, name = what
     diagnostic = Diagnostic(code, message, span, each.source, (), hint, "warning")

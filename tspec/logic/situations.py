@@ -41,7 +41,7 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class DifferenceAnswer:
     """Whether a situation is violated for one rule and not for the other; `no` is proved."""
 
     answer: Answer

@@ -14,7 +14,7 @@ import z3
 
 from tspec.logic.encode import Encoded, Encoder
 from tspec.logic.questions import LIMIT
-from tspec.logic.situations import Difference, Known, Side, Situation, SituationRead
+from tspec.logic.situations import DifferenceAnswer, Known, Side, Situation, SituationRead
 from tspec.logic.values import SubjectIdentity, python_value
 from tspec.logic.violated import RuleVersions
 from tspec.resolve.program import rules
@@ -76,7 +76,7 @@ class RulePair:
 
     # --- questions ------------------------------------------------------------------------------
 
-    def only(self, side: Side) -> Difference:
+    def only(self, side: Side) -> DifferenceAnswer:
         """A situation that is violated for this side's rule and not for the other's."""
         other: Side = "new" if side == "old" else "old"
         there = self.versions.violated[side]
@@ -85,7 +85,7 @@ class RulePair:
         there = z3.And(there, z3.Not(self.versions.violated[other]))
         return self._ask([there, *self._left_out[side]])
 
-    def _ask(self, claims: Sequence[z3.BoolRef]) -> Difference:
+    def _ask(self, claims: Sequence[z3.BoolRef]) -> DifferenceAnswer:
         """Ask z3. The situation of a yes has few missing values if the claims permit it."""
         solver = self._solver
         solver.push()
@@ -97,10 +97,10 @@ class RulePair:
                 solver.add(*encoder.over_time())
             result = solver.check()
             if result == z3.unsat:
-                return Difference("no")
+                return DifferenceAnswer("no")
             if result != z3.sat:
-                return Difference("unknown")
-            return Difference("yes", self._plainest(solver))
+                return DifferenceAnswer("unknown")
+            return DifferenceAnswer("yes", self._plainest(solver))
         finally:
             while solver.num_scopes():
                 solver.pop()
@@ -261,7 +261,7 @@ class RulePair:
         return _true(model, met.value) if _true(model, met.known) else None
 
 
-def _of_one(found: Difference, rule: Rule, side: Side) -> Difference:
+def _of_one(found: DifferenceAnswer, rule: Rule, side: Side) -> DifferenceAnswer:
     """What one rule alone reads of a situation."""
     if found.situation is None:
         return found

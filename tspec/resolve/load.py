@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tspec.config.settings import RuleSetting
+from tspec.config.settings import RuleOverride
 from tspec.diagnostics import Diagnostic, Related
 from tspec.resolve.expressions.environment import Environment, Refused
 from tspec.resolve.expressions.lets import refused_lets
@@ -47,7 +47,7 @@ def load(
     project: Path | None = None,
     texts: Mapping[Path, str] | None = None,
     tests: bool = False,
-    settings: Sequence[RuleSetting] = (),
+    settings: Sequence[RuleOverride] = (),
 ) -> Loaded:
     """Read spec files, and what they use, and resolve them.
 
@@ -75,7 +75,7 @@ def _resolve(
     units: tuple[Unit, ...],
     findings: Findings,
     reader: Reader,
-    settings: Sequence[RuleSetting] = (),
+    settings: Sequence[RuleOverride] = (),
 ) -> Loaded:
     units = _with_broken(units)
     vocabulary, _ = gather(users_last(units), findings)

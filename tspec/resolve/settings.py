@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tspec.builtin.actions import DEFAULT
-from tspec.config.settings import RuleAction, RuleSetting
+from tspec.config.settings import RuleAction, RuleOverride
 from tspec.diagnostics import Related, did_you_mean
 from tspec.resolve.findings import Findings
 from tspec.resolve.invariants.actions import impossible
@@ -59,7 +59,7 @@ class RulesInEffect:
 def settle(
     units: Sequence[Unit],
     found: Sequence[rules.Rule],
-    settings: Sequence[RuleSetting],
+    settings: Sequence[RuleOverride],
     modules: ModuleFinder,
     findings: Findings,
 ) -> RulesInEffect:
@@ -154,7 +154,7 @@ def _qualified(unit: Unit, node: nodes.Invariant) -> str:
 
 
 def _of_project(
-    rule: str, settings: Sequence[RuleSetting], *, said_of_it: bool
+    rule: str, settings: Sequence[RuleOverride], *, said_of_it: bool
 ) -> list[AppliedSetting]:
     """The most specific setting of the configuration, then that of the command line.
 
@@ -176,7 +176,7 @@ def _of_project(
 
 
 def _check_name(
-    setting: RuleSetting, known: Iterable[str], modules: ModuleFinder, findings: Findings
+    setting: RuleOverride, known: Iterable[str], modules: ModuleFinder, findings: Findings
 ) -> None:
     """A setting of a rule that this command does not load is let be, one of a rule that is nowhere not."""
     if any(setting.covers(name) for name in known):

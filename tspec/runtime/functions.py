@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tspec.builtin.functions import FUNCTIONS, Function
+from tspec.builtin.functions import FUNCTIONS, BuiltinFunction
 from tspec.runtime.edges import Missing
 from tspec.runtime.values import NOT_RECORDED, first_missing, is_number
 
@@ -22,7 +22,7 @@ def apply(name: str, *arguments: Any) -> Any:
     return _of_known(FUNCTIONS[name], arguments) if why is None else why
 
 
-def _of_known(function: Function, arguments: Sequence[Any]) -> Any:
+def _of_known(function: BuiltinFunction, arguments: Sequence[Any]) -> Any:
     if function.maps and isinstance(arguments[0], tuple):
         return tuple(_of_known(function, (item, *arguments[1:])) for item in arguments[0])
     of = function.of

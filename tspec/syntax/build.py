@@ -248,7 +248,7 @@ BY_NAME: dict[str, Rule] = {
         nodes.Contains, nodes.Response, nodes.Tied, nodes.UsesLayout, nodes.Setting, nodes.Sweep,
         nodes.Require, nodes.EqualWhen, nodes.Cover, nodes.Run, nodes.Within, nodes.Store,
         nodes.Localize,
-        nodes.Trace, nodes.Change, nodes.Violates, nodes.Passes, nodes.Implies, nodes.Not,
+        nodes.Change, nodes.Violates, nodes.Passes, nodes.Implies, nodes.Not,
         nodes.Negative, nodes.Attribute, nodes.Index, nodes.Argument,
     ),
     **_by_name(
@@ -264,6 +264,7 @@ BY_NAME: dict[str, Rule] = {
 
 RULES: dict[str, Rule] = {
     **BY_NAME,
+    "trace": _of(nodes.UsesTrace),
     # items
     "edition": lambda self, span, c: nodes.Edition(_number(self, c[0]), span=span),
     "use": lambda self, span, c: nodes.Use(c[0], c[1], c[2], _present(c[3:]), span=span),

@@ -52,7 +52,7 @@ ORDERS: dict[str, tuple[Slot, ...]] = {
         Slot((nodes.ExpectAll,), "expect", needed=True),
     ),
     "test": (
-        Slot((nodes.Trace, nodes.Events), "trace or events", needed=True),
+        Slot((nodes.UsesTrace, nodes.Events), "trace or events", needed=True),
         Slot((nodes.Violates, nodes.Passes), "violates or passes", several=True, needed=True),
     ),
 }

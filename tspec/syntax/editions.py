@@ -23,7 +23,7 @@ class Migration:
 
 
 @dataclass(frozen=True, slots=True)
-class Edition:
+class EditionDefinition:
     """One edition of the language, and its changes to the one before."""
 
     year: int
@@ -38,7 +38,7 @@ class Upgraded:
     done: tuple[str, ...] = ()
 
 
-HISTORY = (Edition(2026),)
+HISTORY = (EditionDefinition(2026),)
 """The editions of the language that this tspec reads, oldest first."""
 
 EDITIONS = tuple(edition.year for edition in HISTORY)
@@ -47,7 +47,7 @@ NEWEST = EDITIONS[-1]
 """The edition in which tspec writes files."""
 
 
-def upgrade(file: nodes.File, history: Sequence[Edition] = HISTORY) -> Upgraded:
+def upgrade(file: nodes.File, history: Sequence[EditionDefinition] = HISTORY) -> Upgraded:
     """A file of any edition in the newest one. A file that names no edition is of the oldest."""
     newest = history[-1].year
     year = file.edition.year if file.edition else history[0].year

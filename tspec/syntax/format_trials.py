@@ -78,9 +78,9 @@ def test(node: nodes.Test) -> Doc:
     return block(f"test {quote(node.title.value)}", node, node.clauses, _test_clause)
 
 
-def _test_clause(node: nodes.Trace | nodes.Events | nodes.Violates | nodes.Passes) -> Doc:
+def _test_clause(node: nodes.UsesTrace | nodes.Events | nodes.Violates | nodes.Passes) -> Doc:
     match node:
-        case nodes.Trace():
+        case nodes.UsesTrace():
             return f"trace {quote(node.path.value)}"
         case nodes.Events():
             return block(_events_head(node), node, node.steps, _step)

@@ -35,6 +35,7 @@ from tspec.syntax.trials import (
     Fix as Fix, Happening as Happening, Localize as Localize, Passes as Passes,
     RankScript as RankScript, Reference as Reference, Replay as Replay, Require as Require,
     Resume as Resume, Run as Run, Save as Save, Setting as Setting, StepScript as StepScript,
-    Store as Store, Sweep as Sweep, Test as Test, Trace as Trace, UsesLayout as UsesLayout,
+    Store as Store, Sweep as Sweep, Test as Test, UsesLayout as UsesLayout,
+    UsesTrace as UsesTrace,
     Violates as Violates, Within as Within,
 )  # fmt: skip

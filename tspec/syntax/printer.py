@@ -28,7 +28,7 @@ class Indent:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class BreakGroup:
     """On one line if it fits. `width`: the columns it takes then, or infinity."""
 
     body: Doc
@@ -50,7 +50,7 @@ class IfBroken:
     flat: str = ""
 
 
-Doc: TypeAlias = "str | tuple[Doc, ...] | Line | Indent | Group | Suffix | IfBroken"
+Doc: TypeAlias = "str | tuple[Doc, ...] | Line | Indent | BreakGroup | Suffix | IfBroken"
 
 LINE = Line()
 SOFT = Line("")
@@ -60,7 +60,7 @@ EMPTY_LINE = (HARD, HARD)
 
 def group(*parts: Doc) -> Doc:
     """Parts that go on one line together, if they fit."""
-    return Group(parts, _width(parts))
+    return BreakGroup(parts, _width(parts))
 
 
 def indent(*parts: Doc, by: int = 2) -> Indent:
@@ -83,7 +83,7 @@ def _width(doc: Doc) -> float:
         return len(doc)
     if isinstance(doc, tuple):
         return sum(map(_width, doc))
-    if isinstance(doc, Group):
+    if isinstance(doc, BreakGroup):
         return doc.width
     if isinstance(doc, Indent):
         return _width(doc.body)
@@ -126,7 +126,7 @@ class _Page:
                 self.column += len(doc)
             elif isinstance(doc, tuple):
                 stack += [_Piece(piece.indent, piece.broken, part) for part in reversed(doc)]
-            elif isinstance(doc, Group):
+            elif isinstance(doc, BreakGroup):
                 flat = not self.waiting and self._fits(doc.width, stack)
                 stack.append(_Piece(piece.indent, not flat, doc.body))
             elif isinstance(doc, Indent):
@@ -187,7 +187,7 @@ def _until_line(doc: Doc, broken: bool) -> tuple[float, bool]:
             if ends:
                 return taken, True
         return taken, False
-    if isinstance(doc, (Indent, Group)):
+    if isinstance(doc, (Indent, BreakGroup)):
         return _until_line(doc.body, broken)
     if isinstance(doc, IfBroken):
         return len(doc.broken if broken else doc.flat), False

@@ -156,7 +156,7 @@ class Replay(Declaration):
 
 
 @dataclass(frozen=True, slots=True)
-class Trace(Clause):
+class UsesTrace(Clause):
     """`trace "path"`: a recorded run, relative to the file."""
 
     path: String
@@ -236,4 +236,4 @@ class Test(Declaration):
     __test__ = False  # pytest: this is no test class
 
     title: String
-    clauses: tuple[Trace | Events | Violates | Passes, ...]
+    clauses: tuple[UsesTrace | Events | Violates | Passes, ...]

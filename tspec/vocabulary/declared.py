@@ -10,12 +10,12 @@ from tspec.builtin.folds import FOLDS
 from tspec.resolve.names.vocabulary import plural
 from tspec.syntax import nodes
 from tspec.syntax.format_expressions import type_text
-from tspec.vocabulary.entries import Entry
+from tspec.vocabulary.entries import VocabularyEntry
 
 NUMBERS = ("int", "float", "scalar")
 
 
-def entries_of(file: nodes.File) -> Iterator[Entry]:
+def entries_of(file: nodes.File) -> Iterator[VocabularyEntry]:
     """The entries of one module, in the order of its text."""
     module = file.module.name.text if file.module else ""
     for node in file.declarations:
@@ -25,42 +25,46 @@ def entries_of(file: nodes.File) -> Iterator[Entry]:
                     yield _context(each, module)
             case nodes.Group(name=name, extend=False):
                 example = f"across {name.text} each step expect same(step)"
-                yield Entry("group", name.text, _said(node), example, module=module)
+                yield VocabularyEntry("group", name.text, _said(node), example, module=module)
             case nodes.Entity():
                 yield from _entity(node, module)
             case nodes.Event():
                 yield from _event(node, module)
             case nodes.Let(name=name):
-                yield Entry("collection", name.text, _said(node), _of_let(node), module=module)
+                yield VocabularyEntry(
+                    "collection", name.text, _said(node), _of_let(node), module=module
+                )
 
 
-def _context(field: nodes.ContextField, module: str) -> Entry:
+def _context(field: nodes.ContextField, module: str) -> VocabularyEntry:
     name, kind = field.name.text, type_text(field.type)
     example = f"each step {_clauses_on(name, kind)}"
-    return Entry("context value", name, _said(field), example, kind, module=module)
+    return VocabularyEntry("context value", name, _said(field), example, kind, module=module)
 
 
-def _entity(node: nodes.Entity, module: str) -> Iterator[Entry]:
+def _entity(node: nodes.Entity, module: str) -> Iterator[VocabularyEntry]:
     name = node.name.text
     subjects = f"for x in {plural(name)} each step"
     if not node.extend:
         example = f"{subjects} expect present(x)"
-        yield Entry("entity", name, _said(node), example, module=module, other_name=plural(name))
+        yield VocabularyEntry(
+            "entity", name, _said(node), example, module=module, other_name=plural(name)
+        )
     yield from _fields(node.fields, name, subjects, module)
 
 
-def _event(node: nodes.Event, module: str) -> Iterator[Entry]:
+def _event(node: nodes.Event, module: str) -> Iterator[VocabularyEntry]:
     name = node.name.text
     if not node.extend:
         calls = tuple(each.text for each in node.callables)
         example = f"each step expect contains {name}"
-        yield Entry("event", name, _said(node), example, module=module, callables=calls)
+        yield VocabularyEntry("event", name, _said(node), example, module=module, callables=calls)
         yield from _fields(node.fields, name, f"for c in calls({name})", module)
 
 
 def _fields(
     fields: tuple[nodes.Field, ...], owner: str, subjects: str, module: str
-) -> Iterator[Entry]:
+) -> Iterator[VocabularyEntry]:
     variable = subjects.split()[1]
     for each in fields:
         name, kind = each.name.text, type_text(each.type)
@@ -72,7 +76,7 @@ def _fields(
             )
         else:
             example = f"{subjects} {_clauses_on(value, kind)}"
-        yield Entry("field", name, _said(each), example, kind, owner, module)
+        yield VocabularyEntry("field", name, _said(each), example, kind, owner, module)
 
 
 def _clauses_on(value: str, kind: str) -> str:

@@ -13,7 +13,7 @@ EntryKind = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class VocabularyEntry:
     """A name, its meaning, and an example: a rule's clauses that use it, on one line."""
 
     kind: EntryKind
@@ -62,7 +62,7 @@ def clauses(example: str) -> tuple[str, ...]:
     return tuple(" ".join(line) for line in lines)
 
 
-def named(name: str, entries: Iterable[Entry]) -> tuple[Entry, ...]:
+def named(name: str, entries: Iterable[VocabularyEntry]) -> tuple[VocabularyEntry, ...]:
     """The entries with a given name: by qualified name or plural, else fields of that name."""
     every = tuple(entries)
     exact = tuple(each for each in every if name in (each.qualified, each.other_name))

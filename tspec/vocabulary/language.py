@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tspec.builtin.actions import ACTIONS
-from tspec.vocabulary.entries import Entry, EntryKind
+from tspec.vocabulary.entries import EntryKind, VocabularyEntry
 
 EACH_STEP = "each step expect"
 EACH_PARAMETER = "for p in parameters after optimizer.step expect"
@@ -242,8 +242,10 @@ _TABLES: Mapping[EntryKind, Mapping[str, tuple[str, str]]] = {
 }
 
 
-def entries_of_language() -> Iterator[Entry]:
+def entries_of_language() -> Iterator[VocabularyEntry]:
     """The entries of the language, table by table."""
     for kind, table in _TABLES.items():
         for name, (meaning, example) in table.items():
-            yield Entry(kind, name, meaning, example, action=name if name in ACTIONS else "warn")
+            yield VocabularyEntry(
+                kind, name, meaning, example, action=name if name in ACTIONS else "warn"
+            )

@@ -9,7 +9,7 @@ from tspec.resources import shipped
 from tspec.source import Source
 from tspec.syntax.parse import parse
 from tspec.vocabulary.declared import entries_of
-from tspec.vocabulary.entries import Entry, EntryKind, clauses
+from tspec.vocabulary.entries import EntryKind, VocabularyEntry, clauses
 from tspec.vocabulary.language import entries_of_language
 
 WIDTH = 80
@@ -34,14 +34,14 @@ tables of the language.
 """
 
 
-def vocabulary() -> tuple[Entry, ...]:
+def vocabulary() -> tuple[VocabularyEntry, ...]:
     """All entries: those of the standard library, `std.torch` first, then those of the language."""
     files = sorted(shipped("stdlib").glob("*.tspec"), key=lambda f: (f.stem != "torch", f.stem))
     declared = (each for file in files for each in entries_of(parse(Source.read(file)).file))
     return (*declared, *entries_of_language())
 
 
-def as_markdown(entries: Iterable[Entry]) -> str:
+def as_markdown(entries: Iterable[VocabularyEntry]) -> str:
     """The page."""
     every = tuple(entries)
     lines = [HEAD]
@@ -57,7 +57,7 @@ def as_markdown(entries: Iterable[Entry]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _table(entries: Iterable[Entry]) -> Iterator[str]:
+def _table(entries: Iterable[VocabularyEntry]) -> Iterator[str]:
     """Rows of Markdown. A `|` within a cell is escaped."""
     yield "| name | meaning | example |"
     yield "|---|---|---|"
@@ -67,12 +67,12 @@ def _table(entries: Iterable[Entry]) -> Iterator[str]:
         yield "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
-def as_text(entries: Iterable[Entry]) -> str:
+def as_text(entries: Iterable[VocabularyEntry]) -> str:
     """What one name means, for a terminal."""
     return "\n\n".join("\n".join(_of_one(each)) for each in entries)
 
 
-def _of_one(entry: Entry) -> Iterator[str]:
+def _of_one(entry: VocabularyEntry) -> Iterator[str]:
     kind = f": {entry.type}" if entry.type else ""
     yield f"{entry.qualified}{kind}"
     of = f" of {entry.owner}" if entry.owner else ""
@@ -91,7 +91,7 @@ def _of_one(entry: Entry) -> Iterator[str]:
     yield from (f"  {line}" for line in (*clauses(entry.example), f"else {entry.action}"))
 
 
-def _meaning(entry: Entry) -> str:
+def _meaning(entry: VocabularyEntry) -> str:
     """The documentation; of an event without any, what is called; with the module where it needs a `use`."""
     calls = ", ".join(f"`{each}`" for each in entry.callables)
     said = entry.meaning or (f"Calls of {calls}." if calls else "")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from tspec.builtin.functions import FUNCTIONS, Function
+from tspec.builtin.functions import FUNCTIONS, BuiltinFunction
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.relation import Relation
 from tspec.check.columnar.shapes import (
@@ -261,7 +261,9 @@ _SQL_TYPES = {"number": "DOUBLE", "text": "VARCHAR", "dtype": "VARCHAR", "bool":
 _RESULTS = {"bool": BOOL, "string": STRING}
 
 
-def _of_known(facts: Facts, row: Function, cells: Sequence[Cell]) -> tuple[str, Shape] | None:
+def _of_known(
+    facts: Facts, row: BuiltinFunction, cells: Sequence[Cell]
+) -> tuple[str, Shape] | None:
     """SQL of a function of known values, and its shape; None where a value does not fit."""
     if any(cell.shape not in _FITTING[kind] for kind, cell in zip(row.takes, cells, strict=True)):
         return None
@@ -276,7 +278,7 @@ def _of_known(facts: Facts, row: Function, cells: Sequence[Cell]) -> tuple[str, 
     return row.sql.format(*values), shape
 
 
-def _learn(facts: Facts, row: Function) -> None:
+def _learn(facts: Facts, row: BuiltinFunction) -> None:
     """Make DuckDB call the Python function of a row."""
     assert row.of is not None, row.name
     if row.name not in facts.cache:

@@ -14,7 +14,7 @@ from tspec.runtime.live.models import Naming, unwrapped
 _MODULE = "torch.distributed.pipelining.stage"
 
 
-class PipelineStages:
+class PipelineStageAdapter:
     """Adapter for ranks with several stages of `torch.distributed.pipelining`.
 
     Modules have the names they have in their stage, as on one device. The last stage, whose output

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tspec.lint.checked import CheckedProgram
 from tspec.lint.conditions import left_out
-from tspec.lint.finding import Fix, LintViolation, about
+from tspec.lint.finding import LintViolation, SuggestedFix, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program import rules
 from tspec.resolve.program.rules import Expr, Present, Rule
@@ -25,7 +25,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
             inner = rule.source.slice(part.value.span)
             message = f"`{inner}` is never absent, so that `present` says nothing"
             edits = left_out(rule, part.span)
-            fix = Fix("leave it out", edits) if edits else None
+            fix = SuggestedFix("leave it out", edits) if edits else None
             yield about(rule, message, part.span, "leave it out", fix)
 
 

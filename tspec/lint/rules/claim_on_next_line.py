@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.checked import CheckedProgram
-from tspec.lint.finding import Edit, Fix, LintViolation, about
+from tspec.lint.finding import Edit, LintViolation, SuggestedFix, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program.rules import Ordered
 from tspec.source import Span
@@ -26,7 +26,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
         word = expect.start + text.index("before", text.index("\n"))
         message = "this reads like a window, and is the claim that one call comes before another"
         hint = "write it on one line, or put the window above `expect`"
-        fix = Fix("write it on one line", (Edit(expect, joined),))
+        fix = SuggestedFix("write it on one line", (Edit(expect, joined),))
         yield about(rule, message, Span(word, word + len("before")), hint, fix)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tspec.lint.checked import CheckedProgram
 from tspec.lint.conditions import bare, is_written
-from tspec.lint.finding import Edit, Fix, LintViolation, about
+from tspec.lint.finding import Edit, LintViolation, SuggestedFix, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program import types
 from tspec.resolve.program.rules import (
@@ -35,7 +35,9 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
             message = f"`{shown}` is `{text}`"
             fix = None
             if "//" not in shown:
-                fix = Fix(f"write `{text}`", (Edit(bare(rule.source, part.span), f"({text})"),))
+                fix = SuggestedFix(
+                    f"write `{text}`", (Edit(bare(rule.source, part.span), f"({text})"),)
+                )
             yield about(rule, message, part.span, f"write `{text}`", fix)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tspec.diagnostics import Related
 from tspec.lint.checked import CheckedProgram
 from tspec.lint.conditions import left_out
-from tspec.lint.finding import Fix, LintViolation, about
+from tspec.lint.finding import LintViolation, SuggestedFix, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program.rules import And, Expr, Or
 
@@ -17,7 +17,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
         for double, first in duplicates(checked.written(rule)):
             message = f"`{rule.source.slice(double.span)}` stands there twice"
             edits = left_out(rule, double.span)
-            fix = Fix("leave it out", edits) if edits else None
+            fix = SuggestedFix("leave it out", edits) if edits else None
             there = Related(first.span, "the first time")
             yield about(rule, message, double.span, "leave it out", fix, (there,))
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from tspec.lint.checked import CheckedProgram
-from tspec.lint.finding import Edit, Fix, LintViolation
+from tspec.lint.finding import Edit, LintViolation, SuggestedFix
 from tspec.lint.rule import LintRule
 from tspec.resolve.outline import Documentation, Outline, OutlinedDeclaration
 from tspec.source import Source, Span
@@ -40,7 +40,9 @@ def _of(
 
 
 def _empty(file: Outline, said: Documentation) -> LintViolation:
-    fix = Fix("delete it", tuple(Edit(_line(file.source, span), "") for span in said.lines))
+    fix = SuggestedFix(
+        "delete it", tuple(Edit(_line(file.source, span), "") for span in said.lines)
+    )
     span = said.lines[0].to(said.lines[-1])
     return LintViolation(
         "the documentation is empty", file.source, span, "write a sentence", fix=fix

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tspec.lint.checked import CheckedProgram
 from tspec.lint.conditions import bare, is_written
-from tspec.lint.finding import Edit, Fix, LintViolation, about
+from tspec.lint.finding import Edit, LintViolation, SuggestedFix, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program.rules import Holds, Implies, Rule
 
@@ -29,14 +29,14 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
         )
 
 
-def _fix(rule: Rule, claim: Implies) -> Fix | None:
+def _fix(rule: Rule, claim: Implies) -> SuggestedFix | None:
     expect = rule.spans.expect
     if expect is None or "//" in rule.source.slice(expect):
         return None
     left = rule.source.slice(bare(rule.source, claim.left.span))
     right = rule.source.slice(bare(rule.source, claim.right.span))
     text = f"when {left}\n  expect {right}"
-    return Fix("write it as `when`", (Edit(expect, text),), safe=False)
+    return SuggestedFix("write it as `when`", (Edit(expect, text),), safe=False)
 
 
 RULE = LintRule("TS0414", "implication-for-when", check)

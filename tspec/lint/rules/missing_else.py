@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.checked import CheckedProgram
-from tspec.lint.finding import Edit, Fix, LintViolation, about
+from tspec.lint.finding import Edit, LintViolation, SuggestedFix, about
 from tspec.lint.rule import LintRule
 from tspec.source import Span
 
@@ -16,7 +16,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
         if rule.draft or spans.otherwise is not None or spans.expect is None:
             continue
         end = _end_of_line(rule.source.text, spans.expect.end)
-        fix = Fix("add `else warn`", (Edit(Span(end, end), "\n  else warn"),))
+        fix = SuggestedFix("add `else warn`", (Edit(Span(end, end), "\n  else warn"),))
         message = f"`{rule.name}` does not say what it does when it is violated"
         yield about(rule, message, rule.span, "it warns: write `else warn`", fix)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tspec.lint.checked import CheckedProgram
 from tspec.lint.conditions import bare, is_written
-from tspec.lint.finding import Edit, Fix, LintViolation, about
+from tspec.lint.finding import Edit, LintViolation, SuggestedFix, about
 from tspec.lint.rule import LintRule
 from tspec.resolve.program.rules import Compare, Expr, Member, Not, SameObject
 from tspec.source import Source
@@ -25,7 +25,9 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
             if text is None or "//" in shown:
                 continue
             message = f"`{shown}` is `{text}`"
-            fix = Fix(f"write `{text}`", (Edit(bare(rule.source, negation.span), f"({text})"),))
+            fix = SuggestedFix(
+                f"write `{text}`", (Edit(bare(rule.source, negation.span), f"({text})"),)
+            )
             yield about(rule, message, negation.span, f"write `{text}`", fix)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tspec.lint.checked import CheckedProgram
 from tspec.lint.conditions import left_out
-from tspec.lint.finding import Fix, LintViolation, about
+from tspec.lint.finding import LintViolation, SuggestedFix, about
 from tspec.lint.leaves import leaves
 from tspec.lint.rule import LintRule
 from tspec.lint.rules.constant_comparison import compared
@@ -24,7 +24,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
             if part is None or part in doubles or any(truth for _, truth in compared(part)):
                 continue
             edits = left_out(rule, part.span)
-            fix = Fix("leave it out", edits) if edits else None
+            fix = SuggestedFix("leave it out", edits) if edits else None
             yield about(rule, _message(rule, part, checked), part.span, "leave it out", fix)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.checked import CheckedProgram
-from tspec.lint.finding import Edit, Fix, LintViolation
+from tspec.lint.finding import Edit, LintViolation, SuggestedFix
 from tspec.lint.rule import LintRule
 from tspec.resolve.outline import Outline, OutlinedDeclaration
 from tspec.source import Span
@@ -20,7 +20,9 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
         for let in file.of("let"):
             if let.name.text in read:
                 continue
-            fix = Fix("delete the line", (Edit(_lines(file, let), ""),), safe=not file.name)
+            fix = SuggestedFix(
+                "delete the line", (Edit(_lines(file, let), ""),), safe=not file.name
+            )
             message = f"nothing reads `{let.name.text}`"
             yield LintViolation(message, file.source, let.name.span, "delete it", fix=fix)
 

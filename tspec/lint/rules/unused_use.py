@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tspec.lint.checked import CheckedProgram
-from tspec.lint.finding import Edit, Fix, LintViolation
+from tspec.lint.finding import Edit, LintViolation, SuggestedFix
 from tspec.lint.rule import LintRule
 from tspec.lint.usage import visible
 from tspec.resolve.outline import Outline, UseLine
@@ -24,7 +24,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
                 message = f"nothing of `{use.module.text}` is used"
             else:
                 continue
-            fix = Fix("delete the line", (Edit(_line(file, use), ""),))
+            fix = SuggestedFix("delete the line", (Edit(_line(file, use), ""),))
             yield LintViolation(message, file.source, use.module.span, "delete the line", fix=fix)
 
 

@@ -72,7 +72,7 @@ def lower_test(
 
 
 def _recording(node: nodes.Test) -> TestRecording:
-    found = next((each for each in node.clauses if isinstance(each, nodes.Trace)), None)
+    found = next((each for each in node.clauses if isinstance(each, nodes.UsesTrace)), None)
     return (
         TestRecording("", node.title.span)
         if found is None

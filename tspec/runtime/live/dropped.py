@@ -19,7 +19,7 @@ _ROUNDING = 1e-4
 
 
 @dataclass(slots=True)
-class _Passes:
+class _UpdatePasses:
     """The passes that an optimizer's next update is made of."""
 
     updates: int = 0
@@ -52,7 +52,7 @@ class DroppedPasses:
     """
 
     def __init__(self) -> None:
-        self._optimizers: dict[int, _Passes] = {}
+        self._optimizers: dict[int, _UpdatePasses] = {}
         """By the number of the optimizer, as long as it exists."""
 
     def of(self, optimizer: int) -> int:
@@ -75,7 +75,7 @@ class DroppedPasses:
 
     def after_backward(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
         """A backward pass ended; an optimizer, whose next update is looked at, holds these."""
-        known = self._optimizers.setdefault(optimizer, _Passes())
+        known = self._optimizers.setdefault(optimizer, _UpdatePasses())
         known.passes += 1
         known.left = {id(each): each for each in parameters if each.grad is not None}
         known.kept = not known.left
@@ -114,7 +114,7 @@ class DroppedPasses:
             self._optimizers.pop(each, None)
 
     @staticmethod
-    def _begin(known: _Passes) -> None:
+    def _begin(known: _UpdatePasses) -> None:
         known.passes = known.dropped = 0
         known.left, known.kept, known.before, known.grads = {}, True, [], []
 

@@ -23,7 +23,7 @@ STRAYS = 0.1
 
 
 @dataclass(slots=True)
-class _Passes:
+class _EvaluatedSamples:
     """The samples that one model was given."""
 
     trained: RowStore = field(default_factory=RowStore)
@@ -88,7 +88,7 @@ class HeldOutSamples:
 
     def __init__(self, is_root: Callable[[nn.Module], bool]) -> None:
         self._is_root = is_root
-        self._given: IdentityMap[nn.Module, _Passes] = IdentityMap(_Passes)
+        self._given: IdentityMap[nn.Module, _EvaluatedSamples] = IdentityMap(_EvaluatedSamples)
 
     def answers_as_in_training(self, module: nn.Module, inputs: Sequence[object]) -> bool | None:
         """Whether dropout or a batch norm of a model is in training mode where held-out samples are evaluated.
