@@ -35,9 +35,10 @@ def obstacle_in(folder: Path) -> str | None:
 
 
 def write(file: Path, text: str) -> None:
-    """Write a text file, and the folders above it. Raises OSError, and leaves what was there before.
+    """Write a text file, and create the folders above it. Raises OSError, and then leaves the old
+    file.
 
-    A pipe or device is written to as it is. Lone surrogates, as in names of files that are not
+    Pipes and devices are written directly. Lone surrogates, as in names of files that are not
     UTF-8, are written as `\\udc80`, which JSON reads back.
     """
     target = Path(os.path.realpath(file))

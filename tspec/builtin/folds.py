@@ -30,11 +30,11 @@ def _one_and_zeros(value: Any, count: int) -> list[Any]:
 class BuiltinFold:
     """One fold.
 
-    `result`: `number` is an int of ints, else a float. `words`: what `tspec why` calls it before the
-    noun; None where it says a clause. `bounds`: `size` is never negative, `within` lies between the
-    least and the greatest value, `sum` is not negative where no value is. `longer`: whether it grows
-    or shrinks when it is taken over more values. `mutant`: the fold that `tspec mutate` puts in its
-    place. `rounded`: `==` of it compares rounded numbers.
+    `result`: `number` is an int for ints, else a float. `words`: its name in `tspec why` before the
+    noun; None if it forms a clause. `bounds`: `size` is never negative, `within` lies between the
+    least and the greatest value, `sum` is not negative if no value is. `longer`: whether it grows
+    or shrinks when more values are added. `mutant`: the fold that `tspec mutate` puts in its place.
+    `rounded`: `==` compares rounded numbers.
     """
 
     name: str

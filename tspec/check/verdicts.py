@@ -81,4 +81,4 @@ class Verdicts:
     counted: tuple[InstanceCount, ...] = ()
     """Instances that `decided` leaves out. Empty unless asked for."""
     ends_early: tuple[EndsEarly, ...] = ()
-    """Ranks whose recordings end before the run does: what came after was not looked at."""
+    """Ranks whose recordings end before the run does: later instances were not checked."""

@@ -242,7 +242,9 @@ def _returned(name: str, modules: Mapping[str, ModuleCall]) -> str:
 
 
 def _user(name: str, modules: Mapping[str, ModuleCall]) -> str:
-    """The module whose code has an output last: what the parent returns beside its first output its own caller has."""
+    """The last module whose code has an output: a parent that returns it beside its first output
+    passes it to its own caller.
+    """
     parent = _parent(name, modules)
     while parent in modules and name in modules[parent].passes_on:
         parent = _parent(parent, modules)

@@ -9,7 +9,7 @@ from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.recording import TensorName
 
 EXACTLY = 30
-"""So many times nearer than no change at all is a factor to the one that clipping leaves."""
+"""A factor equals the one left by clipping if it is so many times nearer to that than to 1."""
 ERRORS = 4
 """So many standard errors may a norm be off that is estimated."""
 

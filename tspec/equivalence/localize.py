@@ -121,7 +121,10 @@ def localize_sketched(
 
 
 def _rewrites(trial: Trial, reference: Recording, found: Outcome) -> list[dict[TensorName, Tensor]]:
-    """Each rank's pieces of the reference's tensors. A piece with padding is left as it is, as is what may be a summand of it."""
+    """Each rank's pieces of the reference's tensors.
+
+    Pieces with padding are not rewritten, nor tensors that may be summands.
+    """
     pieces: list[dict[TensorName, Tensor]] = [{} for _ in range(trial.world)]
     for name, tensor in reference.tensors.items():
         if name.kind not in REWRITTEN or name in reference.sketched or name in found.summands:

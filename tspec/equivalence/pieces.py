@@ -160,7 +160,9 @@ def pieces_of(
 
 
 def indivisible(trial: Trial, name: TensorName, full: tuple[int, ...]) -> str:
-    """Why a tensor has no pieces of one size: a size of the input does not divide, as that of a last batch. Empty if it does."""
+    """Why a tensor cannot be cut into equal pieces: a size of the input does not divide, as in a
+    last batch. Empty if it can.
+    """
     place = placement(trial, name)
     if (
         place is None

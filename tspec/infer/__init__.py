@@ -14,7 +14,9 @@ STANDARD = ("std.torch",)
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """What inference found: the drafts to show (most telling first), those held back, and why others fell."""
+    """The result of inference: the drafts to show (most informative first), those held back, and
+    why others were dropped.
+    """
 
     drafts: tuple[Draft, ...]
     held_back: tuple[Draft, ...]

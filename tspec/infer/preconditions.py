@@ -1,9 +1,11 @@
-"""Preconditions: what separates the instances where a claim holds from those where it does not.
+"""Preconditions: conditions that separate the instances where a claim holds from those where it
+does not.
 
 Sets of instances are integers used as bitsets (bit i is instance i), so that a conjunction is one
-`&` however many instances there are. The search is TrainCheck's (sections 3.6 and 3.7): conjunctions of
-conditions that hold wherever the claim does, then a disjunction over what remains, conditions
-that exclude nothing pruned, and no precondition at all where none is safe.
+`&` however many instances there are. The search is TrainCheck's (sections 3.6 and 3.7):
+conjunctions of conditions that hold wherever the claim does, then a disjunction over the remaining
+instances. Conditions that exclude nothing are pruned, and there is no precondition where none is
+safe.
 """
 
 from __future__ import annotations

@@ -93,9 +93,9 @@ class Indices:
         return self.number - sum(run.below(self.real) for run in self.runs)
 
     def not_in(self, other: Indices) -> int | None:
-        """The least index that is here, is no padding, and is not among others; None if there is none.
+        """The smallest index in `self` that is not padding and not in `other`, or None.
 
-        It begins a block here, or follows on one there.
+        It begins a block of `self`, or follows a block of `other`.
         """
         begin = (start for run in self.runs for start in run.starts())
         follow = (start + run.length for run in other.runs for start in run.starts())

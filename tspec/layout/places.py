@@ -24,7 +24,7 @@ CUT_AS: Mapping[TensorKind, TensorKind] = {
     "input_grad": "input",
     "output_grad": "output",
 }
-"""Kinds that are cut as those of another kind where no place says otherwise."""
+"""Kinds that are cut like another kind, unless a place of their own says otherwise."""
 
 
 def placement_of(

@@ -87,9 +87,9 @@ class CheckedProgram:
 
     @cached_property
     def shared(self) -> frozenset[str]:
-        """Keys of shared files: those that ship, and those that another file uses.
+        """Keys of shared files: shipped files, and files that another file uses.
 
-        A use in a file of tests alone does not count.
+        Uses in files of tests alone do not count.
         """
         users = [file for file in self.all_files if not _only_tests(file)]
         used = {use.module.text for file in users for use in file.uses}

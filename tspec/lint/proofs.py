@@ -76,10 +76,10 @@ class Proofs:
 
     @cached_property
     def implied(self) -> tuple[Pair, ...]:
-        """Rules that are violated only where another one is, which does as much about it.
+        """Rules implied by another rule with at least as strong an action. A draft implies only
+        drafts.
 
-        The other one is no draft unless the rule is one. Rules that can never be violated are left
-        out: every rule would imply them.
+        Rules that can never be violated are left out: every rule would imply them.
         """
         repeated = {id(rule) for rule, _ in self.repeated}
         alive = [rule for rule in self._alive if id(rule) not in repeated]

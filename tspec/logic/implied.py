@@ -77,9 +77,9 @@ def equivalent(first: Rule, second: Rule) -> QueryResult:
 def removes_implied(
     found: Sequence[Rule],
 ) -> tuple[tuple[Rule, ...], tuple[tuple[Rule, Rule], ...]]:
-    """The rules that say something of their own, and the others, each with one that implies it.
+    """The rules that no other rule implies, and the implied ones, each with a rule that implies it.
 
-    Of rules that say the same the first is kept.
+    Of equivalent rules the first is kept.
     """
     by: dict[int, int] = {}
     for members in _buckets(found).values():

@@ -80,7 +80,9 @@ class Plan:
     """Events whose calls are torch's operators and layers, within which step, epoch, micro-batch and phase stay."""
 
     receivers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Event -> the classes of the modules whose calls rules read, where they read no others."""
+    """Event -> the classes of modules whose calls rules read, if they read calls of no other
+    classes.
+    """
 
     def pattern(self, events: tuple[str, ...], fields: tuple[str, ...]) -> PatternPlan:
         """The pattern of some events and fields."""

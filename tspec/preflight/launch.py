@@ -17,7 +17,10 @@ SHOWN = 20
 
 
 class DryRunFailed(Exception):
-    """The script ended with an error, or had no model. `said` is its traceback, else the last lines that it printed."""
+    """The script ended with an error, or had no model.
+
+    `said` is its traceback, else its last printed lines.
+    """
 
     def __init__(self, message: str, said: str) -> None:
         super().__init__(message)

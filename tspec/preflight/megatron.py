@@ -24,7 +24,7 @@ class Blocks:
 
 
 def groups_of() -> Axes:
-    """The axes of megatron-core's ranks, the one that changes fastest first; none where it has no groups."""
+    """The axes of megatron-core's ranks, fastest-changing first; empty without its groups."""
     state = sys.modules.get(f"{PACKAGE}.parallel_state")
     if state is None or not state.model_parallel_is_initialized():
         return ()

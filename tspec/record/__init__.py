@@ -31,10 +31,10 @@ def record(
     """Record the block into the folder `out`: `with tspec.record("runs/a"):`.
 
     `specs` are spec files whose events and entities are watched beside the shipped ones.
-    `max_trace_size`, such as "2GB", bounds what all ranks together write. `redact="paths"` leaves out
-    the files, lines and functions of the script, and its command. Raises RecordingError if a spec
-    has errors or nothing can be recorded into the folder, ValueError for what is no size, or nothing
-    to leave out.
+    `max_trace_size`, such as "2GB", bounds the recordings of all ranks together. `redact="paths"`
+    leaves out the files, lines and functions of the script, and its command. Raises RecordingError
+    if a spec has errors or the folder cannot be recorded into, ValueError for a malformed size or
+    an unknown `redact`.
     """
     from tspec.record.destination import Destination
     from tspec.record.start import recording

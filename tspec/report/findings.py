@@ -104,7 +104,7 @@ class Report:
     accepted: int = 0
     """Findings that a baseline holds, consequences included, which are left out here."""
     incomplete: tuple[Incomplete, ...] = ()
-    """Ranks whose recordings end early: what came after was not looked at."""
+    """Ranks whose recordings end early: later instances were not checked."""
     undecided: Mapping[str, int] = field(default_factory=dict)
     """Rule -> how many of its instances the ends of recordings leave undecided, over all ranks."""
     complete_required: bool = False

@@ -314,9 +314,8 @@ def _from_incomplete(incomplete: Incomplete, severity: Severity) -> Result:
 
 
 def about(rule: Rule, version: str = "") -> RuleHelp:
-    """What a rule says for itself: its first sentence, and all of its `///` with its text.
-
-    `version` is that of its module, if it has one.
+    """The text of a rule for formats: the first sentence of its `///`, all of it, and the rule's
+    source. `version` is its module's, if it has one.
     """
     sentence = " ".join(rule.doc.split("\n\n")[0].split())
     text = rule.source.slice(rule.spans.whole)

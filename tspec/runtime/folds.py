@@ -48,7 +48,7 @@ def fold_list(name: str, values: Any) -> Any:
 def fold_many(name: str, values: Sequence[Any]) -> Any:
     """Fold one value of each member, or of each instance.
 
-    `count` counts those that are present, of bools those that are true.
+    `count` counts present values; for bools, the true ones.
     """
     if name == "count":
         known = [value for value in values if value is not ABSENT]

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 class Installed:
     """Checks a program's rules in this process, from `__enter__` to `__exit__`.
 
-    `adapters` are those of the target's framework.
-    `options` are those of `CheckerOptions`: `folder` for findings in files, `callback` for each as a dict.
-    Installations nest and end in any order; after the last, torch is as it was before the first.
-    When it ends, it says on standard error which rules were violated and how many instances were decided:
-    of several ranks the first says it for all, for which it waits until they end.
-    Raises RuntimeError if it is entered twice.
+    `adapters` are those of the target's framework. `options` are those of `CheckerOptions`:
+    `folder` for findings in files, `callback` for each as a dict. Installations nest and end in any
+    order; after the last, torch is as it was before the first. At its end a summary on standard
+    error gives the violated rules and the number of decided instances. With several ranks the first
+    rank prints it for all, after it has waited for their ends. Raises RuntimeError if it is entered
+    twice.
     """
 
     def __init__(

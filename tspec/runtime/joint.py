@@ -128,7 +128,9 @@ class RuleHistory:
 
 @dataclass(frozen=True, slots=True)
 class AbsentMembers:
-    """Members without the instance: those that lack it, and why it is unknown for others."""
+    """Members without the instance: those that lack it, and those for which that is unknown, with
+    the reason.
+    """
 
     lacking: tuple[int, ...] = ()
     unknown: Mapping[int, str] = field(default_factory=dict)

@@ -15,7 +15,9 @@ class Launch:
     """One rank of a job that a launcher started. Without a launcher there is one rank, and no job name."""
 
     job: str = ""
-    """Tells the job from all others on this machine, also from those of containers; empty without a launcher."""
+    """Identifies the job among all others on this machine, also those in containers; empty without
+    a launcher.
+    """
     rank: int = 0
     world: int = 1
     nodes: bool = False

@@ -1,20 +1,21 @@
-"""The columnar checker: rules decided over a whole trace by set-based queries, on an embedded DuckDB.
+"""The columnar checker: rules decided over a whole trace by set-based queries, on an embedded
+DuckDB.
 
-Each rule becomes one relation, a row for each instance on each rank, whose columns are what the rule
-reads. `docs/design/checker.md` says how. The files, in the order in which data flows:
+Each rule becomes one relation, a row for each instance on each rank, with the values that the rule
+reads as columns. `docs/design/checker.md` explains it. The files, in the order of data flow:
 
     facts.py        a trace as tables
     reads.py        one field of subjects or calls as a table
     relation.py     a query that grows columns
-    scope.py        what the columns of an instance mean
-    windows.py      when a rule is looked at
-    instances.py    for which subjects, under which key
-    groups.py, members.py    on which ranks
-    expressions.py  what it reads and reckons; with calls.py, collections.py, state.py, tensors.py,
+    scope.py        the meaning of an instance's columns
+    windows.py      the windows of a rule
+    instances.py    the subjects and keys of instances
+    groups.py, members.py    the ranks of instances
+    expressions.py  the values of expressions; with calls.py, collections.py, state.py, tensors.py,
                     operators.py, folds.py, lookback.py
     claims.py       claims that are no expressions
     decide.py, work.py       verdicts, of one frame of rules and of all
-    shown.py, notes.py       what a report says beside them
+    shown.py, notes.py       the values and notes of a report
 """
 
 from __future__ import annotations

@@ -142,7 +142,9 @@ def _of_class(facts: Facts, pairs: str, kind: str, wanted: Shape) -> str:
 
 
 def both_sides(facts: Facts, source: ReadTable) -> str:
-    """A table `c, b, e, h`: what the begin and the end of calls say of a field; h: the end says something."""
+    """A table `c, b, e, h`: a field's value at the begin and at the end of calls, and whether the
+    end has one.
+    """
     if not source.ends:
         return facts.table(
             f"SELECT c, v AS b, NULL::{sql_type(source.shape)} AS e, false AS h FROM {source.table}"

@@ -26,10 +26,11 @@ from tspec.resolve.program.rules import Contains, Holds, Ordered, Rule
 
 @dataclass(frozen=True, slots=True)
 class InstanceTable:
-    """The instances of one rule as a table: `verdict`, `reason`, `ranks`, `at0`, `at1`, `step`, `row`, `located`,
+    """The instances of one rule as a table.
 
-    and `s0`, `s1`, ... the subjects' keys. `shown` are the values that findings show, as cells of
-    `rows`, in which `group` is the column of what `row` says.
+    Its columns are `verdict`, `reason`, `ranks`, `at0`, `at1`, `step`, `row`, `located`, and the
+    subjects' keys `s0`, `s1`, and so on. `shown` are the values that findings show, as cells of the
+    table `rows`, whose column `group` corresponds to `row`.
     """
 
     rule: Rule

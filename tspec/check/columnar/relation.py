@@ -14,7 +14,7 @@ from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.shapes import Cell, Shape
 
 BEFORE = "\0before\0"
-"""Stands for the query below in that of a layer; no text of a rule can hold it."""
+"""Placeholder for the query of the layer below. No text of a rule can contain it."""
 _DEEPEST = 40
 """Nested SELECTs, beyond which the columns so far are put into a table: plans grow with depth."""
 

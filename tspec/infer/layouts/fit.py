@@ -25,7 +25,7 @@ PADDED = tuple(2**power for power in range(12))
 
 
 def placement(pieces: ShardIndices, axes: Axes) -> Placement | Unknown:
-    """The placement that gives each rank what it holds, or why there is none."""
+    """The placement that gives each rank its tensor, or the reason why there is none."""
     mesh = dict(axes)
     stages = {"pp"} & {*mesh}
     where = {rank: coordinates(axes, rank) for rank in pieces.held}

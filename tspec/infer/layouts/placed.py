@@ -18,9 +18,10 @@ def is_plain(facts: TensorFacts) -> bool:
 
 
 def found(ranks: Sequence[RankFacts], alone: RankFacts | None = None) -> Found:
-    """What each rank holds. Of a DTensor one rank tells of all; of blocks each tells of its own.
+    """The tensors of each rank.
 
-    `alone` is a job of one rank: what is plain has its full shape there. None if there is no such run.
+    One rank's DTensor describes all pieces; blocks describe each rank's own. `alone` is a job of
+    one rank, in which plain tensors have their full shape. None if there is no such run.
     """
     first = ranks[0]
     axes = first.axes or (("ranks", first.world),)

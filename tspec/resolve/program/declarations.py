@@ -173,7 +173,7 @@ class TestRecording:
 
 @dataclass(frozen=True, slots=True)
 class TestDeclaration:
-    """A test: the violations that a recorded or scripted trace must have.
+    """A test: the expected violations in a recorded or scripted trace.
 
     `rules` are the qualified names of the rules that it names, in order; `seen` are those of all
     rules that it may name (`all others`).

@@ -395,11 +395,11 @@ SpanName = Literal["step", "microbatch", "epoch", "run"]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """When a rule is looked at.
+    """The windows in which a rule is evaluated.
 
-    `before`/`after`: one instant, an edge of a call. `during`: a call from start to end.
-    `each`: a span. `calls`: no window was written and the one `for c in calls(E)` gives it:
-    the window is c's call from start to end, and `event` is E. `every` thins by the unit; `once` keeps
+    `before`/`after`: one instant, an edge of a call. `during`: a call from start to end. `each`: a
+    span. `calls`: the rule has no window clause, and its only `for c in calls(E)` supplies it: the
+    window is c's call from start to end, and `event` is E. `every` thins by the unit; `once` keeps
     the first for each choice of subjects and group.
     """
 

@@ -139,7 +139,7 @@ def _subject(node: nodes.Expr, kind: Entity, env: Environment) -> ScriptValue:
         return found
     message = f"this is {named(kind)}"
     if found is None:
-        env.lower(node, kind)  # says what is wrong with it, if it is no value at all
+        env.lower(node, kind)  # reports the fault of a term that is no value at all
     else:
         message += f", and never a {found.kind}"
     env.refuse("TS0133", message, node, f'write `{kind.kind}("its name")`')

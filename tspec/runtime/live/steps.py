@@ -279,8 +279,11 @@ def _open(place: LoopState, number: int | None = None) -> LoopState:
 
 
 def _shadow(place: LoopState) -> LoopState:
-    """The step that the others make by now. They make as many passes in each as this rank in its longest, and in theirs first
-    those that this rank's last step has left out."""
+    """The step that the other ranks have reached.
+
+    They make as many passes in each step as this rank in its longest step. Their first passes are
+    those that this rank's last step lacked.
+    """
     longest = max(place.longest, place.microbatch)
     made = place.microbatch + place.shadowed
     further = ceil((made + 1) / longest) - ceil(made / longest)

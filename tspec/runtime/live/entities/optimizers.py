@@ -214,8 +214,10 @@ def total_steps(scheduler: Any) -> Any:
 
 
 def steps_made(optimizer: Any, loaded: Any = None) -> int:
-    """How many updates an optimizer's state says that it has made; 0 if it does not say. `loaded` is what a call returned
-    that loaded the state."""
+    """The number of updates in an optimizer's state; 0 if the state has none.
+
+    `loaded` is the return value of the call that loaded the state.
+    """
     state = asked(optimizer, "state")
     made = [
         int(values["step"])

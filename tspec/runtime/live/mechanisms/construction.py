@@ -26,7 +26,7 @@ from tspec.runtime.live.watched import Arguments, ReturnListener, Role
 
 
 def install(job: FollowedJob) -> None:
-    """Register what there is already, and follow constructors from now on."""
+    """Register existing objects, and follow constructors from now on."""
     registers = _registers(job)
     for kind, register in registers.items():
         init = vars(kind).get("__init__")

@@ -31,9 +31,10 @@ _Samples = dict[int, tuple[list[torch.Tensor], torch.Tensor]]
 
 
 class ReceivedListener(Listener):
-    """Follows parameters that come from another rank after a backward pass.
+    """Follows parameters that arrive from another rank after a backward pass.
 
-    A rank whose optimizer is never called takes part in the steps of the rank that sends: what is received is its update.
+    A rank whose optimizer is never called takes part in the steps of the sending rank: receiving
+    the parameters is its update.
     """
 
     def __init__(self, job: FollowedJob) -> None:
