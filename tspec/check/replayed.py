@@ -50,7 +50,7 @@ class StreamSource:
         self._present: dict[str, dict[str, bool]] = {}
         self._born: dict[str, dict[str, int]] = {}
         self.units: dict[tuple[str, str], tuple[int, int]] = {}
-        """(step, epoch) in which each subject was first sampled."""
+        """The (step, epoch) of each subject's first sample."""
         self.version = 0
         """The number of samples so far that changed a field that is no tensor."""
 

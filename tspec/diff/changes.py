@@ -54,7 +54,7 @@ class ChangedPart:
 
 @dataclass(frozen=True, slots=True)
 class DeclarationChange:
-    """One declaration that changed. `name` is the new one's, of one that was removed the old one's."""
+    """One declaration that changed. `name` is the new name; for a removed declaration, the old name."""
 
     what: Literal["rule", "layout", "mesh", "dims", "equivalence", "replay", "test"]
     name: str

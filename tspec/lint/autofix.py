@@ -107,7 +107,7 @@ def _texts_after(chosen: Iterable[LintFinding], loaded: Loaded) -> dict[Path, st
     }
 
 
-# --- what must stay as it is --------------------------------------------------------------------
+# --- fixes that would change a rule -------------------------------------------------------------
 
 
 def _harmful(

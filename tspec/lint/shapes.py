@@ -94,7 +94,7 @@ def _when(rule: Rule) -> Key:
 
 
 def _follows(one: Expr | None, other: Expr | None) -> bool:
-    """The other one is true where the one is, and false only where it is; shapes are the same."""
+    """Whether `one` implies `other`, by structure alone; both have the same shape."""
     if one is None or other is None:
         return one is other
     if isinstance(one, rules.And | rules.Or) and isinstance(other, rules.And | rules.Or):

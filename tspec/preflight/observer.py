@@ -64,7 +64,9 @@ class DryRunSink:
         self._collectives = Collectives(self._where)
         self._memory = {"parameters": 0, "gradients": 0, "states": 0, AT_MOST: 0}
         self._saved: dict[int, tuple[StorageWeakRef, int]] = {}
-        """Storage -> what keeps its address from another one, and its bytes, of what was saved for backward passes."""
+        """Storages saved for backward passes: a weak reference, which keeps the address from being
+        reused, and the size in bytes.
+        """
         self._found: RankFacts | None = None
         self._over = False
 

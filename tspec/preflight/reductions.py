@@ -33,7 +33,7 @@ class Collectives:
         self._calls: Counter[tuple[str, tuple[int, ...], str]] = Counter()
         self._elements: Counter[tuple[str, tuple[int, ...], str]] = Counter()
         self._owned: list[tuple[Tensor, tuple[int, ...], str]] = []
-        """Parameters of which a library adds up the gradient."""
+        """Parameters whose gradients a library adds up over ranks."""
         self._direct: list[tuple[Tensor, tuple[int, ...], str]] = []
         """What a collective of the script added up."""
         self._in_library = False

@@ -85,7 +85,7 @@ def settle(
     return RulesInEffect(tuple(kept), tuple(off))
 
 
-# --- what is said --------------------------------------------------------------------------------
+# --- settings in specs ---------------------------------------------------------------------------
 
 
 def _in_specs(units: Sequence[Unit], findings: Findings) -> Iterator[AppliedSetting]:

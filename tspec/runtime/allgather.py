@@ -84,7 +84,7 @@ class AllGather:
         self.timeout = float(os.environ.get(TIMEOUT, "60"))
         self.broken = ""
         self.pending: list[Packet] = []
-        """What was given and has not yet come back with what others gave."""
+        """Packets that were given and not yet exchanged."""
         self._carrier: _AllGatherThread | None = None
         self._standing = RoundProgress()
 

@@ -86,7 +86,7 @@ class CallRecord:
         self.raw: Mapping[str, Any] = call.fields.copy() if kept else _NOTHING
         self.given: dict[str, Any] = {}
         self.values = self.given
-        """What is known: until the call returns, what was given to it."""
+        """The known values: until the call returns, those of its arguments."""
         for name, (features, _) in kept.items():
             if name in self.raw:
                 self.given[name] = _taken(self.raw[name], features, source, False)

@@ -94,7 +94,7 @@ class Checker:
         self._of_others: list[dict[str, dict[str, int]]] = []
         """What the other ranks counted, on the first."""
         self._is_said = False
-        """The first rank says what was counted here."""
+        """The first rank prints this rank's counts."""
         self.rank = 0
         self.faults: list[str] = []
         self.silent = False
@@ -102,7 +102,10 @@ class Checker:
         self._over = False
         """The run has ended, or a rule has ended it."""
         self._looked = -1
-        """The step in which new subjects were looked for; until the first, every call is an occasion."""
+        """The step in which new subjects were looked for.
+
+        Before the first step, every call looks for them.
+        """
 
     @property
     def rules(self) -> list[RuleState]:

@@ -58,7 +58,7 @@ class Coordinator:
         self._new_subjects = NewSubjects(program.kinds)
         self._checks = [CheckHistory(declared) for declared in program.rules]
         self._held_in: dict[int, int] = {}
-        """Rule -> the last step over in which it held."""
+        """Rule -> the last finished step in which it held."""
         self._histories: dict[int, RuleHistory] = {}
         self._noted: set[str] = set()
         self._sent_failures: set[tuple[int, int]] = set()

@@ -36,7 +36,7 @@ class Edge:
         """At the end of a call, its begin."""
         self.microbatches = 0
         self.next: StateInstant | None = None
-        """At a boundary, the instant as what opens there sees it."""
+        """At a boundary, the instant for windows that open there."""
         self.opened: OpenSpan | None = None
         """The span that closes."""
         self.span = ""

@@ -263,7 +263,7 @@ def _due(declared: RuleRecord, entry: PendingInstance, when: Any) -> tuple[Verdi
 
 
 def _all(found: Sequence[tuple[Any, str]]) -> tuple[Any, str]:
-    """Violated if one is, else unknown if one is, idle if all are, else holds."""
+    """The joint verdict: violated if any member is; else unknown if any is; idle if all are; else holds."""
     for verdict in ("violated", "unknown", "holds"):
         for each in found:
             if each[0] == verdict:

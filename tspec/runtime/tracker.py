@@ -62,7 +62,7 @@ class WindowTracker:
         """The instant of the latest boundary."""
         self.started = False
         self._structure_of: tuple[int, Structure] = (0, {})
-        """A step, and what was read in it of how models are built."""
+        """A step, and the structure of models that was read in it."""
         self._resting: dict[str, tuple[Context, bool]] = {}
         """Event -> a context, and whether no rule looks at its calls there."""
         self._pass: tuple[int, StateInstant] | None = None

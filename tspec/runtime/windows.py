@@ -84,7 +84,7 @@ class RuleWindow:
         self.readings: list[StateInstant] = []
         """Instants in the window at which `x only during …` read its value."""
         self.ended_at: Location | None = None
-        """Of a span, the line that ended it."""
+        """For a span: the line that ended it."""
         self.broken_at: CallRecord | None = None
         """The latest call that broke `A before B` or `x only during A`."""
         self.cut = False

@@ -21,7 +21,7 @@ from tspec.trace.model import Damage, Ending
 from tspec.trace.validate import fault_of
 
 _ADDED = frozenset((*(name for name, _ in FEATURES), "location"))
-"""Columns that recordings may lack which are older than they are."""
+"""Columns added after the first format. Older recordings lack them."""
 _OF_ENDING = ("tag", "step")
 """The columns that show how a recording ends."""
 

@@ -69,7 +69,7 @@ class Relation:
         self._facts = facts
         self._given = self._source = source
         self._layers: list[str] = []
-        """Each is a query over `BEFORE`, the one before it."""
+        """Queries, each over `BEFORE`, the layer below."""
         self._depths: dict[str, int] = {}
         """Above how many layers a computed column is there."""
         self._pending: dict[str, str] = {}

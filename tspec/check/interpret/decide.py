@@ -78,5 +78,5 @@ _STRONGEST = ("violated", "unknown", "holds", "idle")
 
 
 def _all(found: Sequence[ClaimResult]) -> ClaimResult:
-    """Violated if one is, else unknown if one is, idle if all are, else holds."""
+    """The verdict of a group: violated if a member is, else unknown if a member is, idle if all are, else holds."""
     return min(found, key=lambda each: _STRONGEST.index(each.verdict))

@@ -23,9 +23,9 @@ class InitialWeights:
         self._recorder = recorder
         self._sizes = sizes
         self._known: set[str] = set()
-        """Parameters whose weights were generated, or left as they are."""
+        """Parameters whose weights were generated, or left unchanged."""
         self.filled: dict[str, float] = {}
-        """Generated parameter -> the number with which the model had filled it."""
+        """Generated parameter -> the constant that the model had filled it with."""
 
     def set(self, source: StateSource) -> None:
         """Give parameters that were not there before their generated values, and record them."""

@@ -41,7 +41,7 @@ class ModuleCalls:
         self._recorder = recorder
         self._perturber = Perturber(orders)
         self._passed: set[TensorName] = set()
-        """Outputs of modules of which a forward pass made a graph."""
+        """Outputs of modules whose forward pass built a graph."""
         self._running: dict[int, _Running] = {}
         """Those that have not returned, by call."""
         self._held: Any = WeakIdKeyDictionary()

@@ -23,7 +23,9 @@ class Optimizers:
         self._updated = 0
         """The latest step in which an optimizer of Megatron's began its update."""
         self._copies: dict[Ref, dict[str, str]] = {}
-        """Optimizers that began an update -> the model's parameters of which they have copies, by the names of these."""
+        """Optimizers that began an update -> the model's parameters of which they hold copies, by
+        the names of the copies.
+        """
         self._updates: dict[Ref, frozenset[str]] = {}
         """Optimizers that began an update -> their parameters; none of one that has another optimizer make it."""
         self._norms: list[Tensor] = []

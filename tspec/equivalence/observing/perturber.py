@@ -19,7 +19,7 @@ class Perturber:
     def __init__(self, orders: Orders) -> None:
         self._orders = orders
         self._perturbed: tuple[int, float] | None = None
-        """The outermost call in which tensors were perturbed, and the coarsest epsilon of these."""
+        """The outermost call in which tensors were perturbed, and their coarsest epsilon."""
         self._first: dict[tuple[int, int], int] = {}
         """Step and micro-batch -> the first outermost call."""
 

@@ -22,7 +22,7 @@ class UpdateSizes:
         )
         self._gradients: dict[str, Tensor] = {}
         self._before: dict[str, Tensor] = {}
-        """Of parameters the gradients and the values before the update."""
+        """Gradients and values of parameters before the update."""
 
     def begins(self, name: str, tensor: Tensor) -> None:
         """A parameter has these numbers before the first step."""

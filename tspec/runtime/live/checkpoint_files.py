@@ -16,11 +16,11 @@ class CheckpointFiles:
 
     def __init__(self) -> None:
         self._names: set[str] = set()
-        """The names of those that hold an optimizer which counts its updates."""
+        """The names of loaded files with an optimizer that counts its updates."""
         self._states: list[tuple[weakref.ref[torch.Tensor], str]] = []
         """A tensor of each optimizer's state that was read, and the name of its file."""
         self._taken: set[str] = set()
-        """The names of those whose states optimizers were given."""
+        """The names of loaded files whose states were given to optimizers."""
 
     def read(self, value: Any, name: str) -> None:
         """A file held an optimizer that counts its updates."""

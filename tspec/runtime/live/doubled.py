@@ -49,9 +49,9 @@ class DoubledUpdates:
 
     def __init__(self) -> None:
         self._open: dict[int, list[_Begun]] = {}
-        """By the number of an optimizer whose update has begun."""
+        """Number of an optimizer whose update has begun -> its parameters."""
         self._used: dict[int, _UsedGradient] = {}
-        """By the id of the parameter."""
+        """Id of a parameter -> the gradient last used for it."""
         self._updates: Counter[int] = Counter()
 
     def before_update(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:

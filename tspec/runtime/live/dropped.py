@@ -53,7 +53,7 @@ class DroppedPasses:
 
     def __init__(self) -> None:
         self._optimizers: dict[int, _UpdatePasses] = {}
-        """By the number of the optimizer, as long as it exists."""
+        """Number of the optimizer, as long as it exists -> its passes."""
 
     def of(self, optimizer: int) -> int:
         """How many passes before its latest update were dropped."""

@@ -56,7 +56,7 @@ class FieldReader:
         self._before = [each for each, is_late in zip(fields, late, strict=True) if not is_late]
         self._after = [each for each, is_late in zip(fields, late, strict=True) if is_late]
         self.reads_result = any(late)
-        """Some field needs what the call returned."""
+        """Some field needs the call's result."""
 
     def before(
         self, args: Arguments, kwargs: Keywords, namer: Namer, faults: FaultReporter

@@ -44,7 +44,7 @@ class InterpolatedParameters:
 
     def __init__(self) -> None:
         self._tracks: dict[int, _Track] = {}
-        """By the number of the optimizer, as long as it exists."""
+        """Number of the optimizer, as long as it exists -> its track."""
 
     def of(self, parameters: Sequence[torch.Tensor]) -> list[bool]:
         """Whether the script interpolates each. One parameter of each optimizer is read for all."""

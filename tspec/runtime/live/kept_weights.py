@@ -92,7 +92,7 @@ class KeptWeights:
         self._read: dict[Keys, _ReadWeights] = {}
         self._left: dict[Keys, _LeftWeights] = {}
         self._states: list[weakref.ref[torch.Tensor]] = []
-        """A tensor of each optimizer's state in what was read last."""
+        """One tensor of each optimizer state in the last file that was loaded."""
         self._goes_on = False
         """An optimizer took its state over from there."""
 

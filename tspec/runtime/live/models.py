@@ -177,17 +177,19 @@ class ModelRegistry:
 
     def __init__(self) -> None:
         self.naming_of: Callable[[nn.Module], Naming | None] = lambda module: None
-        """How a framework names what lies in a root; None where it is no model of its own."""
+        """The naming of a framework for the contents of a root; None for a module that is no model
+        of that framework.
+        """
         self.roots: list[RootModule] = []
         self._tables = NameTables()
         self._stale = False
         """A module holds other tensors than before: the tables are made anew before they are read."""
         self.version = 0
-        """Grows whenever the tables change what they hold."""
+        """Incremented whenever the contents of the tables change."""
         self.built: IdentitySet[nn.Module] = IdentitySet()
         """Modules whose `nn.Module.__init__` has returned; the constructor of their own class may still run."""
         self.called: IdentitySet[nn.Module] = IdentitySet()
-        """Modules in which a forward pass was begun, and roots of which a part was called from outside."""
+        """Modules whose forward pass was begun, and roots of which a part was called from outside."""
         self._free: dict[int, tuple[str, weakref.ref[torch.Tensor]]] = {}
         self._settled = False
         """The first step has opened: roots keep their names, also when their modules are gone."""

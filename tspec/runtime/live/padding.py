@@ -87,7 +87,7 @@ def _is_plain(mask: Any) -> bool:
 
 
 def _shows_one_token(hidden: torch.Tensor, tokens: torch.Tensor) -> bool:
-    """All that is seen, in some sequence at several places, is one token, which is hidden nowhere, as many others are."""
+    """Whether the mask shows one token only, several times in some sequence, and hides all others."""
     seen, unseen = tokens[~hidden], tokens[hidden]
     if not seen.numel() or int((~hidden).sum(1).max()) < 2 or bool((seen != seen[0]).any()):
         return False

@@ -54,7 +54,7 @@ class InstrumentedProcess:
 
     def __init__(self) -> None:
         self.jobs: tuple[Installation, ...] = ()
-        """Those that are followed, in the order in which they began."""
+        """The followed jobs, in the order in which they began."""
         self.quiet = ReentrancyGuard()
         self.lock = threading.RLock()
         """Held while a job takes something in: one edge after the other, whichever thread it comes from."""

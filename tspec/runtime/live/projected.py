@@ -43,7 +43,7 @@ class ProjectedParameters:
         self._features = features
         self._projected: IdentitySet[torch.Tensor] = IdentitySet()
         self._updates: dict[int, _Updates] = {}
-        """By the number of the optimizer, as long as it exists."""
+        """Number of the optimizer, as long as it exists -> its updates."""
 
     def __contains__(self, parameter: torch.Tensor) -> bool:
         return parameter in self._projected

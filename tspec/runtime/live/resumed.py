@@ -41,13 +41,16 @@ class LoadedCheckpoints:
         self.files = CheckpointFiles()
         self.weights = KeptWeights()
         self._loaded: dict[tuple[Keys, ...], CheckpointCounts] = {}
-        """By the optimizers in them. Frameworks send one another states through files in memory."""
+        """Loaded counts, by the optimizers in the file.
+
+        Frameworks exchange states through files in memory.
+        """
         self._beside: dict[str, CheckpointCounts] = {}
-        """Those without an optimizer, by the names of their files, such as that of a schedule."""
+        """Counts of files without an optimizer, such as a schedule's, by file name."""
         self._made: list[tuple[int, int]] = []
         """What the optimizers saved last had made of updates since they were loaded, and before."""
         self._scales: dict[int, float] = {}
-        """By which scale each loss scaler divided first after the latest checkpoint was read."""
+        """Number of a loss scaler -> its first scale after the latest checkpoint was loaded."""
         self._seeded = False
         """The script has seeded its random numbers since it read states of generators."""
         self._here: list[TwisterState] = []

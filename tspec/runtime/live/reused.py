@@ -36,7 +36,7 @@ class ReusedGradients:
     def __init__(self, features: ReadFeatures) -> None:
         self._features = features
         self._updates: dict[int, _UsedGradients] = {}
-        """By the number of the optimizer, as long as it exists."""
+        """Number of the optimizer, as long as it exists -> its gradients."""
 
     def of(self, optimizer: int) -> list[torch.Tensor]:
         """The parameters whose used gradients its update uses again."""

@@ -52,7 +52,7 @@ class GradientFactors:
 
     def __init__(self) -> None:
         self._optimizers: dict[int, _SampledGradients] = {}
-        """By the number of the optimizer, as long as it exists."""
+        """Number of the optimizer, as long as it exists -> its sampled gradients."""
 
     def of(self, optimizer: int) -> float:
         """The factor by which the gradients of its latest update were scaled; 1 if there is no

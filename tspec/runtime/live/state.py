@@ -139,7 +139,7 @@ class SubjectRegistry:
         self.dropped = DroppedPasses()
         self.generators = GeneratorSubjects()
         self.more_columns: list[MoreColumns] = []
-        """Of kind, field and things what an adapter's framework says."""
+        """Column readers of adapters, for fields of their framework."""
         self.functions = self._field_functions()
         parameters = self._parameter_subjects()
         modules = ModuleSubjects(self.models)

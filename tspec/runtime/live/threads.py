@@ -34,7 +34,7 @@ class ReentrancyGuard(threading.local):
     def __init__(self) -> None:
         self.on = threading.current_thread().name == OURS
         self.isolated = False
-        """Isolated work is under way on this thread: what it does within needs no isolation of its own."""
+        """Isolated work is running on this thread: nested work needs no isolation of its own."""
 
 
 class UnseenCalls:

@@ -25,7 +25,7 @@ class WrittenModes:
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[CodeType, bool | None]] = {}
-        """By code and instruction; the code is kept, so that no other gets its id."""
+        """By code and instruction. The code is kept, so that its id is not reused."""
 
     def mode_is_given(self, training: Any) -> bool | None:
         """Whether the call that runs is written with an argument for `training`.

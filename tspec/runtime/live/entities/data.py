@@ -33,7 +33,7 @@ class LoaderSubjects:
         self.trained_on: frozenset[int] = frozenset()
         """Numbers of the loaders from whose batches a backward pass was made."""
         self._departed: dict[int, LoaderFacts] = {}
-        """What loaders said that the script has let go, by their numbers."""
+        """Facts about deleted loaders, by number."""
 
     def things(self) -> Mapping[str, tuple[int, LoaderFacts | Any]]:
         """Loaders by number. A deleted loader is represented by its recorded facts."""

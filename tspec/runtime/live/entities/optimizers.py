@@ -92,7 +92,9 @@ class OptimizerSubjects:
         self._models = models
         self.numbered = NumberedObjects("optimizer")
         self._groups: dict[int, tuple[Ref, Callable[[], Any]]] = {}
-        """By a parameter's id its group, and what gives the optimizer as long as it exists."""
+        """Id of a parameter -> its group, and a function that returns the optimizer as long as it
+        exists.
+        """
 
     def things(self) -> Mapping[str, Any]:
         return self.numbered.alive()

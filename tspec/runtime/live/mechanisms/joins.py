@@ -26,7 +26,7 @@ class JoinListener(Listener):
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
         self._shadowed: dict[int, int] = {}
-        """Hook -> the passes of others in which it took part."""
+        """Hook -> the number of other ranks' passes in which it took part."""
         self._passes = 0
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

@@ -153,7 +153,7 @@ class AveragedListener(Listener):
         self._job = job
         self._step = 0
         self._shapes: Counter[torch.Size] = Counter()
-        """Of the tensors that were handed over in this step, after its update."""
+        """The shapes of tensors sent in this step after its update."""
 
     def returned(
         self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
