@@ -13,11 +13,13 @@ from typing import Literal
 Before = Literal[
     "nothing", "first calls", "everything", "update", "gradients", "forward", "backward"
 ]
-"""What the recorder samples when a call begins; `tspec.record.instants` says what each is.
-`first calls`: everything, at the first few calls of a step."""
+"""The state that the recorder samples when a call begins; `tspec.record.instants` explains each.
+
+`first calls`: everything, at the first few calls of a step.
+"""
 
 After = Literal[Before, "batches", "schedule"]
-"""What it samples when a call has returned."""
+"""The state that it samples when a call has returned."""
 
 FORWARD = 2
 """The place of a forward pass in a step."""
@@ -52,9 +54,9 @@ class EventRoles:
     in_loop: Literal["no", "once", "often"] = "no"
     """The training loop calls it: once in a step, or as often as the program accumulates or reduces."""
     before: Before = "first calls"
-    """What is sampled when a call begins."""
+    """The state sampled when a call begins."""
     after: After = "first calls"
-    """What is sampled when a call has returned."""
+    """The state sampled when a call has returned."""
     inner: bool = False
     """A step has many calls of it: the recorder reads their tensors in some steps only."""
     tensor_names: bool = False

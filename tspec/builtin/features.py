@@ -35,7 +35,7 @@ class BuiltinFeature:
     inputs: tuple[str, ...] = ()
     inputs_of_many: tuple[str, ...] = ()
     aspect: str = "values"
-    """What a finding about it belongs to in a report."""
+    """The aspect of findings about it in a report."""
     live: Callable[[Any, Any], Any] | None = None
     """From the module torch and the real elements to a tensor of one element.
 

@@ -256,7 +256,7 @@ def check(
 
 
 def _match(counts: Sequence[Mapping[str, int]], decided: Sequence[Decision]) -> None:
-    """What a job would say it counted is what it decided."""
+    """The counts that a job would report match the decisions."""
     counted = Counter({verdict: sum(each[verdict] for each in counts) for verdict in VERDICTS})
     assert +counted == Counter(one.verdict for one in decided), (counted, decided)
 
@@ -308,7 +308,7 @@ def _rounds(ranks: Sequence[_ReplayedRank], world: int, own: _ReplayedRank) -> I
 
 
 def _unread(message: str) -> None:
-    """Nobody reads what the checker says: findings are seen, and faults are kept."""
+    """Discards the checker's messages: findings are observed, and faults are kept."""
 
 
 def _is_nested(stream: model.Stream) -> bool:

@@ -40,7 +40,7 @@ class Decision:
     reason: str = field(default="", compare=False)
     """For unknown: what was missing (`absent`, `not recorded`, `no history yet`, `cut off`, `rank 1 died`)."""
     values: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """What the rule read, as text: expression -> value, for a violated instance."""
+    """The values that the rule read, as text: expression -> value, for a violated instance."""
     step: int = field(default=0, compare=False)
     location: Location | None = field(default=None, compare=False)
     """For a violated instance, the line of the script that it points at, on its first rank."""
@@ -51,7 +51,9 @@ class Decision:
 
     @property
     def of_absence(self) -> bool:
-        """A member of the group does not have the instance: what the rule claims of it was not looked at."""
+        """Whether a member of the group lacks the instance, so that the rule's claim was not
+        evaluated.
+        """
         return self.verdict == "violated" and is_of_absence(self.reason)
 
 

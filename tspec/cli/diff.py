@@ -114,7 +114,10 @@ def write(found: Changes, output_format: DiffFormat) -> None:
 
 
 def for_git(arguments: Sequence[str]) -> None:
-    """What git asks its driver for: the changes of one file. Any status but 0 would end git's diff."""
+    """Git's driver for diffs: print the changes of one file.
+
+    Any status but 0 would end git's diff.
+    """
     from tspec.diff import Unreadable, compare
     from tspec.diff.sides.arguments import from_driver
 

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from tspec.resolve.program.sharding import Axes
 
 MOST_RANKS = 64
-"""Where each rank is asked, one after the other, a draft is of a small job."""
+"""The greatest number of ranks for a draft from a script: each rank runs on its own, one after the
+other.
+"""
 
 
 def draft_layout(name: str, found: Found, output: Path, module: str) -> None:
@@ -40,7 +42,7 @@ def draft_layout(name: str, found: Found, output: Path, module: str) -> None:
 
 
 def from_script(command: Sequence[str], world: int) -> Found:
-    """What a dry run on fake ranks shows. A script that fails ends the command."""
+    """The facts of a dry run on fake ranks. A script that fails ends the command."""
     from tspec.infer.layouts.placed import found, is_plain
     from tspec.preflight.launch import DryRunFailed, dry_run
 
@@ -66,7 +68,7 @@ def from_script(command: Sequence[str], world: int) -> Found:
 
 
 def from_tensors(full: Path, shards: Path, mesh: str | None) -> Found:
-    """What state dictionaries of one device and of several ranks show. Raises BadParameter."""
+    """The facts from state dictionaries of one device and of several ranks. Raises BadParameter."""
     from tspec.infer.layouts.tensors import NoTensors, found, read, read_ranks
 
     try:

@@ -61,7 +61,7 @@ def refuse_rule_options(ctx: typer.Context) -> None:
 
 
 class Part(StrEnum):
-    """What is done of an equivalence, where that is not all."""
+    """The part of an equivalence to run, if not all."""
 
     REFERENCE = "reference"
     CANDIDATE = "candidate"
@@ -267,7 +267,10 @@ def _is_text(output: Output) -> bool:
 
 @contextmanager
 def _folder(keep: Path | None, is_new: bool) -> Iterator[Path]:
-    """Where recordings go: a folder that stays, or one that is removed. What is not new is there."""
+    """The folder of the recordings: one that stays, or a temporary one.
+
+    It exists already unless `is_new`.
+    """
     if keep is None:
         with tempfile.TemporaryDirectory(prefix="tspec-") as folder:
             yield Path(folder)

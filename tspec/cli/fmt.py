@@ -34,9 +34,10 @@ PathsArgument = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class FormattedFile:
-    """One file before and after; `after` is None if it has errors, which `errors` says.
+    """One file before and after.
 
-    `done` is what a newer edition changed in it.
+    `after` is None if it has errors, which are in `errors`. `done` are the changes of a newer
+    edition.
     """
 
     path: Path
@@ -125,7 +126,7 @@ def _hand_over(outcome: FormattedFile, wanted: FmtOptions) -> None:
 
 
 def _status(outcome: FormattedFile, upgraded: str, formatted: str) -> str:
-    """What happens to a file, and below it what a newer edition changes in it."""
+    """The line about a file, and below it the changes of a newer edition."""
     if not outcome.done:
         return f"{formatted} {outcome.path}"
     first, *changes = outcome.done

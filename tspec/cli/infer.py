@@ -156,7 +156,7 @@ def _refuse_layouts_options(ctx: typer.Context) -> None:
 
 
 def notes(found: Inference) -> list[str]:
-    """What a person should know of the recordings, and of drafts that are left out for a fault of tspec's."""
+    """Notes about the recordings, and about drafts left out because of an internal fault."""
     lines = list(found.notes)
     if found.untyped:
         number = _count(len(found.untyped), "candidate")

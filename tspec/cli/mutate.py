@@ -114,7 +114,7 @@ def _survivor(mutant: Mutant) -> Result:
 
 
 def as_text(found: MutationResult, results: Results) -> str:
-    """By rule: how many changes went unnoticed, then each with its line; the summary below."""
+    """For each rule the number of unnoticed changes, then each with its line; the summary below."""
     from tspec.why.place import place
 
     shown = {each.fingerprint for each in results.results}

@@ -85,7 +85,7 @@ class Output(Project):
     baseline: BaselineOption = None
     update_baseline: UpdateBaselineOption = False
     entries: tuple[BaselineEntry, ...] = field(default=(), metadata={"option": False})
-    """What the baseline holds."""
+    """The entries of the baseline."""
 
     def settled(self) -> Output:
         """Apply the configuration, if there is one, and read the baseline."""

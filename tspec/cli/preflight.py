@@ -89,7 +89,7 @@ def preflight(  # noqa: PLR0913 (each is an option)
 def _facts(
     command: Sequence[str], ranks: Sequence[int], layout: LayoutDeclaration, tensors: Tensors
 ) -> list[RankFacts]:
-    """What each rank shows. A script that fails ends the command."""
+    """The facts of each rank. A script that fails ends the command."""
     from tspec.preflight.launch import DryRunFailed, dry_run
 
     try:

@@ -23,7 +23,9 @@ class BadParameter(typer.BadParameter):
 
 
 Form = Literal["plain", "titled", "patch", "good", "bad"]
-"""What a text is: `titled` begins with its title, `patch` is a unified diff, `good` and `bad` are outcomes."""
+"""The form of a text: `titled` begins with its title, `patch` is a unified diff, `good` and `bad`
+are outcomes.
+"""
 
 
 def say(text: str, *, err: bool = False, nl: bool = True, form: Form = "plain") -> None:

@@ -34,13 +34,16 @@ _HINTS = {
     "Invalid value": "texts stand in quotes, and lists end with `]`",
     "Cannot overwrite a value": "this key is there twice",
 }
-"""What to do about some of the standard library's messages."""
+"""Hints for some of the standard library's messages."""
 _WHERE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 @dataclass(frozen=True, slots=True)
 class ReadConfig:
-    """What came of reading. With errors among the diagnostics `config` lacks what they are about."""
+    """The result of reading.
+
+    With errors among the diagnostics, `config` lacks the values they are about.
+    """
 
     config: Config
     diagnostics: tuple[Diagnostic, ...] = ()

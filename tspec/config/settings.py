@@ -11,7 +11,7 @@ from tspec.source import Source, Span
 RuleAction = Literal["off"] | ActionName
 
 RULE_ACTIONS: tuple[RuleAction, ...] = ("off", *(row.name for row in ACTIONS.values()))
-"""What a setting can say."""
+"""The possible values of a setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class RuleOverride:
     span: Span
     """The span of the rule's name."""
     by: str = ""
-    """Who says it, where that is no line of a file: `the command line`."""
+    """The origin of a setting that is no line of a file: `the command line`."""
 
     @property
     def where(self) -> str:

@@ -13,7 +13,7 @@ from tspec.layout.places import stages_of
 from tspec.layout.ranks import coordinates_of
 
 EVERYWHERE = "all parameters"
-"""What is named where no gradient of a parameter is right, or no update."""
+"""The name for a fault of all gradients of parameters, or of all updates."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,7 +174,7 @@ def reference_runs(trial: Trial) -> tuple[SideRun, ...]:
 
 
 def read_reference(trial: Trial, folder: Path) -> ReferenceRecordings:
-    """What those runs recorded, in the folder or where the trial says. Raises launch.Failed."""
+    """The recordings of those runs, in the folder or where the trial says. Raises launch.Failed."""
     begins_alike = trial.origin is None
     found = [
         joined(trial, whole_models(trial.reference_layout, ranks))
@@ -257,13 +257,13 @@ def run_candidate(
 def read_candidate(
     trial: Trial, reference: Recording, run: SideRun, folder: Path
 ) -> tuple[Recording, ...]:
-    """What the ranks of the candidate recorded, by the reference's names. Raises launch.Failed."""
+    """The recordings of the candidate's ranks, by the reference's names. Raises launch.Failed."""
     ranks = whole_models(trial.layout, recorded(run, folder))
     return tuple(map(as_known, ranks, names_of_ranks(trial, reference)))
 
 
 def scale_of(trial: Trial, reference: Recording, candidate: Sequence[Recording]) -> LossScale:
-    """What the losses of the candidate's ranks are of the reference's."""
+    """The factors from the losses of the candidate's ranks to the reference's."""
     axes, data = trial.layout.mesh.axes, data_axes(trial, reference)
     return loss_scale(
         *(axes, data, reference.tensors, candidate),
@@ -286,7 +286,7 @@ def _gradients(trial: Trial, reference: Recording, candidate: Sequence[Recording
 
 
 def _held(trial: Trial, name: TensorName, candidate: Sequence[Recording]) -> list[Tensor | None]:
-    """What each rank recorded of a tensor."""
+    """The tensors that the ranks recorded under a name."""
     names = names_of(trial, name)
     return [
         next((each.tensors[of] for of in names if of in each.tensors), None) for each in candidate

@@ -69,7 +69,7 @@ class Given:
         return bool(mine == other)
 
     def _orders(self) -> dict[str, object]:
-        """The orders without what each rank has of its own, as JSON has them."""
+        """The orders without each rank's own parts, as plain JSON values."""
         sketching = self.orders.sketching
         full = None if sketching is None else sorted(map(astuple, sketching.full))
         return asdict(self.orders) | {"cuts": None, "rewrites": {}, "sketching": full}

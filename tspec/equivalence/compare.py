@@ -24,7 +24,7 @@ Tensors = Mapping[TensorName, Tensor]
 OUTLYING = 1000
 """An input so many times as large as half of all inputs says nothing of their size."""
 _MEANS = {"missing reduction": "so a reduction is missing", "stale": "so it was not updated"}
-"""What the evidence about replicas says of the code."""
+"""The faults of the code that evidence about replicas suggests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Comparer:
         return replace(found, evidence=why)
 
     def faults(self, name: TensorName, merged: Merged) -> Iterator[Fault]:
-        """What is wrong with the pieces of a tensor."""
+        """The faults of the pieces of a tensor."""
         order = self._order[name]
         for fault in merged.faults:
             yield Fault(name, order, fault)
@@ -146,7 +146,7 @@ class Comparer:
         return _distance(merged.tensor, reference) < _distance(other.tensor, reference)
 
     def reduced(self, name: TensorName, merged: Merged) -> TensorComparison:
-        """What replicas that differ make, added up or on average, against the reference."""
+        """The sum or mean of replicas that differ, compared with the reference."""
         assert merged.summed is not None
         ranks = max(len(each.ranks) for each in merged.spreads)
         made = (self.compared(name, each) for each in (merged.summed, merged.summed / ranks))
@@ -251,9 +251,10 @@ class Comparer:
         return _ratio(max(moved), scale)
 
     def _noise_of_norm(self, step: int) -> float:
-        """How far the norm of all gradients moves if those of the single ones move as far as in a perturbed run, all in one direction.
+        """How far the norm of all gradients moves if each gradient moves as far as in a perturbed
+        run, all in one direction.
 
-        One number in a few samples says little.
+        The norm itself is one number in a few samples, which prove little.
         """
         squares = {
             name: _norm(tensor) ** 2

@@ -85,9 +85,9 @@ def prepared(run: SideRun, folder: Path) -> tuple[str, ...]:
 
 
 def recorded(run: SideRun, folder: Path, begins_alike: bool = True) -> list[Recording]:
-    """What the ranks of a run recorded. Raises Failed where that is not all, or was another run.
+    """The recordings of a run's ranks. Raises Failed if some are missing, or belong to another run.
 
-    With `begins_alike` it has to have begun with weights of the same seed.
+    With `begins_alike` it must have begun with weights of the same seed.
     """
     place, file = folder / run.name, folder / f"{run.name}.json"
     silent = [rank for rank in range(run.world) if not is_recorded(place, rank)]
@@ -107,7 +107,7 @@ _ALONE = {
     "MASTER_ADDR": "127.0.0.1",
     "MASTER_PORT": "0",
 }
-"""What torchrun sets; a port of 0 is one that is free."""
+"""The variables that torchrun sets; port 0 stands for a free one."""
 
 
 def _launcher(world: int) -> list[str]:
@@ -146,7 +146,9 @@ def _stands(place: Path, world: int) -> Iterator[str]:
 
 
 def _told(log: Path) -> str:
-    """What a run that failed said: from its first traceback on, before torchrun's own; else the last lines."""
+    """The output of a failed run: from its first traceback on, before torchrun's own; else the last
+    lines.
+    """
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     first = (number for number, line in enumerate(lines) if "Traceback" in line)
     start = next(first, max(len(lines) - TOLD, 0))

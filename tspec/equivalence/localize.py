@@ -36,7 +36,7 @@ from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, LOCALIZED, Trial
 
 REWRITTEN = ("inputs", "outputs", *GRADIENTS_OF_ACTIVATIONS)
 FROM_GRADIENTS = ("params", "states")
-"""What an update makes."""
+"""Kinds that an update makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def _rewrites(trial: Trial, reference: Recording, found: Outcome) -> list[dict[T
 
 
 def suspects(outcome: Outcome) -> Iterator[Suspect]:
-    """What is wrong by itself in a run with rewritten tensors, the worst first."""
+    """The modules that are wrong by themselves in a run with rewritten tensors, worst first."""
     found: dict[str, dict[Blame, list[TensorComparison | Fault]]] = {}
     # A layout that does not fit is no fault of the job.
     faults = [each for each in outcome.faults if each.fault.kind != "layout"]

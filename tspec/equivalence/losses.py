@@ -149,7 +149,7 @@ def _last_outputs(
 
 
 def _along(axes: Axes, axis: str, held: Mapping[int, T]) -> Iterator[list[T]]:
-    """What ranks hold that differ in their place on one axis only."""
+    """The tensors of ranks whose places differ on one axis only."""
     lines: dict[tuple[int, ...], list[T]] = {}
     for rank, each in held.items():
         at = coordinates(axes, rank)

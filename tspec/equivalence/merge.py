@@ -60,10 +60,11 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A full tensor (None if pieces are missing), what is wrong with it, and replicas with other bits.
+    """A full tensor (None if pieces are missing), the faults of its pieces, and replicas that
+    differ.
 
-    Of replicas the first counts. Where they differ, `last` is the tensor that the last ones make, and `summed` the
-    one that all make as summands.
+    The first replica counts. Where replicas differ, `last` is the tensor made of the last ones, and
+    `summed` the one of all replicas as summands.
     """
 
     tensor: Tensor | None

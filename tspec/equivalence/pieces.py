@@ -31,7 +31,7 @@ LAYOUT_KINDS: Mapping[str, TensorKind] = {
     "buffers": "buffer",
     "states": "state",
 }
-"""What layouts call the tensors that are compared."""
+"""The layouts' words for compared tensors."""
 
 
 def merge_by_layout(
@@ -182,7 +182,7 @@ def indivisible(trial: Trial, name: TensorName, full: tuple[int, ...]) -> str:
 
 
 def placed(trial: Trial, name: TensorName, full: tuple[int, ...]) -> list[Piece]:
-    """What each rank is to hold of a tensor; nothing where the layout does not fit it."""
+    """Each rank's place of a tensor; empty where the layout does not fit it."""
     try:
         pieces = pieces_of(trial, name, full)
     except (UnevenShards, UnknownSize):
@@ -191,7 +191,7 @@ def placed(trial: Trial, name: TensorName, full: tuple[int, ...]) -> list[Piece]
 
 
 def shards_of(trial: Trial, name: TensorName, full: tuple[int, ...]) -> Iterator[tuple[int, Shard]]:
-    """What the layout gives each rank of a tensor. Raises UnevenShards, UnknownSize."""
+    """Each rank's shard of a tensor by the layout. Raises UnevenShards, UnknownSize."""
     kind, layout, known = LAYOUT_KINDS[name.kind], trial.layout, trial.sizes.known
     subject = name.subject
     expert = expert_of(layout, kind, subject, len(full), known)
@@ -212,7 +212,7 @@ def shards_of(trial: Trial, name: TensorName, full: tuple[int, ...]) -> Iterator
 def _shards_of_expert(
     trial: Trial, kind: TensorKind, expert: Expert
 ) -> Iterator[tuple[int, Shard]]:
-    """What each rank holds of one expert."""
+    """Each rank's shard of one expert."""
     for rank in range(trial.world):
         found = shard(trial.layout, kind, expert.all, rank, trial.sizes)
         if found is not None and expert.number in found.dimensions[0]:
@@ -249,7 +249,7 @@ def parameter_cuts(
 
 
 def parameter_pieces(trial: Trial, reference: Recording) -> Iterator[dict[TensorName, Tensor]]:
-    """What each rank holds of the parameters before the first step; padding is zero."""
+    """Each rank's pieces of the parameters before the first step; padding is zero."""
     for cuts in _initial(trial, reference):
         held = {}
         for path, cut in cuts.items():

@@ -91,14 +91,14 @@ class StallTimer:
 
 @dataclass(frozen=True, slots=True)
 class LastRecord:
-    """What a process recorded last."""
+    """The last record of a process."""
 
     process: int
     reached: str
 
 
 def last_records(folder: Path, world: int) -> Iterator[LastRecord | None]:
-    """What each rank recorded last; None if that is nothing."""
+    """The last record of each rank; None if it has none."""
     for rank in range(world):
         file = _file(folder, rank)
         said = file.read_bytes().decode(errors="replace").rstrip() if file.exists() else ""

@@ -33,7 +33,7 @@ class TensorName:
 
     @property
     def subject(self) -> str:
-        """What layouts have a place for: the module or parameter, of a state its parameter."""
+        """The subject that layouts place: the module or parameter; for a state its parameter."""
         return self.name.rpartition(".")[0] if self.kind == "states" else self.name
 
     @property

@@ -96,7 +96,7 @@ class Trial:
 
     @property
     def sketching(self) -> Sketching | None:
-        """What runs record instead of tensors."""
+        """The sketches that runs record instead of tensors."""
         return Sketching(self.full) if self.sketched else None
 
     @property
@@ -106,7 +106,7 @@ class Trial:
 
 
 def trials_of(declaration: EquivalenceDeclaration, command: Sequence[str]) -> tuple[Trial, ...]:
-    """What is to be run for `script.py ARGS`, one for each configuration. Raises NotExecuted.
+    """The trials for `script.py ARGS`, one for each configuration. Raises NotExecuted.
 
     `{NAME}` in an argument stands for the side's value of a setting.
     """

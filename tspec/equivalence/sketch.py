@@ -37,7 +37,9 @@ BLOCKS = 4
 ROW = 16
 """Elements with one draw: 16 signs and, for 4 blocks, 4 * 7 bits of places are in 64 random bits."""
 CERTAINTY = 4.0
-"""By so many standard errors an estimate has to exceed what is tolerated, which is an estimate too."""
+"""The number of standard errors by which an estimate must exceed the tolerance, which is an
+estimate too.
+"""
 _BLOCK = NUMBERS // BLOCKS
 _FOR = 0
 """The seed of signs and places."""
@@ -56,12 +58,12 @@ def standard_error(full: tuple[int, ...]) -> float:
 
 
 def margin(full: tuple[int, ...]) -> float:
-    """By what part a tolerance is raised, so that two estimates do not exceed each other by their errors."""
+    """The factor that raises a tolerance so that errors of two estimates alone do not exceed it."""
     return CERTAINTY * sqrt(2) * standard_error(full)
 
 
 def rounding(full: tuple[int, ...]) -> float:
-    """How far sketches of one tensor may be apart, relatively, since their sums were made in other orders."""
+    """The relative distance of sketches of one tensor that follows from other orders of summation."""
     return torch.finfo(torch.float64).eps * max(1.0, sqrt(BLOCKS * prod(full) / NUMBERS))
 
 
@@ -107,7 +109,8 @@ class Draws:
 
 
 def sketch(name: str, cut: Cut, tensor: Tensor, draws: Draws) -> Tensor:
-    """What a piece of the tensor `name` adds to its sketch: float64 of `length(cut.full)`, on the tensor's device.
+    """The part of a sketch that a piece of the tensor `name` contributes: float64 of
+    `length(cut.full)`, on the tensor's device.
 
     `tensor` has the shape of `cut`; its padding counts for nothing.
     """

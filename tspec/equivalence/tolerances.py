@@ -27,7 +27,7 @@ class Allowed:
 
 
 def allowed(tolerance: Tolerance, noise: Callable[[Noise], float]) -> Allowed:
-    """What a tolerance allows, where `noise` gives the relative round-off of the tensor.
+    """The error that a tolerance allows, where `noise` gives the relative round-off of the tensor.
 
     A number alone, and `ulp`, are relative. Raises ValueError for a product or quotient of two
     tolerances in the unit of the tensor.

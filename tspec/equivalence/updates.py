@@ -15,9 +15,9 @@ _LOWEST = -40
 
 
 def spread(update: Tensor, gradient: Tensor) -> Tensor:
-    """How large the update was where the gradient was how large: float64 of 2 + BINS.
+    """The sizes of an update by the sizes of the gradient: float64 of 2 + BINS.
 
-    First the root mean square of the gradients that are not zero, then their number, then the sums of the
+    First the root mean square of the nonzero gradients, then their number, then the sums of the
     update's squares, one for each power of 2 of the gradient. Both tensors have as many elements.
     """
     held, squares = gradient.double().flatten().abs(), update.double().flatten().square()

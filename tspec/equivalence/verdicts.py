@@ -30,7 +30,7 @@ Side = Literal["reference", "candidate"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a comparison came to. `outcome` is None where a side `failed`."""
+    """The result of a trial. `outcome` is None where a side `failed`."""
 
     trial: Trial
     outcome: Outcome | None

@@ -77,7 +77,7 @@ def infer(
 
 
 def vocabulary(uses: Sequence[str]) -> Vocabulary:
-    """What modules declare. Raises InferenceError if one cannot be loaded."""
+    """The vocabulary of modules. Raises InferenceError if one cannot be loaded."""
     from tspec.infer.candidates import InferenceError
     from tspec.infer.heads import header
     from tspec.resolve import load_text

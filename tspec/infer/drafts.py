@@ -11,7 +11,7 @@ from tspec.infer.heads import Claim
 from tspec.infer.preconditions import LEAST_SUPPORT, Condition, deduce
 
 LEAST_RUNS = 2
-"""What a run shows once must have been so for a second time."""
+"""A fact of one run must recur in another."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class Claim:
     guard: str | None = None
     """A condition without which the claim would not type, such as `present(p.grad)`, or would say less."""
     surprise: int = 1
-    """How telling the claim is where it holds: 3 for one that most code would break, 1 for the obvious."""
+    """How informative the claim is: 3 for one that most faulty code breaks, 1 for an obvious one."""
     witness: str | None = None
     """A condition that must have been seen where the claim holds: without it the claim is vacuous."""
     distinguishes: bool = False

@@ -23,7 +23,9 @@ def is_of_the_loop(event: SeenEvent) -> bool:
 
 
 def is_inner(survey: Survey, event: SeenEvent) -> bool:
-    """It is an update within that of a framework: one for each of its optimizers, or none if the step is left out."""
+    """Whether it is an update within that of a framework: one for each of its optimizers, or none
+    if the step is skipped.
+    """
     return roles_of(event.name).updates and event.name != update_of(survey)
 
 

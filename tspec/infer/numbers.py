@@ -42,7 +42,7 @@ class GivenTensor:
 
 @dataclass(frozen=True, slots=True)
 class RecordedNumbers:
-    """What was read of all runs."""
+    """Numbers from all runs."""
 
     losses: tuple[tuple[float, ...], ...] = ()
     """For each run the last loss of each step, from step 1 on.

@@ -74,9 +74,9 @@ class Shard:
 def shard(
     layout: LayoutDeclaration, kind: TensorKind, name: str, rank: int, sizes: Sizes
 ) -> Shard | None:
-    """What a rank holds of a tensor; None if it holds none of it, or no place says how it is cut.
+    """A rank's shard of a tensor; None if it holds none of it, or no place defines its cut.
 
-    Raises UnknownSize, and UnevenShards where a cut does not come out even.
+    Raises UnknownSize, and UnevenShards where a cut is not even.
     """
     place = placement_of(layout, kind, name, sizes.known)
     if place is None:

@@ -120,7 +120,7 @@ def _harmful(
         touching = tuple(each for each in chosen if each.diagnostic.source.path in broken)
         return touching or tuple(chosen)
     assert before.program is not None
-    # What an unsafe fix does to its rule is what was asked for.
+    # An unsafe fix is meant to change its rule.
     excused = {each.invariant for each in chosen if each not in safe}
     changed = _changed(before.program.rules, after.program.rules) - excused
     if not changed:

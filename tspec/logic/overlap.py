@@ -21,7 +21,7 @@ _OPERATORS = (
 
 
 def reads(conditions: Sequence[Expr]) -> Counter[Expr]:
-    """What conditions read, and how often."""
+    """The reads of conditions, and how often each occurs."""
     return Counter(
         part
         for condition in conditions

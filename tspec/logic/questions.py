@@ -64,7 +64,7 @@ class Questions:
 
 
 def _witness(encoder: Encoder, model: z3.ModelRef) -> Mapping[str, str]:
-    """What each read is in a model; reads of subjects and lists are left out."""
+    """The value of each read in a model, without reads of subjects and lists."""
     found: dict[str, str] = {}
     for (expr, start), leaf in encoder.leaves.items():
         if not _is(model, leaf.known):

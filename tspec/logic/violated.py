@@ -128,7 +128,7 @@ class RuleVersions:
         return z3.Or(differ, z3.And(due, z3.Or(lacking, *fails)))
 
     def _since_when(self) -> list[z3.BoolRef]:
-        """What looks back is not known in the first steps."""
+        """Look-backs are unknown in the first steps."""
         found: list[z3.BoolRef] = []
         for (_, side), encoder in list(self.encoders.items()):
             window = self.rules[side].window

@@ -262,7 +262,7 @@ class RulePair:
 
 
 def _of_one(found: DifferenceAnswer, rule: Rule, side: Side) -> DifferenceAnswer:
-    """What one rule alone reads of a situation."""
+    """The reads of one rule in a situation."""
     if found.situation is None:
         return found
     situation = found.situation

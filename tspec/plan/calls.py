@@ -50,7 +50,7 @@ def alone(rules: tuple[RulePlan, ...], kept: Mapping[str, Fields]) -> dict[str, 
 def _read_by(
     readers: Iterable[RulePlan], event: str, idle: Collection[int] = ()
 ) -> dict[str, tuple[tuple[str, ...], bool]]:
-    """What some rules read of an event's calls; of tensors nothing for those that are idle."""
+    """The fields that some rules read of an event's calls, without tensors for idle rules."""
     features: dict[str, set[str]] = {}
     looked_up: set[str] = set()
     for one in readers:

@@ -75,7 +75,7 @@ class Plan:
     late: tuple[str, ...] = ()
     """Events whose calls are read when they return only, so that their begin is not reported."""
     lasting: Mapping[str, LastingPlan] = field(default_factory=dict)
-    """Event -> what windows that may outlast a step look up of its calls."""
+    """Event -> the fields by which windows that may outlast a step look up its calls."""
     operators: tuple[str, ...] = ()
     """Events whose calls are torch's operators and layers, within which step, epoch, micro-batch and phase stay."""
 

@@ -256,7 +256,7 @@ class _ReadCollector:
                 self.feature(inner, f"{name}@cast", frame)
             case r.Difference(left=left, right=right):
                 for side in (left, right):
-                    # What is read of an earlier instant has changed since.
+                    # Current values do not stand for those of an earlier instant.
                     earlier = frame != "now" or any(
                         isinstance(each, r.Old | r.First) for each in expressions(side)
                     )

@@ -45,7 +45,7 @@ class Problem:
 def problems(
     layout: LayoutDeclaration, sizes: Sizes, ranks: Sequence[RankFacts]
 ) -> tuple[Problem, ...]:
-    """What is not as the layout says, of each rank."""
+    """The deviations of each rank from the layout."""
     found: list[Problem] = []
     for facts in ranks:
         for parameter in facts.parameters:
@@ -67,7 +67,7 @@ def problems(
 def _parameter(
     layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts, parameter: TensorFacts
 ) -> str:
-    """What is not as the layout says of a parameter; empty if all is."""
+    """A parameter's deviation from the layout; empty if none."""
     if placement_of(layout, "param", parameter.name, sizes.known) is None:
         return "no place of the layout fits it"
     return cut(layout, sizes, facts, "param", parameter)
@@ -80,7 +80,7 @@ def cut(
     kind: TensorKind,
     tensor: TensorFacts,
 ) -> str:
-    """What is not as the place of a tensor says; empty if all is. Raises UnknownSize."""
+    """A tensor's deviation from its place; empty if none. Raises UnknownSize."""
     try:
         piece = shard(layout, kind, tensor.name, facts.rank, sizes)
     except UnevenShards as uneven:
@@ -197,7 +197,7 @@ def _activations(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> I
 
 
 def _shown(shape: Shape, held: Sequence[int], sizes: Sizes) -> dict[str, int]:
-    """What the shape that a rank holds of a tensor says of sizes that are not given: size -> number."""
+    """Sizes that follow from a rank's shape of a tensor: size -> number."""
     if len(shape.dimensions) != len(held):
         return {}
     return {
@@ -234,7 +234,7 @@ def data_axes(layout: LayoutDeclaration, sizes: Sizes) -> tuple[frozenset[str], 
 
 
 class _Sums:
-    """What a rank added up with others, by the axes of the layout."""
+    """The sums of a rank with others, by the axes of the layout."""
 
     def __init__(self, layout: LayoutDeclaration, facts: RankFacts) -> None:
         self.facts = facts

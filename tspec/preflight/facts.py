@@ -104,9 +104,11 @@ class ModuleFacts:
 
 @dataclass(frozen=True, slots=True)
 class RankFacts:
-    """What a rank showed in its first step.
+    """A rank's first step.
 
-    `activations` are in the order of the run. `updated`: it had an update, so that gradients were complete. `axes` are those of its device mesh, or of megatron-core's groups. `memory` has bytes by kind.
+    `activations` are in the order of the run. `updated`: it had an update, so that gradients were
+    complete. `axes` are those of its device mesh, or of megatron-core's groups. `memory` has bytes
+    by kind.
     """
 
     rank: int

@@ -64,7 +64,9 @@ def _converting(apply: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
 
 
 def _converted(parameter: nn.Parameter, fn: Callable[[Tensor], Tensor]) -> nn.Parameter:
-    """What a function makes of a parameter: the same one with other data, on another device a new one."""
+    """The result of a function on a parameter: the same object with other data, or a new one on
+    another device.
+    """
     with torch.no_grad():
         made = fn(parameter)
         gradient = None if parameter.grad is None else fn(parameter.grad)

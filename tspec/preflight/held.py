@@ -24,7 +24,7 @@ def indices_of_placements(
 
 
 def _chunk(numbers: Numbers, pieces: int, piece: int) -> Numbers:
-    """What `torch.chunk` gives: pieces of one length, the last ones shorter or empty."""
+    """As `torch.chunk` cuts: pieces of one length, the last ones shorter or empty."""
     length = -(-len(numbers) // pieces)
     return numbers[piece * length : (piece + 1) * length]
 

@@ -32,7 +32,7 @@ Tensors = Literal["fake", "real"]
 
 
 def dry_run(command: Sequence[str], rank: int, world: int, tensors: Tensors = "real") -> RankFacts:
-    """What one rank of many shows in its first step. Raises DryRunFailed."""
+    """The facts of one rank of many in its first step. Raises DryRunFailed."""
     with tempfile.TemporaryDirectory(prefix="tspec-preflight-") as folder:
         file = Path(folder, "facts.json")
         ended = subprocess.run(

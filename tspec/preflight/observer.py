@@ -45,7 +45,7 @@ WATCH = WatchSpec(
     ),
     entities=(EntitySpec("parameter", (FieldSpec("data", _TENSOR), FieldSpec("grad", _OPTIONAL))),),
 )
-"""What is followed."""
+"""The watch specification of a dry run."""
 AT_MOST = "activations at most"
 """The kind of memory that is not more than its bytes."""
 
@@ -203,7 +203,7 @@ def _parameters(source: StateSource) -> dict[str, Tensor]:
 
 
 def _held(name: str, tensor: Tensor) -> TensorFacts:
-    """What the rank holds of a tensor, and what a DTensor says of it."""
+    """The rank's tensor and a DTensor's placements."""
     local = tuple(getattr(tensor, "_local_tensor", tensor).shape)
     return TensorFacts(name, local, tuple(tensor.shape), _bytes(tensor), _placements(tensor))
 

@@ -195,7 +195,7 @@ def _ranks(arguments: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _tensors(name: str, arguments: Sequence[Any]) -> list[Tensor]:
-    """What a collective is given. Those of `c10d` name outputs first."""
+    """The tensors among a collective's arguments. Those of `c10d` name outputs first."""
     both = [each for each in arguments if isinstance(each, Tensor | list | tuple)]
     given = both[1] if name.startswith(("_reduce_scatter_base", "_allgather_base")) else both[0]
     found = given if isinstance(given, list | tuple) else [given]

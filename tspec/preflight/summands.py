@@ -22,7 +22,7 @@ PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
 """Operators that multiply matrices, and the place of the first one among their arguments."""
 COPIES = ("clone", "_to_copy", "copy_", "wait_tensor")
 OVERWRITES = ("copy_", "zero_", "fill_")
-"""What was in the tensor before does not count."""
+"""Operators that discard the tensor's old contents."""
 
 Ranks = tuple[int, ...]
 
@@ -102,7 +102,9 @@ class Summands:
         )
 
     def _left(self, name: str, arguments: Sequence[Any]) -> _Part | None:
-        """What a product in a backward pass leaves of a sum over a dimension of a weight; None if it is none with a weight."""
+        """The partial sum that a product of a backward pass leaves over a dimension of a weight;
+        None if it is no product with a weight.
+        """
         first = PRODUCTS.get(name)
         if first is None or torch._C._current_graph_task_id() == -1:
             return None

@@ -72,7 +72,7 @@ CALLABLES = (
     (r"torch\.nn\.init", "architecture"),
     (r"^torch\.|forward$|__call__$", "forward"),
 )
-"""What a callable belongs to, by its dotted path; the first that fits."""
+"""The aspect of a callable, by its dotted path; the first that fits."""
 
 FIELDS = {
     ("parameter", "grad"): "gradients",
@@ -114,7 +114,7 @@ ARGUMENTS = {
 
 
 def aspects(rule: rules.Rule, vocabulary: rules.Vocabulary) -> frozenset[str]:
-    """What the rule's claim is about: names of `INFLUENCES`, and `event:NAME` for a project's own.
+    """The aspects of the rule's claim: names of `INFLUENCES`, and `event:NAME` for a project's own.
 
     Never empty.
     """

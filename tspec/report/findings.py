@@ -43,13 +43,15 @@ class Finding:
     set_by: str = ""
     """Who set another action than the rule's `else` says: `tspec.toml:7`."""
     explanation: str = ""
-    """What the rule's `///` says."""
+    """The explanation in the rule's `///`."""
     look: str = ""
-    """What to look at next, as the rule's `///` says; empty where it says nothing."""
+    """The next thing to look at, from the rule's `///`; empty if it names none."""
     location: Location | None = None
     """The line of the script that the first violated instance points at; None where it is not known."""
     consequences: tuple[Finding, ...] = ()
-    """What other rules see of the same fault and what follows from it, earliest first; they have none of their own."""
+    """Findings of other rules about the same fault and its consequences, earliest first; they have
+    none of their own.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +78,10 @@ class Tally:
 
     @property
     def state(self) -> Literal["violated", "held", "vacuous", "blind", "absent"]:
-        """What the rule's instances say together.
+        """The state of all instances of the rule together.
 
-        `vacuous`: none left idle. `blind`: none was known, though some were not idle. `absent`: there
-        was no instance.
+        `vacuous`: all were idle. `blind`: none was known, though some were not idle. `absent`:
+        there was no instance.
         """
         if self.violated:
             return "violated"

@@ -75,7 +75,7 @@ class Result:
     fingerprint: str = ""
     related: tuple[Region, ...] = ()
     consequences: tuple[Result, ...] = ()
-    """What follows from the same cause."""
+    """Results of the same cause."""
     text: str = ""
     """The finding as the terminal shows it; empty where a command prints findings itself."""
     location: Location | None = None
@@ -173,7 +173,7 @@ class Results:
     """Recordings that end early. They are no findings: no baseline holds them."""
 
     figures: tuple[Figure, ...] = ()
-    """What a page shows beside the findings."""
+    """Figures of a page beside the findings."""
 
     def flat(self) -> tuple[Result, ...]:
         """The findings, each followed by its consequences."""

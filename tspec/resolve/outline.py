@@ -62,7 +62,7 @@ class OutlinedDeclaration:
     span: Span
     documentation: Documentation | None
     declares: frozenset[str]
-    """What other declarations can name."""
+    """Names that other declarations can use."""
     reads: frozenset[str]
     """Every word in it that may name something, and every dotted path."""
     words: tuple[SpannedName, ...]
@@ -78,7 +78,7 @@ class OutlinedDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What a file uses and declares."""
+    """The uses and declarations of a file."""
 
     source: Source
     key: str

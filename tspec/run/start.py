@@ -124,7 +124,9 @@ def _written(
     sources: Sources,
     recorded: RecordingSettings | None,
 ) -> Path:
-    """What the script's process is to know, as a file; the hooks are one too, which tracebacks and debuggers show."""
+    """The settings of the script's process as a file; the hooks are one too, which tracebacks and
+    debuggers show.
+    """
     rank = folder.launch.rank
     code = folder.path / f"hooks-{rank}.py"
     code.write_text(hooks, encoding="utf-8")

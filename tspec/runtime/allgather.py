@@ -38,7 +38,7 @@ QUEUE = 10_000
 """So many packets that wait for the others' next round mean that they never come."""
 
 Round = list[list[Packet]]
-"""What each rank gave, in order of rank."""
+"""The packets of each rank, in order of rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,9 @@ class _AllGatherThread(threading.Thread):
             return given
 
     def _round(self, payload: bytes) -> Round | None:
-        """What all gave, in two parts where it does not fit into one; None if the job ended meanwhile."""
+        """The packets of all ranks, gathered in two parts where they do not fit into one; None if
+        the job ended meanwhile.
+        """
         rows = self._gathered(payload, self._slot)
         if rows is None:
             return None

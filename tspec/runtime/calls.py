@@ -105,7 +105,7 @@ class CallRecord:
                 )
 
     def leave(self) -> None:
-        """All rules have been evaluated: drop what none of them read, with its tensors."""
+        """All rules have been evaluated: drop values that no rule read, with their tensors."""
         self.call = None
         for name, value in self.values.items():
             if value.__class__ is DeferredField:

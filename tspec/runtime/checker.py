@@ -48,11 +48,14 @@ class CheckerOptions:
     Then the first rank collects the findings of machines without access to it.
     """
     one_summary: bool = False
-    """The first rank takes the counts of all, and says for all what the job came to."""
+    """The first rank collects the counts of all ranks and prints one summary."""
     callback: Callable[[dict[str, Any]], None] | None = None
     """Called with each finding."""
     observer: Callable[[InstanceResult], None] | None = None
-    """Notified of every decision; changes none. Of what ranks decide together, on one of them."""
+    """Notified of every decision; changes none.
+
+    Joint decisions are observed on one of their ranks.
+    """
     sync: SyncPolicy | None = None
     tell: Callable[[str], None] = say
     """Takes a line for a person: a finding, or what the job came to."""

@@ -125,11 +125,11 @@ class StateSource(Protocol):
 
     @property
     def past(self) -> Past | None:
-        """What the source knows of earlier instants; None where it forgets."""
+        """Earlier instants; None for a source that keeps none."""
 
 
 class Past(Protocol):
-    """What a recording knows beyond the present instant."""
+    """The parts of a recording beyond the present instant."""
 
     @property
     def last(self) -> Context:

@@ -75,9 +75,9 @@ class GeneratedModule:
     kept: Mapping[str, Kept]
     logged: frozenset[str]
     inside: Mapping[str, Kept] = field(default_factory=dict)
-    """What is kept of calls that another call of the event encloses, where that is less."""
+    """Fields kept of calls that another call of the event encloses, if fewer."""
     alone: Mapping[str, Kept] = field(default_factory=dict)
-    """What is kept of calls in a job of one rank, where that is less."""
+    """Fields kept of calls in a job of one rank, if fewer."""
     calls: Mapping[str, Sequence[tuple[int, Pattern]]] = field(default_factory=dict)
     """Event -> the rules whose windows are its calls, from begin to end."""
     passing: tuple[Want, ...] = ()
@@ -89,4 +89,4 @@ class GeneratedModule:
     deferred: Mapping[str, Sequence[Pattern]] = field(default_factory=dict)
     """Event -> the patterns of the windows that its calls are, where nothing is read when a call begins."""
     retention: Mapping[str, Retention] = field(default_factory=dict)
-    """Event -> what is kept of its calls for windows that may outlast a step."""
+    """Event -> the fields kept of its calls for windows that may outlast a step."""

@@ -8,7 +8,7 @@ from tspec.runtime.sliding import FoldSeries
 from tspec.runtime.values import NO_HISTORY
 
 Index = tuple[int, int, int]
-"""Where `over` places an instance: its step, its epoch, the microbatches so far."""
+"""The place of an instance for `over`: its step, its epoch, the microbatches so far."""
 UNITS = {"step": 0, "epoch": 1, "microbatch": 2}
 
 
@@ -56,7 +56,7 @@ class SubjectHistory:
         return self.rank.setdefault(node, value)
 
     def over(self, fold: TimeFold, index: Index, value: Any) -> Any:
-        """What a fold over time comes to at this instance."""
+        """The result of a fold over time at this instance."""
         place = UNITS[fold.unit]
         found = self._series.get(fold.node)
         if found is None:

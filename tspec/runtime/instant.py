@@ -111,7 +111,9 @@ class StateInstant:
         self._kept: tuple[tuple[Sequence[str], Sequence[str]], ...] = ()
 
     def __getattr__(self, name: str) -> dict[Any, Any]:
-        """What was read, empty until something is: at most calls nothing is, and there are many."""
+        """The values read, empty until something is read: at most calls nothing is, and there are
+        many.
+        """
         if name not in _READ:
             raise AttributeError(name)
         found: dict[Any, Any] = {}
@@ -331,7 +333,7 @@ class StateInstant:
         return [column.get(each.name, NOT_RECORDED) for each in elements]
 
     def class_of(self, value: Any) -> Any:
-        """What `isinstance` looks into: the `class` of a subject or call, or a class itself."""
+        """The operand of `isinstance`: the `class` of a subject or call, or a class itself."""
         return self.field(value, "class") if value.__class__ in (Ref, CallRecord) else value
 
     def matches(self, name: str, found: Any, wanted: Any) -> bool:

@@ -38,7 +38,10 @@ class SubjectChoice(NamedTuple):
 
 @dataclass(slots=True)
 class PendingInstance:
-    """What one rank read of one instance. `group` is its ranks; alone where `no_group` says why."""
+    """The values that one rank read for one instance.
+
+    `group` is its ranks; only this rank if `no_group` gives a reason.
+    """
 
     rule: int
     rank: int
@@ -50,7 +53,7 @@ class PendingInstance:
     passing: bool
     """Some subject is known by its place only: a batch, a message, an element."""
     leaves: tuple[Any, ...] | None
-    """What was read; None where the condition is false in this context."""
+    """The values read; None where the condition is false in this context."""
     index: tuple[int, int, int]
     step: int
     call: int = -1
@@ -59,7 +62,7 @@ class PendingInstance:
     cut: bool = False
     no_group: str = ""
     wanted: tuple[Any, ...] = ()
-    """What the window's filters ask for, for these subjects."""
+    """The values that the window's filters require, for these subjects."""
     location: Location | None = None
     """The line that it points at; known on its own rank only."""
     kinds: tuple[str, ...] = ()

@@ -261,7 +261,7 @@ def _function(scope: QueryScope, expr: rules.Function, frame: Frame, want: str |
 
 
 _Meaning = Callable[[QueryScope, Any, Frame, "str | None"], Cell]
-"""How a kind of expression is read: scope, expression, frame and wanted feature -> cell."""
+"""Reads a kind of expression: scope, expression, frame and wanted feature -> cell."""
 
 
 def _of_operands(apply: Callable[..., Cell], *names: str) -> _Meaning:

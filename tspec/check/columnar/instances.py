@@ -235,7 +235,7 @@ def _keyed(rule: Rule, made: Instances, late: bool) -> Instances:
     rank_first = ", ".join(["at0", place, "w", *chosen])
     scope = replace(scope, history=HistoryColumns(history, order, rank_first, rule.window.every))
     made = replace(made, scope=scope, labels=labels, place=place, ranks=ranks, no_group=no_group)
-    # Where no rank has a group, all is idle, and there is nobody to ask for.
+    # Where no rank has a group, all instances are idle, and no filter applies.
     grouped = f"SELECT 1 FROM {relation.query()} WHERE NOT {no_group} LIMIT 1"
     if not rule.across or not made.scope.facts.ask(grouped):
         return made

@@ -11,7 +11,7 @@ from tspec.check.columnar.shapes import NOT_RECORDED, Cell, SingleShape, Unsuppo
 
 
 def of_subject(scope: QueryScope, base: Cell, field: str, frame: Frame, want: str | None) -> Cell:
-    """What was last sampled at or before the instant; in a `first` frame, what was first sampled."""
+    """The last sample at or before the instant; in a `first` frame, the first sample."""
     assert isinstance(base.shape, SingleShape)
     if not base.shape.kind:
         raise Unsupported("a field of subjects of several kinds is read")
@@ -43,9 +43,10 @@ def of_call(
     frame: Frame,
     want: str | None,
 ) -> Cell:
-    """What the call's end says of a field, if it has ended at the instant, or else its begin.
+    """A field's value at the call's end, if it has ended at the instant, or else at its begin.
 
-    Fields of the window's own call do not move; they are all known unless the instant is before it.
+    Fields of the window's own call do not change; they are all known unless the instant is before
+    it.
     """
     source = reads.of_calls(scope.facts, events, field, want)
     if not source.ends:

@@ -15,7 +15,7 @@ from tspec.resolve.program.rules import EventPattern, Expr, Filter
 from tspec.trace.model import Missing, Ref
 
 Reading = Callable[[Expr], Datum]
-"""How the value of an expression is read, in some frame."""
+"""Reads the value of an expression in some frame."""
 
 
 @dataclass(frozen=True, slots=True)

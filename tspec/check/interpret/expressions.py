@@ -28,7 +28,7 @@ def evaluate(expr: Expr, frame: EvaluationContext) -> Datum:
 
 
 def reader(frame: EvaluationContext) -> calls.Reading:
-    """How expressions are read in a frame."""
+    """The function that reads expressions in a frame."""
     return lambda expr: evaluate(expr, frame)
 
 

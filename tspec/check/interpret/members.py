@@ -44,7 +44,7 @@ NO_MEMBER = "is no member"
 def _without_it(
     rule: Rule, key: Instance, subjects: Mapping[str, Datum], line: Timeline | None
 ) -> str:
-    """What is known of a rank of the group that has not the instance."""
+    """The state of a rank of the group that lacks the instance."""
     if line is None:
         return DIED
     if not all(_had(value, rule, key, line) for value in subjects.values() if _lasts(value)):

@@ -85,7 +85,7 @@ class Subject:
 
 
 class Timeline:
-    """What one rank recorded. Nothing here changes after it was built."""
+    """The recording of one rank. It does not change after construction."""
 
     def __init__(self, stream: Stream) -> None:
         self.rank = stream.rank

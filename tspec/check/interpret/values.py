@@ -45,7 +45,9 @@ def missing_in(value: Datum) -> Missing | None:
 
 
 def _parts(value: Datum) -> Mapping[object, Datum]:
-    """What a value is compared by where it is not one thing: a tensor's digest, the elements of a list, the pairs."""
+    """The parts by which a compound value is compared: a tensor's digest, a list's elements, a
+    map's pairs.
+    """
     match value:
         case Tensor(digest=digest):
             return {"digest": Missing.NOT_RECORDED if digest is None else digest}
@@ -79,7 +81,7 @@ def equal(left: Datum, right: Datum) -> bool:
 
 
 def bits(value: Datum) -> Datum:
-    """What `same` and `distinct` compare: equal for values of the same bits, and hashable."""
+    """The value that `same` and `distinct` compare: equal for equal bits, and hashable."""
     for kind in _IN_PARTS:
         if isinstance(value, kind):
             return kind, frozenset((key, bits(part)) for key, part in _parts(value).items())

@@ -32,7 +32,7 @@ def changed_clauses(
 
 
 def relation(parts: Sequence[ChangedPart]) -> ChangeKind:
-    """Which way an equivalence goes whose clauses go these ways."""
+    """The direction of an equivalence's change, from those of its clauses."""
     match sorted({each.change for each in parts if each.part not in TELLS_NOTHING_ELSE}):
         case []:
             return "equivalent"

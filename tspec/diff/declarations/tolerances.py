@@ -49,7 +49,10 @@ class _NoSum(Exception):
 
 
 def order(old: Tolerance, new: Tolerance) -> Order:
-    """Which way a tolerance changed. What one `noise` allows more than another one is known if it has more samples, or a higher floor."""
+    """The direction of a tolerance's change.
+
+    A `noise` is known to allow more than another one if it has more samples, or a higher floor.
+    """
     try:
         parts = zip(_sums(old), _sums(new), strict=True)
         found = {way for pair in parts for way in _ways(*pair)}
@@ -66,7 +69,7 @@ def order(old: Tolerance, new: Tolerance) -> Order:
 
 
 def _ways(old: _Sum, new: _Sum) -> set[Order]:
-    """Which ways the numbers of a sum go."""
+    """The directions of the changes of a sum's numbers."""
     before, after = dict(old.noises), dict(new.noises)
     for noise in [each for each in before if before[each] == after.get(each)]:
         del before[noise], after[noise]
@@ -101,7 +104,7 @@ def _floors(old: Noise, new: Noise) -> tuple[float, float]:
 
 
 def _sums(tolerance: Tolerance) -> tuple[_Sum, _Sum]:
-    """What a tolerance allows relative to the tensor, and in its unit."""
+    """The tolerance relative to the tensor, and the one in its unit."""
     match tolerance:
         case Number(value):
             return _Sum(value), _ZERO

@@ -10,7 +10,7 @@ from tspec.printable import json_text
 
 
 def as_json(found: Changes) -> str:
-    """A list, worst first; what says the same is not in it."""
+    """A list, worst first, without equivalent declarations."""
     return json_text([_change(each) for each in found.changes]) + "\n"
 
 

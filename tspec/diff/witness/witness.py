@@ -52,7 +52,7 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What the interpreter decided on a synthetic job."""
+    """The interpreter's decisions on a synthetic job."""
 
     witness: Witness
     frames: tuple[EvaluationContext, ...]

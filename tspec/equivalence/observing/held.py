@@ -9,7 +9,7 @@ from tspec.runtime.live.features import local_part
 
 
 def held_here(tensor: Tensor) -> Tensor | None:
-    """What this rank holds of a tensor; a collective that is under way in it is waited for."""
+    """The rank's local tensor, after a pending collective on it has ended."""
     local = getattr(tensor, "_local_tensor", tensor)
     wait = getattr(local, "trigger_wait", None)
     return local_part(local if wait is None else wait())

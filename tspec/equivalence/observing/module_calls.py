@@ -101,7 +101,7 @@ class ModuleCalls:
         return of not in self._passed
 
     def _has_a_place(self, name: str) -> bool:
-        """Whether the layout says how an input is cut that is not the first of its module."""
+        """Whether the layout has a place for an input that is not the first of its module."""
         return any(re.fullmatch(each, name) for each in self._orders.further)
 
     def _described(self, call: WatchedCall, given: Mapping[str, Tensor]) -> ModuleCall:
@@ -179,7 +179,7 @@ class ModuleCalls:
 
 
 def tensors_of(field: Any) -> list[Any]:
-    """What a field of several tensors, or of several names, holds; nothing if it is missing."""
+    """The elements of a field of several tensors, or of several names; empty if it is missing."""
     return list(field) if isinstance(field, tuple) else []
 
 
@@ -190,7 +190,7 @@ def _names(module: str, call: WatchedCall) -> Iterator[str]:
 
 
 def _is_computed(tensor: Tensor) -> bool:
-    """It holds floating numbers, and is no parameter."""
+    """Whether it is a floating tensor and no parameter."""
     return tensor.is_floating_point() and not isinstance(tensor, Parameter)
 
 

@@ -65,7 +65,9 @@ class Optimizers:
     def record_states(
         self, source: StateSource, step: int, of: frozenset[Ref] | None = None
     ) -> None:
-        """What optimizers keep for parameters, in the parameter's shape where it is of all elements; `of` names some."""
+        """The states that optimizers keep for parameters, in the parameter's shape if they cover
+        all elements; `of` names some parameters.
+        """
         if "states" not in self._kinds:
             return
         whole = source.fields("parameter", "data")
@@ -97,7 +99,7 @@ class Optimizers:
                     self._sizes.is_made_from(name, local)
 
     def _record_parts(self, source: StateSource) -> None:
-        """Which elements of each gradient this rank updates from, where those are not all."""
+        """The elements of each gradient from which this rank updates, if these are not all."""
         shards = source.fields("parameter", "shard")
         for name, tensor in source.fields("parameter", "data").items():
             part = shards.get(name)
@@ -108,7 +110,7 @@ class Optimizers:
                 self._recorder.parts[name] = (first, first + part.numel())
 
     def _record_first_states(self, call: WatchedCall, source: StateSource) -> None:
-        """What an optimizer keeps before its first update, as a checkpoint gave it."""
+        """The states before an optimizer's first update, as loaded from a checkpoint."""
         optimizer = call.fields.get("optimizer")
         if "states" not in self._kinds or not isinstance(optimizer, Ref):
             return

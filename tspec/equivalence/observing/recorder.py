@@ -51,7 +51,7 @@ class TensorRecorder:
         self._keep(name, value)
 
     def record_all(self, values: Mapping[TensorName, Any]) -> None:
-        """Keep what tensors hold that are kept from step to step. Digests of them are made at once."""
+        """Record tensors that are kept from step to step. Their digests are computed together."""
         if values:
             self._progress.reached(str(next(iter(values))))
         exact: dict[TensorName, Tensor] = {}
@@ -74,7 +74,7 @@ class TensorRecorder:
                 self.sketched[name] = replace(self.sketched[name], digest=digest)
 
     def _keep(self, name: TensorName, value: Any) -> Tensor | None:
-        """Keep a tensor, if it is of these kinds; what this rank holds of it."""
+        """Record a tensor, if it is of these kinds, and return the rank's local part."""
         is_recorded = name.kind in self._orders.kinds or name.is_first_weight
         if not is_recorded or not isinstance(value, Tensor):
             return None

@@ -114,7 +114,7 @@ def _grouped(length: int, keys: int) -> Iterator[int]:
 def _pieces(
     dimensions: tuple[Dimension, ...], full: tuple[int, ...], held: Held, axes: Axes
 ) -> Indices | None:
-    """What each rank has of a cut; None if it has another shape, or nothing but padding."""
+    """Each rank's piece of a cut; None if its shape differs, or it is padding alone."""
     sizes = Sizes({}, dict(axes))
     found = {}
     try:

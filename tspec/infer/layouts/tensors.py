@@ -60,7 +60,7 @@ def read_ranks(folder: Path) -> tuple[Tensors, ...]:
 
 
 def found(full: Tensors, ranks: tuple[Tensors, ...], axes: Axes) -> Found:
-    """What each rank holds of each full tensor."""
+    """The pieces of the ranks, for each full tensor."""
     names = dict.fromkeys([*full, *(name for each in ranks for name in each)])
     return Found(axes, tuple(_tensor(name, full, ranks, axes) for name in names))
 

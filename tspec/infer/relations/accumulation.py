@@ -16,7 +16,7 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
 
 
 def _distinct(survey: Survey) -> tuple[Claim, ...]:
-    """What a model is given within one step."""
+    """Claims about a model's inputs within one step."""
     forward = survey.event("forward")
     if forward is None or "inputs" not in forward.fields:
         return ()

@@ -23,7 +23,7 @@ MISSING = {
     "wrapper.forward": "A step without it goes around the wrapper: gradients are not synchronised.",
     "collective": "A step without it exchanges nothing between ranks.",
 }
-"""What a step lacks that lacks a call."""
+"""The consequence of a missing call."""
 
 TWICE = {
     "optimizer.zero_grad": "Cleared a second time, the gradients of some micro-batches are lost; not cleared, those of the step before are added.",
@@ -31,7 +31,7 @@ TWICE = {
     "optimizer.step": "A second update in a step uses the same gradients again; without one, they are lost.",
     "scheduler.step": "Stepped twice, the learning rate falls twice as fast as planned; not stepped, it stays.",
 }
-"""What goes wrong where a call comes twice, or not at all."""
+"""The consequence of a repeated or missing call."""
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:

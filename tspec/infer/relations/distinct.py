@@ -46,7 +46,7 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
 
 
 def _targets(event: str) -> Claim:
-    """What outputs are compared with is not stuck."""
+    """The claim that targets are not stuck."""
     head = RuleHead((f"c in calls({event})",), None, None, ())
     stuck = "A target that comes again soon is stuck, and belongs to other inputs."
     name = f"targets_of_{event}_do_not_come_again_soon"

@@ -25,9 +25,9 @@ APART = 2.0
 OF_PROGRESS = 0.25
 """Allowed deviation of the loss decrease since the first steps, as a fraction of it."""
 OF_FIRST = 0.05
-"""Which part of the first loss all losses may differ by."""
+"""The part of the first loss by which losses may differ."""
 OF_SIZE = 0.4
-"""Which part of the largest of the first losses they may differ by."""
+"""The part of the largest of the first losses by which they may differ."""
 
 HIGHER = (
     "The loss has not come down as in sound runs: labels or inputs do not belong together, layers are not trained, or a"

@@ -38,7 +38,7 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
 
 
 def _breaks(first: SeenEvent, second: SeenEvent) -> str | None:
-    """What the other order does; None where the order means nothing."""
+    """The consequence of the reverse order; None where the order does not matter."""
     if is_of_the_user(first) or is_of_the_user(second):
         return f"`{second.name}` comes without `{first.name}` before it."
     return ORDER.get((first.name, second.name))

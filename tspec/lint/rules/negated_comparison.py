@@ -32,7 +32,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
 
 
 def _without_not(value: Expr, source: Source) -> str | None:
-    """What stands for the negation of a value, without `not` before it."""
+    """The negation of a value, written without `not`."""
     match value:
         case Not(value=inner) if is_written(value):
             return source.slice(bare(source, inner.span))

@@ -12,7 +12,7 @@ from tspec.resolve.outline import Outline
 from tspec.source import Span
 
 RULES_WITH_IT = 3
-"""In so many rules of one file a number is no chance any more."""
+"""The number of rules of one file from which on an equal number is no coincidence."""
 
 _PLAIN = frozenset({0.0, 0.5, 1.0, 2.0, 0.1, 0.01, 10.0, 100.0})
 

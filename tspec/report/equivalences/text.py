@@ -117,7 +117,9 @@ def _uneven(found: Mapping[TensorName, str]) -> Iterator[FoldedLine]:
 
 
 def _earliest(outcome: Outcome) -> str:
-    """What is wrong first: how far it is off, or that its replicas differ where the first one is right."""
+    """The first fault: the size of its error, or that its replicas differ where the first one is
+    right.
+    """
     if outcome.first is not None and outcome.first.name == outcome.earliest:
         return sentence(outcome.first)
     [fault, *_] = (each for each in outcome.faults if each.name == outcome.earliest)

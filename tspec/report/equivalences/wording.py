@@ -21,7 +21,7 @@ def sentence(each: TensorComparison) -> str:
 
 
 def part(each: Blame) -> str:
-    """A module, and what of it is wrong."""
+    """A module, and its wrong part."""
     module = each.module or "the script's own code"
     return f"{module}: {each.part}"
 

@@ -66,7 +66,7 @@ def is_bare(node: nodes.Expr, env: Environment) -> bool:
 
 
 def _head(path: Path, env: Environment, want: Type | None) -> tuple[rules.Expr, int]:
-    """What the longest prefix of a path that is a name means, and the number of its words."""
+    """The meaning of the longest prefix of a path that is a name, and the number of its words."""
     scope = env.scope
     first = path.words[0]
     if first in env.unknown or path.text() in scope.unit.broken or first in scope.unit.broken:

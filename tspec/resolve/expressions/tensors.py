@@ -23,7 +23,7 @@ RESULTS: Mapping[str, Type] = {
     else {"int": types.INT, "float": types.FLOAT, "bool": types.BOOL}[FEATURES[name].kind]
     for name in FUNCTIONS
 }
-"""What each feature that is read as a function gives."""
+"""The result type of each feature that is read as a function."""
 
 TENSOR_FUNCTIONS = (*(name for name in FUNCTIONS if name not in FOLDS), "cast", "difference")
 """Functions that are features only; `min`, `max`, `sum`, `mean` and `std` are also folds."""

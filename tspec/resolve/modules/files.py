@@ -175,7 +175,7 @@ class Reader:
     def _add(self, source: Source, key: str, *, asked: bool) -> Unit:
         parsed = parse(source)
         if parsed.file.edition is not None:
-            # What an older edition wrote otherwise is read as if it were written today.
+            # Text of an older edition is read as if it were written today.
             parsed = replace(parsed, file=upgrade(parsed.file).file)
         self._findings.extend(parsed.diagnostics)
         module = parsed.file.module

@@ -12,11 +12,11 @@ from tspec.resolve.program.declarations import FieldSource
 from tspec.source import Source, Span
 from tspec.syntax import nodes
 
-# What the recorder knows of every call, whatever its signature.
+# Values that the recorder knows of every call, whatever its signature.
 OF_EVERY_CALL = frozenset({"callable", "arguments", "inputs", "output", RETURNED})
 
-# What it knows of some: the learning rate of an optimizer, the loader of an iterator, the tensor
-# and the group of a collective, under one name for all of them.
+# Values that it knows of some calls: the learning rate of an optimizer, the loader of an iterator,
+# the tensor and the group of a collective, under one name for all of them.
 OF_SOME_CALLS = {
     "torch.optim.Optimizer.": frozenset({"lr", "optimizer"}),
     "torch.utils.data.": frozenset({"loader"}),

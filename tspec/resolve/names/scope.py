@@ -56,7 +56,7 @@ class Scope:
     axes: Mapping[str, rules.GroupDeclaration]
     ambient: Mapping[str, rules.AmbientDeclaration]
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    """What other loaded modules declare, and which: for hints."""
+    """Names that other loaded modules declare, with the module: for hints."""
     homes: Mapping[str, Scope] = field(default_factory=dict)
     """The scopes of all files by `Unit.key`; complete once all are built."""
     refused: Set[LetKey] = frozenset()

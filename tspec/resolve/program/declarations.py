@@ -188,6 +188,6 @@ class TestDeclaration:
     span: Span = field(compare=False, repr=False)
     """The span of the title."""
     events: Script | TestRecording = field(repr=False)
-    """What happens in it."""
+    """Its events."""
     outcomes: tuple[ExpectedOutcome, ...] = ()
     seen: tuple[str, ...] = field(default=(), repr=False)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 HINT = "Look at: "
-"""Begins the paragraph that says what to look at."""
+"""Begins the paragraph with the hint."""
 
 
 def explanation(doc: str) -> str:
-    """What the documentation says without its hint, on one line."""
+    """The documentation without its hint, on one line."""
     return " ".join(each for each in _paragraphs(doc) if not each.startswith(HINT))
 
 
 def hint(doc: str) -> str:
-    """What to look at, as the documentation says; empty where it says nothing."""
+    """The hint of the documentation; empty if it has none."""
     return " ".join(each.removeprefix(HINT) for each in _paragraphs(doc) if each.startswith(HINT))
 
 

@@ -69,7 +69,7 @@ ScriptValue = (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is set: a field of a subject, or a part of it.
+    """The target of an assignment: a field of a subject, or a part of it.
 
     `path` leads from the subject over fields: `("group", "lr")` is the `lr` of the subject that is
     the `group`; `feature` is one of a tensor, `key` an entry of a map. Without a path it is the
@@ -110,7 +110,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class CallStatement:
-    """A call: the fields that the script gives it, and what happens inside of it."""
+    """A call: its fields in the script, and the events inside of it."""
 
     event: str
     said: tuple[tuple[str, ScriptValue], ...]
@@ -120,7 +120,7 @@ class CallStatement:
 
 @dataclass(frozen=True, slots=True)
 class OnRanks:
-    """What happens on these ranks only."""
+    """Events on these ranks only."""
 
     ranks: tuple[int, ...]
     inside: tuple[Statement, ...]
@@ -131,7 +131,7 @@ Statement = Set | SetContext | Mention | CallStatement | OnRanks
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What happens in each of some steps, both ends included. Step 0 lies before the first one."""
+    """Events in each of some steps, both ends included. Step 0 lies before the first one."""
 
     first: int
     last: int

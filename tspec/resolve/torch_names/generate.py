@@ -30,7 +30,7 @@ MODULES = (
     "torch.utils.data.dataloader", "torch.utils.data.distributed", "torch.serialization",
 )  # fmt: skip
 
-# What torch's own machinery holds and no rule names; it would be half of the file.
+# Internals of torch that no rule names; they would be half of the file.
 LEFT_OUT = ("torch._inductor", "torch._dynamo", "torch._functorch", "torch.fx", "torch.ao", "torch.testing",
             "torch.onnx", "torch.jit", "torch._C", "torch._refs", "torch._prims", "torch._decomp",
             "torch._subclasses", "torch._export", "torch.export", "torch.package", "torch.masked",

@@ -52,7 +52,7 @@ COMPARED = (
 )  # fmt: skip
 
 STORED = ("sketch",)
-"""What is kept of a tensor instead of its elements."""
+"""Forms that replace a tensor's elements in a recording."""
 
 SIDES = ("reference", "candidate")
 _ORIGINS: Mapping[str, tuple[str, ...]] = {"generated": ("seed", "models"), "recorded": ()}

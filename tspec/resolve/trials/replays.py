@@ -19,7 +19,7 @@ SAVED = ("model", "optimizer", "scheduler", "scaler", "averages", "rng", "sample
 COMPARED = (
     "params", "parameters", "buffers", "states", "averages", "generators", "loss", "batches",
 )  # fmt: skip
-"""What `same(...)` compares between the straight run and the resumed one."""
+"""The state that `same(...)` compares between the uninterrupted run and the resumed one."""
 
 
 def lower_replay(node: nodes.Replay, scope: Scope, findings: Findings) -> ReplayDeclaration | None:

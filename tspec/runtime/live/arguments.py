@@ -102,10 +102,11 @@ class CallSignature:
 
 
 def input_names(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the `forward` of a module calls each tensor that it is given, as `memory`, or `states.0` within a list.
+    """The parameter name of each tensor that a module's `forward` gets, as `memory`, or `states.0`
+    within a list.
 
-    They are the same however the arguments are given, by position or by name. A `forward` that is not
-    written in Python has numbers for arguments by position.
+    Names are the same for arguments by position and by name. A `forward` that is not written in
+    Python has numbers for arguments by position.
     """
     named = _by_position(module.forward) if args else ()
     found = []

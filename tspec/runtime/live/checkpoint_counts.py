@@ -26,7 +26,7 @@ StatesByKeys = Mapping[Keys, torch.Tensor]
 
 @dataclass(frozen=True, slots=True)
 class CheckpointCounts:
-    """What a checkpoint says of how far a run has come."""
+    """The counts of a run's progress in a checkpoint."""
 
     counters: CountsByKeys
     """Its whole numbers, by their keys."""
@@ -41,7 +41,7 @@ class CheckpointCounts:
 
 
 def counts_of(value: Any) -> CheckpointCounts:
-    """What an object that was read or is saved says; nothing of one that is no checkpoint."""
+    """The counts in a loaded or saved object; empty if it is no checkpoint."""
     counters: dict[Keys, int] = {}
     updates: dict[Keys, int] = {}
     scales: dict[Keys, float] = {}

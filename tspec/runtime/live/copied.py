@@ -50,6 +50,6 @@ class CopiedParameters:
 
 
 def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor | None:
-    """What this rank holds of it, in another precision; None if there is nothing to read."""
+    """The local part, in another precision; None if it cannot be read."""
     part = local_part(tensor)
     return None if part is None else part.to(dtype)

@@ -24,7 +24,7 @@ class Binding:
 
     @property
     def value(self) -> Any:
-        """What is there, without binding it; None if nothing is."""
+        """The object bound there, without binding it to an instance; None if there is none."""
         return inspect.getattr_static(self.holder, self.name, None)
 
 

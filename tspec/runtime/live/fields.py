@@ -140,7 +140,7 @@ class _FieldAccess:
 
     @property
     def _tells_return(self) -> bool:
-        """It is read of calls that have returned, and says so."""
+        """Whether the field is read after the return, and marks that."""
         own = self._parameters.has(RETURNED)
         return self._field.source is None and self.name == RETURNED and not own
 

@@ -18,7 +18,7 @@ from tspec.runtime.live.numbered import NumberedObjects
 
 @dataclass(frozen=True, slots=True)
 class LoaderFacts:
-    """What a loader says of itself."""
+    """Facts that a loader tells about itself."""
 
     batch_size: Any
     length: Any
@@ -46,7 +46,7 @@ class LoaderSubjects:
         return self.numbered.alive()
 
     def departs(self, loader: Any) -> None:
-        """A loader is about to be freed. Its data is not kept, but what it says."""
+        """A loader is about to be freed. Its facts are kept, but not its data."""
         number = self.numbered.departing(loader)
         if number is not None:
             self._departed[number] = loader_facts(loader)
@@ -67,7 +67,7 @@ class LoaderSubjects:
 
 
 def loader_facts(loader: Any) -> LoaderFacts:
-    """What a loader says of itself. Its size and length are absent if it does not say."""
+    """The facts of a loader. Its size and length are absent if it does not have them."""
     size = asked(loader, "batch_size")
     return LoaderFacts(
         int(size) if isinstance(size, int) else ABSENT, length(loader), shuffled(loader)
@@ -89,7 +89,7 @@ def length(loader: Any) -> Any:
 
 
 class FetchedBatch:
-    """What a loader gave out at once. Its tensors are not kept alive."""
+    """One fetch of a loader. Its tensors are not kept alive."""
 
     __slots__ = ("loader", "tensors")
 

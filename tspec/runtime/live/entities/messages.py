@@ -20,7 +20,7 @@ FEATURES = (
     "digest", "norm", "finite", "zeros", "sum", "mean", "min", "max",
     "shape", "dtype", "device", "numel", "requires_grad",
 )  # fmt: skip
-"""What is read of a message where it is sent, where it arrives, and where a layer reads it."""
+"""Features of a message, read where it is sent, where it arrives, and where a layer reads it."""
 
 
 class TensorSnapshot:
@@ -44,7 +44,7 @@ class ReceivedMessage:
     source: int
     target: int
     key: str
-    """Where the sender tells of it; empty if that cannot be known."""
+    """The key under which the sender publishes its features; empty if that cannot be known."""
     buffer: torch.Tensor | None
     work: Any
     place: tuple[int, tuple[int, ...]]

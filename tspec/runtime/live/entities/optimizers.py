@@ -30,7 +30,7 @@ def held_tensors(value: Any, depth: int = 3) -> Iterator[torch.Tensor]:
 
 
 def _items(value: Any) -> Iterator[Any]:
-    """What a list, dict or tuple holds, whatever methods its class has."""
+    """The elements of a list, dict or tuple, whatever methods its class has."""
     if isinstance(value, dict):
         return iter(dict.values(value))
     if isinstance(value, list):
@@ -64,7 +64,7 @@ def groups_of(optimizer: Any) -> list[dict[str, Any]]:
 
 
 def held_by(optimizer: Any) -> list[torch.Tensor]:
-    """What an optimizer holds, in the order of its groups."""
+    """The tensors that an optimizer holds, in the order of its groups."""
     return [each for group in groups_of(optimizer) for each in params_of(group)]
 
 

@@ -138,7 +138,7 @@ class WrapperSubjects:
         return None
 
     def step_opens(self) -> None:
-        """What trains without the wrapper, or without process groups, trains apart."""
+        """Objects that train without the wrapper, or without process groups, train separately."""
         living = frozenset(self.things())
         if living != self._living or not self._ranks.process_groups:
             self._known.clear()

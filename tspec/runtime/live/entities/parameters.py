@@ -93,7 +93,9 @@ class ParameterSubjects:
         return {s: group_of(one.tensor) or ABSENT for s, one in things.items()}
 
     def _replicas(self, tensor: torch.Tensor, module: str | None) -> Any:
-        """The ranks that hold the same part of it, as whoever cut or copied it says."""
+        """The ranks with the same part of the tensor, according to the framework that cut or copied
+        it.
+        """
         return (
             self._wrappers.replicas(module)
             or placed(tensor)
