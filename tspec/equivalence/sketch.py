@@ -58,7 +58,7 @@ def standard_error(full: tuple[int, ...]) -> float:
 
 
 def margin(full: tuple[int, ...]) -> float:
-    """The factor that raises a tolerance so that errors of two estimates alone do not exceed it."""
+    """The fraction by which a tolerance is raised, so that errors of two estimates alone do not exceed it."""
     return CERTAINTY * sqrt(2) * standard_error(full)
 
 

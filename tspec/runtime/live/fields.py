@@ -140,7 +140,7 @@ class _FieldAccess:
 
     @property
     def _tells_return(self) -> bool:
-        """Whether the field is read after the return, and marks that."""
+        """Whether the field is the flag that the call has returned."""
         own = self._parameters.has(RETURNED)
         return self._field.source is None and self.name == RETURNED and not own
 

@@ -138,7 +138,7 @@ class WrapperSubjects:
         return None
 
     def step_opens(self) -> None:
-        """Objects that train without the wrapper, or without process groups, train separately."""
+        """Drop the known holders if wrappers changed or there are no process groups: ranks then train separately."""
         living = frozenset(self.things())
         if living != self._living or not self._ranks.process_groups:
             self._known.clear()
