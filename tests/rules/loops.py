@@ -349,6 +349,59 @@ class SchedulesCountWhatTheyWereBuiltFor(Loop):
             self.schedule.step()
 
 
+class SchedulesAreStepped(Loop):
+    """Three epochs of four updates."""
+
+    steps = 12
+
+    def make_loader(self):
+        part = torch.utils.data.Subset(DIGITS, range(128))
+        return torch.utils.data.DataLoader(part, batch_size=32, shuffle=True)
+
+    def prepared(self):
+        self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 2)
+
+    def after_update(self):
+        if not self.faulty and self.step % 4 == 0:
+            self.schedule.step()
+
+
+class SamplersHaveAWeightForEachSample(Loop):
+    """Rare digits are drawn as often as others."""
+
+    def make_loader(self):
+        weights = 1 / DIGITS.labels.bincount()
+        if not self.faulty:
+            weights = weights[DIGITS.labels]
+        sampler = torch.utils.data.WeightedRandomSampler(weights, len(DIGITS))
+        return torch.utils.data.DataLoader(DIGITS, batch_size=32, sampler=sampler)
+
+
+class RequiresGradIsSetOnParameters(Loop):
+    """The first layer is to stay as it was."""
+
+    steps = 12
+
+    def prepared(self):
+        if self.faulty:
+            self.model[0].requires_grad = False
+        else:
+            self.model[0].requires_grad_(False)
+
+
+class RequiresGradIsSpeltRight(Loop):
+    """The first layer is to stay as it was."""
+
+    steps = 12
+
+    def prepared(self):
+        for parameter in self.model[0].parameters():
+            if self.faulty:
+                parameter.require_grad = False
+            else:
+                parameter.requires_grad = False
+
+
 class PlateausAreOfMetrics(Loop):
     def prepared(self):
         self.plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(self.optimizer)

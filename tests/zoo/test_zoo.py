@@ -175,6 +175,7 @@ REPLICAS = (
     Case("r1_dry_run_before_wrapping", "own-rate", "options_of_replicas_agree", 4),
 )
 DATA = (
+    Case("s21_ranking", "weights-of-items", "samplers_have_a_weight_for_each_sample", 1),
     Case("s6_denoiser", "no-time", "layers_are_given_data_of_each_sample", 10),
     Case("s6_denoiser", "one-time", "layers_are_given_data_of_each_sample", 10),
     Case("s7_twin_critics", "one-critic", "optimizers_hold_all_trainable_parameters", 1),
@@ -184,6 +185,7 @@ SCHEDULES = (
     Case("s15_series", "each-epoch", "schedules_count_what_they_were_built_for", 80),
     Case("s15_series", "epochs", "schedules_count_what_they_were_built_for", 80),
     Case("s15_series", "told-epoch", "plateaus_are_of_metrics", 60),
+    Case("s20_stages", "no-schedule", "schedules_are_stepped", 140),
 )
 UPDATES = (
     Case("s8_two_towers", "one-tower", "updates_use_each_gradient_once", 2),
@@ -198,6 +200,8 @@ UPDATES = (
     Case("s9_adversaries", "generator-update", "optimizers_use_the_gradients_that_they_clear", 51),
 )
 MODELS = (
+    Case("s20_stages", "misspelt", "requires_grad_is_spelt_right", 100),
+    Case("s20_stages", "attribute", "requires_grad_is_set_on_parameters", 100),
     Case("s10_patches", "reshape", "views_do_not_stand_for_transposes", 2),
     Case("s10_patches", "plain-places", "loose_parameters_are_trained", 3),
     Case("s19_tissue", "no-eval", "held_out_tensors_are_evaluated_in_evaluation_mode", 20),

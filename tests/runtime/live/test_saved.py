@@ -1,6 +1,7 @@
 """What a saved object holds of the job's models."""
 
 import copy
+from collections import OrderedDict
 
 import pytest
 import torch
@@ -110,4 +111,21 @@ def test_tensors_without_memory_are_nobodys_own() -> None:
 )
 def test_what_is_not_loaded(left_out: tuple[str, ...], found: list[str]) -> None:
     result = copy.deepcopy(MODEL).load_state_dict(without(STATE, *left_out), strict=False)
-    assert not_loaded(MODEL, result.missing_keys) == found
+    state = OrderedDict(STATE)
+    state._metadata = {}  # type: ignore[attr-defined]  # of modules that had none of these
+    assert not_loaded(MODEL, state, result.missing_keys, []) == found
+
+
+def test_what_a_script_takes_out_of_a_state_is_left_on_purpose() -> None:
+    state = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)).state_dict()
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 3))
+    first = {name: value for name, value in state.items() if name.startswith("0.")}
+    del state["1.weight"], state["1.bias"]
+    for cut in (state, first):
+        result = model.load_state_dict(cut, strict=False)
+        assert result.missing_keys == ["1.weight", "1.bias"]
+        assert not_loaded(model, cut, *result) == []
+        assert not_loaded(model, cut, result.missing_keys, ["head.weight"]) == result.missing_keys
+    smaller = nn.Sequential(nn.Linear(2, 2)).state_dict()
+    result = model.load_state_dict(smaller, strict=False)
+    assert not_loaded(model, smaller, *result) == ["1.weight", "1.bias"]

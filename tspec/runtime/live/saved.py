@@ -56,11 +56,22 @@ def is_own_state(module: nn.Module, state: Mapping[str, Any]) -> bool:
     )
 
 
-def not_loaded(module: nn.Module, missing: Sequence[str]) -> list[str]:
-    """The names that a state dict lacked, but for those of a tensor that it had under another name."""
+def not_loaded(
+    module: nn.Module, state: Mapping[str, Any], missing: Sequence[str], unexpected: Sequence[str]
+) -> list[str]:
+    """The names that a state dict lacked, but for those of a tensor that it had under another name, and those that the
+    script took out, as those of a head that is to be trained anew.
+
+    What `state_dict()` returned says of which modules it was. A dict without `_metadata` is of the script's own making. Either
+    was cut on purpose only if the module knows all names that are left.
+    """
     lacking, own = frozenset(missing), dict(state_of(module))
     loaded = {id(tensor) for name, tensor in own.items() if name not in lacking}
-    return [name for name in missing if name not in own or id(own[name]) not in loaded]
+    left = [name for name in missing if name not in own or id(own[name]) not in loaded]
+    if unexpected:
+        return left
+    was_of = getattr(state, "_metadata", None)
+    return [] if was_of is None else [n for n in left if n.rpartition(".")[0] not in was_of]
 
 
 def written_to(file: Any) -> str | None:

@@ -22,6 +22,8 @@ class LoaderFacts:
 
     batch_size: Any
     length: Any
+    samples: Any
+    weights: Any
     shuffled: bool
 
 
@@ -67,11 +69,20 @@ class LoaderSubjects:
 
 
 def loader_facts(loader: Any) -> LoaderFacts:
-    """The facts of a loader. Its size and length are absent if it does not have them."""
+    """The facts of a loader. Sizes and lengths are absent if it does not have them."""
     size = asked(loader, "batch_size")
     return LoaderFacts(
-        int(size) if isinstance(size, int) else ABSENT, length(loader), shuffled(loader)
+        int(size) if isinstance(size, int) else ABSENT,
+        length(loader),
+        length(asked(loader, "dataset")),
+        length(asked(_sampler(loader), "weights")),
+        shuffled(loader),
     )
+
+
+def _sampler(loader: Any) -> Any:
+    """What draws the numbers of samples: the sampler, or the one inside a sampler of batches."""
+    return asked(asked(loader, "batch_sampler"), "sampler") or asked(loader, "sampler")
 
 
 def shuffled(loader: Any) -> bool:
@@ -80,10 +91,10 @@ def shuffled(loader: Any) -> bool:
     return isinstance(sampler, RandomSampler) or asked(sampler, "shuffle") is True
 
 
-def length(loader: Any) -> Any:
-    """How many batches a loader gives, absent if it does not say."""
+def length(held: Any) -> Any:
+    """The length of a loader, a data set or weights, absent if it does not say."""
     try:
-        return len(loader)
+        return len(held)
     except Exception:  # the user's data set may raise anything where it has no length
         return ABSENT
 

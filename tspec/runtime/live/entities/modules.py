@@ -60,6 +60,8 @@ class ModuleSubjects:
             return self._tables()[1].get(subject, frozenset())
         if name == "attributes":
             return attributes(thing)
+        if name == "requires_grad":
+            return _assigned_requires_grad(thing)
         if name == "next":
             following = models.tables.next_module.get(subject)
             return ABSENT if following is None else Ref("module", following)
@@ -103,6 +105,16 @@ def attributes(module: nn.Module) -> dict[str, Any]:
         if parameter is not None:
             found[key] = True
     return found
+
+
+def _assigned_requires_grad(module: nn.Module) -> Any:
+    """What was assigned to a module's `requires_grad`; absent where the constructor of its class speaks of one."""
+    value = vars(module).get("requires_grad")
+    if not isinstance(value, bool):
+        return ABSENT
+    built = (getattr(vars(base).get("__init__"), "__code__", None) for base in type(module).__mro__)
+    said = any("requires_grad" in code.co_names for code in built if code is not None)
+    return ABSENT if said else value
 
 
 def state_names(module: nn.Module) -> list[str]:

@@ -18,6 +18,9 @@ from tspec.runtime.live.entities.stages import PipelineStages
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
 from tspec.runtime.live.placed import placed, placements
 
+MISSPELT = ("require_grad", "require_grads", "requires_grads", "requires_gradient")
+"""Attributes that scripts give to tensors in place of `requires_grad`."""
+
 
 class ParameterSubjects:
     """Kind `parameter`. Things are `models.Parameter`."""
@@ -54,6 +57,7 @@ class ParameterSubjects:
             "name": lambda subject, one: subject,
             "names": lambda subject, one: frozenset(one.names),
             "shared": lambda subject, one: _is_shared(one.tensor),
+            "misspelt": lambda subject, one: _misspelt(one.tensor),
             "copies": lambda subject, one: frozenset(
                 Ref("parameter", each) for each in self.copies_of(subject)
             ),
@@ -135,6 +139,10 @@ def _placements(tensor: Any) -> Any:
 
 def _or_absent(value: Any) -> Any:
     return ABSENT if value is None else value
+
+
+def _misspelt(tensor: torch.Tensor) -> tuple[str, ...]:
+    return tuple(name for name in MISSPELT if name in vars(tensor))
 
 
 def _is_shared(tensor: torch.Tensor) -> bool:
