@@ -1406,6 +1406,23 @@ class PaddingIsLeftOutOfTheLoss(Continues):
         self.ignored = -100 if faulty else 0
 
 
+class PlacesOfPaddingHaveNoLabels(Loop):
+    """Tells bright pixels of a row from dark ones; empty ones are its padding."""
+
+    def build(self):
+        return nn.Sequential(nn.Embedding(17, 16, padding_idx=0), nn.Linear(16, 2))
+
+    def forward(self, images):
+        tokens = (images * 16).long()
+        self.targets = (tokens > 8).long().flatten()
+        if not self.faulty:
+            self.targets[tokens.flatten() == 0] = -100
+        return self.model(tokens).flatten(0, 1)
+
+    def loss(self, output, labels):
+        return F.cross_entropy(output, self.targets)
+
+
 # --- checkpoints --------------------------------------------------------------------------------
 
 

@@ -193,6 +193,7 @@ class SubjectRegistry:
             "before_update": self._before_update,
             "elements": lambda value: sum(each.numel() for each in tensors_in(value, VISITED)),
             "tokens_ahead": self.tokens.tokens_ahead,
+            "counted_padding": self.tokens.counted_padding,
             "sees_later": Causality(self.tokens).sees_later,
             "shows_padding": of_first(MASKS, padding.shows_padding),
             "hides_tokens": of_first(MASKS, padding.hides_tokens),

@@ -24,6 +24,8 @@ class TokenHistory:
 
     def __init__(self) -> None:
         self._inputs: deque[torch.Tensor] = deque(maxlen=_INPUTS)
+        self._paddings: deque[int | None] = deque(maxlen=_INPUTS)
+        """Of each input the row of its table that stands for padding."""
         self._losses = 0
 
     def is_over(self) -> bool:
@@ -35,15 +37,17 @@ class TokenHistory:
         """The tokens of each call, `[batch, length]` or `[length, batch]`, the oldest first."""
         return tuple(self._inputs)
 
-    def given(self, tokens: torch.Tensor) -> None:
-        """An embedding is given sequences, `[batch, length]` or `[length, batch]`."""
+    def given(self, tokens: torch.Tensor, padding: int | None = None) -> None:
+        """An embedding is given sequences, `[batch, length]` or `[length, batch]`; the table may have a row for padding."""
         plain = type(tokens) is torch.Tensor and not tokens.is_floating_point()
         if plain and tokens.dim() == 2:
             self._inputs.append(tokens)
+            self._paddings.append(padding)
 
     def clear(self) -> None:
         """A backward pass is over: what comes next is of other tokens."""
         self._inputs.clear()
+        self._paddings.clear()
 
     @torch.no_grad()
     def tokens_ahead(self, target: torch.Tensor, ignored: int) -> int | None:
@@ -57,8 +61,34 @@ class TokenHistory:
         self._losses += 1
         found = self.sequence_of(target, ignored)
         if self.is_over():
-            self._inputs.clear()
+            self.clear()
         return None if found is None else found[0]
+
+    @torch.no_grad()
+    def counted_padding(
+        self, target: torch.Tensor, ignored: int, weight: torch.Tensor | None
+    ) -> int | None:
+        """How many labels of a batch of sequences count although their tokens are padding, before or after a sequence.
+
+        The least number of all inputs that lie as the labels do: those of an encoder may have another padding. None where one of
+        them has no row for padding, or where there are none, and after the first losses.
+        """
+        if target.is_floating_point():
+            return None
+        counts = target != ignored
+        if weight is not None:
+            counts &= weight[target.clamp(min=0, max=len(weight) - 1)] != 0
+        found: list[int] = []
+        for tokens, padding in zip(self._inputs, self._paddings, strict=True):
+            if tokens.device != target.device or tokens.numel() != target.numel():
+                continue
+            if padding is None:
+                return None
+            found.extend(
+                int((_around(sequences == padding) & rows).sum())
+                for sequences, rows in _batch_first(tokens, counts)
+            )
+        return min(found, default=None)
 
     @torch.no_grad()
     def sequence_of(self, target: torch.Tensor, ignored: int) -> tuple[int, torch.Tensor] | None:
@@ -90,6 +120,13 @@ def _shifts(tokens: torch.Tensor, target: torch.Tensor, ignored: int) -> Iterato
                 and wanted.min() < wanted.max()
             ):
                 yield shift
+
+
+def _around(padding: torch.Tensor) -> torch.Tensor:
+    """Of the places of padding, `[batch, length]`, those before the first token of each sequence and after its last one."""
+    before = padding.cumprod(1)
+    after = padding.flip(1).cumprod(1).flip(1)
+    return (before + after) > 0
 
 
 def _batch_first(

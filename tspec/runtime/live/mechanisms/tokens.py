@@ -10,7 +10,7 @@ from tspec.runtime.live.watched import Listener, Role
 
 EMBEDDING = "torch.nn.functional.embedding"
 BACKWARD = "torch.autograd.backward"
-READERS = ("tokens_ahead", "shows_padding", "hides_tokens", "filled_padding")
+READERS = ("tokens_ahead", "counted_padding", "shows_padding", "hides_tokens", "filled_padding")
 """The functions of fields that read what is followed here."""
 
 
@@ -22,7 +22,8 @@ class EmbeddingListener(Listener):
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Rows are looked up."""
-        self._job.state.tokens.given(args[0] if args else kwargs["input"])
+        padding = args[2] if len(args) > 2 else kwargs.get("padding_idx")
+        self._job.state.tokens.given(args[0] if args else kwargs["input"], padding)
 
 
 class LearntListener(Listener):
