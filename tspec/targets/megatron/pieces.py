@@ -127,9 +127,10 @@ _OF_PARAMETERS = {
 
 
 def _groups() -> Any:
-    """Megatron's module of groups, if there are any."""
+    """Megatron's module of groups, if there are any. It holds them still where the job has ended its process group."""
     state = sys.modules.get(STATE)
-    return state if state is not None and state.model_parallel_is_initialized() else None
+    is_set_up = state is not None and state.model_parallel_is_initialized()
+    return state if is_set_up and dist.is_initialized() else None
 
 
 def axes(parameter: torch.Tensor, *, data_parallel: bool = True) -> Iterator[Any]:
