@@ -330,6 +330,16 @@ def test_a_framework_tells_which_microbatch_goes_forward_and_which_backward() ->
     assert {step for step, _ in found} == {1}
 
 
+def test_passes_that_no_schedule_numbers_are_microbatches_of_a_step_that_a_framework_tells() -> (
+    None
+):
+    """A loop of the script's own around a framework's model and optimizer, without its schedules."""
+    passes = (TRAIN, *PASSES, TRAIN, *PASSES)
+    found = scheduled(Scheduled(), *passes, Stepped(), Scheduled(), *passes)
+    assert found[1:7] == [(1, 1)] * 3 + [(1, 2)] * 3
+    assert found[-7:] == [(2, 1)] * 4 + [(2, 2)] * 3
+
+
 def test_a_step_that_is_open_becomes_the_frameworks() -> None:
     assert scheduled(CLEAR, Scheduled(), Stepped(), Scheduled()) == [(1, 1)] * 3 + [(2, 1)]
     assert scheduled(CLEAR, *update(), Scheduled())[-1] == (2, 1)

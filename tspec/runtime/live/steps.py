@@ -173,7 +173,9 @@ class LoopState:
     backward_since_update: bool = False
     said: bool = False
     scheduled: bool = False
-    """A framework tells of steps and micro-batches: nothing else opens any."""
+    """A framework tells of steps: nothing else opens any."""
+    numbered: bool = False
+    """A framework's schedule tells of micro-batches: nothing else opens any. A loop of the script's own may call its passes without one."""
     over: bool = False
     """The framework is done with the step."""
     joined: bool = False
@@ -241,7 +243,7 @@ def advance(place: LoopState, activity: Activity) -> LoopState:
         case Scheduled():
             return _scheduled(place)
         case Microbatch(number):
-            return replace(place, microbatch=number, scheduled=True)
+            return replace(place, microbatch=number, scheduled=True, numbered=True)
         case Stepped():
             return replace(place, over=True)
         case Calibrating():
@@ -335,7 +337,7 @@ def _by_hand(place: LoopState) -> bool:
 
 
 def _next_microbatch(place: LoopState, turn: int) -> LoopState:
-    if place.turn == turn and not place.scheduled and place.backward_in_microbatch:
+    if place.turn == turn and not place.numbered and place.backward_in_microbatch:
         return replace(place, microbatch=place.microbatch + 1, backward_in_microbatch=False)
     return place
 
