@@ -121,6 +121,7 @@ CASES: tuple[Case, ...] = (
         "output_layer",
         "decoder.layers.2.mlp.linear_fc1",
     ),
+    Case("losses_of_own_classes", "tp=2", "outputs GPTModel", "GPTModel"),
     Case(
         "model_copy_not_written",
         "pp=2,untied",
@@ -193,6 +194,7 @@ CASES: tuple[Case, ...] = (
         "decoder.layers.2.self_attention.linear_qkv",
     ),
     Case("stage_changes_its_input", "pp=2", "inputs decoder.layers.2", "decoder"),
+    Case("targets_by_rank", "tp=2", "outputs GPTModel", "GPTModel"),
     Case("tied_embedding_counted_twice", "pp=2,clipped", NORM, ""),
     Case("tied_gradients_not_summed", "pp=2,zero", f"param_grads {EMBEDDING}.weight", EMBEDDING),
 )
