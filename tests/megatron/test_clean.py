@@ -1,4 +1,4 @@
-"""Packs say nothing of sound jobs, and decide something of each: a sample of the layouts in `sweep.py`."""
+"""Packs say nothing of sound jobs, and decide something of each: the layouts in `sweep.py`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,6 @@ import pytest
 from tests.families import family
 from tests.megatron.sweep import CLEAN, LLAMA, swept
 
-CHECKED = (
-    "fp16",
-    "tp=2,sp,recompute,dropout",
-    f"pp=2,virtual=2,bf16,untied,{LLAMA}",
-    "pp=2,recompute,warmup=2",
-    "dp=2,overlap",
-    "dp=2,zero,fp16",
-    "dp=2,zero,overlap,gather,bf16",
-    "tp=2,sp,experts=4,etp=2",
-)
-"""Each kind of parallelism, precision and schedule of the learning rate."""
 SAMPLE = {
     "fp16",
     "tp=2,sp,recompute,dropout",
@@ -27,12 +16,12 @@ SAMPLE = {
     "dp=2,zero,fp16",
     "tp=2,sp,experts=4,etp=2",
 }
+"""Each kind of parallelism and precision."""
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("layout", family(CHECKED, SAMPLE))
+@pytest.mark.parametrize("layout", family(CLEAN, SAMPLE))
 def test_packs_are_silent(layout: str, tmp_path: Path) -> None:
-    assert layout in CLEAN
     found = swept(layout, tmp_path)
     assert found.findings == ()
     assert found.decided > 1000
