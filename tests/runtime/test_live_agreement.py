@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
 
 from tests.runtime.test_ranks import join, ranks
 from tests.runtime.training import HEAD, Trained, loop
@@ -168,7 +169,12 @@ def apart(rank: int, meeting: str, folder: Path) -> None:
                     model(torch.ones(4, 3))
                 model.train()
 
-    checker, decided = watched(folder, ACROSS, train)
+    watched_rank(rank, folder, ACROSS, train)
+
+
+def watched_rank(rank: int, folder: Path, text: str, train: Callable[[], object]) -> None:
+    """Record and check what `train` does on this rank, and write what was decided."""
+    checker, decided = watched(folder, text, train)
     told = {
         "faults": checker.faults,
         "counts": {rule.declared.name: rule.counts for rule in checker.rules},
@@ -181,19 +187,69 @@ def apart(rank: int, meeting: str, folder: Path) -> None:
 @pytest.mark.gloo
 def test_two_ranks_decide_as_the_reference_over_their_recording(tmp_path: Path) -> None:
     assert ranks(apart, tmp_path, wait=200.0) == [0, 0]
-    told = [json.loads((tmp_path / f"decided-{rank}.json").read_text()) for rank in range(2)]
-    assert [one["faults"] for one in told] == [[], []]
+    decided = as_the_reference(tmp_path, ACROSS, 2)
+    assert {"holds", "violated", "idle"} <= {verdict for verdict, *_ in decided.values()}
+
+
+def as_the_reference(folder: Path, text: str, world: int) -> dict[Key, Found]:
+    """What the ranks decided, which is what the reference decides over their recording."""
+    told = [json.loads((folder / f"decided-{rank}.json").read_text()) for rank in range(world)]
+    assert [one["faults"] for one in told] == [[]] * world
     decided = {
         (rule, tuple(members), tuple(at), tuple(subjects)): tuple(found)
         for one in told
         for rule, members, at, subjects, found in one["decided"]
     }
     assert len(decided) == sum(len(one["decided"]) for one in told)
-    expected = of_recording(tmp_path, ACROSS)
+    expected = of_recording(folder, text)
     assert differences(expected, decided) == {}
     counts = {
         rule: +sum((Counter(one["counts"][rule]) for one in told), Counter[str]())
         for rule in told[0]["counts"]
     }
     assert counts == counted(expected)
-    assert {"holds", "violated", "idle"} <= {verdict for verdict, *_ in decided.values()}
+    return decided
+
+
+GRID = """
+invariant grid { across tp, dp after optimizer.step expect same(step) }
+invariant corner { for p in parameters across tp, dp after optimizer.step expect same(p.data) }
+invariant row { across tp after optimizer.step expect same(step) }
+"""
+
+
+def on_a_grid(rank: int, meeting: str, folder: Path) -> None:
+    """Four ranks, two by two. The last one's parameters part from the others' in step 2."""
+    join(rank, meeting, world=4)
+
+    def train() -> None:
+        init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+        model = nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(1, 4):
+            optimizer.zero_grad()
+            model(torch.ones(4, 3)).square().mean().backward()
+            if step == 2 and rank == 3:
+                model.weight.grad.mul_(3)  # type: ignore[union-attr]
+            optimizer.step()
+
+    watched_rank(rank, folder, GRID, train)
+
+
+@pytest.mark.gloo
+def test_a_group_over_two_axes_is_all_ranks_reached_over_either(tmp_path: Path) -> None:
+    """A rank of a job knows its own axes alone, and decides as one that knows all."""
+    assert ranks(on_a_grid, tmp_path, wait=200.0, world=4) == [0] * 4
+    decided = as_the_reference(tmp_path, GRID, 4)
+    found = {
+        (rule.split(".")[-1], members, verdict)
+        for (rule, members, *_), (verdict, *_) in decided.items()
+    }
+    everyone = (0, 1, 2, 3)
+    assert found == {
+        ("grid", everyone, "holds"),
+        ("corner", everyone, "holds"),
+        ("corner", everyone, "violated"),
+        ("row", (0, 1), "holds"),
+        ("row", (2, 3), "holds"),
+    }

@@ -27,13 +27,14 @@ pytestmark = pytest.mark.gloo
 ALIKE = "for p in parameters\nacross world\nafter optimizer.step\nexpect same(p.data)\n"
 
 
-def ranks(worker: Any, *arguments: Any, wait: float = 400.0) -> list[int | None]:
-    """Run a function in two processes; their exit codes. They are ended if they hang."""
+def ranks(worker: Any, *arguments: Any, wait: float = 400.0, world: int = 2) -> list[int | None]:
+    """Run a function in so many processes; their exit codes. They are ended if they hang."""
     context = mp.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         meeting = f"file://{folder}/meeting"
         started = [
-            context.Process(target=worker, args=(rank, meeting, *arguments)) for rank in range(2)
+            context.Process(target=worker, args=(rank, meeting, *arguments))
+            for rank in range(world)
         ]
         for process in started:
             process.start()
@@ -47,10 +48,10 @@ def ranks(worker: Any, *arguments: Any, wait: float = 400.0) -> list[int | None]
     return [process.exitcode for process in started]
 
 
-def join(rank: int, meeting: str) -> None:
+def join(rank: int, meeting: str, world: int = 2) -> None:
     os.environ["TSPEC_TIMEOUT"] = "60"
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=world)
 
 
 def steps(folder: Path, rank: int, fault: int, count: int = 4, leave: int = 0) -> None:

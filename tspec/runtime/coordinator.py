@@ -15,6 +15,7 @@ from tspec.runtime.generated import GeneratedModule
 from tspec.runtime.joint import (
     PendingInstance,
     RuleHistory,
+    connect_groups,
     decide_alone,
     decide_group,
     instances,
@@ -194,6 +195,8 @@ class Coordinator:
         rule, joint = self.rules[number], self.program.joints[number]
         history = self._histories.setdefault(number, RuleHistory())
         groups = self.packets.groups.get(number, {})
+        if rule.declared.connected:
+            connect_groups(entries, history)
         idle, entries = split_idle(entries)
         for window in idle:
             if rank == window.group[0]:

@@ -114,6 +114,8 @@ class RuleHistory:
     ranks: dict[int, dict[int, Any]] = field(default_factory=dict)
     epochs: dict[int, int] = field(default_factory=dict)
     """The latest epoch of each rank."""
+    groups: dict[int, Ranks] = field(default_factory=dict)
+    """The latest group of each rank, as that rank knows it."""
 
     def past(self, entry: PendingInstance) -> SubjectHistory:
         """The history of an instance on a rank. The first instance of an epoch drops what no window needs."""
@@ -239,6 +241,25 @@ def named(subjects: Subjects, at: At) -> tuple[str, ...]:
     if None not in subjects:
         return subjects  # type: ignore[return-value]
     return tuple(f"#{at[1]}" if name is None else name for name in subjects)
+
+
+def connect_groups(entries: Sequence[PendingInstance], history: RuleHistory) -> None:
+    """Extend the groups of a rule over several axes to all ranks that are reached over any of them, from rank to rank.
+
+    In a job a rank knows the groups that it is in itself, and no others.
+    """
+    grouped = [entry for entry in entries if not entry.no_group]
+    history.groups.update((entry.rank, entry.group) for entry in grouped)
+    connected: dict[int, Ranks] = {}
+    for entry in grouped:
+        if entry.rank not in connected:
+            reached, waiting = set(entry.group), [*entry.group]
+            while waiting:
+                new = {*history.groups.get(waiting.pop(), ())} - reached
+                reached |= new
+                waiting += new
+            connected |= dict.fromkeys(reached, tuple(sorted(reached)))
+        entry.group = connected[entry.rank]
 
 
 def split_idle(

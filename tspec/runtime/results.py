@@ -63,6 +63,8 @@ class RuleRecord:
     span: str | None = None
     once: bool = False
     across: bool = False
+    connected: bool = False
+    """The rule is across several axes: its group is all ranks reached over any of them."""
     early: bool = False
     """Its claim can be decided before its window ends: `contains`, `A before B`."""
     when: bool = False

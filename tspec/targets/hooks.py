@@ -416,6 +416,7 @@ def declared(one: RulePlan, text: str) -> str:
         "span": window.span,
         "once": window.once,
         "across": bool(rule.across),
+        "connected": len(rule.across) > 1 and _axes(one) != "()",
         "early": isinstance(rule.expect, (r.Contains, r.Ordered)),
         "when": rule.when is not None,
         "history": one.history,
