@@ -45,5 +45,5 @@ def test_a_row_is_whole(name: str) -> None:
     assert row.mutant is None or FOLDS[row.mutant].result == row.result
     if row.of is not None:
         for value in (0.0, 2.5):
-            assert row.of(row.example(value, 3)) == pytest.approx(value) or name == "std"
-            assert row.of(row.example(value, 4)) == pytest.approx(value)
+            assert row.of(row.numbers(value, 3)) == pytest.approx(value) or name == "std"
+            assert row.of(row.numbers(value, 4)) == pytest.approx(value)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from tspec.builtin.examples import EACH_PARAMETER
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,10 @@ class BuiltinFeature:
     """
 
     name: str
+    meaning: str = field(kw_only=True)
+    """What it is, in one sentence of the vocabulary."""
+    example: str = field(kw_only=True)
+    """A rule's clauses in which it stands."""
     kind: Literal["int", "float", "bool", "string", "shape"]
     many: str | None = "list"
     passes: float = 0.0
@@ -62,59 +68,109 @@ def _absmax(torch: Any, x: Any) -> Any:
 
 
 _ALL: Sequence[BuiltinFeature] = (
-    BuiltinFeature("digest", "int", None, 10.0, phrase="the contents of {}"),
+    BuiltinFeature(
+        "digest", "int", None, 10.0, phrase="the contents of {}",
+        meaning="A hash of a tensor's elements and their order.",
+        example=f"{EACH_PARAMETER} digest(p.data) != previous(digest(p.data))",
+    ),
     BuiltinFeature(
         "norm", "float", None, 1.0, "size", True, along=lambda x, dim: x.norm(dim=dim),
         of_number=abs, is_finite=math.isfinite,
+        meaning="The Euclidean norm.",
+        example=f"{EACH_PARAMETER} norm(p.data) < 1e6",
     ),
     BuiltinFeature(
         "mean", "float", None, 1.0, rounded=True, inputs_of_many=("numel", "sum"),
         along=lambda x, dim: x.mean(dim), of_number=float, is_finite=math.isfinite,
+        meaning="The mean of the elements.",
+        example=f"{EACH_PARAMETER} abs(mean(p.data)) < 10",
     ),
     BuiltinFeature(
         "std", "float", None, 2.0, "size", True, along=lambda x, dim: x.std(dim, correction=0),
         of_number=lambda x: 0.0 if math.isfinite(x) else math.nan, is_finite=math.isfinite,
+        meaning="The population's standard deviation.",
+        example=f"{EACH_PARAMETER} std(p.data) > 0",
     ),
     BuiltinFeature(
         "min", "float", "min", 1.0, phrase="the smallest of {}", along=lambda x, dim: x.amin(dim),
         of_number=float, is_finite=math.isfinite,
+        meaning="The smallest element; NaN if one is.",
+        example=f"{EACH_PARAMETER} min(p.data) > -100",
     ),
     BuiltinFeature(
         "max", "float", "max", 1.0, phrase="the largest of {}", along=lambda x, dim: x.amax(dim),
         of_number=float, is_finite=math.isfinite,
+        meaning="The largest element; NaN if one is.",
+        example=f"{EACH_PARAMETER} max(p.data) < 100",
     ),
     BuiltinFeature(
         "sum", "float", "sum", 1.0, rounded=True, along=lambda x, dim: x.sum(dim),
         of_number=float, is_finite=math.isfinite,
+        meaning="The sum of the elements.",
+        example=f"{EACH_PARAMETER} abs(sum(p.data)) < 1e6",
     ),
     BuiltinFeature(
         "finite", "bool", None, 1.0, phrase="whether {} is finite", aspect="finiteness",
         of_number=math.isfinite,
+        meaning="Whether no element is NaN or infinite; also of a number.",
+        example=f"{EACH_PARAMETER} finite(p.data)",
     ),
     # A recording holds the count; rules read the fraction.
     BuiltinFeature(
         "zeros", "int", None, 1.0, "fraction", True, "the share of zeros in {}",
         ("numel", "zeros"), ("numel", "zeros"), of_number=lambda x: 1.0 if x == 0 else 0.0,
+        meaning="The fraction of exact zeros.",
+        example=f"{EACH_PARAMETER} zeros(p.data) < 90%",
     ),
     BuiltinFeature(
         "numel", "int", "sum", bounds="count", phrase="the number of elements of {}",
         aspect="forward", of_number=lambda x: 1,
+        meaning="The number of elements.",
+        example=f"{EACH_PARAMETER} numel(p.data) > 0",
     ),
     BuiltinFeature(
         "absmax", "float", "max", 1.0, "size", phrase="the largest magnitude in {}",
         live=_absmax, of_number=abs, is_finite=math.isfinite,
+        meaning="The largest absolute value.",
+        example=f"{EACH_PARAMETER} absmax(p.data) < 100",
     ),
     BuiltinFeature(
         "nans", "int", "sum", 1.0, "count", phrase="the number of NaNs in {}", aspect="finiteness",
         live=lambda torch, x: x.isnan().sum(), of_number=lambda x: int(math.isnan(x)),
         is_finite=lambda count: bool(count == 0),
+        meaning="How many elements are NaN.",
+        example=f"{EACH_PARAMETER} nans(p.data) == 0",
     ),
-    BuiltinFeature("shape", "shape", aspect="forward"),
-    BuiltinFeature("dtype", "string", aspect="precision"),
-    BuiltinFeature("device", "string", aspect="architecture"),
-    BuiltinFeature("memory_format", "string", aspect="architecture"),
-    BuiltinFeature("requires_grad", "bool", aspect="ownership"),
-    BuiltinFeature("name", "string", aspect="ownership"),
+    BuiltinFeature(
+        "shape", "shape", aspect="forward",
+        meaning="The sizes of the dimensions.",
+        example=f"{EACH_PARAMETER} count(p.data.shape) <= 4",
+    ),
+    BuiltinFeature(
+        "dtype", "string", aspect="precision",
+        meaning="The type of the elements.",
+        example=f"{EACH_PARAMETER} p.data.dtype == float32",
+    ),
+    BuiltinFeature(
+        "device", "string", aspect="architecture",
+        meaning="Where the elements are; `type` and `index` are its parts.",
+        example=f'{EACH_PARAMETER} p.data.device.type == "cuda"',
+    ),
+    BuiltinFeature(
+        "memory_format", "string", aspect="architecture",
+        meaning="The order of the dimensions in memory.",
+        example=f"{EACH_PARAMETER} p.data.memory_format == channels_last",
+    ),
+    BuiltinFeature(
+        "requires_grad", "bool", aspect="ownership",
+        meaning="Whether autograd records operations on it.",
+        example=f"{EACH_PARAMETER} p.data.requires_grad",
+    ),
+    BuiltinFeature(
+        "name", "string", aspect="ownership",
+        meaning="The canonical name of the parameter or buffer that it is.",
+        example=f'{EACH_PARAMETER} p.data.name != ""',
+    ),
 )  # fmt: skip
 
 FEATURES: Mapping[str, BuiltinFeature] = {feature.name: feature for feature in _ALL}

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tspec.builtin.examples import EACH_STEP
 from tspec.builtin.numbers import NAN, as_float, ratio
 
 Numbers = Sequence[Any]
@@ -38,6 +39,10 @@ class BuiltinFold:
     """
 
     name: str
+    meaning: str = field(kw_only=True)
+    """What it is, in one sentence of the vocabulary."""
+    example: str = field(kw_only=True)
+    """A rule's clauses in which it stands."""
     takes: Literal["values", "conditions", "numbers"]
     result: Literal["bool", "int", "float", "number"]
     words: str | None = None
@@ -52,7 +57,7 @@ class BuiltinFold:
     ints if they are ints, and `{sum}`, `{min}`, … are other folds of it."""
     sql_of_ints: str = ""
     """The same where all values are ints, if it differs."""
-    example: Callable[[Any, int], list[Any]] = _constant
+    numbers: Callable[[Any, int], list[Any]] = _constant
     """Numbers whose fold is a given value: (value, count) -> that many numbers."""
 
     @property
@@ -105,27 +110,43 @@ def _spread(values: Numbers) -> Any:
 
 
 _ALL: Sequence[BuiltinFold] = (
-    BuiltinFold("same", "values", "bool", mutant="distinct"),
-    BuiltinFold("distinct", "values", "bool", mutant="same"),
+    BuiltinFold(
+        "same", "values", "bool", mutant="distinct",
+        meaning="Whether no two values differ in their bits.",
+        example="for p in parameters across dp after optimizer.step expect same(p.data)",
+    ),
+    BuiltinFold(
+        "distinct", "values", "bool", mutant="same",
+        meaning="Whether no two values are the same.",
+        example="across dp after fetch expect distinct(digest(fetch.tensors))",
+    ),
     BuiltinFold(
         "spread", "numbers", "number", "the spread of", "size", "grows",
-        of=_spread, sql="({max}) - ({min})", example=_one_and_zeros,
+        of=_spread, sql="({max}) - ({min})", numbers=_one_and_zeros,
+        meaning="The largest value less the smallest.",
+        example="across dp each step expect spread(loss) < 1",
     ),
     BuiltinFold(
         "min", "numbers", "number", "the smallest of", "within", "shrinks", "max",
         of=_min, sql_of_ints="list_min({values})",
         sql="CASE WHEN len({floats}) > 0 THEN list_reduce({floats}, lambda a, b: f_min(a, b)) END",
+        meaning="The smallest value.",
+        example=f"{EACH_STEP} min(loss, over: 20 steps) < 10",
     ),
     BuiltinFold(
         "max", "numbers", "number", "the largest of", "within", "grows", "min",
         of=_max, sql_of_ints="list_max({values})",
         sql="CASE WHEN len({floats}) > 0 THEN list_reduce({floats}, lambda a, b: f_max(a, b)) END",
+        meaning="The largest value.",
+        example=f"{EACH_STEP} loss <= 3 * max(previous(loss), over: 20 steps)",
     ),
     BuiltinFold(
         "sum", "numbers", "number", "the sum of", "sum", rounded=True,
         of=_sum, sql_of_ints="coalesce(list_sum({values}), 0)::BIGINT",
         sql="list_reduce({floats}, lambda a, b: a + b, 0.0::DOUBLE)",
-        example=_one_and_zeros,
+        numbers=_one_and_zeros,
+        meaning="The sum of the values.",
+        example=f"{EACH_STEP} sum([loss, 1]) > 0",
     ),
     BuiltinFold(
         "mean", "numbers", "float", "the mean of", "within", rounded=True,
@@ -133,13 +154,17 @@ _ALL: Sequence[BuiltinFold] = (
         sql="CASE WHEN len({floats}) > 0 THEN {sum} / len({floats}) END",
         # Ints are added exactly, whatever their size.
         sql_of_ints="CASE WHEN len({values}) > 0 THEN list_sum({values})::DOUBLE / len({values}) END",
+        meaning="The mean of the values.",
+        example=f"{EACH_STEP} mean(loss, over: 20 steps) < 10",
     ),
     BuiltinFold(
         "std", "numbers", "float", "the standard deviation of", "size", rounded=True,
         of=_std,
         sql="CASE WHEN len({values}) > 0 THEN sqrt(list_reduce(list_transform({floats}, "
         "lambda x: (x - {mean}) * (x - {mean})), lambda a, b: a + b, 0.0::DOUBLE) / len({values})) END",
-        example=lambda value, count: [0.0 if n % 2 else 2.0 * value for n in range(count)],
+        numbers=lambda value, count: [0.0 if n % 2 else 2.0 * value for n in range(count)],
+        meaning="The population's standard deviation.",
+        example=f"{EACH_STEP} std(loss, over: 20 steps) < 10",
     ),
     BuiltinFold(
         "median", "numbers", "float", "the median of", "within",
@@ -149,10 +174,24 @@ _ALL: Sequence[BuiltinFold] = (
         "WHEN isnan(s[len(s)]) THEN 'nan'::DOUBLE WHEN len(s) % 2 = 1 THEN s[len(s) // 2 + 1] "
         "ELSE (s[len(s) // 2] + s[len(s) // 2 + 1]) / 2 END), "
         "lambda m: CASE WHEN m = 0 THEN 0.0::DOUBLE ELSE m END)[1]",
+        meaning="The middle value in order.",
+        example=f"{EACH_STEP} loss <= 3 * median(previous(loss), over: 20 steps)",
     ),
-    BuiltinFold("count", "values", "int", "the number of", "size", "grows"),
-    BuiltinFold("any", "conditions", "bool", mutant="all"),
-    BuiltinFold("all", "conditions", "bool", mutant="any"),
+    BuiltinFold(
+        "count", "values", "int", "the number of", "size", "grows",
+        meaning="The number of values; of conditions the number that is true.",
+        example=f"{EACH_STEP} count(calls(backward)) == 1",
+    ),
+    BuiltinFold(
+        "any", "conditions", "bool", mutant="all",
+        meaning="Whether some condition is true.",
+        example=f"{EACH_STEP} any(loss < 1, over: 20 steps)",
+    ),
+    BuiltinFold(
+        "all", "conditions", "bool", mutant="any",
+        meaning="Whether all conditions are true.",
+        example=f"{EACH_STEP} all(loss < 10, over: 20 steps)",
+    ),
 )  # fmt: skip
 
 FOLDS: Mapping[str, BuiltinFold] = {fold.name: fold for fold in _ALL}

@@ -11,9 +11,10 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tspec.builtin.examples import EACH_PARAMETER, EACH_STEP
 from tspec.builtin.numbers import INF, NAN, as_float
 
 ULPS: Mapping[str, float] = {
@@ -41,6 +42,10 @@ class BuiltinFunction:
     """
 
     name: str
+    meaning: str = field(kw_only=True)
+    """What it is, in one sentence of the vocabulary."""
+    example: str = field(kw_only=True)
+    """A rule's clauses in which it stands."""
     takes: tuple[Literal["number", "text", "dtype", "class"], ...]
     result: Literal["bool", "int", "float", "number", "string"]
     phrase: str | None = None
@@ -108,54 +113,88 @@ _ALL: Sequence[BuiltinFunction] = (
     BuiltinFunction(
         "abs", ("number",), "number", "the size of {0}", size=True, of=abs, sql="abs({0})",
         sql_of_ints="abs({0})", z3=_abs_in_z3,
+        meaning="The absolute value.",
+        example=f"{EACH_STEP} abs(loss) < 10",
     ),
     BuiltinFunction(
         "sqrt", ("number",), "float", "the square root of {0}", size=True, rounded=True,
         of=lambda x: NAN if x < 0 else math.sqrt(x), sql="sqrt({0})",
+        meaning="The square root; NaN of a negative number.",
+        example=f"{EACH_STEP} sqrt(loss) < 10",
     ),
-    BuiltinFunction("log", ("number",), "float", rounded=True, of=_log, sql="ln({0})"),
-    BuiltinFunction("exp", ("number",), "float", rounded=True, of=_exp, sql="exp({0})"),
+    BuiltinFunction(
+        "log", ("number",), "float", rounded=True, of=_log, sql="ln({0})",
+        meaning="The natural logarithm.",
+        example=f"{EACH_STEP} loss <= 2 * log(1000)",
+    ),
+    BuiltinFunction(
+        "exp", ("number",), "float", rounded=True, of=_exp, sql="exp({0})",
+        meaning="The exponential function.",
+        example=f"{EACH_STEP} exp(loss) < 1e6",
+    ),
     # An int has no -0.0.
     BuiltinFunction(
         "ceil", ("number",), "int", of=_whole(math.ceil), sql="ceil({0}) + 0.0::DOUBLE",
         sql_of_ints="{0}",
+        meaning="The next int that is not smaller.",
+        example=f"{EACH_STEP} ceil(loss) < 10",
     ),
     BuiltinFunction(
         "floor", ("number",), "int", of=_whole(math.floor), sql="floor({0}) + 0.0::DOUBLE",
         sql_of_ints="{0}",
+        meaning="The next int that is not larger.",
+        example=f"{EACH_STEP} floor(loss) < 10",
     ),
     BuiltinFunction(
         "round", ("number",), "int", of=_whole(round), sql="round_even({0}, 0) + 0.0::DOUBLE",
         sql_of_ints="{0}",
+        meaning="The nearest int, half to even.",
+        example=f"{EACH_STEP} round(loss) < 10",
     ),
     BuiltinFunction(
         "ulp", ("dtype",), "float", "the precision of {0}", of=ULPS.get,
         sql="CASE {0} " + " ".join(f"WHEN '{d}' THEN {u!r}::DOUBLE" for d, u in ULPS.items()) + " END",
+        meaning="The gap between 1 and the next number of a dtype.",
+        example=f"{EACH_STEP} loss > ulp(float32)",
     ),
     BuiltinFunction(
         "endswith", ("text", "text"), "bool", "ends with", of=str.endswith, sql="suffix({0}, {1})",
         z3=_of_text_in_z3(lambda z3, text, end: z3.SuffixOf(end, text)),
+        meaning="Whether a string ends with another.",
+        example='for p in parameters after optimizer.step when endswith(p.name, "bias") expect finite(p.data)',
     ),
     BuiltinFunction(
         "startswith", ("text", "text"), "bool", "begins with", of=str.startswith,
         sql="prefix({0}, {1})", z3=_of_text_in_z3(lambda z3, text, start: z3.PrefixOf(start, text)),
+        meaning="Whether a string begins with another.",
+        example='for p in parameters after optimizer.step when startswith(p.name, "head") expect finite(p.data)',
     ),
     # The patterns are Python's, which DuckDB's regular expressions are not.
     BuiltinFunction(
         "matches", ("text", "text"), "bool", "matches",
         of=lambda text, pattern: re.search(pattern, text) is not None,
+        meaning="Whether a regular expression, as in Python, is found in a string.",
+        example='for p in parameters after optimizer.step when matches(p.name, "[0-9]+") expect finite(p.data)',
     ),
     BuiltinFunction(
         "join", ("text", "text"), "string", "{0} followed by {1}", of=operator.add,
         sql="{0} || {1}", z3=_of_text_in_z3(lambda z3, first, second: z3.Concat(first, second)),
+        meaning="A string followed by another.",
+        example='for p in parameters after save expect join("model/", p.name) in save.names',
     ),
     BuiltinFunction(
         "divisible", ("number", "number"), "bool", "is divisible by", ("by",), maps=True,
         of=lambda x, by: by != 0 and math.isfinite(x) and x % by == 0,
         sql="CASE WHEN {1} = 0 OR NOT isfinite({0}) OR isnan({1}) THEN false ELSE {0} % {1} = 0 END",
         sql_of_ints="CASE WHEN {1} = 0 THEN false ELSE {0} % {1} = 0 END", z3=_divides_in_z3,
+        meaning="Whether a number, or each of a list, leaves no remainder.",
+        example=f"{EACH_PARAMETER} divisible(numel(p.data), by: 8)",
     ),
-    BuiltinFunction("isinstance", ("class", "class"), "bool", "is a"),
+    BuiltinFunction(
+        "isinstance", ("class", "class"), "bool", "is a",
+        meaning="Whether a module or another object is of a class, or of one of a list.",
+        example="for m in modules each step when isinstance(m, torch.nn.Conv2d) expect m.training",
+    ),
 )  # fmt: skip
 
 FUNCTIONS: Mapping[str, BuiltinFunction] = {function.name: function for function in _ALL}

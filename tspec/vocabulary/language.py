@@ -5,123 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tspec.builtin.actions import ACTIONS
+from tspec.builtin.examples import EACH_PARAMETER, EACH_STEP
+from tspec.builtin.features import FEATURES, BuiltinFeature
+from tspec.builtin.folds import FOLDS, BuiltinFold
+from tspec.builtin.functions import FUNCTIONS, BuiltinFunction
 from tspec.vocabulary.entries import EntryKind, VocabularyEntry
-
-EACH_STEP = "each step expect"
-EACH_PARAMETER = "for p in parameters after optimizer.step expect"
-
-FEATURES: Mapping[str, tuple[str, str]] = {
-    "digest": (
-        "A hash of a tensor's elements and their order.",
-        f"{EACH_PARAMETER} digest(p.data) != previous(digest(p.data))",
-    ),
-    "norm": ("The Euclidean norm.", f"{EACH_PARAMETER} norm(p.data) < 1e6"),
-    "mean": ("The mean of the elements.", f"{EACH_PARAMETER} abs(mean(p.data)) < 10"),
-    "std": ("The population's standard deviation.", f"{EACH_PARAMETER} std(p.data) > 0"),
-    "min": ("The smallest element; NaN if one is.", f"{EACH_PARAMETER} min(p.data) > -100"),
-    "max": ("The largest element; NaN if one is.", f"{EACH_PARAMETER} max(p.data) < 100"),
-    "sum": ("The sum of the elements.", f"{EACH_PARAMETER} abs(sum(p.data)) < 1e6"),
-    "finite": (
-        "Whether no element is NaN or infinite; also of a number.",
-        f"{EACH_PARAMETER} finite(p.data)",
-    ),
-    "zeros": ("The fraction of exact zeros.", f"{EACH_PARAMETER} zeros(p.data) < 90%"),
-    "numel": ("The number of elements.", f"{EACH_PARAMETER} numel(p.data) > 0"),
-    "absmax": ("The largest absolute value.", f"{EACH_PARAMETER} absmax(p.data) < 100"),
-    "nans": ("How many elements are NaN.", f"{EACH_PARAMETER} nans(p.data) == 0"),
-    "shape": ("The sizes of the dimensions.", f"{EACH_PARAMETER} count(p.data.shape) <= 4"),
-    "dtype": ("The type of the elements.", f"{EACH_PARAMETER} p.data.dtype == float32"),
-    "device": (
-        "Where the elements are; `type` and `index` are its parts.",
-        f'{EACH_PARAMETER} p.data.device.type == "cuda"',
-    ),
-    "memory_format": (
-        "The order of the dimensions in memory.",
-        f"{EACH_PARAMETER} p.data.memory_format == channels_last",
-    ),
-    "requires_grad": (
-        "Whether autograd records operations on it.",
-        f"{EACH_PARAMETER} p.data.requires_grad",
-    ),
-    "name": (
-        "The canonical name of the parameter or buffer that it is.",
-        f'{EACH_PARAMETER} p.data.name != ""',
-    ),
-}
-"""Feature -> what it is, and an example."""
-
-FOLDS: Mapping[str, tuple[str, str]] = {
-    "same": (
-        "Whether no two values differ in their bits.",
-        "for p in parameters across dp after optimizer.step expect same(p.data)",
-    ),
-    "distinct": (
-        "Whether no two values are the same.",
-        "across dp after fetch expect distinct(digest(fetch.tensors))",
-    ),
-    "spread": (
-        "The largest value less the smallest.",
-        "across dp each step expect spread(loss) < 1",
-    ),
-    "min": ("The smallest value.", f"{EACH_STEP} min(loss, over: 20 steps) < 10"),
-    "max": ("The largest value.", f"{EACH_STEP} loss <= 3 * max(previous(loss), over: 20 steps)"),
-    "sum": ("The sum of the values.", f"{EACH_STEP} sum([loss, 1]) > 0"),
-    "mean": ("The mean of the values.", f"{EACH_STEP} mean(loss, over: 20 steps) < 10"),
-    "std": (
-        "The population's standard deviation.",
-        f"{EACH_STEP} std(loss, over: 20 steps) < 10",
-    ),
-    "median": (
-        "The middle value in order.",
-        f"{EACH_STEP} loss <= 3 * median(previous(loss), over: 20 steps)",
-    ),
-    "count": (
-        "The number of values; of conditions the number that is true.",
-        f"{EACH_STEP} count(calls(backward)) == 1",
-    ),
-    "any": ("Whether some condition is true.", f"{EACH_STEP} any(loss < 1, over: 20 steps)"),
-    "all": ("Whether all conditions are true.", f"{EACH_STEP} all(loss < 10, over: 20 steps)"),
-}
-"""Fold -> what it is, and an example. It folds a list, the ranks of a group, or a time (`over`)."""
-
-FUNCTIONS: Mapping[str, tuple[str, str]] = {
-    "abs": ("The absolute value.", f"{EACH_STEP} abs(loss) < 10"),
-    "sqrt": ("The square root; NaN of a negative number.", f"{EACH_STEP} sqrt(loss) < 10"),
-    "log": ("The natural logarithm.", f"{EACH_STEP} loss <= 2 * log(1000)"),
-    "exp": ("The exponential function.", f"{EACH_STEP} exp(loss) < 1e6"),
-    "ceil": ("The next int that is not smaller.", f"{EACH_STEP} ceil(loss) < 10"),
-    "floor": ("The next int that is not larger.", f"{EACH_STEP} floor(loss) < 10"),
-    "round": ("The nearest int, half to even.", f"{EACH_STEP} round(loss) < 10"),
-    "ulp": (
-        "The gap between 1 and the next number of a dtype.",
-        f"{EACH_STEP} loss > ulp(float32)",
-    ),
-    "endswith": (
-        "Whether a string ends with another.",
-        'for p in parameters after optimizer.step when endswith(p.name, "bias") expect finite(p.data)',
-    ),
-    "startswith": (
-        "Whether a string begins with another.",
-        'for p in parameters after optimizer.step when startswith(p.name, "head") expect finite(p.data)',
-    ),
-    "matches": (
-        "Whether a regular expression, as in Python, is found in a string.",
-        'for p in parameters after optimizer.step when matches(p.name, "[0-9]+") expect finite(p.data)',
-    ),
-    "join": (
-        "A string followed by another.",
-        'for p in parameters after save expect join("model/", p.name) in save.names',
-    ),
-    "divisible": (
-        "Whether a number, or each of a list, leaves no remainder.",
-        f"{EACH_PARAMETER} divisible(numel(p.data), by: 8)",
-    ),
-    "isinstance": (
-        "Whether a module or another object is of a class, or of one of a list.",
-        "for m in modules each step when isinstance(m, torch.nn.Conv2d) expect m.training",
-    ),
-}
-"""Function -> what it is, and an example."""
 
 KEYWORDS: Mapping[str, tuple[str, str]] = {
     "for": ("One instance for each subject of a collection.", f"{EACH_PARAMETER} finite(p.data)"),
@@ -234,18 +122,18 @@ KEYWORDS: Mapping[str, tuple[str, str]] = {
 }
 """Word of a rule -> what it means, and an example."""
 
-_TABLES: Mapping[EntryKind, Mapping[str, tuple[str, str]]] = {
+_TABLES: Mapping[EntryKind, Mapping[str, BuiltinFeature | BuiltinFold | BuiltinFunction]] = {
     "feature": FEATURES,
     "fold": FOLDS,
     "function": FUNCTIONS,
-    "keyword": KEYWORDS,
 }
 
 
 def entries_of_language() -> Iterator[VocabularyEntry]:
-    """The entries of the language, table by table."""
+    """The entries of the language: the rows of its tables, then the words of a rule."""
     for kind, table in _TABLES.items():
-        for name, (meaning, example) in table.items():
-            yield VocabularyEntry(
-                kind, name, meaning, example, action=name if name in ACTIONS else "warn"
-            )
+        for row in table.values():
+            yield VocabularyEntry(kind, row.name, row.meaning, row.example)
+    for name, (meaning, example) in KEYWORDS.items():
+        action = name if name in ACTIONS else "warn"
+        yield VocabularyEntry("keyword", name, meaning, example, action=action)

@@ -213,7 +213,7 @@ class Construction:
         if fold.name in ("same", "distinct"):
             alike = (fold.name == "same") == bool(value)
             return [self._sample(kind, 0 if alike else place) for place in range(count)]
-        return FOLDS[fold.name].example(value, count)
+        return FOLDS[fold.name].numbers(value, count)
 
     def _sample(self, kind: Type, place: int) -> Value:
         """A value of a type; another place gives another value."""
