@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 
 from tspec.resources import shipped
 from tspec.source import Source
-from tspec.syntax.parse import parse
 from tspec.vocabulary.declared import entries_of
 from tspec.vocabulary.entries import EntryKind, VocabularyEntry, clauses
 from tspec.vocabulary.language import entries_of_language
@@ -37,7 +36,7 @@ tables of the language.
 def vocabulary() -> tuple[VocabularyEntry, ...]:
     """All entries: those of the standard library, `std.torch` first, then those of the language."""
     files = sorted(shipped("stdlib").glob("*.tspec"), key=lambda f: (f.stem != "torch", f.stem))
-    declared = (each for file in files for each in entries_of(parse(Source.read(file)).file))
+    declared = (each for file in files for each in entries_of(Source.read(file)))
     return (*declared, *entries_of_language())
 
 
