@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from tests.equivalence.trials import trial_of
 from tspec.equivalence.expert_names import ExpertNames, as_known, names_of_ranks, together
 from tspec.equivalence.recording import ModuleCall, ModuleInput, Recording, TensorName
-from tspec.equivalence.sides import trial_of
 from tspec.resolve import load_text
 
 TEXT = """\

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.equivalence.trials import trial_of
 from tspec.equivalence.check import Outcome, ReferenceRecordings, compare
 from tspec.equivalence.recording import ModuleCall, ModuleInput, Recording, TensorName
-from tspec.equivalence.sides import trial_of
 from tspec.resolve import load_text
 
 TEXT = """edition 2026

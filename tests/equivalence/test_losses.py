@@ -7,10 +7,10 @@ from math import log
 import pytest
 import torch
 
+from tests.equivalence.trials import trial_of
 from tspec.equivalence.check import ReferenceRecordings, compare
 from tspec.equivalence.losses import LossScale, loss_scale
 from tspec.equivalence.recording import Recording, TensorName
-from tspec.equivalence.sides import trial_of
 from tspec.resolve import load_text
 
 LOSS = TensorName("losses", "loss", 1, 1)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.equivalence.trials import trial_of
 from tspec.equivalence.cut import whole
 from tspec.equivalence.pieces import indivisible, pieces_of, summand_axes
 from tspec.equivalence.recording import TensorName
-from tspec.equivalence.sides import trial_of
 from tspec.resolve import load_text
 
 TEXT = """edition 2026

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.equivalence.trials import trial_of
 from tspec.equivalence.check import Outcome, compare, run_candidate, run_reference
-from tspec.equivalence.sides import trial_of
 from tspec.resolve import load
 
 HERE = Path(__file__).resolve().parent

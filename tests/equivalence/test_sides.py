@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.equivalence.trials import trial_of
 from tspec.equivalence.child import Given
 from tspec.equivalence.observing.orders import Orders
-from tspec.equivalence.sides import NotExecuted, Trial, trial_of, trials_of
+from tspec.equivalence.sides import NotExecuted, Trial, trials_of
 from tspec.resolve import load_text
 
 TEXT = """edition 2026

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.equivalence.references import references_of
+from tests.equivalence.trials import trial_of
 from tests.families import family
 from tests.layout.cut import AXES, layout_of, placements
 from tspec.equivalence.check import (
@@ -35,7 +36,7 @@ from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.observing.update_sizes import UpdateSizes
 from tspec.equivalence.progress import Progress
 from tspec.equivalence.recording import Sketched, TensorName
-from tspec.equivalence.sides import Trial, trial_of
+from tspec.equivalence.sides import Trial
 from tspec.equivalence.sketch import (
     NUMBERS,
     Draws,

@@ -8,13 +8,13 @@ import torch
 from torch import nn
 
 from tests.equivalence.test_observer import observed
+from tests.equivalence.trials import trial_of
 from tspec.equivalence.compare import Comparer
 from tspec.equivalence.cut import whole
 from tspec.equivalence.merge import Merged, Piece, merge
 from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.pieces import merge_by_layout, names_of
 from tspec.equivalence.recording import Recording, TensorName
-from tspec.equivalence.sides import trial_of
 from tspec.resolve import load_text
 from tspec.resolve.program.trials import Combined, Noise, Number
 

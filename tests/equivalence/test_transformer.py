@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.equivalence.references import references_of
+from tests.equivalence.trials import trial_of
 from tests.families import family
 from tspec.equivalence.check import Outcome, ReferenceRecordings, compare, run_candidate
 from tspec.equivalence.localize import localize
-from tspec.equivalence.sides import Trial, trial_of
+from tspec.equivalence.sides import Trial
 from tspec.resolve import load
 
 HERE = Path(__file__).resolve().parent

@@ -210,18 +210,6 @@ def write(
     return FOUND if report.fails(fail_on) else FOUND_NOTHING
 
 
-def write_results(results: Results, output: Output) -> int:
-    """Write results to standard output and, if asked for, to a file; give the exit code.
-
-    What a baseline holds is left out. Commands that print their text themselves call `accepted`,
-    `write_file` and `write_out` instead.
-    """
-    results = accepted(results, output).results
-    write_file(results, output)
-    write_out(results, output)
-    return FOUND if results.results else FOUND_NOTHING
-
-
 def accepted(results: Results, output: Output) -> FilteredResults:
     """Results without those of the baseline, which is rewritten if that was asked for.
 

@@ -123,12 +123,6 @@ def trials_of(declaration: EquivalenceDeclaration, command: Sequence[str]) -> tu
     return trials
 
 
-def trial_of(declaration: EquivalenceDeclaration, command: Sequence[str]) -> Trial:
-    """The trial of an equivalence that has one configuration. Raises NotExecuted."""
-    [trial] = trials_of(declaration, command)
-    return trial
-
-
 def _trial(
     declaration: EquivalenceDeclaration, configuration: Configuration, command: Sequence[str]
 ) -> Trial:

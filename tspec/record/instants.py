@@ -26,9 +26,6 @@ TENSORS: Mapping[str, tuple[str, ...]] = {
 LIVE_ONLY: Mapping[str, tuple[str, ...]] = {"message": ("buffer",)}
 """Tensor fields that are not recorded: rules compare which object they hold, which only a running job knows."""
 
-HOLDERS = ("parameter", "buffer", "optimizer", "param_group", "scheduler", "loader", "wrapper")
-"""Kinds whose plain fields say which subject holds which."""
-
 OPERATORS = "torch.nn.functional."
 """Functions that compute: they change no state that lasts."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TypeVar
 
@@ -289,9 +289,3 @@ def _bodiless(host: nodes.Node) -> bool:
     return (isinstance(host, nodes.Event) and not host.fields) or (
         isinstance(host, nodes.Happening) and not host.inside
     )
-
-
-def every_comment(node: nodes.Node) -> Iterator[nodes.Comment]:
-    """All comments of a tree, in no particular order."""
-    for each in node.walk():
-        yield from each.trivia.comments

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tspec.resolve.program import rules as r
-from tspec.resolve.program.queries import looks_back, names_call, reads_entities_only
+from tspec.resolve.program.queries import looks_back, names_call
 from tspec.resolve.program.text import text
 from tspec.resolve.program.walk import operands, walk
 from tspec.targets.literals import comment, literal
@@ -170,8 +170,3 @@ _OPERATORS = (
 
 def _places(count: int) -> str:
     return ", ".join(f"{{{place}}}" for place in range(count))
-
-
-def sends_first_sample(expr: r.Expr) -> bool:
-    """`first(x)` that is a leaf."""
-    return isinstance(expr, r.First) and reads_entities_only(expr.value)

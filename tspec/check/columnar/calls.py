@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from tspec.check.columnar import reads
-from tspec.check.columnar.facts import RANK, Facts
+from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.operators import equal, instance_of
 from tspec.check.columnar.reads import ReadTable
 from tspec.check.columnar.relation import is_column, own
@@ -268,7 +268,3 @@ def last(scope: QueryScope, pattern: EventPattern, values: Filters, frame: Frame
         f"CASE WHEN NOT {found}{cut} THEN {NOT_RECORDED}::TINYINT END",
         call_of(pattern.events),
     )
-
-
-LAST_PLACE = RANK - 1
-"""The greatest number of a record in its stream."""

@@ -48,11 +48,6 @@ def is_callable(path: str) -> bool:
     return is_class(path) or path in _names()["functions"] or _method(path) is not None
 
 
-def is_method(path: str) -> bool:
-    """Whether the path is a method of a class, so that its first parameter is `self`."""
-    return path not in _names()["functions"] and _method(path) is not None
-
-
 def parameters(path: str) -> list[str] | None:
     """The callable's parameters without `self`, `*args` with stars; None if they are not known."""
     names = _names()
@@ -82,12 +77,6 @@ def spellings(path: str) -> str:
     for each in _ancestors(_canonical(path)):
         found += [*shorter.get(each, ()), each]
     return " ".join(dict.fromkeys(found))
-
-
-def bare_event_class(path: str) -> str | None:
-    """The class of `torch.nn.ReLU.forward`, if the path is the forward of a torch module."""
-    owner, _, method = path.rpartition(".")
-    return owner if method == "forward" and is_subclass(owner, "torch.nn.Module") else None
 
 
 def near(path: str) -> list[str]:

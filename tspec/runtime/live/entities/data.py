@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch.utils.data import RandomSampler
 
 from tspec.runtime.edges import Ref
@@ -140,8 +139,3 @@ class BatchSubjects:
             held = [reference() for reference in thing.tensors]
             return tuple(NOT_RECORDED if tensor is None else tensor for tensor in held)
         return ABSENT
-
-
-def is_batch_tensor(value: Any) -> bool:
-    """A tensor such as loaders give out."""
-    return isinstance(value, torch.Tensor)
