@@ -85,7 +85,7 @@ def checked(epochs: int, batches: int) -> Callable[[Callable[[int], None]], None
     return run
 
 
-BATCH = 900
+BATCH = 650
 """Bytes of a batch within its epoch: `docs/design/live.md` says what they are."""
 STEP = 100
 """Bytes of a step that are the interpreter's: the tuples that it keeps are counted where they were made first."""

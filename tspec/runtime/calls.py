@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from tspec.runtime.edges import Missing, Ref, StateSource, UnresolvedRef, WatchedCall
+from tspec.runtime.edges import Context, Missing, Ref, StateSource, UnresolvedRef, WatchedCall
 from tspec.runtime.reading import read_samples
 from tspec.runtime.tensors import PLAIN, TensorSample, handles, replaced
 from tspec.runtime.values import NOT_RECORDED
+
+_SETTLED = Context()
+"""The context of calls that are kept beyond their step: one for all, since nothing reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,8 @@ class CallRecord:
                 self.values[name] = NOT_RECORDED
 
     def settle(self, names: Iterable[str]) -> dict[str, Any]:
-        """The call is kept beyond its step, with these fields only."""
+        """The call is kept beyond its step, with these fields only. No window opens at it any more."""
+        self.context = _SETTLED
         values = {name: self.values[name] for name in names if name in self.values}
         self.given = self.values = {
             name: value for name, value in values.items() if value is not NOT_RECORDED

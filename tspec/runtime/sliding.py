@@ -9,7 +9,7 @@ begins anew.
 - `any`, `all`: where a deciding value was last seen, and why values are missing.
 - `count`, `min`, `max`, `spread`, `same`: one summary per index. Summaries of neighbours are merged
   from two stacks, so that a value costs the same whatever the length.
-- `distinct`: the bits of each value, and how often they occur.
+- `distinct`: the bits of each value, and the index where they occurred last.
 - `sum`, `mean`: the values and their running total. Float64 is added in order, so a total begins anew after values
   have left.
 - All other folds of numbers (`std`): the values, all of which each instance reads. They need no more than a row of
@@ -302,84 +302,104 @@ MISSING = Monoid(missing_in, lambda a, b: a or b, None, _unchanged)
 
 
 class DistinctFold:
-    """The bits of every known value, and how often each occurs."""
+    """Where the bits of each known value occurred last, and the latest index that a later equal value repeats.
 
-    __slots__ = ("_counts", "_floats", "_known", "_missing", "_total")
+    A window has two equal values exactly if an equal value follows one that is in the window.
+    """
+
+    __slots__ = ("_as_floats", "_dropped", "_float", "_latest", "_missing", "_occurred", "_pruned")
 
     def __init__(self) -> None:
-        self._known: deque[tuple[int, list[Any]]] = deque()
-        """The bits of the known values, by index."""
-        self._counts: dict[Any, int] = {}
-        """How often they occur; where there are floats, ints are counted as floats."""
-        self._total = 0
-        self._floats = 0
+        self._occurred = LastOccurrences()
+        self._as_floats: LastOccurrences | None = None
+        """The same with ints as floats, while there are floats: then ints compare so."""
+        self._float = NEVER
+        """The index of the last float."""
+        self._latest = NEVER
+        self._dropped = NEVER
+        self._pruned = 0
+        """How many values were left when the last ones were forgotten."""
         self._missing = TwoStackFold(MISSING)
 
     def push(self, index: int, value: Any) -> None:
-        """Count a value."""
+        """Note where a value occurs."""
         self._missing.push(index, value)
         if missing_in(value) is not None:
             return
-        key = bits(value)
-        if not (self._known and self._known[-1][0] == index):
-            self._known.append((index, []))
-        self._known[-1][1].append(key)
-        self._total += 1
-        self._floats += _is_of(key, "float")
-        if self._floats == 1 and _is_of(key, "float"):
-            self._recount()
-        else:
-            self._count(_as_floats(key) if self._floats else key)
+        self._latest = index
+        key = _compact(bits(value))
+        self._occurred.add(key, index)
+        if key.__class__ is bytes:
+            self._float = index
+            if self._as_floats is None:
+                self._as_floats = self._occurred.with_ints_as_floats()
+                return
+        if self._as_floats is not None:
+            self._as_floats.add(_as_float_key(key), index)
 
     def drop(self, last: int) -> None:
-        """Take values up to an index out of the counts."""
+        """Let go of values up to an index."""
         self._missing.drop(last)
-        floats = self._floats
-        while self._known and self._known[0][0] <= last:
-            for key in self._known.popleft()[1]:
-                self._total -= 1
-                self._floats -= _is_of(key, "float")
-                if self._known:
-                    self._uncount(_as_floats(key) if floats else key)
-        if not self._known:
-            self._counts.clear()
-        elif floats and not self._floats:
-            self._recount()
-
-    def _count(self, key: Any) -> None:
-        self._counts[key] = self._counts.get(key, 0) + 1
-
-    def _uncount(self, key: Any) -> None:
-        left = self._counts[key] - 1
-        if left:
-            self._counts[key] = left
-        else:
-            del self._counts[key]
-
-    def _recount(self) -> None:
-        """Floats are new, or gone: ints compare otherwise."""
-        self._counts.clear()
-        for _, keys in self._known:
-            for key in keys:
-                self._count(_as_floats(key) if self._floats else key)
+        if self._latest <= last:
+            self._occurred, self._as_floats, self._pruned = LastOccurrences(), None, 0
+            self._float = self._latest = self._dropped = NEVER
+            return
+        self._dropped = max(self._dropped, last)
+        if self._float <= last:
+            self._as_floats = None
+        if len(self._occurred.last) > 2 * self._pruned + 16:
+            for each in (self._occurred, self._as_floats):
+                if each is not None:
+                    each.prune(last)
+            self._pruned = len(self._occurred.last)
 
     def result(self, complete: bool) -> Any:
         """False if two are equal; else true if none is missing."""
-        if len(self._counts) < self._total:
+        if (self._as_floats or self._occurred).repeated > self._dropped:
             return False
         return self._missing.result(complete) or True
 
 
-def _is_of(key: Any, kind: str) -> bool:
-    """Whether bits belong to a value of that kind.
-
-    The bits of a list never contain a bare string.
-    """
-    return key.__class__ is tuple and len(key) == 2 and key[0] == kind
+NEVER = -1
+"""Before every index."""
 
 
-def _as_floats(key: Any) -> Any:
-    return bits(as_float(key[1])) if _is_of(key, "int") else key
+class LastOccurrences:
+    """The index at which each key occurred last, and the greatest index at which one occurred that came again."""
+
+    __slots__ = ("last", "repeated")
+
+    def __init__(self) -> None:
+        self.last: dict[Any, int] = {}
+        self.repeated = NEVER
+
+    def add(self, key: Any, index: int) -> None:
+        """A key occurs. Its index is not below those before."""
+        self.repeated = max(self.repeated, self.last.get(key, NEVER))
+        self.last[key] = index
+
+    def prune(self, dropped: int) -> None:
+        """Forget the keys that occurred last at or before an index."""
+        self.last = {key: index for key, index in self.last.items() if index > dropped}
+
+    def with_ints_as_floats(self) -> LastOccurrences:
+        """The same of keys of which ints are floats."""
+        found = LastOccurrences()
+        for key, index in sorted(self.last.items(), key=lambda item: item[1]):
+            found.add(_as_float_key(key), index)
+        found.repeated = max(found.repeated, self.repeated)
+        return found
+
+
+def _compact(key: Any) -> Any:
+    """Bits without the tuple, of an int as an int and of a float as bytes. All other bits are tuples or frozensets."""
+    return (
+        key[1] if key.__class__ is tuple and len(key) == 2 and key[0] in ("int", "float") else key
+    )
+
+
+def _as_float_key(key: Any) -> Any:
+    return _compact(bits(as_float(key))) if key.__class__ is int else key
 
 
 class OrderedFold:
