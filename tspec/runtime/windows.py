@@ -167,24 +167,16 @@ class RuleWindow:
         return tuple(sorted(reached)), ""
 
     def _connected(self, reached: set[int], axes: Sequence[str]) -> set[int]:
-        """All ranks reached over any of the axes, from rank to rank.
-
-        In a job a rank knows its own groups alone: its ranks are a grid there, of which a step along an axis is the
-        same offset wherever it begins.
-        """
+        """All ranks reached over any of the axes, from rank to rank."""
         past = self.now.source.past
         found = {self.rank}
-        if past is None:
-            for axis in axes:
-                steps = [other - self.rank for other in self.now.ranks(axis) or ()]
-                found |= {rank + step for rank in found for step in steps}
-            return found | reached
         waiting = list(reached)
         while waiting:
             other = waiting.pop()
             if other not in found:
                 found.add(other)
-                waiting += [rank for axis in axes for rank in past.peers(other, axis)]
+                if past is not None:
+                    waiting += [rank for axis in axes for rank in past.peers(other, axis)]
         return found
 
     def subject_name(self, subject: Ref) -> str:
