@@ -16,7 +16,7 @@ from tspec.layout.patterns import common
 from tspec.lint.bounds import truth
 from tspec.lint.conditions import conditions
 from tspec.lint.cost import cost_of, often
-from tspec.lint.leaves import entangled, something_may_follow
+from tspec.lint.operands import entangled, something_may_follow
 from tspec.lint.rules.constant_comparison import compared
 from tspec.lint.shapes import shape_of, stricter
 from tspec.logic import equivalent, implies, simplify

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tspec.builtin.actions import strength
-from tspec.lint.leaves import entangled, something_may_follow
+from tspec.lint.operands import entangled, something_may_follow
 from tspec.lint.shapes import Key, RuleShape, kind_of, shape_of, stricter
 from tspec.resolve.program.rules import Contains, EventPattern, Expr, Rule
 

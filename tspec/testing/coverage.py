@@ -19,7 +19,7 @@ from tspec.resolve.program.rules import Expr, Holds, Rule
 from tspec.resolve.program.text import text
 from tspec.source import Source, Span
 from tspec.testing.run import TestRun
-from tspec.why.conditions import leaves, span_of
+from tspec.why.conditions import atomic_conditions, span_of
 
 Clause = Literal["when", "expect"]
 
@@ -125,10 +125,10 @@ class VerdictCounts:
 
 def conditions(rule: Rule) -> tuple[CoveredCondition, ...]:
     """The conditions of `when`, and of an `expect` that has several."""
-    due = leaves(rule.when)
+    due = atomic_conditions(rule.when)
     found = [("when", each) for each in due]
     if isinstance(rule.expect, Holds):
-        claimed = leaves(rule.expect.condition)
+        claimed = atomic_conditions(rule.expect.condition)
         found += [("expect", each) for each in claimed] if len(claimed) > 1 else []
     return tuple(
         CoveredCondition("when", text(each), span_of(each, rule), _alone(rule, place, when=each))

@@ -20,17 +20,17 @@ OTHER = 1.0
 UNKNOWN = 2.0
 
 
-def leaves(expr: Expr | None) -> tuple[Expr, ...]:
+def atomic_conditions(expr: Expr | None) -> tuple[Expr, ...]:
     """The atomic conditions of a condition, below `and`, `or`, `not` and `implies`."""
     match expr:
         case None:
             return ()
         case rules.And(items=items) | rules.Or(items=items):
-            return tuple(leaf for item in items for leaf in leaves(item))
+            return tuple(leaf for item in items for leaf in atomic_conditions(item))
         case rules.Not(value=value):
-            return leaves(value)
+            return atomic_conditions(value)
         case rules.Implies(left=left, right=right):
-            return (*leaves(left), *leaves(right))
+            return (*atomic_conditions(left), *atomic_conditions(right))
     return (expr,)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tspec.lint.checked import CheckedProgram
 from tspec.lint.conditions import left_out
 from tspec.lint.finding import LintViolation, SuggestedFix, about
-from tspec.lint.leaves import leaves
+from tspec.lint.operands import operands
 from tspec.lint.rule import LintRule
 from tspec.lint.rules.constant_comparison import compared
 from tspec.lint.rules.duplicate_condition import duplicates
@@ -41,8 +41,8 @@ def _message(rule: Rule, part: Expr, checked: CheckedProgram) -> str:
     shown = rule.source.slice(part.span)
     if any(isinstance(whole, Or) and part in whole.items for whole in checked.written(rule)):
         return f"`{shown}` adds nothing to what it is joined with by `or`"
-    own = list(leaves(part))
-    others = [leaf for condition in conditions(rule) for leaf in leaves(condition)]
+    own = list(operands(part))
+    others = [leaf for condition in conditions(rule) for leaf in operands(condition)]
     if all(others.count(leaf) == own.count(leaf) for leaf in own):
         return f"`{shown}` is true in every situation"
     return f"`{shown}` follows from the rest of the rule"

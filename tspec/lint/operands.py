@@ -24,19 +24,19 @@ _LOOKED_INTO = frozenset(
 _FREE = (rules.Constant, rules.Variable, rules.WindowCall)
 
 
-def leaves(expr: Expr) -> Iterator[Expr]:
+def operands(expr: Expr) -> Iterator[Expr]:
     """The largest parts below operators: reads, folds, features and guards."""
     if isinstance(expr, _FREE):
         return
     if isinstance(expr, rules.Function) and expr.name in _LOOKED_INTO:
-        yield from leaves(expr.arguments[0])
+        yield from operands(expr.arguments[0])
         return
     if not isinstance(expr, _OPERATORS):
         yield expr
         return
     for child in children(expr):
         if isinstance(child, Expr):
-            yield from leaves(child)
+            yield from operands(child)
 
 
 def entangled(rule: Rule) -> Rule:
@@ -46,9 +46,11 @@ def entangled(rule: Rule) -> Rule:
     it is one about the rule. Rules that differ only in such parts are one question.
     """
     parts = conjuncts(rule.when)
-    found = Counter(leaf for condition in conditions(rule) for leaf in leaves(condition))
+    found = Counter(leaf for condition in conditions(rule) for leaf in operands(condition))
     kept = tuple(
-        part for part in parts if not (own := list(leaves(part))) or any(found[o] > 1 for o in own)
+        part
+        for part in parts
+        if not (own := list(operands(part))) or any(found[o] > 1 for o in own)
     )
     if len(kept) == len(parts):
         return rule
@@ -67,7 +69,7 @@ def something_may_follow(rule: Rule) -> bool:
     """
     counted: Counter[Expr] = Counter()
     for condition in conditions(rule):
-        found = list(leaves(condition))
+        found = list(operands(condition))
         if not found:
             return True  # Constants alone.
         counted.update(found)
