@@ -36,6 +36,7 @@ class Classifier(lightning.LightningModule):
             self.manual_backward(loss)
             self.clip_gradients(optimizer, 1.0, "norm")
             optimizer.step()
+            self.lr_schedulers().step()
         return loss
 
     def on_train_batch_end(self, outputs, batch, index):

@@ -108,8 +108,9 @@ def subject_conditions(survey: Survey, kind: SeenKind, event: str | None) -> tup
     """Conditions on one subject of a kind, most general first."""
     v = kind.name[0]
     conditions: list[str] = []
-    for field, _ in kind.of_type(BOOL):
-        conditions += [f"{v}.{field}", f"not {v}.{field}"]
+    for field, optional in kind.of_type(BOOL):
+        if not optional:
+            conditions += [f"{v}.{field}", f"not {v}.{field}"]
     for field, optional in kind.of_type(TENSOR):
         if optional:
             x = f"{v}.{field}"

@@ -95,8 +95,6 @@ class OptimizerSubjects:
         """Id of a parameter -> its group, and a function that returns the optimizer as long as it
         exists.
         """
-        self._sizes: dict[str, list[int]] = {}
-        """Name of an optimizer -> the numbers of parameters of its groups when they were last looked at."""
 
     def things(self) -> Mapping[str, Any]:
         return self.numbered.alive()
@@ -140,26 +138,14 @@ class OptimizerSubjects:
 
     def name_parameters(self, optimizer: Any) -> None:
         """Give names to parameters that no model holds, by their place in the optimizer."""
-        subject, groups = self.numbered.name(optimizer), groups_of(optimizer)
-        for place, parameter in enumerate(p for group in groups for p in params_of(group)):
-            self._models.name_free(parameter, f"{subject}.param.{place}")
-        self._note_groups(optimizer, subject, groups)
-
-    def find_groups(self) -> None:
-        """Note the groups of optimizers that were built, or got another group, since their last update."""
-        for subject, optimizer in self.things().items():
-            if holds_groups(optimizer):
-                groups = groups_of(optimizer)
-                if _sizes(groups) != self._sizes.get(subject):
-                    self._note_groups(optimizer, subject, groups)
-
-    def _note_groups(self, optimizer: Any, subject: str, groups: list[dict[str, Any]]) -> None:
+        subject, place = self.numbered.name(optimizer), 0
         held = self.numbered.held(optimizer)
-        for index, group in enumerate(groups):
+        for index, group in enumerate(groups_of(optimizer)):
             reference = Ref("param_group", f"{subject}.group.{index}")
             for parameter in params_of(group):
+                self._models.name_free(parameter, f"{subject}.param.{place}")
                 self._groups[id(parameter)] = (reference, held)
-        self._sizes[subject] = _sizes(groups)
+                place += 1
 
     def group_of(self, tensor: torch.Tensor) -> Ref | None:
         """The group that holds a parameter, of an optimizer that is still there."""
@@ -170,10 +156,6 @@ class OptimizerSubjects:
         """The parameters that tensors are; those without a name are left out."""
         names = map(self._models.name_of_parameter, tensors)
         return frozenset([Ref("parameter", name) for name in names if name is not None])
-
-
-def _sizes(groups: list[dict[str, Any]]) -> list[int]:
-    return [len(group["params"]) for group in groups]
 
 
 class ParamGroupSubjects:
