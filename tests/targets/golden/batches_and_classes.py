@@ -10,10 +10,12 @@ Each `r…` function is one rule, looked at in one window; `begin_…`, `end_…
 from tspec.runtime.prelude import *  # noqa: F403
 
 P0 = Pattern(number=0, events=frozenset(('load_state_dict',)), fields=(), deferred=False)
+P1 = Pattern(number=1, events=frozenset(('optimizer.step',)), fields=(), deferred=False)
 
 KEPT = {
     'fetch': {},
     'load_state_dict': {},
+    'optimizer.step': {},
 }
 LOGGED = frozenset(())
 
@@ -32,7 +34,7 @@ def r0_t_batches_have_tensors(rule, w):
             rule.violated(w, (k0_b,), (('present(b.tensors)', v0_present_b_tensors),))
 
 
-# batches_and_classes.tspec:9: t.norms
+# batches_and_classes.tspec:13: t.norms
 def r1_t_norms(rule, w):
     """expect m.training"""
     now, end, was = w.now, w.end, w.was
@@ -52,6 +54,39 @@ def r1_t_norms(rule, w):
             rule.violated(w, (n0_m,), (('m.training', v0_m_training),))
 
 
+# batches_and_classes.tspec:20: t.trained
+def r2_t_trained(rule, w):
+    """expect m.training implies any(m.parameters.requires_grad)"""
+    now, end, was = w.now, w.end, w.was
+    if not now.subjects('module'):
+        return
+    c0_module_parameters = end.column('module', 'parameters')
+    c1_module_training = end.column('module', 'training')
+    for n0_m in w.subjects('module'):
+        when = greater(fold_list('count', c0_module_parameters.get(n0_m, NOT_RECORDED)), 0)
+        expect = False
+        if when is True:
+            v0_m_training = c1_module_training.get(n0_m, NOT_RECORDED)
+            v1_any_m_parameters_requires_grad = fold_list(
+                'any',
+                end.field_of_each(
+                    c0_module_parameters.get(n0_m, NOT_RECORDED),
+                    'requires_grad',
+                    False,
+                ),
+            )
+            expect = implied(v0_m_training, v1_any_m_parameters_requires_grad)
+        if rule.decide(w, (n0_m,), when, expect):
+            rule.violated(
+                w,
+                (n0_m,),
+                (
+                    ('m.training', v0_m_training),
+                    ('any(m.parameters.requires_grad)', v1_any_m_parameters_requires_grad),
+                ),
+            )
+
+
 
 def begin_0_fetch(tracker, call, source):
     """fetch begins."""
@@ -62,6 +97,26 @@ def begin_1_load_state_dict(tracker, call, source):
     """load_state_dict begins."""
     e = tracker.begin_call(call, source)
     tracker.count(e, P0)
+
+
+def begin_2_optimizer_step(tracker, call, source):
+    """optimizer.step begins."""
+    e = tracker.begin_call(call, source)
+    tracker.count(e, P1)
+    # batches_and_classes.tspec:20: t.trained
+    w2 = None
+    if tracker.is_due(e, 2, P1):
+        w2 = tracker.before(e, 2, P1)
+        if e.now.subjects('module'):
+            e.now.want(
+                (
+                    ('module', 'parameters', ()),
+                    ('module', 'training', ()),
+                    ('parameter', 'requires_grad', ()),
+                )
+            )
+    if w2 is not None:
+        tracker.run(r2_t_trained, 2, w2)
 
 
 def end_0_fetch(tracker, call, source):
@@ -77,7 +132,7 @@ def end_1_load_state_dict(tracker, call, source):
     e = tracker.end_call(call, source)
     if e is None:
         return
-    # batches_and_classes.tspec:9: t.norms
+    # batches_and_classes.tspec:13: t.norms
     w1 = None
     if tracker.is_due(e, 1, P0):
         w1 = tracker.close_window(e, 1, P0)
@@ -85,6 +140,14 @@ def end_1_load_state_dict(tracker, call, source):
             e.now.want((('module', 'class', ()), ('module', 'training', ())))
     if w1 is not None:
         tracker.run(r1_t_norms, 1, w1)
+    tracker.leave(e)
+
+
+def end_2_optimizer_step(tracker, call, source):
+    """optimizer.step returns."""
+    e = tracker.end_call(call, source)
+    if e is None:
+        return
     tracker.leave(e)
 
 
@@ -119,10 +182,21 @@ RULES = (
         number=1,
         name='t.norms',
         file='batches_and_classes.tspec',
-        line=9,
+        line=13,
         text='expect m.training',
         draft=False,
         kind='after',
+        responses=(ActionRecord(action='warn'),),
+        when=True,
+    ),
+    RuleRecord(
+        number=2,
+        name='t.trained',
+        file='batches_and_classes.tspec',
+        line=20,
+        text='expect m.training implies any(m.parameters.requires_grad)',
+        draft=False,
+        kind='before',
         responses=(ActionRecord(action='warn'),),
         when=True,
     ),
@@ -130,16 +204,19 @@ RULES = (
 FUNCTIONS = (
     r0_t_batches_have_tensors,
     r1_t_norms,
+    r2_t_trained,
 )
 JOINTS = {
 }
 BEGINS = {
     'fetch': begin_0_fetch,
     'load_state_dict': begin_1_load_state_dict,
+    'optimizer.step': begin_2_optimizer_step,
 }
 ENDS = {
     'fetch': end_0_fetch,
     'load_state_dict': end_1_load_state_dict,
+    'optimizer.step': end_2_optimizer_step,
 }
 SPANS = {
     'step': at_step,
