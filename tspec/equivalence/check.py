@@ -174,7 +174,10 @@ def reference_runs(trial: Trial) -> tuple[SideRun, ...]:
 
 
 def read_reference(trial: Trial, folder: Path) -> ReferenceRecordings:
-    """The recordings of those runs, in the folder or where the trial says. Raises launch.Failed."""
+    """Read the recordings of the reference's runs. Raises launch.Failed.
+
+    They are in `folder`, or where the trial's `origin` says.
+    """
     begins_alike = trial.origin is None
     found = [
         joined(trial, whole_models(trial.reference_layout, ranks))

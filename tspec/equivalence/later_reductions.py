@@ -11,14 +11,14 @@ from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.recording import TensorName
 
 CLEARLY = 10
-"""So many times further than is tolerated would an update be off that was made from one rank's own gradient."""
+"""The factor by which an update made from one rank's own gradient must exceed the tolerance to be evidence."""
 
 
 def agreeing_later(
     comparisons: Iterable[TensorComparison], faults: Iterable[Fault]
 ) -> Set[TensorName]:
-    """Gradients of which ranks hold summands although their parameters agree after the update: the
-    update communicates.
+    """Gradients that the update itself reduces: ranks hold summands of them, and the parameters
+    agree after the update.
     """
     misfits = tuple(faults)
     compared = {each.name for each in comparisons}

@@ -231,9 +231,9 @@ class LiveJob(LiveSource):
                 del stack[depth:]
 
     def _is_passed_over(self, role: Role) -> bool:
-        """Whether the only sink has counted a call of which it reads nothing.
+        """Whether the call is passed over: the only sink reads nothing of it and counts it.
 
-        The call is put on the stack, and no sink is notified.
+        Such a call is put on the stack, and no sink is notified.
         """
         counter = self._counter
         if counter is None or self.place.turn == 0 or role.name not in counter.passable:
