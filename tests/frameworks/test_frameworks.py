@@ -55,7 +55,7 @@ MISTAKES = (
     Case("lit", "clips-late", "clipping_comes_before_the_update"),
     Case("lit", "head-left-out", "optimizers_hold_all_trainable_parameters"),
     Case("lit --manual", "no-zero-grad", "gradients_are_cleared"),
-    Case("lit_gan", "no-zero-grad", "gradients_are_cleared"),
+    Case("lit_gan", "no-zero-grad", "updates_use_each_gradient_once"),
 )
 SAMPLE = {
     "trainer-no-eval",

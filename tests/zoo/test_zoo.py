@@ -190,7 +190,7 @@ SCHEDULES = (
 UPDATES = (
     Case("s8_two_towers", "one-tower", "updates_use_each_gradient_once", 2),
     Case("s8_two_towers", "temperature", "updates_use_each_gradient_once", 2),
-    Case("s9_adversaries", "discriminator", "gradients_are_cleared", 2),
+    Case("s9_adversaries", "discriminator", "updates_use_each_gradient_once", 2),
     Case("s8_two_towers", "no-update", "optimizers_use_the_gradients_that_they_clear", 1),
     Case("s9_adversaries", "generator", "updates_use_each_gradient_once", 2),
     Case(
