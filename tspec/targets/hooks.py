@@ -154,7 +154,7 @@ def _pass(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFun
             if _pattern(plan, one) != f"P{number}":
                 continue
             lines.append(f"# {comment_of(one.rule)}")
-            if counted_at_hook(one):
+            if choices(one):
                 lines.append(f"tracker.idle_passed(w, {one.number}, {choices(one)})")
             else:
                 lines.append(f"tracker.run_passed(w, {one.number}, {names[one.number]})")

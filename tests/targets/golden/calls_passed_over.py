@@ -226,7 +226,7 @@ def pass_0_dropout(tracker, call, source):
     tracker.in_forward(call, now)
     w = tracker.passed(call, now, P2)
     # calls_passed_over.tspec:19: t.of_models
-    tracker.run_passed(w, 2, r2_t_of_models)
+    tracker.idle_passed(w, 2, (now.chosen('module', (('root', True), ('called', True))),))
     return True
 
 
