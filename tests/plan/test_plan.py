@@ -105,10 +105,19 @@ def test_history_has_no_guard_as_it_needs_every_value() -> None:
     assert one("each step\nwhen step > 3\nexpect loss < previous(loss)").guard is None
 
 
+def test_history_is_not_read_after_the_last_step_of_a_condition() -> None:
+    found = one(
+        "each step\nwhen step > 3 and step < 9 and 20 >= run.step and loss > 0\nexpect loss < previous(loss)"
+    )
+    assert found.guard is not None
+    assert text(found.guard) == "step < 9 and 20 >= run.step"
+
+
 def test_first_alone_has_a_guard_where_all_instances_share_a_history() -> None:
     text_ = "during optimizer.step\nwhen step <= 20\nexpect norm(parameters.data) <= {}"
     assert one(text_.format("10 * first(old(norm(parameters.data)))")).guard is not None
-    assert one(text_.format("first(loss) + previous(loss)")).guard is None
+    later = text_.replace("step <= 20", "step > 20")
+    assert one(later.format("first(loss) + previous(loss)")).guard is None
 
 
 def test_reads_of_several_rules_are_joined() -> None:

@@ -41,6 +41,9 @@ invariant shape { for c in calls(forward) when c.module.root expect c.output.sha
 invariant held { for o in optimizers for p in o.parameters before optimizer.step expect p in modules.parameters }
 invariant rates { for o in optimizers before optimizer.step once expect max(o.param_groups.lr) < 1 }
 invariant alone { for p in parameters across world after optimizer.step expect same(p.data) }
+invariant began { each step when run.step > 1 and run.step <= 3 expect loss < previous(loss) }
+invariant left { for p in parameters after optimizer.step when step < 3 expect norm(p.data) == first(norm(p.data)) }
+invariant looked { for c in calls(forward) when 4 > step expect step == previous(step) }
 invariant whole { each run expect count(calls(optimizer.step)) == 5 }
 """
 

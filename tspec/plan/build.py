@@ -27,6 +27,7 @@ from tspec.resolve.program import types as t
 from tspec.resolve.program.queries import conjuncts, looks_back
 from tspec.resolve.program.types import PASSING, holds_tensors, innermost
 from tspec.resolve.program.walk import expressions
+from tspec.values import STEP_OF_RUN
 
 
 def build(program: r.Program, given: Mapping[str, object]) -> Plan:
@@ -97,7 +98,8 @@ def _rule(number: int, rule: r.Rule, vocabulary: r.Vocabulary) -> RulePlan:
     watched: tuple[str, ...] = ()
     if isinstance(rule.expect, r.OnlyDuring) and rule.expect.change:
         watched = tuple(sorted({event for one in rule.expect.events for event in one.events}))
-    guard = _guard(rule, vocabulary) if not history or _keeps_first_alone(rule) else None
+    keeps = history and not _keeps_first_alone(rule)
+    guard = _until(rule) if keeps else _guard(rule, vocabulary)
     return RulePlan(number, rule, reads_of(rule), alone, history, guard, watched)
 
 
@@ -129,6 +131,31 @@ def _guard(rule: r.Rule, vocabulary: r.Vocabulary) -> r.Expr | None:
     if not plain:
         return None
     return plain[0] if len(plain) == 1 else r.And(rule.when.type, rule.when.span, plain)
+
+
+def _until(rule: r.Rule) -> r.Expr | None:
+    """The part of a condition that says up to which step it can be true.
+
+    Of a rule that looks back, each window is read, since a later one may look back at it. After that step none does.
+    """
+    ends = tuple(part for part in conjuncts(rule.when) if _ends(part))
+    if rule.when is None or len(ends) < 2:
+        return next(iter(ends), None)
+    return r.And(rule.when.type, rule.when.span, ends)
+
+
+def _ends(part: r.Expr) -> bool:
+    """Whether a condition is false from some step on: steps only grow."""
+    if not isinstance(part, r.Compare):
+        return False
+    step, bound = {
+        "<": (part.left, part.right),
+        "<=": (part.left, part.right),
+        ">": (part.right, part.left),
+        ">=": (part.right, part.left),
+    }.get(part.op, (part, part))
+    of_step = isinstance(step, r.Ambient) and step.name in ("step", STEP_OF_RUN)
+    return of_step and isinstance(bound, r.Constant)
 
 
 def _folds_over_ranks(node: r.Expr) -> bool:

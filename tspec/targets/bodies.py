@@ -111,7 +111,7 @@ def _idle(scalars: Scalars) -> list[str]:
         found += _idle_if("ungrouped", scalars, f", {literal(no_group(group_names(rule)))}")
     if one.guard is None or counted == "idle":
         return found
-    if one.alone:
+    if one.alone or (one.history and not rule.across and choices(one)):
         return [*found, *_idle_if("idle", scalars, "")]
     w = _Writer(scalars)
     if kinds := told_as_one(one):

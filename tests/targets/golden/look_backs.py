@@ -81,6 +81,32 @@ def joint_r2_t_anew(members, pasts, indices, places):
     return constant(members, True), v1, (v1,)
 
 
+# look_backs.tspec:17: t.begins_well
+def r3_t_begins_well(rule, w):
+    """expect loss < 10 * previous(loss)"""
+    now, end, was = w.now, w.end, w.was
+    if w.idle:
+        rule.idle(w, ())
+        return
+    leaves = (
+        both(greater(end.ambient('run.step'), 1), at_most(end.ambient('run.step'), 20)),
+        end.ambient('loss'),
+    )
+    rule.take(w, SubjectChoice(group=(w.rank,), subjects=()), leaves)
+
+
+def joint_r3_t_begins_well(members, pasts, indices, places):
+    # run.step > 1 and run.step <= 20
+    v0 = leaf(members, 0)
+    # loss
+    v1 = leaf(members, 1)
+    v2 = constant(members, 10)
+    v3 = previous(pasts, 0, v1)
+    v4 = [times(a0, a1) for a0, a1 in zip(v2, v3, strict=True)]
+    v5 = [less(a0, a1) for a0, a1 in zip(v1, v4, strict=True)]
+    return v0, v5, (v1, v3, v4,)
+
+
 
 def begin_0_fetch(tracker, call, source):
     """fetch begins."""
@@ -111,12 +137,19 @@ def at_step(tracker, e):
     if w1 is not None:
         if e.now.subjects('parameter'):
             e.now.want((('parameter', 'names', ()),))
+    # look_backs.tspec:17: t.begins_well
+    w3 = tracker.close_span(e, 3)
+    if w3 is not None:
+        w3.idle = tracker.rules[3].begun and at_most(e.now.ambient('run.step'), 20) is False
     tracker.open_span(e, 0)
     tracker.open_span(e, 1)
+    tracker.open_span(e, 3)
     if w0 is not None:
         tracker.run(r0_t_falls, 0, w0)
     if w1 is not None:
         tracker.run(r1_t_named, 1, w1)
+    if w3 is not None:
+        tracker.run(r3_t_begins_well, 3, w3)
     if e.next is None:
         return
     e.next.hold()
@@ -159,11 +192,25 @@ RULES = (
         responses=(ActionRecord(action='warn'),),
         history=True,
     ),
+    RuleRecord(
+        number=3,
+        name='t.begins_well',
+        file='look_backs.tspec',
+        line=17,
+        text='expect loss < 10 * previous(loss)',
+        draft=False,
+        kind='each',
+        responses=(ActionRecord(action='warn'),),
+        span='step',
+        when=True,
+        history=True,
+    ),
 )
 FUNCTIONS = (
     r0_t_falls,
     r1_t_named,
     r2_t_anew,
+    r3_t_begins_well,
 )
 JOINTS = {
     0: JointDecision(
@@ -179,6 +226,11 @@ JOINTS = {
         declared=RULES[2],
         decide=joint_r2_t_anew,
         read=(('distinct(digest(c.tensors), over: 1 epoch)', False),),
+    ),
+    3: JointDecision(
+        declared=RULES[3],
+        decide=joint_r3_t_begins_well,
+        read=(('loss', False), ('previous(loss)', False), ('10 * previous(loss)', False)),
     ),
 }
 BEGINS = {

@@ -13,10 +13,10 @@ from tspec.runtime.edges import Missing
 from tspec.runtime.live.identity import IdentitySet
 from tspec.runtime.live.sampling import Sampling
 
-LOOKS = Sampling(first=6, every=7)
+LOOKS = Sampling(first=6, every=21)
 """The updates of an optimizer after which its new parameters are checked.
 
-Epochs are seldom seven updates long.
+Epochs are seldom three or seven updates long.
 """
 IN_A_ROW = 3
 """What changes after so many updates in a row is projected. A change by mistake, or at the end of an epoch, is not."""
