@@ -24,20 +24,6 @@ from tspec.trace.model import (
 Executor = Callable[[Sequence[Rule], Trace], Verdicts]
 
 
-def without_reasons(decide: Executor) -> Executor:
-    """An executor that does not say why, and at which step, an instance is unknown."""
-
-    def decided(rules: Sequence[Rule], trace: Trace) -> Verdicts:
-        found = decide(rules, trace)
-        bare = (
-            replace(each, reason="", step=0) if each.verdict == "unknown" else each
-            for each in found.decided
-        )
-        return replace(found, decided=tuple(bare))
-
-    return decided
-
-
 def differences(
     rules: Sequence[Rule], trace: Trace, other: Executor, reference: Executor = interpret
 ) -> list[str]:

@@ -1,7 +1,8 @@
 """Traces as jobs leave them: random ones change all that there is at every instant.
 
 - Within a forward pass what is no tensor stays as it is, and models are changed between steps: a job's checker
-  reads such state once in a pass, and once in a step (`tspec/runtime/instant.py`).
+  reads such state once in a pass, and once in a step (`tspec/runtime/instant.py`). A subject that goes and comes back
+  within a step is built as before.
 - A call returns in the step in which it began, unless the recording is cut off there: ranks decide together when all
   have passed that step. A call that begins while another runs is made by that one.
 - A step opens with a micro-batch, at the same instant; one opens where the number changes.
@@ -79,13 +80,14 @@ def _stable(records: Iterator[Record]) -> Iterator[Record]:
     """The records without changes that jobs do not look for."""
     forward: set[int] = set()
     known: set[tuple[str, str]] = set()
+    left: dict[tuple[str, str], int] = {}
     for record in records:
         if isinstance(record, Begin) and record.event == "forward":
             forward.add(record.call)
         elif isinstance(record, End):
             forward.discard(record.call)
         elif isinstance(record, Sample) and record.kind in ("parameter", "module"):
-            kept = _sampled(record, bool(forward), known)
+            kept = _sampled(record, bool(forward), known, left)
             if kept is not None:
                 yield kept
             continue
@@ -124,16 +126,23 @@ def _microbatch(step: Boundary) -> Boundary:
     return replace(step, span="microbatch", index=step.context.microbatch)
 
 
-def _sampled(record: Sample, in_forward: bool, known: set[tuple[str, str]]) -> Sample | None:
+def _sampled(
+    record: Sample,
+    in_forward: bool,
+    known: set[tuple[str, str]],
+    left: dict[tuple[str, str], int],
+) -> Sample | None:
+    """A sample as jobs make it, or None. `known` subjects exist; others that `left` did so in a step."""
     subject = (record.kind, record.subject)
     if in_forward:
         if subject not in known or record.gone:
             return None
         fields = {n: v for n, v in record.fields.items() if isinstance(v, Tensor)}
         return replace(record, fields=fields)
-    new = subject not in known
+    new = subject not in known and left.get(subject) != record.context.step
     if record.gone:
         known.discard(subject)
+        left[subject] = record.context.step
     else:
         known.add(subject)
     fields = {

@@ -25,7 +25,9 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 
 
-@pytest.mark.parametrize("name", ["test_time", "test_claims", "test_instances", "test_values"])
+@pytest.mark.parametrize(
+    "name", ["test_time", "test_moments", "test_claims", "test_instances", "test_values"]
+)
 def test_every_line_of_the_page_holds_in_queries_too(name: str) -> None:
     """Verdicts, reasons, shown values, steps and notes, and no rule is left to the interpreter."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "tests.check.both"]

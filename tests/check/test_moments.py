@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.check.building import Writer, losses, tensor, verdicts
+from tests.check.building import Writer, decide, losses, tensor, verdicts
 from tspec.trace.model import Missing
 
 UNKNOWN = Missing.NOT_RECORDED
@@ -38,6 +38,17 @@ def test_over_is_decided_early_by_some_values() -> None:
 def test_a_missing_value_in_time_is_unknown() -> None:
     out = losses(1.0, UNKNOWN, 1.0)
     assert verdicts("each step expect sum(loss, over: 2 steps) > 0", out) == ["unknown"] * 3
+
+
+def test_the_reason_in_time_is_that_of_the_first_missing_value() -> None:
+    """In the second step the value of the first has no history yet, and its own is not recorded."""
+    for claim in (
+        "any(previous(loss) == 9, over: 2 steps)",
+        "same(previous(loss), over: 2 steps)",
+        "count(previous(loss), over: 2 steps) == 9",
+    ):
+        found = decide(f"each step expect {claim}", losses(UNKNOWN, 1.0)).decided
+        assert [each.reason for each in found] == ["no history yet"] * 2, claim
 
 
 def test_thinned_windows_are_complete_by_their_stride() -> None:

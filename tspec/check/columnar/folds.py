@@ -83,29 +83,24 @@ def of_list(relation: Relation, name: str, cell: Cell) -> Cell:
     return _fold(relation, name, held, "true")
 
 
-def of_many(relation: Relation, name: str, cell: Cell, whole: str, why: int = NO_HISTORY) -> Cell:
-    """Fold the values of a group's members, or of earlier instances; `whole` is SQL: none lacks.
-
-    `why` is the reason where one does.
-    """
+def of_many(relation: Relation, name: str, cell: Cell, whole: str = "true") -> Cell:
+    """Fold the values of a group's members, or of earlier instances; `whole` is SQL: none of these lacks."""
     assert isinstance(cell.shape, ListShape)
     if name != "count":
-        return _fold(relation, name, cell, whole, why)
+        return _fold(relation, name, cell, whole)
     reason = relation.column(
         f"coalesce({first_reason(without_absent(relation, cell).value, cell.shape, False)}, "
-        f"CASE WHEN NOT {whole} THEN {why}::TINYINT END)"
+        f"CASE WHEN NOT {whole} THEN {NO_HISTORY}::TINYINT END)"
     )
     counted = "it.v IS NOT NULL AND it.v" if cell.shape.item == BOOL else "it.m IS NULL"
     count = f"len(list_filter({cell.value}, lambda it: {counted}))"
     return relation.cell(f"CASE WHEN {reason} IS NULL THEN {count} END", reason, INT)
 
 
-def _fold(
-    relation: Relation, name: str, cell: Cell, whole: str, why_not_whole: int = NO_HISTORY
-) -> Cell:
+def _fold(relation: Relation, name: str, cell: Cell, whole: str) -> Cell:
     assert isinstance(cell.shape, ListShape)
     inner = first_reason(cell.value, cell.shape)
-    late = "" if whole == "true" else f", CASE WHEN NOT {whole} THEN {why_not_whole}::TINYINT END"
+    late = "" if whole == "true" else f", CASE WHEN NOT {whole} THEN {NO_HISTORY}::TINYINT END"
     lacking = relation.column(f"coalesce({cell.why}, {inner}{late})")
     if name in EARLY:
         early = relation.column(EARLY[name](cell))

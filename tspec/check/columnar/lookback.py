@@ -94,12 +94,12 @@ def _reckoned(relation: Relation, name: str, cell: Cell, frames: Frames) -> Cell
     value, why, rows = cell.value, cell.why, frames.rows
     late = f"CASE WHEN NOT {frames.whole} THEN {NO_HISTORY}::TINYINT END"
     if name == "count":
-        lacking = f"min(CASE WHEN {why} <> {ABSENT} THEN {why} END) {rows}"
+        lacking = f"first_value(CASE WHEN {why} <> {ABSENT} THEN {why} END IGNORE NULLS) {rows}"
         reason = relation.column(f"coalesce({lacking}, {late})")
         counted = f"{value}" if cell.shape == BOOL else f"{why} IS NULL"
         count = f"count(*) FILTER ({counted}) {rows}"
         return relation.cell(f"CASE WHEN {reason} IS NULL THEN {count} END", reason, INT)
-    reason = relation.column(f"coalesce(min({why}) {rows}, {late})")
+    reason = relation.column(f"coalesce(first_value({why} IGNORE NULLS) {rows}, {late})")
     if name in ("any", "all"):
         test = value if name == "any" else f"NOT {value}"
         early = "false" if cell.shape != BOOL else f"coalesce(bool_or({test}) {rows}, false)"
@@ -131,16 +131,25 @@ def _check_order(facts: Facts, relation: Relation, history: HistoryColumns, unit
 
 def members(scope: QueryScope, name: str, cell: Cell) -> Cell:
     """A fold of the values on the members of the group, in order."""
-    group = _group(scope)
-    many = _gathered(scope.relation, cell, _over_members(group))
-    return folds.of_many(scope.relation, name, many, f"({group.others} = 0)", why=NOT_RECORDED)
+    return folds.of_many(scope.relation, name, _of_members(scope.relation, cell, _group(scope)))
 
 
-def _over_members(group: GroupColumns) -> str:
-    return (
+def _of_members(relation: Relation, cell: Cell, group: GroupColumns) -> Cell:
+    """The values on the members, in the order of ranks.
+
+    The first member without the instance has its place among them: not recorded. Others after it
+    would give no other reason.
+    """
+    over = (
         f"OVER (PARTITION BY {group.key} ORDER BY rank "
         "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
     )
+    many, first = _gathered(relation, cell, over), group.first_other
+    before = relation.column(f"count(*) FILTER (rank < {first}) {over}")
+    lacking = f"[{{'v': NULL::{sql_type(cell.shape)}, 'm': {NOT_RECORDED}::TINYINT}}]"
+    with_it = f"list_concat({many.value}[1:{before}], {lacking}, {many.value}[{before} + 1:])"
+    value = f"CASE WHEN {first} IS NULL THEN {many.value} ELSE {with_it} END"
+    return Cell(relation.column(value), NO_REASON, many.shape)
 
 
 def transposed(scope: QueryScope, cell: Cell) -> Cell:
@@ -148,8 +157,8 @@ def transposed(scope: QueryScope, cell: Cell) -> Cell:
     group, relation = _group(scope), scope.relation
     if not isinstance(cell.shape, ListShape):
         why = f"coalesce({cell.why}, {NOT_RECORDED}::TINYINT)"
-        return _gathered(relation, Cell("NULL::BOOLEAN", why, NOTHING), _over_members(group))
-    many = _gathered(relation, cell, _over_members(group))
+        return _of_members(relation, Cell("NULL::BOOLEAN", why, NOTHING), group)
+    many = _of_members(relation, cell, group)
     place = relation.column(f"list_position({group.ranks}, rank)")
     item = cell.shape.item
     moved = (
@@ -157,9 +166,7 @@ def transposed(scope: QueryScope, cell: Cell) -> Cell:
         f"{{'v': NULL::{sql_type(item)}, 'm': it.m}} WHEN len(it.v) < {place} THEN "
         f"{{'v': NULL::{sql_type(item)}, 'm': {ABSENT}::TINYINT}} ELSE it.v[{place}] END)"
     )
-    lacking = f"[{{'v': NULL::{sql_type(item)}, 'm': {NOT_RECORDED}::TINYINT}}]"
-    value = f"CASE WHEN {group.others} > 0 THEN list_concat({moved}, {lacking}) ELSE {moved} END"
-    return Cell(relation.column(value), NO_REASON, ListShape(item))
+    return Cell(relation.column(moved), NO_REASON, ListShape(item))
 
 
 def _gathered(relation: Relation, cell: Cell, over: str) -> Cell:

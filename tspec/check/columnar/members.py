@@ -57,15 +57,21 @@ def with_others(rule: Rule, made: Instances) -> Instances:
         f"""SELECT inst, count(*) FILTER (fate = 'lacks') AS lacking,
               min(other) FILTER (fate = 'lacks') AS lack_rank,
               count(*) FILTER (fate NOT IN ('lacks', 'none')) AS unknown,
-              arg_min(fate, other) FILTER (fate NOT IN ('lacks', 'none')) AS why_unknown
+              arg_min(fate, other) FILTER (fate NOT IN ('lacks', 'none')) AS why_unknown,
+              min(other) FILTER (fate <> 'none') AS first_other
             FROM ({_fates(rule, made, absent, len(lasting), place_only)}) GROUP BY inst"""
     )
-    lacking, lack_rank, unknown, why = relation.joined(
+    lacking, lack_rank, unknown, why, first_other = relation.joined(
         f"LEFT JOIN {others} o ON o.inst = r.{instance}",
-        ("coalesce(o.lacking, 0)", "o.lack_rank", "coalesce(o.unknown, 0)", "o.why_unknown"),
+        (
+            "coalesce(o.lacking, 0)",
+            "o.lack_rank",
+            "coalesce(o.unknown, 0)",
+            "o.why_unknown",
+            "o.first_other",
+        ),
     )
-    outside = relation.column(f"{lacking} + {unknown}")
-    group = GroupColumns(instance, outside, made.ranks, have, lacking, lack_rank, unknown, why)
+    group = GroupColumns(instance, first_other, made.ranks, have, lacking, lack_rank, unknown, why)
     return replace(made, scope=replace(scope, group=group))
 
 

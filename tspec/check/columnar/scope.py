@@ -55,10 +55,10 @@ class HistoryColumns:
 
 @dataclass(frozen=True, slots=True)
 class GroupColumns:
-    """Columns for folds over members: `key` of the instance, `others` the count of members without it."""
+    """Columns for folds over members: `key` of the instance, `first_other` the first member without it, or NULL."""
 
     key: str
-    others: str
+    first_other: str
     ranks: str
     """The group's ranks, a list."""
     have: str
