@@ -11,6 +11,7 @@ from pathlib import Path
 from torch import Tensor
 
 from tspec.equivalence.blame import Blame, RunCalls, blamed, calls_of, everywhere, first_blamed
+from tspec.equivalence.candidate_tensors import CandidateTensors, JudgedTensor
 from tspec.equivalence.child import Given
 from tspec.equivalence.clipping import clipped
 from tspec.equivalence.compare import Comparer, Fault, TensorComparison
@@ -18,22 +19,18 @@ from tspec.equivalence.expert_names import ExpertNames, as_known, names_of_ranks
 from tspec.equivalence.later_reductions import reduced_later
 from tspec.equivalence.launch import SideRun, launch, recorded
 from tspec.equivalence.losses import LossScale, loss_scale
-from tspec.equivalence.merge import Merged, MergeFault
+from tspec.equivalence.merge import MergeFault
 from tspec.equivalence.observing.orders import Orders, Perturbation
 from tspec.equivalence.pieces import (
     data_axes,
     indivisible,
-    merge_by_layout,
-    names_of,
     parameter_cuts,
     parameter_pieces,
-    summand_axes,
     tensor_cuts,
 )
 from tspec.equivalence.recording import Recording, TensorName, write
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
 from tspec.equivalence.stages import first_stage, joined, whole_models
-from tspec.layout.places import stages_of
 from tspec.layout.text import ranks_text
 
 Launch = Callable[[SideRun, Path], Path]
@@ -279,43 +276,13 @@ def _gradients(trial: Trial, reference: Recording, candidate: Sequence[Recording
     wholes, made = 0.0, 0.0
     names = [name for name in reference.tensors if name.kind == "param_grads"]
     first = min((name.step for name in names), default=0)
+    tensors = CandidateTensors(trial, reference, candidate, factors={})
     for name in (each for each in names if each.step == first):
-        held = _held(trial, name, candidate)
-        merged = merge_by_layout(trial, name, reference.shape(name), held, candidate)
+        merged = tensors.merged(name)
         if merged is not None and merged.tensor is not None:
             wholes += float(reference.tensors[name].double().square().sum())
             made += float(merged.tensor.square().sum())
     return log(made / wholes) / 2 if isfinite(made) and made and wholes else None
-
-
-def _held(trial: Trial, name: TensorName, candidate: Sequence[Recording]) -> list[Tensor | None]:
-    """The tensors that the ranks recorded under a name."""
-    names = names_of(trial, name)
-    return [
-        next((each.tensors[of] for of in names if of in each.tensors), None) for each in candidate
-    ]
-
-
-def _is_known(name: TensorName, candidate: Sequence[Recording]) -> bool:
-    """Whether every rank has seen this input before under another name.
-
-    Its gradient is recorded under that name.
-    """
-    calls = (each.modules[name.module] for each in candidate if name.module in each.modules)
-    given = [each for call in calls for each in call.inputs if each.name == name.name]
-    return bool(given) and all(each.takes for each in given)
-
-
-def _comes_from_a_stage(trial: Trial, name: TensorName, reference: Recording) -> bool:
-    """Whether the input of a model comes from another pipeline stage: the layout places the model's
-    output on a later stage.
-    """
-    call = reference.modules.get(name.module)
-    if name.kind not in ("inputs", "input_grads") or call is None or call.parent:
-        return False
-    named = stages_of(trial.layout, name.module)
-    has_stages = trial.sizes.of("pp") > 1 if named else False
-    return has_stages and all((each.number, each.chunk) != (0, 0) for each in named)
 
 
 def compare(
@@ -329,71 +296,48 @@ def compare(
     `scale` may come from another run of the candidate. Without it the scale is computed from this
     run.
     """
-    known = reference.recording.tensors
-    scale = scale or scale_of(trial, reference.recording, candidate)
-    data = data_axes(trial, reference.recording)
-    factors = dict.fromkeys(GRADIENTS_OF_ACTIVATIONS, scale.gradients)
-    factors["losses"] = scale.losses
+    recording, known = reference.recording, reference.recording.tensors
+    scale = scale or scale_of(trial, recording, candidate)
+    factors = dict.fromkeys(GRADIENTS_OF_ACTIVATIONS, scale.gradients) | {"losses": scale.losses}
+    tensors = CandidateTensors(trial, recording, candidate, factors)
     samples = [each.tensors for each in reference.samples]
-    comparer = Comparer(known, samples, trial.tolerance, reference.recording.sketched)
-    comparisons: list[TensorComparison] = []
-    faults: list[Fault] = []
-    unplaced: list[TensorName] = []
-    uneven: dict[TensorName, str] = {}
-    summands: set[TensorName] = set()
-    merges: dict[TensorName, Merged] = {}
+    comparer = Comparer(known, samples, trial.tolerance, recording.sketched)
+    data = data_axes(trial, recording)
     given = known_before(trial, known)
-    for name in known:
-        if name.kind not in trial.kinds or name in given:
-            continue
-        why = indivisible(trial, name, reference.recording.shape(name))
-        if why:
-            uneven[name] = why
-            continue
-        held = _held(trial, name, candidate)
-        recorded = any(each is not None for each in held)
-        if not recorded and name.kind == "input_grads" and _is_known(name, candidate):
-            continue
-        if _comes_from_a_stage(trial, name, reference.recording):
-            continue
-        if name.kind in factors:
-            factor = factors[name.kind]
-            held = [None if each is None else each.double() * factor for each in held]
-        full = reference.recording.shape(name)
-        merged = merge_by_layout(trial, name, full, held, candidate)
-        if merged is None:
-            unplaced.append(name)
-            continue
-        misfits = any(comparer.faults(name, merged))
-        for axes in summand_axes(trial, name, data):
-            if misfits or name.kind == "output_grads":
-                summands.add(name)
-            added_up = (
-                merge_by_layout(trial, name, full, held, candidate, axes) if misfits else None
-            )
-            if added_up is not None and comparer.is_nearer(name, added_up, merged):
-                merged = added_up
-        faults += comparer.faults(name, merged)
-        if name.kind == "param_grads" and merged.spreads:
-            merges[name] = merged
-        if merged.tensor is not None:
-            comparisons.append(comparer.compared(name, merged.tensor))
-    later = reduced_later(known, comparisons, faults)
-    faults = [each for each in faults if each.name not in later]
-    comparisons = [
-        comparer.reduced(each.name, merges[each.name]) if each.name in later else each
-        for each in comparisons
+    due = [name for name in known if name.kind in trial.kinds and name not in given]
+    whys = {name: indivisible(trial, name, recording.shape(name)) for name in due}
+    judged = [
+        tensors.judged(name, comparer, data)
+        for name in due
+        if not whys[name] and tensors.is_expected(name)
     ]
+    comparisons, faults = _with_later_reductions(known, judged, comparer)
     if "losses" in trial.kinds:
         faults += _extra_losses(tuple(known), candidate)
-    calls = calls_of(trial, reference.recording, candidate)
     return Outcome(
-        *(tuple(comparisons), tuple(faults), tuple(unplaced)),
-        calls=calls,
-        uneven=uneven,
+        tuple(comparisons),
+        tuple(faults),
+        unplaced=tuple(each.name for each in judged if not each.is_placed),
+        calls=calls_of(trial, recording, candidate),
+        uneven={name: why for name, why in whys.items() if why},
         scale=scale,
-        summands=frozenset(summands),
+        summands=frozenset(each.name for each in judged if each.may_be_summands),
     )
+
+
+def _with_later_reductions(
+    known: Mapping[TensorName, Tensor], judged: Sequence[JudgedTensor], comparer: Comparer
+) -> tuple[list[TensorComparison], list[Fault]]:
+    """The comparisons and the faults. Replicas that the update reduces are no fault: their sum or mean is compared."""
+    comparisons = [each.comparison for each in judged if each.comparison is not None]
+    faults = [fault for each in judged for fault in each.faults]
+    later = reduced_later(known, comparisons, faults)
+    spread = {each.name: each.merged for each in judged if each.merged is not None}
+    reduced = [
+        comparer.reduced(each.name, spread[each.name]) if each.name in later else each
+        for each in comparisons
+    ]
+    return reduced, [each for each in faults if each.name not in later]
 
 
 def known_before(trial: Trial, reference: Iterable[TensorName]) -> Set[TensorName]:

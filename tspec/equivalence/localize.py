@@ -37,6 +37,7 @@ from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, LOCALIZED, Trial
 REWRITTEN = ("inputs", "outputs", *GRADIENTS_OF_ACTIVATIONS)
 FROM_GRADIENTS = ("params", "states")
 """Kinds that an update makes."""
+Wrong = TensorComparison | Fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def localize_sketched(
     These are the wrong tensors; right ones propagate unchanged.
     """
     found = compare(judging_all(trial), reference, candidate)
-    wrong: tuple[TensorComparison | Fault, ...] = (*found.wrong, *found.faults)
+    wrong: tuple[Wrong, ...] = (*found.wrong, *found.faults)
     of = frozenset(each.name for each in wrong if each.name.kind in REWRITTEN)
     full = together(names_of_ranks(trial, reference.recording), of)
     again = replace(trial, full=full)
@@ -143,82 +144,135 @@ def _rewrites(trial: Trial, reference: Recording, found: Outcome) -> list[dict[T
 # --- whom to blame --------------------------------------------------------------------------------
 
 
-def suspects(outcome: Outcome) -> Iterator[Suspect]:
-    """The modules that are wrong by themselves in a run with rewritten tensors, worst first."""
-    found: dict[str, dict[Blame, list[TensorComparison | Fault]]] = {}
+@dataclass(frozen=True, slots=True)
+class WrongTensors:
+    """The wrong tensors of a run, in the order of the reference's run, and facts to tell causes from
+    effects.
+
+    `first_weights` are parameters that are wrong before any update. `moved` has each parameter with
+    a wrong gradient and each wrong parameter, with the step. `gradients` maps a parameter to the
+    first step in which its gradient is wrong, unless the update reduces it. `norms` are steps with a
+    wrong norm of gradients, and `scaled` says whether it scaled the gradients. `all_off` are kinds
+    and steps in which no tensor is right. `own` are modules and steps in which a module is wrong by
+    its own code, or holds a parameter that an earlier step left wrong.
+    """
+
+    wrong: tuple[Wrong, ...]
+    first_weights: Set[str]
+    moved: Sequence[tuple[str, int]]
+    gradients: Mapping[str, int]
+    norms: Set[int]
+    scaled: bool
+    all_off: Set[tuple[str, int]]
+    own: Set[tuple[str, int]]
+
+    def explain(self, name: TensorName) -> bool:
+        """Whether a wrong tensor is the effect of a wrong norm, gradient or first weight."""
+        if name.kind == "gradient_norms":
+            return not self.scaled  # wrong gradients make it
+        if name.kind == "param_grads":
+            return self.scaled and name.step in self.norms  # all gradients are scaled by the norm
+        if name.kind not in FROM_GRADIENTS:
+            return False
+        return (
+            (bool(name.step) and name.subject in self.first_weights)
+            or self.gradients.get(name.subject, name.step + 1) <= name.step
+            or name.step in self.norms
+        )
+
+
+def wrong_tensors(outcome: Outcome) -> WrongTensors:
+    """What is wrong in a run with rewritten tensors."""
     # A layout that does not fit is no fault of the job.
     faults = [each for each in outcome.faults if each.fault.kind != "layout"]
-    wrong: tuple[TensorComparison | Fault, ...] = (*outcome.wrong, *faults)
+    found: list[Wrong] = [*outcome.wrong, *faults]
     later = agreeing_later(outcome.comparisons, outcome.faults)
-    of_gradients = [each for each in wrong if each.name.kind == "param_grads"]
+    clipped = outcome.clipped
     # An update that communicates may be at fault where gradients are not reduced before.
-    moved = [each for each in of_gradients if each.name not in later]
-    off = {each.name.name for each in moved}
-    begun = {each.name.name: each.name.step for each in sorted(moved, key=_latest)}
-    updated = [
+    gradients = _first_steps(
+        each for each in found if each.name.kind == "param_grads" and each.name not in later
+    )
+    moved = [
         (each.name.name, each.name.step)
-        for each in wrong
+        for each in found
         if each.name.kind in ("param_grads", "params")  # the former moves a parameter at least
     ]
-    clipped = outcome.clipped
-    wrong = tuple(each for each in wrong if each.name not in clipped)
-    of_gradients = [each for each in of_gradients if each.name not in clipped]
-    first_weights = {each.name.name for each in wrong if each.name.is_first_weight}
+    wrong = tuple(
+        sorted(
+            (each for each in found if each.name not in clipped),
+            key=lambda each: each.order,
+        )
+    )
     all_off = {
         (kind, step)
-        for kind, left_out in (("param_grads", frozenset[str]()), ("params", off))
+        for kind, left_out in (("param_grads", frozenset[str]()), ("params", gradients.keys()))
         for step in {each.name.step for each in wrong if each.name.kind == kind}
         if _none_is_right(kind, step, outcome, wrong, left_out if step else frozenset())
     }
-    of_norms = [each for each in wrong if each.name.kind == "gradient_norms"]
-    norms = {each.name.step for each in of_norms}
+    norms = [each for each in wrong if each.name.kind == "gradient_norms"]
+    unclipped = [each for each in wrong if each.name.kind == "param_grads"]
     all_gradients = any(kind == "param_grads" for kind, _ in all_off)
-    scaled = not off or (all_gradients and _scaled_by(of_norms, of_gradients))
     steps = {each.name.step for each in wrong}
-    own = {
-        *_wrong_by_own_code(wrong),
-        *((_owner(of), later) for of, step in updated for later in steps if step < later),
-    }
+    return WrongTensors(
+        wrong,
+        first_weights={each.name.name for each in wrong if each.name.is_first_weight},
+        moved=moved,
+        gradients=gradients,
+        norms={each.name.step for each in norms},
+        scaled=not gradients or (all_gradients and _scaled_by(norms, unclipped)),
+        all_off=all_off,
+        own={
+            *_wrong_by_own_code(wrong),
+            *((_owner(of), later) for of, step in moved for later in steps if step < later),
+        },
+    )
+
+
+def suspects(outcome: Outcome) -> Iterator[Suspect]:
+    """The modules that are wrong by themselves in a run with rewritten tensors, worst first."""
+    found: dict[str, dict[Blame, list[Wrong]]] = {}
+    tensors = wrong_tensors(outcome)
     passes: set[tuple[str, int]] = set()  # modules whose own passes are wrong in a step
-    for each in sorted(wrong, key=lambda each: each.order):
-        if each.name.kind == "gradient_norms" and not scaled:
-            continue  # what a wrong gradient does
-        if each.name.kind == "param_grads" and scaled and each.name.step in norms:
-            continue  # what a wrong norm does: all gradients are scaled by it
-        if (
-            each.name.kind in FROM_GRADIENTS
-            and each.name.step
-            and each.name.subject in first_weights
-        ):
-            continue  # what a wrong first weight does
-        if each.name.kind in FROM_GRADIENTS and (
-            begun.get(each.name.subject, each.name.step + 1) <= each.name.step
-            or each.name.step in norms
-        ):
-            continue  # what a wrong gradient does, or a wrong norm
-        if (each.name.kind, each.name.step) in all_off:
-            blame = everywhere(each.name, outcome.calls)
-        else:
-            blame = blamed(each.name, outcome.calls, outcome.judged)
-        if each.name.kind == "output_grads":
-            blame = _own_code(blame, each.name, outcome.calls, own)
+    for each in tensors.wrong:
+        name = each.name
+        if tensors.explain(name):
+            continue
+        blame = _blame(name, outcome, tensors)
         around = _judged_around(blame.module, outcome)
-        made_in = around if each.name.kind == "param_grads" else blame.module
-        if each.name.kind not in FROM_GRADIENTS and _is_held(
-            made_in, outcome.calls, [of for of, step in updated if step < each.name.step]
+        made_in = around if name.kind == "param_grads" else blame.module
+        if name.kind not in FROM_GRADIENTS and _is_held(
+            made_in, outcome.calls, [of for of, step in tensors.moved if step < name.step]
         ):
             continue  # what a parameter does that an earlier step left wrong
-        if each.name.kind in REWRITTEN:
-            passes.update((module, each.name.step) for module in blame.module.split(", "))
-        if each.name.kind == "param_grads" and (around, each.name.step) in passes:
+        if name.kind in REWRITTEN:
+            passes.update((module, name.step) for module in blame.module.split(", "))
+        if name.kind == "param_grads" and (around, name.step) in passes:
             blame = replace(blame, module=around, call=outcome.calls.modules[around])
         found.setdefault(blame.module, {}).setdefault(blame, []).append(each)
     suspected = (_suspect(module, parts) for module, parts in found.items())
     return iter(sorted(suspected, key=lambda each: -each.times))
 
 
+def _blame(name: TensorName, outcome: Outcome, tensors: WrongTensors) -> Blame:
+    """The code that made a wrong tensor."""
+    if (name.kind, name.step) in tensors.all_off:
+        return everywhere(name, outcome.calls)
+    blame = blamed(name, outcome.calls, outcome.judged)
+    if name.kind == "output_grads":
+        return _own_code(blame, name, outcome.calls, tensors.own)
+    return blame
+
+
+def _first_steps(wrong: Iterable[Wrong]) -> dict[str, int]:
+    """Each name, and the first step in which its tensor is wrong."""
+    found: dict[str, int] = {}
+    for each in wrong:
+        found[each.name.name] = min(each.name.step, found.get(each.name.name, each.name.step))
+    return found
+
+
 def _wrong_by_own_code(
-    wrong: Iterable[TensorComparison | Fault],
+    wrong: Iterable[Wrong],
 ) -> Iterator[tuple[str, int]]:
     """Modules whose output is wrong in a step, or the gradient of a parameter that they hold themselves."""
     for each in wrong:
@@ -267,10 +321,6 @@ def _judged_around(module: str, outcome: Outcome) -> str:
     return module
 
 
-def _latest(found: TensorComparison | Fault) -> int:
-    return -found.name.step
-
-
 def _is_held(module: str, calls: RunCalls, parameters: Iterable[str]) -> bool:
     """Whether a module, or one of several, holds one of some parameters; the outermost one holds all."""
     for each in module.split(", "):
@@ -286,7 +336,7 @@ def _none_is_right(
     kind: str,
     step: int,
     outcome: Outcome,
-    wrong: Iterable[TensorComparison | Fault],
+    wrong: Iterable[Wrong],
     left_out: Set[str],
 ) -> bool:
     """Whether all tensors of a kind are wrong in a step, and there are several.
@@ -303,9 +353,7 @@ def _none_is_right(
     return len(off) > 1 and compared - left_out - (gradients - telling) <= off
 
 
-def _scaled_by(
-    norms: Iterable[TensorComparison | Fault], gradients: Iterable[TensorComparison | Fault]
-) -> bool:
+def _scaled_by(norms: Iterable[Wrong], gradients: Iterable[Wrong]) -> bool:
     """Whether all gradients were divided by a norm that is wrong: they are off by the inverse of its factor, and not by the factor."""
     factors = [each.evidence.factor for each in norms]
     return bool(factors) and all(
@@ -315,7 +363,7 @@ def _scaled_by(
     )
 
 
-def _suspect(module: str, parts: Mapping[Blame, list[TensorComparison | Fault]]) -> Suspect:
+def _suspect(module: str, parts: Mapping[Blame, list[Wrong]]) -> Suspect:
     wrong = [each for part in parts.values() for each in part]
     worst = sorted(wrong, key=lambda each: -each.times)
     known = [each.evidence for each in worst if each.evidence.says]
