@@ -43,6 +43,19 @@ class Context:
     microbatch: int = 0
     phase: Phase = "train"
 
+    def value(self, name: str) -> int | str | None:
+        """A value by the name that rules give it; None for other names."""
+        match name:
+            case "step":
+                return self.step
+            case "epoch":
+                return self.epoch
+            case "microbatch":
+                return self.microbatch
+            case "phase":
+                return self.phase
+        return None
+
 
 STEP_OF_RUN = "run.step"
 """The context name of the value of `step_of_run`."""

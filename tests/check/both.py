@@ -18,7 +18,6 @@ def both(rules: Sequence[Rule], trace: Trace) -> Verdicts:
     """The interpreter's verdicts, after all that can be compared was compared."""
     ours, theirs = interpret(rules, trace), check(rules, trace)
     assert _by_instance(theirs) == _by_instance(ours)
-    assert theirs.without_instances == ours.without_instances
     assert sorted(theirs.notes) == sorted(ours.notes)
     assert theirs.ends_early == ours.ends_early
     return ours

@@ -350,8 +350,8 @@ def test_a_violated_instance_shows_what_it_read() -> None:
     assert (found.values, found.step) == ({"p.lr": "1"}, 1)
 
 
-def test_a_rule_without_instances_is_named() -> None:
-    assert decide("before save expect step > 0", rank(0, ends)).without_instances == ("t.r0",)
+def test_a_rule_without_windows_has_no_instances() -> None:
+    assert decide("before save expect step > 0", rank(0, ends)).decided == ()
 
 
 def test_of_two_windows_of_one_place_the_one_that_began_last_counts() -> None:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -31,10 +32,10 @@ with watching(Peers(Path({folder!r}), 1, 2, 600)):
 """
 
 
-def killed_peer(folder: Path, seconds: float) -> list[str]:
+def killed_peer(folder: Path, seconds: float) -> list[Sequence[str]]:
     """A process of rank 1 is killed while this one, of rank 0, watches it for so long: what it is told."""
     script = OTHER.format(root=str(HERE.parents[1]), folder=str(folder))
-    told: list[str] = []
+    told: list[Sequence[str]] = []
     with watching(Peers(folder, 0, 2, 600), told.append):
         other = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
         assert other.stdout is not None and other.stdout.readline() == b"begun\n"
@@ -52,10 +53,10 @@ def test_a_rank_that_is_killed_is_missed(tmp_path: Path) -> None:
     progress.reached("outputs fc, step 2")
     [said] = killed_peer(tmp_path, 60)
     progress.close()
-    first, here, other = said.splitlines()
-    assert first == "tspec: rank 0 ends: rank 1 ended and recorded nothing"
-    assert here.startswith(f"  rank 0: last at outputs fc, step 2, at {Path(__file__).name}:")
-    assert other == "  rank 1: recorded nothing"
+    first, here, other = said
+    assert first == "rank 0 ends: rank 1 ended and recorded nothing"
+    assert here.startswith(f"rank 0: last at outputs fc, step 2, at {Path(__file__).name}:")
+    assert other == "rank 1: recorded nothing"
 
 
 def test_a_rank_that_has_recorded_is_not_missed(tmp_path: Path) -> None:
@@ -67,7 +68,7 @@ def test_a_rank_of_an_earlier_run_is_not_missed(tmp_path: Path) -> None:
     old = tmp_path / "rank-1.alive"
     old.touch()
     os.utime(old, (0, 0))
-    told: list[str] = []
+    told: list[Sequence[str]] = []
     with watching(Peers(tmp_path, 0, 2, 600), told.append):
         time.sleep(GONE + 2)
     assert told == []

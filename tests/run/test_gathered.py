@@ -28,7 +28,6 @@ def test_what_was_found_and_not_counted_counts(tmp_path: Path) -> None:
         "b": {"violated": 1},
         "c": {"holds": 0, "violated": 0},
     }
-    assert found.verdicts.without_instances == ("c",)
     assert [one.step for one in found.verdicts.decided] == [2, 2, 3, 3]
 
 

@@ -250,9 +250,7 @@ def check(
         found = [_decided(rule, one) for one in seen if one.rule == number]
         _match([rank.checker.rules[number].counts for rank in ranks], found)
         decided += sorted(found, key=lambda one: one.instance)
-    names = {one.instance.rule for one in decided}
-    without = tuple(rule.qualified for rule in rules if rule.qualified not in names)
-    return Verdicts(tuple(decided), without)
+    return Verdicts(tuple(decided))
 
 
 def _match(counts: Sequence[Mapping[str, int]], decided: Sequence[Decision]) -> None:

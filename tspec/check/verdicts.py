@@ -70,14 +70,13 @@ class InstanceCount:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """All instances that a check decided, and the rules that had none.
+    """All instances that a check decided.
 
     A check that is asked for findings only leaves out of `decided` the rules that nothing violates,
     which may have millions of instances, and says in `counted` how many there are.
     """
 
     decided: tuple[Decision, ...]
-    without_instances: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """Notes for the report, such as an axis that the job does not have, or ranks that wait for each other."""
     counted: tuple[InstanceCount, ...] = ()

@@ -10,16 +10,16 @@ from __future__ import annotations
 import fcntl
 import multiprocessing
 import os
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tspec.equivalence.progress import LOOKED, StallTimer, here, last_records
 from tspec.equivalence.recording import is_recorded
+from tspec.runtime.say import say
 
 GONE = 3
 """A rank is gone that did not hold its lock at so many looks: a file may be made and not locked yet, or a recording not seen yet."""
@@ -36,11 +36,11 @@ class Peers:
 
 
 @contextmanager
-def watching(peers: Peers, leave: Callable[[str], None] | None = None) -> Iterator[None]:
+def watching(peers: Peers, leave: Callable[[Sequence[str]], None] | None = None) -> Iterator[None]:
     """Watch the other ranks within the block.
 
-    `leave` is called with the reason why this process must end; by default it writes to stderr and
-    exits with status 1.
+    `leave` is called with the reason why this process must end, and a line on each rank; by default
+    it writes them to stderr and exits with status 1.
     """
     over, began = threading.Event(), time.time()
     with _file(peers.folder, peers.rank).open("w", encoding="utf-8") as held:
@@ -56,7 +56,9 @@ def watching(peers: Peers, leave: Callable[[str], None] | None = None) -> Iterat
             thread.join()
 
 
-def _look(peers: Peers, began: float, over: threading.Event, leave: Callable[[str], None]) -> None:
+def _look(
+    peers: Peers, began: float, over: threading.Event, leave: Callable[[Sequence[str]], None]
+) -> None:
     """Look at the other ranks until this one is done, or has to end."""
     missed = {rank: 0 for rank in range(peers.world) if rank != peers.rank}
     alive: set[int] = set()
@@ -79,18 +81,18 @@ def _look(peers: Peers, began: float, over: threading.Event, leave: Callable[[st
             return
 
 
-def _said(peers: Peers, why: str) -> str:
-    """The message of a rank that ends: why, where it is, and what each other rank recorded last."""
-    lines = [f"tspec: rank {peers.rank} ends: {why}"]
+def _said(peers: Peers, why: str) -> Sequence[str]:
+    """The lines of a rank that ends: why, and what each rank recorded last, of this one also where it is."""
+    lines = [f"rank {peers.rank} ends: {why}"]
     for rank, last in enumerate(last_records(peers.folder, peers.world)):
         at = "recorded nothing" if last is None else f"last at {last.reached}"
-        lines.append(f"  rank {rank}: {at}{here() if rank == peers.rank else ''}")
-    return "\n".join(lines)
+        lines.append(f"rank {rank}: {at}{here() if rank == peers.rank else ''}")
+    return lines
 
 
-def _leave(why: str) -> None:
+def _leave(why: Sequence[str]) -> None:
     """End this process, whatever it waits in, and the workers that it started."""
-    print(why, file=sys.stderr, flush=True)
+    say(*why)
     for each in multiprocessing.active_children():
         each.kill()
     os._exit(1)

@@ -46,8 +46,7 @@ def gathered(folder: Path) -> Gathered:
         notes += [f"rank {said['rank']}: {fault}" for fault in said.get("faults", ())]
         stopped = stopped or said.get("stopped", "")
     decided.sort(key=lambda one: (one.step, one.instance))
-    silent = tuple(rule for rule, each in counts.items() if not sum(each.values()))
-    verdicts = Verdicts(tuple(decided), silent, tuple(dict.fromkeys(notes)))
+    verdicts = Verdicts(tuple(decided), tuple(dict.fromkeys(notes)))
     return Gathered(stopped, verdicts, counts)
 
 

@@ -195,8 +195,9 @@ class StateInstant:
         """The same instant in the context of the span that opens. What was read is shared."""
         other = StateInstant(self.source, context, self.samples)
         other.structure = self.structure
-        for name in ("_wanted", "_columns", "_read", "_plain", "_names", "_refs", "_born"):
-            setattr(other, name, getattr(self, name))
+        other._wanted, other._columns, other._read = self._wanted, self._columns, self._read
+        other._plain, other._names, other._refs = self._plain, self._names, self._refs
+        other._born = self._born
         return other
 
     @property
@@ -405,8 +406,9 @@ class StateInstant:
     def _ambient(self, name: str) -> Any:
         if name == "rank":
             return self.source.rank
-        if name in ("step", "epoch", "microbatch", "phase"):
-            return getattr(self.context, name)
+        of_context = self.context.value(name)
+        if of_context is not None:
+            return of_context
         if name == STEP_OF_RUN:
             return step_of_run(self.context.step, self.source.first_step)
         return self.source.ambient(name)

@@ -25,15 +25,18 @@ def warn(message: str) -> None:
         say(message)
 
 
-def say(message: str) -> None:
-    """Write `tspec: message`, on a terminal in lines as wide as it is; in a log as one line, for programs that read it."""
+def say(message: str, *details: str) -> None:
+    """Write `tspec: message`, on a terminal in lines as wide as it is; in a log as one line, for programs that read it.
+
+    Each of the details follows on a line of its own, indented.
+    """
     line = f"tspec: {visible(message)}"
     if sys.stderr.isatty():
         width = shutil.get_terminal_size().columns
         line = textwrap.fill(
             line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
         )
-    sys.stderr.write(f"{line}\n")
+    sys.stderr.write("".join(f"{each}\n" for each in (line, *(f"  {visible(d)}" for d in details))))
 
 
 def visible(text: str) -> str:

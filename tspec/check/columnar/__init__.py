@@ -58,11 +58,6 @@ def check(
     outcome.decided.update(_interpreted(left, trace))
     decided = tuple(each for rule in rules for each in outcome.decided.get(id(rule), ()))
     counted = tuple(each for rule in rules for each in outcome.counted.get(id(rule), ()))
-    without = tuple(
-        rule.qualified
-        for rule in rules
-        if not outcome.decided.get(id(rule)) and not outcome.counted.get(id(rule))
-    )
     grouped = [(each.instance.rule, each.verdict, each.reason) for each in decided]
     grouped += [(count.rule, count.verdict, count.reason) for count in counted]
     idle = dict.fromkeys(
@@ -70,7 +65,7 @@ def check(
         for rule, verdict, reason in grouped
         if verdict == "idle" and is_no_group(reason)
     )
-    return Verdicts(decided, without, (*idle, *said, *outcome.notes), counted, recording.ends_early)
+    return Verdicts(decided, (*idle, *said, *outcome.notes), counted, recording.ends_early)
 
 
 def _interpreted(

@@ -40,15 +40,8 @@ from tspec.values import show
 def interpret(rules: Sequence[Rule], trace: Trace) -> Verdicts:
     """The verdict of every instance of the rules in a trace, by rule and then by instance."""
     job = job_of(trace)
-    decided: list[Decision] = []
-    without: list[str] = []
-    for rule in rules:
-        found = [each for _, each in decide_rule(rule, job)]
-        decided += found
-        if not found:
-            without.append(rule.qualified)
-    notes = tuple(_notes(decided))
-    return Verdicts(tuple(decided), tuple(without), notes, ends_early=of_trace(trace))
+    decided = tuple(each for rule in rules for _, each in decide_rule(rule, job))
+    return Verdicts(decided, tuple(_notes(decided)), ends_early=of_trace(trace))
 
 
 def job_of(trace: Trace) -> RecordedJob:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import gc
+import itertools
 import os
 import sys
 import threading
@@ -60,6 +61,7 @@ class InstrumentedProcess:
         """Held while a job takes something in: one edge after the other, whichever thread it comes from."""
         self._structure = threading.RLock()
         self._sites: dict[int, _Site] = {}
+        self._numbers = itertools.count()
         self._originals: WeakKeyDictionary[Callable[..., Any], Any] = WeakKeyDictionary()
         """Stand-ins that still exist, also of jobs that have ended."""
         self._released: WeakSet[Any] = WeakSet()
@@ -157,7 +159,7 @@ class InstrumentedProcess:
             site = self._sites.get(id(function))
             if site is None:
                 try:
-                    site = _Site(ExchangedCode(function))
+                    site = _Site(ExchangedCode(function, next(self._numbers)))
                 except ValueError:
                     return False
             self._add(function, site, owner, into)

@@ -75,8 +75,9 @@ class LiveSource:
 
     def ambient(self, name: str) -> Any:
         """`loss`, `autocast.enabled`, `autocast.dtype`, `cuda.available`, `rank`, or what was annotated."""
-        if name in ("step", "epoch", "microbatch", "phase"):
-            return getattr(self._context, name)
+        of_context = self._context.value(name)
+        if of_context is not None:
+            return of_context
         if name == STEP_OF_RUN:
             return step_of_run(self._context.step, self.first_step)
         if name == "rank":

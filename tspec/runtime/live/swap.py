@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import builtins
 import inspect
-import itertools
 import keyword
 from collections.abc import Callable
 from types import CodeType, FunctionType
@@ -18,7 +17,6 @@ from typing import Any
 PREFIX = "__tspec_"
 """How names begin that only exchanged code refers to."""
 
-_NUMBERS = itertools.count()
 _RUNS_LATER = (
     inspect.CO_GENERATOR
     | inspect.CO_COROUTINE
@@ -31,16 +29,18 @@ _RUNS_LATER = (
 class ExchangedCode:
     """Redirects the calls of a function; `target` is a copy with the original code.
 
+    `number` is unique in the process: the builtin that the new code calls is named by it.
+
     Raises ValueError for a function whose parameters cannot be written as source text.
     """
 
     __slots__ = ("_code", "_name", "function", "target", "trampoline")
 
-    def __init__(self, function: FunctionType) -> None:
+    def __init__(self, function: FunctionType, number: int) -> None:
         self.function = function
         self.target = _copy(function)
         self._code = function.__code__
-        self._name = f"{PREFIX}{next(_NUMBERS)}__"
+        self._name = f"{PREFIX}{number}__"
         self.trampoline = _trampoline(self._code, self._name)
 
     def direct(self, entry: Callable[..., Any]) -> None:
