@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate
-from typing import Literal
+from typing import Literal, TypeAlias
 
 LONGEST = 120
 """Characters of a value that are shown."""
@@ -31,6 +31,10 @@ class Ref:
     name: str
 
 
+Datum: TypeAlias = object
+"""A value that a rule reads, or why it is missing: a number, string, bool, `Ref` or tensor, or a tuple, frozenset or map of these."""
+Truth: TypeAlias = bool | Missing
+"""A condition's value in Kleene's logic."""
 Phase = Literal["train", "eval"]
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tspec.builtin import folds
 from tspec.builtin.numbers import NAN, as_float, ratio
@@ -33,20 +33,24 @@ from tspec.runtime.values import (
     bits,
     is_number,
     missing_in,
-    truth,
 )
+from tspec.values import Datum
+
+Number: TypeAlias = int | float
+S = TypeVar("S")
+"""A summary of values."""
 
 
 class WindowFold(Protocol):
     """The values of one window."""
 
-    def push(self, index: int, value: Any) -> None:
+    def push(self, index: int, value: Datum) -> None:
         """Add a value. Its index is not below the last one's."""
 
     def drop(self, last: int) -> None:
         """Let go of all values up to an index, included."""
 
-    def result(self, complete: bool) -> Any:
+    def result(self, complete: bool) -> Datum:
         """What the values come to. `complete`: none lacks."""
 
 
@@ -62,7 +66,7 @@ class FoldSeries:
         self._begun: int | None = None
         self._latest = -1
 
-    def take(self, index: int, value: Any) -> Any:
+    def take(self, index: int, value: Datum) -> Datum:
         """Add the value of an instance: what the fold comes to there."""
         if index < self._latest:
             self._fold.drop(self._latest)
@@ -97,12 +101,13 @@ class ConditionFold:
         self._missing: deque[tuple[int, Missing]] = deque()
         """The first value of each index that is missing."""
 
-    def push(self, index: int, value: Any) -> None:
+    def push(self, index: int, value: Datum) -> None:
         """Add a condition."""
         if value is self._decides:
             self._decided = index
         elif value.__class__ is not bool and not (self._missing and self._missing[-1][0] == index):
-            self._missing.append((index, truth(value)))
+            why = value if value.__class__ is Missing else NOT_RECORDED
+            self._missing.append((index, why))
 
     def drop(self, last: int) -> None:
         """Let go of the conditions up to an index."""
@@ -111,7 +116,7 @@ class ConditionFold:
         while self._missing and self._missing[0][0] <= last:
             self._missing.popleft()
 
-    def result(self, complete: bool) -> Any:
+    def result(self, complete: bool) -> Datum:
         """What they come to."""
         if self._decided >= 0:
             return self._decides
@@ -123,29 +128,29 @@ class ConditionFold:
 # --- one summary per index ----------------------------------------------------------------------
 
 
-class Monoid(NamedTuple):
+class Monoid(NamedTuple, Generic[S]):
     """How values are summed up. `merge` is associative; `finish` gives the fold's value."""
 
-    of: Callable[[Any], Any]
-    merge: Callable[[Any, Any], Any]
-    empty: Any
-    finish: Callable[[Any], Any]
+    of: Callable[[Datum], S]
+    merge: Callable[[S, S], S]
+    empty: S
+    finish: Callable[[S], Datum]
 
 
-class TwoStackFold:
+class TwoStackFold(Generic[S]):
     """Summaries by index in two stacks: `_front` is merged from its end, `_back` from its begin."""
 
     __slots__ = ("_back", "_empty", "_finish", "_front", "_merge", "_of", "_sum")
 
-    def __init__(self, summary: Monoid) -> None:
+    def __init__(self, summary: Monoid[S]) -> None:
         self._of, self._merge, self._empty, self._finish = summary
-        self._front: list[tuple[int, Any]] = []
+        self._front: list[tuple[int, S]] = []
         """The oldest last, each merged with all that follow in the stack."""
-        self._back: list[tuple[int, Any]] = []
+        self._back: list[tuple[int, S]] = []
         self._sum = self._empty
         """All of `_back` merged."""
 
-    def push(self, index: int, value: Any) -> None:
+    def push(self, index: int, value: Datum) -> None:
         """Add a value to the summary of its index."""
         new = self._of(value)
         if self._back and self._back[-1][0] == index:
@@ -170,29 +175,29 @@ class TwoStackFold:
         self._back.clear()
         self._sum = self._empty
 
-    def result(self, complete: bool) -> Any:
+    def result(self, complete: bool) -> Datum:
         """What the merged summaries come to."""
         found = self._merge(self._front[-1][1] if self._front else self._empty, self._sum)
         return self._finish(found if complete else self._merge(found, self._of(NO_HISTORY)))
 
 
-def _unchanged(found: Any) -> Any:
+def _unchanged(found: S) -> S:
     return found
 
 
-def _counted(value: Any) -> Any:
+def _counted(value: Datum) -> int | Missing:
     if value.__class__ is Missing and value is not ABSENT:
         return value
     return 0 if value is ABSENT or value is False else 1
 
 
-def _counts_merged(a: Any, b: Any) -> Any:
-    if a.__class__ is Missing:
-        return a
-    return b if b.__class__ is Missing else a + b
+def _counts_merged(a: int | Missing, b: int | Missing) -> int | Missing:
+    if a.__class__ is int and b.__class__ is int:
+        return a + b
+    return a if a.__class__ is Missing else b
 
 
-COUNT = Monoid(_counted, _counts_merged, 0, _unchanged)
+COUNT: Monoid[int | Missing] = Monoid(_counted, _counts_merged, 0, _unchanged)
 
 
 class NumberSummary(NamedTuple):
@@ -200,14 +205,14 @@ class NumberSummary(NamedTuple):
 
     missing: Missing | None = None
     numeric: bool = True
-    low: Any = None
-    high: Any = None
+    low: Number | None = None
+    high: Number | None = None
 
 
 NUMBERS = NumberSummary()
 
 
-def _number(value: Any) -> NumberSummary:
+def _number(value: Datum) -> NumberSummary:
     if is_number(value):
         return NumberSummary(None, True, value, value)
     why = missing_in(value)
@@ -227,15 +232,17 @@ def _numbers_merged(a: NumberSummary, b: NumberSummary) -> NumberSummary:
     )
 
 
-def _extreme(choose: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+def _extreme(
+    choose: Callable[[Number, Number], Number], a: Number | None, b: Number | None
+) -> Number | None:
     """The smaller or greater of two; the first of equals, NaN if one is."""
     if a is None or b is None:
         return b if a is None else a
     return NAN if a != a or b != b else choose(a, b)
 
 
-def _extremes(of: Callable[[NumberSummary], Any]) -> Monoid:
-    def finish(found: NumberSummary) -> Any:
+def _extremes(of: Callable[[NumberSummary], Datum]) -> Monoid[NumberSummary]:
+    def finish(found: NumberSummary) -> Datum:
         if found.missing is not None:
             return found.missing
         return of(found) if found.numeric else NOT_RECORDED
@@ -243,13 +250,19 @@ def _extremes(of: Callable[[NumberSummary], Any]) -> Monoid:
     return Monoid(_number, _numbers_merged, NUMBERS, finish)
 
 
+def _spread(found: NumberSummary) -> Number | None:
+    if found.low is None or found.high is None:
+        return None
+    return found.high - found.low
+
+
 class BitsSummary(NamedTuple):
     """Whether values have the same bits: `exact` those of all, `rounded` with ints as floats, which counts beside floats."""
 
     missing: Missing | None = None
     floats: bool = False
-    exact: Any = None
-    rounded: Any = None
+    exact: Datum = None
+    rounded: Datum = None
 
 
 ALIKE = BitsSummary()
@@ -257,11 +270,11 @@ DIFFERENT = "different"
 """Stands for bits that are not the same; bits are tuples."""
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: Datum) -> Datum:
     return bits(as_float(value)) if is_number(value) else bits(value)
 
 
-def _alike(value: Any) -> BitsSummary:
+def _alike(value: Datum) -> BitsSummary:
     why = missing_in(value)
     if why is not None:
         return BitsSummary(why)
@@ -281,20 +294,20 @@ def _alike_merged(a: BitsSummary, b: BitsSummary) -> BitsSummary:
     )
 
 
-def _common(a: Any, b: Any) -> Any:
+def _common(a: Datum, b: Datum) -> Datum:
     if a is None or b is None:
         return b if a is None else a
     return a if a == b else DIFFERENT
 
 
-def _same(found: BitsSummary) -> Any:
+def _same(found: BitsSummary) -> Datum:
     if (found.rounded if found.floats else found.exact) is DIFFERENT:
         return False
     return found.missing or True
 
 
 SAME = Monoid(_alike, _alike_merged, ALIKE, _same)
-MISSING = Monoid(missing_in, lambda a, b: a or b, None, _unchanged)
+MISSING: Monoid[Missing | None] = Monoid(missing_in, lambda a, b: a or b, None, _unchanged)
 """Why the first missing value is."""
 
 
@@ -321,7 +334,7 @@ class DistinctFold:
         """How many values were left when the last ones were forgotten."""
         self._missing = TwoStackFold(MISSING)
 
-    def push(self, index: int, value: Any) -> None:
+    def push(self, index: int, value: Datum) -> None:
         """Note where a value occurs."""
         self._missing.push(index, value)
         if missing_in(value) is not None:
@@ -353,7 +366,7 @@ class DistinctFold:
                     each.prune(last)
             self._pruned = len(self._occurred.last)
 
-    def result(self, complete: bool) -> Any:
+    def result(self, complete: bool) -> Datum:
         """False if two are equal; else true if none is missing."""
         if (self._as_floats or self._occurred).repeated > self._dropped:
             return False
@@ -370,10 +383,10 @@ class LastOccurrences:
     __slots__ = ("last", "repeated")
 
     def __init__(self) -> None:
-        self.last: dict[Any, int] = {}
+        self.last: dict[Datum, int] = {}
         self.repeated = NEVER
 
-    def add(self, key: Any, index: int) -> None:
+    def add(self, key: Datum, index: int) -> None:
         """A key occurs. Its index is not below those before."""
         self.repeated = max(self.repeated, self.last.get(key, NEVER))
         self.last[key] = index
@@ -391,14 +404,14 @@ class LastOccurrences:
         return found
 
 
-def _compact(key: Any) -> Any:
+def _compact(key: Datum) -> Datum:
     """Bits without the tuple, of an int as an int and of a float as bytes. All other bits are tuples or frozensets."""
     return (
         key[1] if key.__class__ is tuple and len(key) == 2 and key[0] in ("int", "float") else key
     )
 
 
-def _as_float_key(key: Any) -> Any:
+def _as_float_key(key: Datum) -> Datum:
     return _compact(bits(as_float(key))) if key.__class__ is int else key
 
 
@@ -407,9 +420,9 @@ class OrderedFold:
 
     __slots__ = ("_count", "_kinds", "_of", "_stale", "_total", "_values", "_whole")
 
-    def __init__(self, of: Callable[[OrderedFold], Any]) -> None:
+    def __init__(self, of: Callable[[OrderedFold], Datum]) -> None:
         self._of = of
-        self._values: deque[tuple[int, list[Any]]] = deque()
+        self._values: deque[tuple[int, list[Number]]] = deque()
         self._kinds = TwoStackFold(_extremes(_unchanged))
         self._count = 0
         self._total = 0.0
@@ -417,7 +430,7 @@ class OrderedFold:
         """The sum as long as all values are ints."""
         self._stale = False
 
-    def push(self, index: int, value: Any) -> None:
+    def push(self, index: int, value: Datum) -> None:
         """Add a value to the total."""
         self._kinds.push(index, value)
         if not (self._values and self._values[-1][0] == index):
@@ -435,23 +448,23 @@ class OrderedFold:
             self._count -= len(self._values.popleft()[1])
             self._stale = True
 
-    def _add(self, number: Any) -> None:
+    def _add(self, number: Number) -> None:
         self._total += as_float(number)
         if self._whole is not None:
             self._whole = self._whole + number if number.__class__ is int else None
 
-    def result(self, complete: bool) -> Any:
+    def result(self, complete: bool) -> Datum:
         """What they come to, or why that is not known."""
         found = self._kinds.result(complete)
         return found if found.__class__ is Missing else self._of(self)
 
     @property
-    def values(self) -> list[Any]:
+    def values(self) -> list[Number]:
         """All values in order."""
         return [value for _, values in self._values for value in values]
 
     @property
-    def sum(self) -> Any:
+    def sum(self) -> Number:
         """Ints are added exactly, else float64 in order."""
         if self._stale:
             self._total, self._whole, self._stale = 0.0, 0, False
@@ -471,7 +484,7 @@ _KEPT: Mapping[str, Callable[[], WindowFold]] = {
     "count": partial(TwoStackFold, COUNT),
     "min": partial(TwoStackFold, _extremes(lambda found: found.low)),
     "max": partial(TwoStackFold, _extremes(lambda found: found.high)),
-    "spread": partial(TwoStackFold, _extremes(lambda found: found.high - found.low)),
+    "spread": partial(TwoStackFold, _extremes(_spread)),
     "same": partial(TwoStackFold, SAME),
     "distinct": DistinctFold,
     "sum": partial(OrderedFold, lambda window: window.sum),
@@ -479,7 +492,7 @@ _KEPT: Mapping[str, Callable[[], WindowFold]] = {
 }
 
 
-def _of_all(of: Callable[[Sequence[Any]], Any]) -> Callable[[], WindowFold]:
+def _of_all(of: Callable[[Sequence[Number]], Datum]) -> Callable[[], WindowFold]:
     """A fold that reads all values of its window each time."""
     return partial(OrderedFold, lambda window: of(window.values))
 

@@ -5,31 +5,32 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeGuard
 
 from tspec.builtin.numbers import as_float, ratio
 from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.tensors import TensorSample
+from tspec.values import Datum, Truth
 
 ABSENT = Missing.ABSENT
 NOT_RECORDED = Missing.NOT_RECORDED
 NO_HISTORY = Missing.NO_HISTORY
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Datum) -> TypeGuard[int | float]:
     """An int or a float; bools are no numbers."""
     kind = value.__class__
     return kind is float or kind is int
 
 
-def missing_in(value: Any) -> Missing | None:
+def missing_in(value: Datum) -> Missing | None:
     """Why a value cannot be compared as a whole: the first missing value in it."""
     kind = value.__class__
     if kind is float or kind is int or kind is str or kind is bool:
         return None
-    if kind is Missing:
-        return value  # type: ignore[no-any-return]
-    if kind is TensorSample:
+    if value.__class__ is Missing:
+        return value
+    if value.__class__ is TensorSample:
         digest = value.features.get("digest", NOT_RECORDED)
         return digest if digest.__class__ is Missing else None
     if isinstance(value, tuple):
@@ -39,7 +40,7 @@ def missing_in(value: Any) -> Missing | None:
     return None
 
 
-def first_missing(values: Iterable[Any]) -> Missing | None:
+def first_missing(values: Iterable[Datum]) -> Missing | None:
     """The reason of the first value that is missing, or holds something missing."""
     for value in values:
         why = missing_in(value)
@@ -51,23 +52,23 @@ def first_missing(values: Iterable[Any]) -> Missing | None:
 # Kleene's logic
 
 
-def truth(value: Any) -> Any:
+def truth(value: Datum) -> Truth:
     """A value where a bool is expected; what is neither bool nor missing does not fit."""
     if value is True or value is False or value.__class__ is Missing:
         return value
     return NOT_RECORDED
 
 
-def negation(a: Any) -> Any:
+def negation(a: Datum) -> Truth:
     """Kleene's not."""
     if a is True:
         return False
     return True if a is False else truth(a)
 
 
-def both(*items: Any) -> Any:
+def both(*items: Datum) -> Truth:
     """Kleene's and: false wins over missing, missing over true. A function among the items is asked in its turn."""
-    reason: Any = True
+    reason: Truth = True
     for item in items:
         value = item() if item.__class__ is FunctionType else item
         if value is False:
@@ -77,14 +78,14 @@ def both(*items: Any) -> Any:
     return reason
 
 
-def either(*items: Any) -> Any:
+def either(*items: Datum) -> Truth:
     """Kleene's or: true wins over missing, missing over false."""
     return disjunction(items)
 
 
-def conjunction(items: Iterable[Any]) -> Any:
+def conjunction(items: Iterable[Datum]) -> Truth:
     """Kleene's and of many; true of none."""
-    reason: Any = True
+    reason: Truth = True
     for item in items:
         if item is False:
             return False
@@ -93,9 +94,9 @@ def conjunction(items: Iterable[Any]) -> Any:
     return reason
 
 
-def disjunction(items: Iterable[Any]) -> Any:
+def disjunction(items: Iterable[Datum]) -> Truth:
     """Kleene's or of many; false of none."""
-    reason: Any = False
+    reason: Truth = False
     for item in items:
         if item is True:
             return True
@@ -104,12 +105,12 @@ def disjunction(items: Iterable[Any]) -> Any:
     return reason
 
 
-def implied(a: Any, b: Any) -> Any:
+def implied(a: Datum, b: Datum) -> Truth:
     """Kleene's implication, `not a or b`."""
     return either(negation(a), b)
 
 
-def present(x: Any) -> Any:
+def present(x: Datum) -> Truth:
     """False if absent, missing if otherwise missing, else true."""
     if x.__class__ is Missing:
         return False if x is ABSENT else x
@@ -119,7 +120,7 @@ def present(x: Any) -> Any:
 # Equality
 
 
-def is_equal(a: Any, b: Any) -> bool:
+def is_equal(a: Datum, b: Datum) -> bool:
     """`==` of two known values: floats as IEEE, tensors by digest, all else by value."""
     if is_number(a) and is_number(b):
         return bool(a == b) if a.__class__ is b.__class__ else as_float(a) == as_float(b)
@@ -132,7 +133,7 @@ def is_equal(a: Any, b: Any) -> bool:
     return a.__class__ is b.__class__ and bool(a == b)
 
 
-def bits(value: Any) -> Any:
+def bits(value: Datum) -> Datum:
     """What `same` and `distinct` compare: NaN is itself, and 0.0 is not -0.0."""
     if value.__class__ is float:
         return ("float", struct.pack("<d", value))
@@ -150,7 +151,7 @@ def bits(value: Any) -> Any:
 _SIMPLE = frozenset((bool, int, float, str))
 
 
-def equal(a: Any, b: Any) -> Any:
+def equal(a: Datum, b: Datum) -> Truth:
     """`a == b`."""
     if a.__class__ is b.__class__ and a.__class__ in _SIMPLE:
         return a == b
@@ -158,7 +159,7 @@ def equal(a: Any, b: Any) -> Any:
     return is_equal(a, b) if why is None else why
 
 
-def unequal(a: Any, b: Any) -> Any:
+def unequal(a: Datum, b: Datum) -> Truth:
     """`a != b`."""
     if a.__class__ is b.__class__ and a.__class__ in _SIMPLE:
         return a != b
@@ -166,10 +167,11 @@ def unequal(a: Any, b: Any) -> Any:
     return not is_equal(a, b) if why is None else why
 
 
-def identical(a: Any, b: Any) -> Any:
+def identical(a: Datum, b: Datum) -> Truth:
     """`x is y`: tensors by their object on this rank, all else by value."""
     if a.__class__ is TensorSample and b.__class__ is TensorSample:
-        one, other = (t.features.get("object", NOT_RECORDED) for t in (a, b))
+        one: Datum = a.features.get("object", NOT_RECORDED)
+        other: Datum = b.features.get("object", NOT_RECORDED)
         for side in (one, other):
             if side.__class__ is Missing:
                 return side
@@ -183,8 +185,8 @@ def identical(a: Any, b: Any) -> Any:
 # Order and arithmetic
 
 
-def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
-    def ordered(a: Any, b: Any) -> Any:
+def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[[Datum, Datum], Truth]:
+    def ordered(a: Datum, b: Datum) -> Truth:
         if a.__class__ is float and b.__class__ is float:
             return compare(a, b)
         why = missing_in(a) or missing_in(b)
@@ -205,8 +207,8 @@ greater = _ordering(lambda a, b: a > b)
 at_least = _ordering(lambda a, b: a >= b)
 
 
-def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def operate(a: Any, b: Any) -> Any:
+def _arithmetic(operation: Callable[[float, float], float]) -> Callable[[Datum, Datum], Datum]:
+    def operate(a: Datum, b: Datum) -> Datum:
         if a.__class__ is float and b.__class__ is float:
             return operation(a, b)
         why = missing_in(a) or missing_in(b)
@@ -229,7 +231,7 @@ times = _arithmetic(lambda a, b: a * b)
 quotient = _arithmetic(lambda a, b: ratio(as_float(a), as_float(b)))
 
 
-def opposite(a: Any) -> Any:
+def opposite(a: Datum) -> Datum:
     """`-a`."""
     if is_number(a):
         return -a
@@ -239,7 +241,7 @@ def opposite(a: Any) -> Any:
 # Membership and elements
 
 
-def contained(item: Any, collection: Any) -> Any:
+def contained(item: Datum, collection: Datum) -> Truth:
     """`x in y`: an element by value; of a collection every element; of a map every pair."""
     if item.__class__ is Ref and collection.__class__ is frozenset and item in collection:
         return True
@@ -258,13 +260,13 @@ def contained(item: Any, collection: Any) -> Any:
     return _element(item, collection)
 
 
-def _element(item: Any, collection: Any) -> Any:
+def _element(item: Datum, collection: tuple[Datum, ...] | frozenset[Datum]) -> Truth:
     if isinstance(collection, frozenset) and not is_number(item) and item in collection:
         return True
     return disjunction(equal(item, each) for each in collection if each is not ABSENT)
 
 
-def _in_map(item: Any, collection: Mapping[Any, Any]) -> Any:
+def _in_map(item: Datum, collection: Mapping[Datum, Datum]) -> Truth:
     if isinstance(item, dict):
         return conjunction(
             equal(value, collection[key]) if key in collection else False
@@ -275,7 +277,7 @@ def _in_map(item: Any, collection: Mapping[Any, Any]) -> Any:
     return item in collection
 
 
-def indexed(base: Any, index: Any) -> Any:
+def indexed(base: Datum, index: Datum) -> Datum:
     """`x[0]`, `x[-1]`, `m["key"]`; absent where there is no such element."""
     if base.__class__ is Missing:
         return base
