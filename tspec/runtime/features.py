@@ -103,7 +103,8 @@ def _mean(tensors: Sequence[Any]) -> Any:
             return each
     if not tensors:
         return NO_HISTORY
-    return ratio(as_float(fold_list("sum", sums)), as_float(sum(numels)))
+    total = fold_list("sum", sums)
+    return ratio(as_float(total), as_float(sum(numels))) if is_number(total) else NOT_RECORDED
 
 
 def combine_digests(digests: Sequence[int]) -> int:

@@ -7,7 +7,6 @@ members or of earlier instances. Both take the fold's name in the language.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from tspec.builtin.folds import FOLDS
 from tspec.builtin.numbers import as_float
@@ -23,12 +22,13 @@ from tspec.runtime.values import (
     is_number,
     missing_in,
 )
+from tspec.values import Datum
 
 _NUMBERS = frozenset((int, float))
 """Classes of numbers; bools are none."""
 
 
-def fold_list(name: str, values: Any) -> Any:
+def fold_list(name: str, values: Datum) -> Datum:
     """Fold a list, or say why there is none. Of a list, `count` is the number of its elements."""
     if values.__class__ is Missing:
         return values
@@ -45,7 +45,7 @@ def fold_list(name: str, values: Any) -> Any:
     return _fold(name, present)
 
 
-def fold_many(name: str, values: Sequence[Any]) -> Any:
+def fold_many(name: str, values: Sequence[Datum]) -> Datum:
     """Fold one value of each member, or of each instance.
 
     `count` counts present values; for bools, the true ones.
@@ -59,7 +59,7 @@ def fold_many(name: str, values: Sequence[Any]) -> Any:
     return _fold(name, values)
 
 
-def _fold(name: str, values: Sequence[Any]) -> Any:
+def _fold(name: str, values: Sequence[Datum]) -> Datum:
     decided = DECIDED_EARLY.get(name)
     if decided is not None:
         return decided(values)
@@ -70,7 +70,7 @@ def _fold(name: str, values: Sequence[Any]) -> Any:
     return of(values) if values or name == "sum" else NO_HISTORY
 
 
-def _all_bits(values: Sequence[Any]) -> list[Any]:
+def _all_bits(values: Sequence[Datum]) -> list[Datum]:
     """The bits of known values. If some are floats, ints are converted to float first."""
     known = [value for value in values if missing_in(value) is None]
     if any(value.__class__ is float for value in known):
@@ -78,21 +78,21 @@ def _all_bits(values: Sequence[Any]) -> list[Any]:
     return [bits(value) for value in known]
 
 
-def _same(values: Sequence[Any]) -> Any:
+def _same(values: Sequence[Datum]) -> Datum:
     known = _all_bits(values)
     if len(set(known)) > 1:
         return False
     return first_missing(values) or True
 
 
-def _distinct(values: Sequence[Any]) -> Any:
+def _distinct(values: Sequence[Datum]) -> Datum:
     known = _all_bits(values)
     if len(set(known)) < len(known):
         return False
     return first_missing(values) or True
 
 
-DECIDED_EARLY: Mapping[str, Callable[[Sequence[Any]], Any]] = {
+DECIDED_EARLY: Mapping[str, Callable[[Sequence[Datum]], Datum]] = {
     "same": _same,
     "distinct": _distinct,
     "any": disjunction,

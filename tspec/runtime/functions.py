@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from tspec.builtin.functions import FUNCTIONS, BuiltinFunction
 from tspec.runtime.edges import Missing
 from tspec.runtime.values import NOT_RECORDED, first_missing, is_number
+from tspec.values import Datum
 
-_FITS: Mapping[str, Callable[[Any], bool]] = {
+_FITS: Mapping[str, Callable[[Datum], bool]] = {
     "number": is_number,
     "text": lambda value: isinstance(value, str),
     "dtype": lambda value: isinstance(value, str),
 }
 
 
-def apply(name: str, *arguments: Any) -> Any:
+def apply(name: str, *arguments: Datum) -> Datum:
     """A function by its name in the language; missing where an argument is or does not fit."""
     why = first_missing(arguments)
     return _of_known(FUNCTIONS[name], arguments) if why is None else why
 
 
-def _of_known(function: BuiltinFunction, arguments: Sequence[Any]) -> Any:
+def _of_known(function: BuiltinFunction, arguments: Sequence[Datum]) -> Datum:
     if function.maps and isinstance(arguments[0], tuple):
         return tuple(_of_known(function, (item, *arguments[1:])) for item in arguments[0])
     of = function.of
@@ -34,7 +34,7 @@ def _of_known(function: BuiltinFunction, arguments: Sequence[Any]) -> Any:
     return NOT_RECORDED if found is None else found
 
 
-def is_of_class(classes: Any, wanted: Any) -> Any:
+def is_of_class(classes: Datum, wanted: Datum) -> Datum:
     """`isinstance`: one of the dotted paths in `classes` is `wanted`, or one of a tuple of paths."""
     why = first_missing((classes, wanted))
     if why is not None:
@@ -45,7 +45,7 @@ def is_of_class(classes: Any, wanted: Any) -> Any:
     return any(each in paths for each in (wanted if isinstance(wanted, tuple) else (wanted,)))
 
 
-def device_part(device: Any, part: str) -> Any:
+def device_part(device: Datum, part: str) -> Datum:
     """`d.type` and `d.index`: what stands before and after the colon."""
     if device.__class__ is Missing:
         return device

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tspec.runtime.sliding import FoldSeries
 from tspec.runtime.values import NO_HISTORY
+from tspec.values import Datum
 
 Index = tuple[int, int, int]
 """The place of an instance for `over`: its step, its epoch, the microbatches so far."""
@@ -33,29 +34,29 @@ class SubjectHistory:
 
     __slots__ = ("_firsts", "_latest", "_series", "rank")
 
-    def __init__(self, rank: dict[int, Any]) -> None:
+    def __init__(self, rank: dict[int, Datum]) -> None:
         self.rank = rank
         """The values at the first instance of the rule on this rank, whatever its subjects."""
-        self._latest: dict[int, Any] = {}
-        self._firsts: dict[int, Any] = {}
+        self._latest: dict[int, Datum] = {}
+        self._firsts: dict[int, Datum] = {}
         self._series: dict[int, tuple[int, FoldSeries]] = {}
         """The place of each fold's unit in an index, and its values."""
 
-    def previous(self, node: int, value: Any) -> Any:
+    def previous(self, node: int, value: Datum) -> Datum:
         """The value at the instance before; this one's is kept for the next."""
         before = self._latest.get(node, NO_HISTORY)
         self._latest[node] = value
         return before
 
-    def first(self, node: int, value: Any) -> Any:
+    def first(self, node: int, value: Datum) -> Datum:
         """The value at the first instance."""
         return self._firsts.setdefault(node, value)
 
-    def first_on_rank(self, node: int, value: Any) -> Any:
+    def first_on_rank(self, node: int, value: Datum) -> Datum:
         """The value at the first instance of the rule on this rank."""
         return self.rank.setdefault(node, value)
 
-    def over(self, fold: TimeFold, index: Index, value: Any) -> Any:
+    def over(self, fold: TimeFold, index: Index, value: Datum) -> Datum:
         """The result of a fold over time at this instance."""
         place = UNITS[fold.unit]
         found = self._series.get(fold.node)

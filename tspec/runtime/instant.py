@@ -13,10 +13,10 @@ from tspec.runtime.functions import device_part, is_of_class
 from tspec.runtime.reading import read_features, read_samples
 from tspec.runtime.tensors import TensorSample, column_of, handles
 from tspec.runtime.values import ABSENT, NOT_RECORDED, equal, is_number
-from tspec.values import STEP_OF_RUN, step_of_run
+from tspec.values import STEP_OF_RUN, Datum, step_of_run
 
 _NONE: frozenset[str] = frozenset()
-_Column = tuple[tuple[str, str], Mapping[str, Any], list[Any]]
+_Column = tuple[tuple[str, str], Mapping[str, Datum], list[Datum]]
 Want = tuple[str, str, tuple[str, ...]]
 """Kind, field, and the features that rules read of the tensors in that field."""
 
@@ -57,10 +57,10 @@ class SampleHistory(Protocol):
     def born(self, kind: str) -> Mapping[str, int]:
         """When passing subjects came into being."""
 
-    def column(self, kind: str, name: str) -> Mapping[str, Any] | None:
+    def column(self, kind: str, name: str) -> Mapping[str, Datum] | None:
         """The column of a passing kind as it was then; None for other kinds."""
 
-    def first(self, kind: str, name: str) -> Mapping[str, Any]:
+    def first(self, kind: str, name: str) -> Mapping[str, Datum]:
         """A field as it was when each subject was first seen."""
 
 
@@ -90,11 +90,11 @@ class StateInstant:
     _born: dict[str, Mapping[str, int]]
     _wanted: dict[tuple[str, str], set[str]]
     _read: dict[tuple[str, str], set[str] | frozenset[str]]
-    _plain: dict[tuple[str, str], Mapping[str, Any]]
-    _columns: dict[tuple[str, str], Mapping[str, Any]]
+    _plain: dict[tuple[str, str], Mapping[str, Datum]]
+    _columns: dict[tuple[str, str], Mapping[str, Datum]]
     _names: dict[str, tuple[str, ...]]
     _refs: dict[str, tuple[Ref, ...]]
-    _values: dict[str, Any]
+    _values: dict[str, Datum]
     _places: dict[str, dict[str, int]]
     _picked: dict[tuple[str, str], tuple[str, ...]]
 
@@ -110,13 +110,13 @@ class StateInstant:
         self._begun: FirstSamples | None = None
         self._kept: tuple[tuple[Sequence[str], Sequence[str]], ...] = ()
 
-    def __getattr__(self, name: str) -> dict[Any, Any]:
+    def __getattr__(self, name: str) -> dict[Datum, Datum]:
         """The values read, empty until something is read: at most calls nothing is, and there are
         many.
         """
         if name not in _READ:
             raise AttributeError(name)
-        found: dict[Any, Any] = {}
+        found: dict[Datum, Datum] = {}
         setattr(self, name, found)
         return found
 
@@ -156,7 +156,7 @@ class StateInstant:
             for key, raw, _ in columns:
                 self._columns[key] = column_of(raw, samples)
 
-    def _plain_column(self, key: tuple[str, str]) -> Mapping[str, Any]:
+    def _plain_column(self, key: tuple[str, str]) -> Mapping[str, Datum]:
         """A column without features. It is read once within a forward pass."""
         found = self._plain.get(key)
         if found is None:
@@ -209,7 +209,7 @@ class StateInstant:
 
     # subjects
 
-    def column(self, kind: str, name: str) -> Mapping[str, Any]:
+    def column(self, kind: str, name: str) -> Mapping[str, Datum]:
         """One declared field of every subject of a kind, tensors with their features."""
         found = self._columns.get((kind, name))
         if found is not None:
@@ -220,7 +220,7 @@ class StateInstant:
 
     def live_column(
         self, kind: str, name: str, features: tuple[str, ...] = ()
-    ) -> Mapping[str, Any]:
+    ) -> Mapping[str, Datum]:
         """The same as the source has it now, whatever is remembered."""
         found = self._columns.get((kind, name))
         if found is None:
@@ -236,7 +236,7 @@ class StateInstant:
             found = self._names[kind] = tuple(self.source.subjects(kind))
         return found
 
-    def chosen(self, kind: str, filters: tuple[tuple[str, Any], ...]) -> tuple[str, ...]:
+    def chosen(self, kind: str, filters: tuple[tuple[str, Datum], ...]) -> tuple[str, ...]:
         """The names of the subjects whose fields equal these values. The fields hold no tensors."""
         names = self.subjects(kind)
         held = self.structure
@@ -255,7 +255,7 @@ class StateInstant:
         return tuple(known[1])
 
     def _chosen(
-        self, kind: str, names: tuple[str, ...], filters: tuple[tuple[str, Any], ...]
+        self, kind: str, names: tuple[str, ...], filters: tuple[tuple[str, Datum], ...]
     ) -> tuple[str, ...]:
         for name, wanted in filters:
             column = self._columns.get((kind, name))
@@ -279,7 +279,7 @@ class StateInstant:
         at = self._born[kind]
         return tuple(name for name in at if first <= at[name] <= min(last, self.seq))
 
-    def refs(self, kind: str) -> tuple[Ref, ...]:
+    def refs(self, kind: str) -> tuple[Ref, ...] | Missing:
         """All subjects of a kind as values."""
         found = self._refs.get(kind)
         if found is None:
@@ -294,24 +294,23 @@ class StateInstant:
 
     # fields
 
-    def of(self, subject: Ref, name: str) -> Any:
+    def of(self, subject: Ref, name: str) -> Datum:
         """A field of a subject: not recorded where the subject has no such sample."""
         return self.column(subject.kind, name).get(subject.name, NOT_RECORDED)
 
-    def of_call(self, call: CallRecord, name: str) -> Any:
+    def of_call(self, call: CallRecord, name: str) -> Datum:
         """A field of a call: of the result if it has returned by now."""
         if call.end is None or call.end <= self.seq:
             return call.get(name)
         return call.given_field(name)
 
-    def field(self, base: Any, name: str) -> Any:
+    def field(self, base: Datum, name: str) -> Datum:
         """A field of one subject, call or device; of a list of them the list."""
-        kind = base.__class__
-        if kind is Ref:
+        if base.__class__ is Ref:
             return self.of(base, name)
-        if kind is CallRecord:
+        if base.__class__ is CallRecord:
             return self.of_call(base, name)
-        if kind is Missing:
+        if base.__class__ is Missing:
             return base
         if isinstance(base, tuple):
             return tuple(self.field(each, name) for each in base)
@@ -319,25 +318,25 @@ class StateInstant:
             return device_part(base, name)
         return NOT_RECORDED
 
-    def field_of_each(self, base: Any, name: str, union: bool) -> Any:
+    def field_of_each(self, base: Datum, name: str, union: bool) -> Datum:
         """A field of a collection: the list without absent elements; `union`: of sets, all in one."""
         if not isinstance(base, (tuple, frozenset)):
             return self.field(base, name)
         return gathered(self._fields(self.ordered(base), name), union)
 
-    def _fields(self, elements: Sequence[Any], name: str) -> list[Any]:
+    def _fields(self, elements: Sequence[Datum], name: str) -> list[Datum]:
         """A field of each element, of subjects of one kind from the column."""
-        kinds = {each.kind if each.__class__ is Ref else None for each in elements}
-        if len(kinds) != 1 or None in kinds:
+        subjects = [each for each in elements if each.__class__ is Ref]
+        if len(subjects) < len(elements) or len({each.kind for each in subjects}) != 1:
             return [self.field(each, name) for each in elements]
-        column = self.column(elements[0].kind, name)
-        return [column.get(each.name, NOT_RECORDED) for each in elements]
+        column = self.column(subjects[0].kind, name)
+        return [column.get(each.name, NOT_RECORDED) for each in subjects]
 
-    def class_of(self, value: Any) -> Any:
+    def class_of(self, value: Datum) -> Datum:
         """The operand of `isinstance`: the `class` of a subject or call, or a class itself."""
         return self.field(value, "class") if value.__class__ in (Ref, CallRecord) else value
 
-    def matches(self, name: str, found: Any, wanted: Any) -> bool:
+    def matches(self, name: str, found: Datum, wanted: Datum) -> bool:
         """One filter: the field equals the value; `class` is an instance of it. Missing: no match."""
         if found is wanted:
             return found.__class__ in (bool, str) or equal(found, wanted) is True
@@ -347,7 +346,7 @@ class StateInstant:
             return is_of_class(self.class_of(found), wanted) is True
         return equal(found, wanted) is True
 
-    def restricted(self, collection: Any, filters: Sequence[tuple[str, Any]]) -> Any:
+    def restricted(self, collection: Datum, filters: Sequence[tuple[str, Datum]]) -> Datum:
         """The elements of a collection whose fields equal the values."""
         if not isinstance(collection, (tuple, frozenset)):
             return collection
@@ -360,11 +359,11 @@ class StateInstant:
                 kept = [each for each, value in found if self.matches(name, value, wanted)]
         return frozenset(kept) if isinstance(collection, frozenset) else tuple(kept)
 
-    def listed(self, value: Any) -> Any:
+    def listed(self, value: Datum) -> Datum:
         """A set as a list in order; all else as it is."""
         return self.ordered(value) if isinstance(value, frozenset) else value
 
-    def ordered(self, collection: Any) -> tuple[Any, ...]:
+    def ordered(self, collection: Datum) -> tuple[Datum, ...]:
         """The elements of a list or set in order: subjects as they came into being, other values by value."""
         if isinstance(collection, tuple):
             return collection
@@ -378,7 +377,7 @@ class StateInstant:
             return tuple([ref for _, _, ref in order])
         return tuple(sorted(collection, key=self._rank_in_set))
 
-    def _rank_in_set(self, value: Any) -> tuple[str, float, str]:
+    def _rank_in_set(self, value: Datum) -> tuple[str, float, str]:
         if value.__class__ is Ref:
             places = self._places_of(value.kind)
             return ("ref", places.get(value.name, len(places)), value.name)
@@ -397,13 +396,13 @@ class StateInstant:
 
     # context
 
-    def ambient(self, name: str) -> Any:
+    def ambient(self, name: str) -> Datum:
         """A context value: `step` and the like, or what was last sampled."""
         if name not in self._values:
             self._values[name] = self._ambient(name)
         return self._values[name]
 
-    def _ambient(self, name: str) -> Any:
+    def _ambient(self, name: str) -> Datum:
         if name == "rank":
             return self.source.rank
         of_context = self.context.value(name)
@@ -429,9 +428,9 @@ class FirstSamples(StateInstant):
         super().__init__(instant.source, instant.context, instant.samples)
         self.seq = instant.seq
         self._instant = instant
-        self._firsts: dict[tuple[str, str], Mapping[str, Any]] = {}
+        self._firsts: dict[tuple[str, str], Mapping[str, Datum]] = {}
 
-    def column(self, kind: str, name: str) -> Mapping[str, Any]:
+    def column(self, kind: str, name: str) -> Mapping[str, Datum]:
         """One field of every subject as it was first sampled."""
         if self.samples is not None:
             return self.samples.first(kind, name)
@@ -450,24 +449,27 @@ class CutOffInstant(StateInstant):
 
     __slots__ = ()
 
-    def column(self, kind: str, name: str) -> Mapping[str, Any]:
+    def column(self, kind: str, name: str) -> Mapping[str, Datum]:
         return {}
 
-    def of_call(self, call: CallRecord, name: str) -> Any:
+    def of_call(self, call: CallRecord, name: str) -> Datum:
         return NOT_RECORDED
 
-    def refs(self, kind: str) -> Any:
+    def refs(self, kind: str) -> tuple[Ref, ...] | Missing:
         return NOT_RECORDED
 
-    def restricted(self, collection: Any, filters: Sequence[tuple[str, Any]]) -> Any:
+    def restricted(self, collection: Datum, filters: Sequence[tuple[str, Datum]]) -> Datum:
         return NOT_RECORDED if isinstance(collection, (tuple, frozenset)) else collection
 
-    def _ambient(self, name: str) -> Any:
+    def _ambient(self, name: str) -> Datum:
         return self.source.rank if name == "rank" else NOT_RECORDED
 
 
 def _add(
-    source: StateSource, raw: Mapping[str, Any], known: Mapping[str, Any], names: tuple[str, ...]
+    source: StateSource,
+    raw: Mapping[str, Datum],
+    known: Mapping[str, Datum],
+    names: tuple[str, ...],
 ) -> None:
     """Read more features of the tensors of a column that was read before, at the same instant."""
     new = handles(raw[subject] for subject in known)
@@ -477,7 +479,7 @@ def _add(
         seen.features = {**seen.features, **row}
 
 
-def _seen_in(value: Any) -> Iterator[TensorSample]:
+def _seen_in(value: Datum) -> Iterator[TensorSample]:
     if value.__class__ is TensorSample:
         yield value
     elif isinstance(value, tuple):
@@ -488,7 +490,7 @@ def _seen_in(value: Any) -> Iterator[TensorSample]:
             yield from _seen_in(item)
 
 
-def gathered(values: Iterable[Any], union: bool) -> Any:
+def gathered(values: Iterable[Datum], union: bool) -> Datum:
     """The field of a collection from the field of each element."""
     present = tuple([value for value in values if value is not ABSENT])
     if not union:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
 
 from tspec.runtime.instant import StateInstant
 from tspec.runtime.joint import Choices, PendingInstance, Ranks, SubjectChoice, Subjects, named
@@ -20,7 +19,7 @@ from tspec.runtime.results import (
     verdict_of,
 )
 from tspec.runtime.windows import At, RuleWindow
-from tspec.values import show
+from tspec.values import Datum, show
 
 
 @dataclass(slots=True)
@@ -39,7 +38,7 @@ class RuleState:
     """Instances that are decided with other ranks or with earlier instances."""
     begun: bool = False
     """An instance was read for its history: the first one, whatever its condition."""
-    windows: list[tuple[int, tuple[Any, ...]]] = field(default_factory=list)
+    windows: list[tuple[int, tuple[Datum, ...]]] = field(default_factory=list)
     """(step, fields) of the calls that were windows on this rank, for rules that look across ranks."""
     done: dict[Ranks, set[Subjects]] = field(default_factory=dict)
     """Group -> the subjects for which a rule with `once` has been evaluated."""
@@ -54,7 +53,7 @@ class RuleState:
     places: list[tuple[int, int]] = field(default_factory=list)
     """The places of the spans that were windows on this rank."""
 
-    def decide(self, w: RuleWindow, subjects: tuple[str, ...], when: Any, expect: Any) -> bool:
+    def decide(self, w: RuleWindow, subjects: tuple[str, ...], when: Datum, expect: Datum) -> bool:
         """Count an instance of this rank alone unless it is violated; true if it is, and its values are needed."""
         verdict: Verdict
         if expect is True and when is True and not w.cut:
@@ -71,7 +70,7 @@ class RuleState:
         return False
 
     def violated(
-        self, w: RuleWindow, subjects: tuple[str, ...], values: Sequence[tuple[str, Any]]
+        self, w: RuleWindow, subjects: tuple[str, ...], values: Sequence[tuple[str, Datum]]
     ) -> None:
         """Count a violated instance of this rank alone, and report it."""
         read = {text: show(value) for text, value in values}
@@ -130,7 +129,7 @@ class RuleState:
             InstanceResult(number, (w.rank,), w.at, subjects, verdict, reason, step_of(w))
         )
 
-    def take(self, w: RuleWindow, choice: SubjectChoice, leaves: tuple[Any, ...] | None) -> None:
+    def take(self, w: RuleWindow, choice: SubjectChoice, leaves: tuple[Datum, ...] | None) -> None:
         """Keep what this rank read of an instance, to be decided with other ranks or with earlier instances."""
         call = -1 if w.call is None else w.call.id
         deferred = w.pattern is not None and w.pattern.deferred
