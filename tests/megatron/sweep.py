@@ -1,6 +1,6 @@
 """All layouts of clean jobs, with the packs that ship: none of them is to report anything.
 
-    python -m tests.megatron.sweep [--only TEXT] > table.md
+    python -m tests.megatron.sweep [--only TEXT] > docs/megatron_clean.md
 
 It runs each job of `CLEAN` under `tspec run` and prints a row for it; the exit status is 1 if any has a finding.
 """
@@ -15,6 +15,17 @@ from tests.megatron.jobs import TRAIN
 from tests.megatron.layouts import Layout
 from tests.sweeps import Swept
 
+OPENING = """# Clean Megatron jobs under the packs
+
+Each row is a job of the released megatron-core 0.16.1 on CPU and gloo, with nothing put in, for six steps under the packs
+essentials, megatron, communication, data_parallel, checkpoints and moe. [The job's words](design/megatron.md#what-runs) say how it is
+laid out and which model it has. *Decided* are instances of rules. Seconds are those of a machine that had other work.
+[What is put into these jobs](megatron_faults.md), and [their numbers against those of one device](megatron_sweep.md), are on pages of
+their own. Printed by:
+
+    python -m tests.megatron.sweep > docs/megatron_clean.md
+
+"""
 PACKS = ("essentials", "megatron", "communication", "data_parallel", "checkpoints", "moe")
 LLAMA = "kv=2,swiglu,rms,rope"
 MOE = "experts=4,ep=2"
@@ -102,7 +113,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", default="", help="layouts that begin so")
     args = parser.parse_args()
-    sweeps.print_table((text for text in CLEAN if text.startswith(args.only)), swept)
+    sweeps.print_table((text for text in CLEAN if text.startswith(args.only)), swept, OPENING)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.families import family
-from tests.megatron.sweep import CLEAN, LLAMA, swept
+from tests.megatron.layouts import Layout
+from tests.megatron.sweep import CLEAN, LLAMA, OPENING, STEPS, swept
+from tests.sweeps import HEADER
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "megatron_clean.md"
 
 SAMPLE = {
     "fp16",
@@ -17,6 +21,15 @@ SAMPLE = {
     "tp=2,sp,experts=4,etp=2",
 }
 """Each kind of parallelism and precision."""
+
+
+def test_the_page_has_a_silent_row_for_each_layout() -> None:
+    page = PAGE.read_text()
+    assert page.startswith(OPENING + HEADER)
+    rows = page.removeprefix(OPENING + HEADER).split("\n")[1:-1]
+    jobs = [f"| `{Layout.parse(f'{text},steps={STEPS}')}` " for text in CLEAN]
+    assert [row[: len(job)] for row, job in zip(rows, jobs, strict=True)] == jobs
+    assert all(row.endswith("| none |") for row in rows)
 
 
 @pytest.mark.gloo
