@@ -113,6 +113,16 @@ def show(value: object) -> str:
     return shown[: LONGEST - 1] + "…"
 
 
+def piece_in_words(whole_shape: Sequence[int], cuts: Sequence[str]) -> str:
+    """What a rank holds of a parameter that is cut: `a piece of [16, 8] (Shard(0) over tp)`."""
+    return f"a piece of {show(tuple(whole_shape))} ({', '.join(cuts)})"
+
+
+def about_pieces(pieces: Mapping[str, str]) -> str:
+    """The end of a message that has numbers of parameters, for those that are cut; nothing if none is."""
+    return "".join(f"; {name} is {words}" for name, words in pieces.items())
+
+
 def _first_of(names: Sequence[str]) -> str:
     """As many whole names as fit: `{embed.weight, head.bias and 26 more}`."""
     ends = accumulate(len(name) + 2 for name in names)

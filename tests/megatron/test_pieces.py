@@ -1,15 +1,35 @@
-"""Which ranks hold a copy of a parameter, where the job has no groups any more."""
+"""What Megatron's attributes and groups say of a parameter: its copies, and the whole of which a rank holds a piece."""
 
 from __future__ import annotations
 
+import json
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 import torch.distributed as dist
 
+from tests.jobs import done
+from tests.megatron.jobs import TRAIN, recorded
 from tspec.targets.megatron.pieces import STATE, ShardedFields
+
+RULE = """edition 2026
+
+module widths
+
+use std.megatron
+
+/// What is cut over tp is wide.
+invariant pieces_are_wide {
+  for p in parameters
+  after optimizer.step once
+  when p.tensor_model_parallel
+  expect p.data.shape[0] > 1000 and p.whole_shape[0] > 1000
+  else warn
+}
+"""
 
 
 def test_megatron_keeps_groups_whose_process_group_has_ended(
@@ -24,3 +44,25 @@ def test_megatron_keeps_groups_whose_process_group_has_ended(
     for field in ("replicas", "counted", "main_grad"):
         found = ShardedFields().column("parameter", field, {"weight": weight, "copy": copy})
         assert found == {}
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_a_finding_says_of_which_tensor_a_rank_holds_a_piece(tmp_path: Path) -> None:
+    spec, report = tmp_path / "widths.tspec", tmp_path / "report.json"
+    spec.write_text(RULE)
+    layout = "tp=2,sp,steps=2"
+    done("-m", "tspec", "run", str(spec), "--report", str(report), "--", TRAIN, layout)
+    [live] = json.loads(report.read_text())
+    assert live["message"].endswith(
+        "p.data.shape[0] = 32, p.whole_shape[0] = 64; decoder.layers.0.mlp.linear_fc1.bias is a piece of [64] (Shard(0) over tp)"
+    )
+
+    recorded(tmp_path / "run", layout, "std.megatron")
+    done(
+        "-m", "tspec", "check", str(spec), "--trace", str(tmp_path / "run"), "--report", str(report)
+    )
+    [offline] = json.loads(report.read_text())
+    assert offline["message"] == live["message"]
+    shown = done("-m", "tspec", "trace", "show", str(tmp_path / "run")).stdout
+    assert "Shard(0) over tp 17 (embedding.word_embeddings.weight of [64, 32])" in shown

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 from xml.etree import ElementTree
@@ -39,6 +40,7 @@ from tspec.runtime.findings import FindingsWriter
 from tspec.runtime.results import InstanceResult, RuleRecord
 from tspec.source import Source, Span
 from tspec.trace.model import Ending
+from tspec.trace.pieces import Piece
 from tspec.trace.show import StreamSummary, TraceSummary
 from tspec.trace.show import text as trace_text
 from tspec.values import Location
@@ -179,12 +181,23 @@ def test_a_diagnostic_shows_any_text(text, file):
 def test_the_summary_of_a_trace_shows_any_text(text, file):
     stream = StreamSummary(0, None, 1, 1, Ending("finished"), (1, 1), (1, 1))
     summary = TraceSummary(
-        Path(file), 1, {text: text}, (stream,), {text: 1}, {text: 1}, (text,), (text,)
+        Path(file),
+        1,
+        {text: text},
+        (stream,),
+        {text: 1},
+        {text: 1},
+        (text,),
+        (text,),
+        {},
     )
     shown = trace_text(summary)
-    assert unprintable(shown) == set()
-    assert commands(lines(shown)) == []
-    plain = TraceSummary(Path("a"), 1, {"a": "a"}, (stream,), {"a": 1}, {"a": 1}, ("a",), ("a",))
+    for each in (shown, trace_text(replace(summary, pieces={text: Piece((2,), (text,))}))):
+        assert unprintable(each) == set()
+        assert commands(lines(each)) == []
+    plain = TraceSummary(
+        Path("a"), 1, {"a": "a"}, (stream,), {"a": 1}, {"a": 1}, ("a",), ("a",), {}
+    )
     if len(text) < 10 and " " not in text:
         assert len(shown.split("\n")) == len(trace_text(plain).split("\n"))
 

@@ -9,7 +9,15 @@ from tspec.run.gathered import gathered
 
 
 def line(rule: str, step: int, count: int) -> str:
-    found = {"rule": rule, "step": step, "count": count, "ranks": [0], "at": [step, 0], "held": 0}
+    found = {
+        "rule": rule,
+        "step": step,
+        "count": count,
+        "ranks": [0],
+        "at": [step, 0],
+        "held": 0,
+        "pieces": {},
+    }
     return json.dumps(found | {"subjects": [], "reason": "", "values": {}, "location": None}) + "\n"
 
 

@@ -83,3 +83,5 @@ class Verdicts:
     """Instances that `decided` leaves out. Empty unless asked for."""
     ends_early: tuple[EndsEarly, ...] = ()
     """Ranks whose recordings end before the run does: later instances were not checked."""
+    pieces: Mapping[str, str] = field(default_factory=dict)
+    """Parameter -> what a rank holds of it, if it is cut: `a piece of [16, 8] (Shard(0) over tp)`."""

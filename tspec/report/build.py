@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tspec.check.verdicts import Verdicts
@@ -29,7 +30,12 @@ def report(
     causes = fold(found, program.vocabulary)
     return Report(
         findings=tuple(
-            _finding(cause.headline, tuple(map(_finding, cause.consequences))) for cause in causes
+            _finding(
+                cause.headline,
+                verdicts.pieces,
+                tuple(_finding(each, verdicts.pieces) for each in cause.consequences),
+            )
+            for cause in causes
         ),
         tallies=tallies(program.rules, verdicts) if counted is None else counted,
         notes=verdicts.notes,
@@ -39,7 +45,9 @@ def report(
     )
 
 
-def _finding(symptom: Symptom, consequences: tuple[Finding, ...] = ()) -> Finding:
+def _finding(
+    symptom: Symptom, pieces: Mapping[str, str], consequences: tuple[Finding, ...] = ()
+) -> Finding:
     rule = symptom.rule
     return Finding(
         rule=rule.qualified,
@@ -48,7 +56,7 @@ def _finding(symptom: Symptom, consequences: tuple[Finding, ...] = ()) -> Findin
         step=symptom.first.step,
         rank=symptom.first.instance.ranks[0] if symptom.first.instance.ranks else 0,
         subject=wording.subject(symptom),
-        message=wording.message(symptom),
+        message=wording.message(symptom, pieces),
         values=dict(symptom.first.values),
         ranks=symptom.ranks,
         subjects=tuple(

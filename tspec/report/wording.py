@@ -8,11 +8,30 @@ from collections.abc import Mapping
 from tspec.builtin.actions import DEFAULT
 from tspec.report.collect import Symptom
 from tspec.resolve.program import rules
+from tspec.resolve.program.types import Entity, innermost
 from tspec.source import NOWHERE, Span
+from tspec.values import about_pieces
 
 
-def message(symptom: Symptom) -> str:
-    """One sentence: the rule's expectation, and what was found instead."""
+def message(symptom: Symptom, pieces: Mapping[str, str] | None = None) -> str:
+    """One sentence: the rule's expectation, what was found instead, and of which parameters these are pieces.
+
+    `pieces`: parameter -> what a rank holds of it.
+    """
+    return _expected(symptom) + about_pieces(_of_parameters(symptom, pieces or {}))
+
+
+def _of_parameters(symptom: Symptom, pieces: Mapping[str, str]) -> Mapping[str, str]:
+    """The parameters among the subjects that are cut."""
+    named = zip(symptom.rule.subjects, symptom.first.instance.subjects, strict=True)
+    return {
+        name: pieces[name]
+        for variable, name in named
+        if innermost(variable.collection.type) == Entity("parameter") and name in pieces
+    }
+
+
+def _expected(symptom: Symptom) -> str:
     found = symptom.first
     if found.reason:
         read = ", ".join(f"{name} = {value}" for name, value in found.values.items())

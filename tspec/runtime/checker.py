@@ -367,7 +367,7 @@ class Checker:
         at = self._at
         actions = coordinator.would_be({result.rule for result in coordinator.found}, at)
         due = {number for number, action in actions.items() if action}
-        coordinator.report(due, at[0], self.rank)
+        coordinator.report(due, at[0], self.rank, self._source)
 
     def _late_rounds(self) -> Iterator[Round]:
         allgather = self.coordinator.allgather

@@ -5,6 +5,7 @@ warn, skip, stop, raise.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from tspec.builtin.actions import ACTIONS, ENDING, strongest
 from tspec.runtime.actions import CheckHistory, JobStopped, RuleViolated
@@ -23,6 +24,7 @@ from tspec.runtime.joint import (
     split_idle,
 )
 from tspec.runtime.packets import GatheredPackets, Packet
+from tspec.runtime.pieces import pieces
 from tspec.runtime.results import InstanceResult
 from tspec.runtime.samples import NewSubjects
 from tspec.runtime.state import RuleState
@@ -241,7 +243,7 @@ class Coordinator:
             n: self._checks[n].add(n in failed, n in held, at) for n in sorted(failed | held)
         }
         due = {number for number, action in actions.items() if action}
-        self.report(due, at[0], source.rank)
+        self.report(due, at[0], source.rank, source)
         self._held_in |= dict.fromkeys(held, at[0])
         self._sent_failures = {one for one in self._sent_failures if one[0] > at[0]}
         if not ending:
@@ -249,13 +251,19 @@ class Coordinator:
         elif strongest(actions.values()) in ENDING and not self.packets.finished:
             self.stopped = f"stopped in step {at[0]}"
 
-    def report(self, due: set[int], step: int, rank: int) -> None:
-        """Report the violations up to a step of the rules with an action that is due."""
+    def report(
+        self, due: set[int], step: int, rank: int, source: StateSource | None = None
+    ) -> None:
+        """Report the violations up to a step of the rules with an action that is due.
+
+        `source` says of which parameters this rank holds pieces.
+        """
+        cut = partial(pieces, source)
         waiting = [result for result in self.found if result.step > step]
         for result in self.found:
             if result.rule in due and result.step <= step:
                 held = self._held_in.get(result.rule, 0)
-                self.findings.add(self.program.rules[result.rule], result, rank, held)
+                self.findings.add(self.program.rules[result.rule], result, rank, held, cut)
         self.found[:] = waiting
 
     def _do(self, actions: dict[int, str], at: tuple[int, int], source: StateSource) -> None:
@@ -290,7 +298,7 @@ class Coordinator:
         at = (source.context.step, source.context.epoch)
         actions = self.would_be({result.rule for result in self.found}, at)
         if strongest(actions.values()) in ENDING:
-            self.report(set(actions), at[0], source.rank)
+            self.report(set(actions), at[0], source.rank, source)
             self._do(actions, at, source)
 
     def before_update(self, source: StateSource) -> None:
@@ -305,7 +313,7 @@ class Coordinator:
             self._decide_jointly(number, entries, source.rank)
         actions = self.would_be(self.packets.failed.get(at[0], set()), at)
         if strongest(actions.values()) in ENDING:
-            self.report(set(actions), at[0], source.rank)
+            self.report(set(actions), at[0], source.rank, source)
             self._do(actions, at, source)
         if "skip" in actions.values():
             raise SkipCall

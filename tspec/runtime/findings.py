@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, TextIO
 from tspec.runtime.edges import Location
 from tspec.runtime.results import InstanceResult, RuleRecord
 from tspec.runtime.say import say
+from tspec.values import about_pieces
 
 KEPT = 500
 """Findings of one rule that are written; the rest are counted."""
@@ -49,15 +50,24 @@ class FindingsWriter:
                 self._file = self.path.open("a", encoding="utf-8")
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def add(self, declared: RuleRecord, result: InstanceResult, rank: int, held: int = 0) -> None:
+    def add(
+        self,
+        declared: RuleRecord,
+        result: InstanceResult,
+        rank: int,
+        held: int = 0,
+        pieces: Callable[[Sequence[str]], Mapping[str, str]] = lambda subjects: {},
+    ) -> None:
         """Add a violation that is reported.
 
-        `held` is the last earlier step in which the rule held.
+        `held` is the last earlier step in which the rule held. `pieces` says of subjects that are
+        cut what the rank holds.
         """
         count = self.counts[declared.number] = self.counts.get(declared.number, 0) + 1
         if count > KEPT:
             return
         found = as_dict(declared, result, rank, count, held)
+        found["pieces"] = dict(pieces(result.subjects))
         if count == 1:
             self.tell(line_of(found))
         if self.callback is not None:
@@ -130,6 +140,7 @@ def line_of(found: dict[str, Any]) -> str:
     subject = f" {names}" if names else ""
     values = ", ".join(f"{text} = {value}" for text, value in found["values"].items())
     said = values or " ".join(str(found["message"]).split())
+    said += about_pieces(found["pieces"])
     where = f"{found['file']}:{found['line']}"
     at = "" if found["location"] is None else f"; {Location(**found['location']).sentence}"
     return (

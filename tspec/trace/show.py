@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tspec.printable import visible
+from tspec.trace import pieces
 from tspec.trace.model import Ending, missing_ranks, ranks_in_words
+from tspec.trace.pieces import Piece
 from tspec.trace.read import Table, open_tables
 from tspec.trace.sizes import in_words
+from tspec.values import show
 
 WIDTH = 80
-_READ = ("place", "tag", "what", "subject", "field", "step", "epoch")
+_READ = (*pieces.COLUMNS, "place", "step", "epoch")
 _NO_ENTITIES = ("context", "group")
 """Kinds of samples that are no subjects."""
 
@@ -52,6 +55,8 @@ class TraceSummary:
     entities: Mapping[str, int]
     context: tuple[str, ...]
     groups: tuple[str, ...]
+    pieces: Mapping[str, Piece]
+    """The parameters of which ranks hold pieces."""
 
     @property
     def missing_ranks(self) -> tuple[range, ...]:
@@ -66,10 +71,12 @@ def summary(folder: Path | str) -> TraceSummary:
     events: Counter[str] = Counter()
     subjects: set[tuple[str, str]] = set()
     fields: set[tuple[str, str]] = set()
+    cut: dict[str, Piece] = {}
     for table in tables.streams:
         events.update(_count(_where(table.rows, "tag", "begin"), "what"))
         samples = _where(table.rows, "tag", "sample", heads=False)
         subjects.update(_distinct(samples, "what", "subject"))
+        cut |= pieces.pieces(samples)
         fields.update(_distinct(_where(samples, "what", "context", heads=False), "what", "field"))
     entities = Counter(kind for kind, _ in subjects if kind not in _NO_ENTITIES)
     return TraceSummary(
@@ -81,6 +88,7 @@ def summary(folder: Path | str) -> TraceSummary:
         _by_count(entities),
         tuple(sorted(name for _, name in fields if name)),
         tuple(sorted(name for kind, name in subjects if kind == "group")),
+        cut,
     )
 
 
@@ -98,6 +106,8 @@ def text(summary: TraceSummary) -> str:
     lines += _listed("subjects by kind", _counts(summary.entities))
     lines += _listed("known at every moment", summary.context)
     lines += _listed("groups", summary.groups)
+    if summary.pieces:
+        lines += _listed("parameters in pieces", _cuts(summary.pieces))
     return "\n".join(lines)
 
 
@@ -186,6 +196,16 @@ def _span(ends: tuple[int, int] | None) -> str:
 
 def _counts(counts: Mapping[str, int]) -> Sequence[str]:
     return [f"{name} {count:,}" for name, count in counts.items()]
+
+
+def _cuts(cut: Mapping[str, Piece]) -> Iterator[str]:
+    """`Shard(0) over tp 12 (0.weight of [16, 8])`: for each kind of cut how many there are, and the first."""
+    kinds: dict[tuple[str, ...], list[str]] = {}
+    for name, piece in cut.items():
+        kinds.setdefault(piece.cuts, []).append(name)
+    for cuts, names in kinds.items():
+        first = f"{names[0]} of {show(cut[names[0]].whole_shape)}"
+        yield f"{' and '.join(cuts)} {len(names):,} ({first})"
 
 
 def _listed(title: str, entries: Iterable[str]) -> list[str]:

@@ -15,7 +15,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.features import features
-from tspec.runtime.live.placed import placed, placements
+from tspec.runtime.live.placed import cuts, placed, placements
 
 
 def tensor(*placements: Any, at: tuple[int, int] | None = (1, 0)) -> Any:
@@ -60,6 +60,23 @@ def test_placements_are_written_as_words() -> None:
     assert placements(torch.zeros(2)) is None
     assert placements(tensor(Shard(1), Replicate())) == ["Shard(1)", "Replicate"]
     assert placements(tensor(Partial(), Partial("max"))) == ["Partial(sum)", "Partial(max)"]
+
+
+def test_cuts_name_the_axis_of_ranks() -> None:
+    """What is the same on all ranks, or a summand, is not cut; nor is what lies on one rank."""
+    mesh = SimpleNamespace(shape=(2, 3), mesh_dim_names=("dp", "tp"))
+
+    def cut(*placements: Any) -> Any:
+        return cuts(SimpleNamespace(device_mesh=mesh, placements=placements))
+
+    assert cuts(torch.zeros(2)) is None
+    assert cut(Replicate(), Partial()) is None
+    assert cut(Replicate(), Shard(1)) == ("Shard(1) over tp",)
+    assert cut(Shard(0), Shard(0)) == ("Shard(0) over dp", "Shard(0) over tp")
+    mesh.mesh_dim_names = None
+    assert cut(Shard(0), Replicate()) == ("Shard(0) over 2 ranks",)
+    mesh.shape = (1, 3)
+    assert cut(Shard(0), Shard(1)) == ("Shard(1) over 3 ranks",)
 
 
 def test_what_is_read_is_the_part_on_this_rank(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ from tspec.resolve.program import rules as language
 from tspec.resolve.program.rules import Rule
 from tspec.resolve.program.walk import parts
 from tspec.trace.model import Trace
+from tspec.trace.pieces import pieces
+from tspec.values import piece_in_words
 
 
 def check(
@@ -65,7 +67,11 @@ def check(
         for rule, verdict, reason in grouped
         if verdict == "idle" and is_no_group(reason)
     )
-    return Verdicts(decided, (*idle, *said, *outcome.notes), counted, recording.ends_early)
+    cut = {
+        name: piece_in_words(piece.whole_shape, piece.cuts)
+        for name, piece in (pieces(recording.rows) if evidence else {}).items()
+    }
+    return Verdicts(decided, (*idle, *said, *outcome.notes), counted, recording.ends_early, cut)
 
 
 def _interpreted(

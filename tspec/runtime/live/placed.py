@@ -30,6 +30,25 @@ def placements(tensor: Any) -> list[str] | None:
     return None if held is None else [_written(each) for each in held]
 
 
+def cuts(tensor: Any) -> tuple[str, ...] | None:
+    """`Shard(0) over tp` for each dimension of its mesh along which this rank holds a piece of it; None of what is whole here."""
+    mesh, held = getattr(tensor, "device_mesh", None), getattr(tensor, "placements", None)
+    if mesh is None or held is None:
+        return None
+    sizes = mesh.shape
+    axes = mesh.mesh_dim_names or tuple(f"{size} ranks" for size in sizes)
+    each = zip(held, sizes, axes, strict=True)
+    return tuple(_cut(how, axis) for how, size, axis in each if size > 1 and _cuts(how)) or None
+
+
+def _cuts(placement: Any) -> bool:
+    return not placement.is_replicate() and not placement.is_partial()
+
+
+def _cut(placement: Any, axis: str) -> str:
+    return f"{_written(placement)} over {axis}"
+
+
 def _written(placement: Any) -> str:
     if placement.is_partial():
         return f"Partial({placement.reduce_op})"

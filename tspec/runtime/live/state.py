@@ -157,7 +157,9 @@ class SubjectRegistry:
             "updated_elsewhere": lambda them: [self._elsewhere(each) for each in them],
             "copied": lambda them: [each in self.copied for each in them],
         }
-        return ParameterSubjects(self.models, self.optimizers, self.wrappers, self.stages, held)
+        return ParameterSubjects(
+            self.models, self.optimizers, self.wrappers, self.stages, held, self.more_columns
+        )
 
     def _subject_kinds(
         self, parameters: ParameterSubjects, modules: ModuleSubjects

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
 
@@ -40,6 +41,8 @@ class ShardedFields:
         if kind == "parameter":
             read = _OF_PARAMETERS.get(name)
             if read is not None and _groups() is not None:
+                if name == "whole_shape":
+                    things = {s: one for s, one in things.items() if one.module is not None}
                 alone = (dist.get_rank(),) if name == "replicas" else ABSENT
                 return {
                     s: alone if one.module is None else read(self, one.tensor)
@@ -107,6 +110,42 @@ def is_cut(parameter: torch.Tensor) -> bool:
     return not is_expert(parameter) or _size(_groups().get_expert_tensor_parallel_group) > 1
 
 
+def whole_shape(parameter: torch.Tensor) -> tuple[int, ...]:
+    """The shape of the tensor of which all tensor-parallel ranks together hold the pieces."""
+    cut = _cut(parameter)
+    return tuple(
+        length * cut.pieces if cut is not None and place == cut.dimension else length
+        for place, length in enumerate(parameter.shape)
+    )
+
+
+def cuts(parameter: torch.Tensor) -> Any:
+    """Along which dimension it is cut, over which ranks, as `DTensor`s say it."""
+    cut = _cut(parameter)
+    return ABSENT if cut is None else (f"Shard({cut.dimension}) over {cut.axis}",)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """Into how many pieces a parameter is cut, along which of its dimensions and which axis of ranks."""
+
+    dimension: int
+    pieces: int
+    axis: str
+
+
+def _cut(parameter: torch.Tensor) -> _Cut | None:
+    if not is_cut(parameter):
+        return None
+    groups = _groups()
+    if is_expert(parameter):
+        axis, pieces = "etp", _size(groups.get_expert_tensor_parallel_group)
+    else:
+        axis, pieces = "tp", _size(groups.get_tensor_model_parallel_group)
+    dimension = asked(parameter, "partition_dim")
+    return _Cut(dimension, pieces, axis) if pieces > 1 and isinstance(dimension, int) else None
+
+
 def _size(group: Any) -> int:
     found = group(check_initialized=False)
     return 1 if found is None else len(_members(found))
@@ -117,6 +156,8 @@ _OF_PARAMETERS = {
     "tensor_model_parallel": lambda pieces, p: is_cut(p),
     "partition_dim": lambda pieces, p: asked(p, "partition_dim") if is_cut(p) else ABSENT,
     "sequence_parallel": lambda pieces, p: bool(getattr(p, "sequence_parallel", False)),
+    "whole_shape": lambda pieces, p: whole_shape(p),
+    "cuts": lambda pieces, p: cuts(p),
     "shared_embedding": lambda pieces, p: bool(getattr(p, "shared_embedding", False)),
     "replicas": ShardedFields.replicas,
     "counted": ShardedFields.counted,

@@ -16,7 +16,7 @@ from tspec.runtime.live.entities.optimizers import OptimizerSubjects
 from tspec.runtime.live.entities.others import WrapperSubjects
 from tspec.runtime.live.entities.stages import PipelineStages
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
-from tspec.runtime.live.placed import placed, placements
+from tspec.runtime.live.placed import cuts, placed, placements
 
 MISSPELT = ("require_grad", "require_grads", "requires_grads", "requires_gradient")
 """Attributes that scripts give to tensors in place of `requires_grad`."""
@@ -32,12 +32,17 @@ class ParameterSubjects:
         wrappers: WrapperSubjects,
         stages: PipelineStages,
         changes: Mapping[str, Callable[[Sequence[torch.Tensor]], Sequence[Any]]],
+        adapters: Sequence[Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]] = (),
     ) -> None:
-        """`changes`: field -> what is known of how tensors change between updates."""
+        """`changes`: field -> what is known of how tensors change between updates.
+
+        `adapters` read fields of a framework.
+        """
         self._models = models
         self._optimizers = optimizers
         self._wrappers = wrappers
         self._stages = stages
+        self._adapters = adapters
         self._copies: tuple[int, Mapping[str, frozenset[str]]] = (-1, {})
         self._columns: Mapping[str, Callable[[Mapping[str, NamedParameter]], dict[str, Any]]] = {
             "data": lambda things: {s: one.tensor for s, one in things.items()},
@@ -62,11 +67,10 @@ class ParameterSubjects:
                 Ref("parameter", each) for each in self.copies_of(subject)
             ),
             "main": lambda subject, one: _or_absent(getattr(one.tensor, "main_param", None)),
-            "whole_shape": lambda subject, one: (
-                UNKNOWN if is_lazy(one.tensor) else tuple(one.tensor.shape)
-            ),
+            "whole_shape": self._whole_shape,
             "placements": lambda subject, one: _placements(one.tensor),
             "grad_placements": lambda subject, one: _placements(one.tensor.grad),
+            "cuts": lambda subject, one: cuts(one.tensor) or UNKNOWN,
             "replicas": lambda subject, one: self._replicas(one.tensor, one.module),
         }
         """Field -> how it is read of one parameter. Further fields are those of a framework, or attributes."""
@@ -107,6 +111,14 @@ class ParameterSubjects:
             or self._stages.holder(module)
             or UNKNOWN
         )
+
+    def _whole_shape(self, subject: str, one: NamedParameter) -> Any:
+        """The shape of the whole tensor. A framework that cuts by itself knows more than the tensor."""
+        for read in self._adapters:
+            said = read("parameter", "whole_shape", {subject: one})
+            if subject in said:
+                return said[subject]
+        return UNKNOWN if is_lazy(one.tensor) else tuple(one.tensor.shape)
 
     def copies_of(self, subject: str) -> frozenset[str]:
         """The names of its copies; all are found anew where a model was found or replaced."""

@@ -1,0 +1,24 @@
+"""The parameters that a finding names and of which this rank holds a piece."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tspec.runtime.edges import StateSource
+from tspec.values import piece_in_words
+
+
+def pieces(source: StateSource | None, subjects: Iterable[str]) -> dict[str, str]:
+    """Subject -> `a piece of [16, 8] (Shard(0) over tp)`, of those that are parameters and are cut."""
+    if source is None:
+        return {}
+    cut = source.fields("parameter", "cuts")
+    found = {name: cuts for name in subjects if isinstance(cuts := cut.get(name), tuple)}
+    if not found:
+        return {}
+    shapes = source.fields("parameter", "whole_shape")
+    return {
+        name: piece_in_words(shape, cuts)
+        for name, cuts in found.items()
+        if isinstance(shape := shapes.get(name), tuple)
+    }

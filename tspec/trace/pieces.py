@@ -1,0 +1,46 @@
+"""The parameters of which ranks hold pieces, as a recording has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tspec.trace.values import decode
+
+COLUMNS = ("tag", "what", "subject", "field", "text")
+_FIELDS = ("whole_shape", "cuts")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """How pieces of a parameter lie in the whole: its shape, and `Shard(0) over tp` for each cut."""
+
+    whole_shape: tuple[int, ...]
+    cuts: tuple[str, ...]
+
+
+def pieces(rows: pa.Table) -> dict[str, Piece]:
+    """Parameter -> how it is cut, of rows with at least `COLUMNS`.
+
+    A cut that was known once counts: a job that ends its process group no longer knows any.
+    """
+    wanted = pc.and_(
+        pc.equal(rows.column("what").cast(pa.string()), "parameter"),
+        pc.is_in(rows.column("field").cast(pa.string()), pa.array(_FIELDS)),
+    )
+    is_sample = pc.equal(rows.column("tag").cast(pa.string()), "sample")
+    kept = rows.filter(pc.and_(wanted, is_sample)).select(("subject", "field", "text"))
+    shapes: dict[str, tuple[int, ...]] = {}
+    found: dict[str, Piece] = {}
+    for row in kept.to_pylist():
+        name, value = row["subject"], decode(row["text"]) if row["text"] else None
+        if not isinstance(value, tuple):
+            continue
+        if row["field"] == "whole_shape":
+            shapes[name] = cast(tuple[int, ...], value)
+        elif name in shapes:
+            found[name] = Piece(shapes[name], cast(tuple[str, ...], value))
+    return found
