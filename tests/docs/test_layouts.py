@@ -20,7 +20,7 @@ def fenced(kind: str, number: int = 0) -> str:
 
 def test_the_command_prints_what_the_page_shows(tmp_path: Path) -> None:
     (tmp_path / "cuts.tspec").write_text(fenced("tspec"))
-    [line] = re.findall(r"^\$ tspec (.*)$", PAGE, re.MULTILINE)
+    [line] = re.findall(r"^\$ tspec (layout .*)$", PAGE, re.MULTILINE)
     arguments = line.replace("cuts.tspec", str(tmp_path / "cuts.tspec")).split()
     assert CliRunner().invoke(app, arguments).stdout == fenced("text")
 

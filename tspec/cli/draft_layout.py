@@ -37,7 +37,8 @@ def draft_layout(name: str, found: Found, output: Path, module: str) -> None:
         say("tspec: no tensor whose cut was found", err=True)
         raise typer.Exit(FAULT)
     output.write_text(made.text, encoding="utf-8")
-    left = f"; {len(made.unknown)} left out" if made.unknown else ""
+    left_out = sum(each.tensors for each in made.unknown)
+    left = f"; {left_out} left out" if left_out else ""
     say(visible(f"{made.places} places for {made.tensors} tensors written to {output}{left}"))
 
 

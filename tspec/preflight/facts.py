@@ -28,12 +28,22 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpertPlace:
+    """The place of one expert's tensor in the tensor `all` of the layer's `count` experts."""
+
+    all: str
+    number: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class TensorFacts:
     """A parameter on a rank, or an input or output of a module.
 
     `shape` is the shape on the rank. `placements` are a DTensor's. `blocks` are those of
     megatron-core's sharded state dictionary, in the rank's order. Without either it is a plain
-    tensor. `chunk` is the virtual stage that holds it.
+    tensor. `chunk` is the virtual stage that holds it. `copy` is the name under which the rank holds
+    a tied tensor of another stage, `expert` the place of a tensor that one expert has.
     """
 
     name: str
@@ -43,6 +53,8 @@ class TensorFacts:
     placements: tuple[Placed, ...] = ()
     blocks: tuple[Block, ...] = ()
     chunk: int = 0
+    copy: str = ""
+    expert: ExpertPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +119,8 @@ class RankFacts:
     """A rank's first step.
 
     `activations` are in the order of the run. `updated`: it had an update, so that gradients were
-    complete. `axes` are those of its device mesh, or of megatron-core's groups. `memory` has bytes
-    by kind.
+    complete. `axes` are those of its device mesh, or of megatron-core's groups. `expert_axes` are
+    those over which experts are cut, another factorisation of the same ranks. `memory` has bytes by kind.
     """
 
     rank: int
@@ -122,6 +134,7 @@ class RankFacts:
     activations: tuple[Activation, ...]
     memory: Mapping[str, int]
     summands: tuple[Summand, ...] = ()
+    expert_axes: Axes = ()
 
     def write(self, file: Path) -> None:
         """Write it as JSON."""
@@ -149,7 +162,8 @@ class RankFacts:
 
 def _tensor(said: dict[str, Any]) -> TensorFacts:
     placements = tuple(Placed(**each) for each in said["placements"])
-    return TensorFacts(**{**said, "placements": placements})
+    expert = said["expert"] and ExpertPlace(**said["expert"])
+    return TensorFacts(**{**said, "placements": placements, "expert": expert})
 
 
 def _frozen(value: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ from tspec.preflight.facts import (
     RankFacts,
     TensorFacts,
 )
-from tspec.preflight.megatron import blocks_of, groups_of
+from tspec.preflight.megatron import Blocks, blocks_of, expert_groups_of, groups_of
 from tspec.preflight.reductions import Collectives
 from tspec.runtime.edges import Ref, StateSource, WatchedCall
 from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, WatchSpec
@@ -162,9 +162,7 @@ class DryRunSink:
         axes = _axes(parameters.values()) or groups_of()
         blocks = blocks_of(parameters) if not _axes(parameters.values()) else {}
         held = tuple(
-            replace(_held(name, tensor), **asdict(blocks[name]))
-            if name in blocks
-            else _held(name, tensor)
+            _with_blocks(_held(name, tensor), blocks.get(name))
             for name, tensor in parameters.items()
         )
         self._memory["parameters"] = sum(each.bytes for each in held)
@@ -189,6 +187,7 @@ class DryRunSink:
             activations=tuple(self._activations.values()),
             memory=self._memory,
             summands=self._collectives.summands.found(grads),
+            expert_axes=expert_groups_of() if blocks else (),
         )
 
     def _finish(self, source: StateSource) -> None:
@@ -206,6 +205,13 @@ def _held(name: str, tensor: Tensor) -> TensorFacts:
     """The rank's tensor and a DTensor's placements."""
     local = tuple(getattr(tensor, "_local_tensor", tensor).shape)
     return TensorFacts(name, local, tuple(tensor.shape), _bytes(tensor), _placements(tensor))
+
+
+def _with_blocks(held: TensorFacts, said: Blocks | None) -> TensorFacts:
+    """The rank's tensor with what a sharded state dictionary says of it."""
+    if said is None:
+        return held
+    return replace(held, **{each.name: getattr(said, each.name) for each in fields(said)})
 
 
 def _bytes(tensor: Tensor) -> int:

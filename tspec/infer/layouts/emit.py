@@ -15,6 +15,8 @@ from tspec.resolve.program.sharding import Axes, Dimension, Placement, Product, 
 from tspec.source import Source
 from tspec.syntax.format import format_text
 
+_LAYER = re.compile(r"(.*?\.\d+)\.")
+
 
 @dataclass(frozen=True, slots=True)
 class LayoutDraft:
@@ -32,7 +34,7 @@ def draft(found: Found, name: str, module: str) -> LayoutDraft:
     placed: dict[str, Placement] = {}
     unknown: list[Unknown] = []
     for each in found.tensors:
-        fitted = each if isinstance(each, Unknown) else placement(each, found.axes)
+        fitted = each if isinstance(each, Unknown) else placement(each, found.axes_of(each))
         if isinstance(fitted, Unknown):
             unknown.append(fitted)
         else:
@@ -49,9 +51,10 @@ def draft(found: Found, name: str, module: str) -> LayoutDraft:
         f"`{each.name}`: on stage {first} and tied to a tensor of stage {others[0]}, "
         "whose name `tied` is to say"
         for each in pieces
-        for first, *others in [_stages_of(each, found.axes)]
-        if others
+        for first, *others in [_stages_of(each, found)]
+        if others and not each.copies
     ]
+    unknown = list(_unknown(unknown))
     text = "\n".join(
         [
             "edition 2026",
@@ -59,11 +62,11 @@ def draft(found: Found, name: str, module: str) -> LayoutDraft:
             *_documentation(unknown, notes),
             f"module {module}",
             "",
-            *_mesh(name, found.axes),
+            *_mesh(name, found.axes, found.expert_axes),
             "",
             *_dims(name, sizes),
             "",
-            *(_layout(name, places, sizes, _stages(pieces, found.axes)) if places else ()),
+            *(_layout(name, places, sizes, found, pieces) if places else ()),
             "",
         ]
     )
@@ -91,11 +94,28 @@ def _documentation(unknown: Sequence[Unknown], notes: Sequence[str]) -> Iterator
         yield from (f"/// Not found: `{each.name}`: {each.why}." for each in unknown)
 
 
-def _mesh(name: str, axes: Axes) -> Iterator[str]:
+def _unknown(unknown: Sequence[Unknown]) -> Iterator[Unknown]:
+    """Tensors of several layers or experts that are left out for one reason, as one."""
+    groups: dict[tuple[str, str], list[Unknown]] = {}
+    for each in unknown:
+        groups.setdefault((_starred(each.name), each.why), []).append(each)
+    for (pattern, why), alike in groups.items():
+        yield Unknown(pattern, why, len(alike)) if len(alike) > 1 else alike[0]
+
+
+def _mesh(name: str, axes: Axes, expert_axes: Axes) -> Iterator[str]:
     yield f"mesh {name} {{"
+    yield from _factorisation(axes)
+    if expert_axes:
+        yield "  regroup experts {"
+        yield from _factorisation(expert_axes)
+        yield "  }"
+    yield "}"
+
+
+def _factorisation(axes: Axes) -> Iterator[str]:
     yield f"  order: {', '.join(axis for axis, _ in axes)}"
     yield from (f"  {axis}: {size}" for axis, size in axes)
-    yield "}"
 
 
 def _dims(name: str, sizes: Mapping[int, str]) -> Iterator[str]:
@@ -105,10 +125,18 @@ def _dims(name: str, sizes: Mapping[int, str]) -> Iterator[str]:
 
 
 def _layout(
-    name: str, places: Sequence[Placement], sizes: Mapping[int, str], stages: Sequence[str]
+    name: str,
+    places: Sequence[Placement],
+    sizes: Mapping[int, str],
+    found: Found,
+    pieces: Sequence[ShardIndices],
 ) -> Iterator[str]:
     everywhere = [
-        axis for axis in places[0].replicated if all(axis in each.replicated for each in places)
+        axis
+        for axes in (found.axes, found.expert_axes)
+        for axis, _ in axes
+        if all(axis in each.replicated for each in places if _speaks_of(each, axes))
+        and any(axis in each.replicated for each in places)
     ]
     said = f" replicated {', '.join(everywhere)}" if everywhere else ""
     yield f"layout {name} on {name}{said} {{"
@@ -119,10 +147,21 @@ def _layout(
         axes = [axis for axis in each.replicated if axis not in everywhere]
         same = f" replicated {', '.join(axes)}" if axes else ""
         yield f'  param "{each.pattern}": {shape_notation(shape)}{partial}{same}'
+    ties = [(each.name, copy) for each in pieces for copy, _, _ in each.copies]
+    if ties:
+        yield ""
+        yield from (f'  tied "{one}" == "{other}"' for one, other in ties)
+    stages = _stages(pieces, found)
     if stages:
         yield ""
         yield from stages
     yield "}"
+
+
+def _speaks_of(place: Placement, axes: Axes) -> bool:
+    """Whether a place says how its tensor lies on the axes of a factorisation, of which another one has none but stages."""
+    said = {*place.replicated, *place.cut_over, *place.partial}
+    return any(axis in said for axis, _ in axes)
 
 
 def _named(dimension: Dimension, sizes: Mapping[int, str]) -> Dimension:
@@ -161,14 +200,17 @@ def _starred(name: str) -> str:
     return ".".join("*" if part.isdigit() else part for part in name.split("."))
 
 
-def _stages(pieces: Sequence[ShardIndices], axes: Axes) -> list[str]:
+def _stages(pieces: Sequence[ShardIndices], found: Found) -> list[str]:
     """A line for each stage, of interleaved ones for each chunk, where the mesh has an axis `pp`."""
-    if "pp" not in dict(axes):
+    if "pp" not in dict(found.axes):
         return []
-    modules: dict[tuple[int, int], dict[str, None]] = {}
+    held: dict[str, tuple[int, int]] = {}
     for each in pieces:
-        place = each.chunk, _stages_of(each, axes)[0]
-        modules.setdefault(place, {})[_module(each.name)] = None
+        held[each.name] = each.chunk, _stages_of(each, found)[0]
+    held |= {copy: (chunk, stage) for each in pieces for copy, stage, chunk in each.copies}
+    modules: dict[tuple[int, int], dict[str, None]] = {}
+    for name, place in held.items():
+        modules.setdefault(place, {})[_module(name, held)] = None
     is_interleaved = any(chunk for chunk, _ in modules)
     return [
         f"  stage {stage}{f' chunk {chunk}' * is_interleaved}: {', '.join(_joined(list(of)))}"
@@ -176,15 +218,23 @@ def _stages(pieces: Sequence[ShardIndices], axes: Axes) -> list[str]:
     ]
 
 
-def _stages_of(pieces: ShardIndices, axes: Axes) -> list[int]:
+def _stages_of(pieces: ShardIndices, found: Found) -> list[int]:
     """The stages whose ranks hold a tensor, ascending: one, but for tied tensors. 0 without an axis `pp`."""
-    return sorted({coordinates(axes, rank).get("pp", 0) for rank in pieces.held})
+    return sorted({coordinates(found.axes, rank).get("pp", 0) for rank in pieces.held})
 
 
-def _module(name: str) -> str:
-    """The module that stands on a stage: a layer, or what is no part of one."""
-    layer = re.match(r"(.*?\.\d+)\.", name)
-    return layer[1] if layer else name.rpartition(".")[0] or name
+def _module(name: str, held: Mapping[str, tuple[int, int]]) -> str:
+    """The module that stands on a stage: a layer, else the outermost one that has no layer and no tensor of another stage."""
+    layer = _LAYER.match(name)
+    if layer:
+        return layer[1]
+    parts = name.split(".")
+    for end in range(1, len(parts)):
+        module = ".".join(parts[:end])
+        inside = [each for each in held if each.startswith(f"{module}.")]
+        if {held[each] for each in inside} == {held[name]} and not any(map(_LAYER.match, inside)):
+            return module
+    return name
 
 
 def _joined(modules: Sequence[str]) -> Iterator[str]:

@@ -17,6 +17,8 @@ class ShardIndices:
 
     A rank that has none of it is not in `held`. Over the axes of `partial` ranks hold summands.
     `chunk` is the virtual stage of the first pipeline stage that has it. `note` says what was assumed.
+    `copies` are the names under which ranks of other stages hold it, with the stage and the chunk. A
+    tensor of experts is cut over the axes of experts.
     """
 
     name: str
@@ -25,19 +27,27 @@ class ShardIndices:
     partial: tuple[str, ...] = ()
     note: str = ""
     chunk: int = 0
+    copies: tuple[tuple[str, int, int], ...] = ()
+    of_experts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A tensor whose cut was not found."""
+    """A tensor whose cut was not found, or so many of several layers or experts, where `*` stands for numbers."""
 
     name: str
     why: str
+    tensors: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The tensors of a job, and its mesh."""
+    """The tensors of a job, its mesh, and the axes of experts for the same ranks, if it has any."""
 
     axes: Axes
     tensors: tuple[ShardIndices | Unknown, ...]
+    expert_axes: Axes = ()
+
+    def axes_of(self, pieces: ShardIndices) -> Axes:
+        """The axes over which a tensor is cut."""
+        return self.expert_axes if pieces.of_experts else self.axes

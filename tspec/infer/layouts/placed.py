@@ -34,11 +34,16 @@ def found(ranks: Sequence[RankFacts], alone: RankFacts | None = None) -> Found:
             ),
         )
     held: dict[str, dict[int, TensorFacts]] = {}
+    of_experts: dict[str, dict[int, list[TensorFacts]]] = {}
     for rank in ranks:
         for each in rank.parameters:
-            held.setdefault(each.name, {})[rank.rank] = each
+            if each.expert is None:
+                held.setdefault(each.name, {})[rank.rank] = each
+            else:
+                of_experts.setdefault(each.expert.all, {}).setdefault(rank.rank, []).append(each)
     whole = {} if alone is None else {each.name: each.full for each in alone.parameters}
     tensors = [_tensor(name, each, len(ranks), axes, whole) for name, each in held.items()]
+    tensors += [_of_experts(name, each, axes) for name, each in of_experts.items()]
     missing = (name for name in whole if name not in held)
     tensors += (
         Unknown(
@@ -46,7 +51,7 @@ def found(ranks: Sequence[RankFacts], alone: RankFacts | None = None) -> Found:
         )
         for name in missing
     )
-    return Found(axes, tuple(tensors))
+    return Found(axes, tuple(tensors), first.expert_axes if of_experts else ())
 
 
 def _tensor(
@@ -95,5 +100,27 @@ def _of_blocks(name: str, held: dict[int, TensorFacts], axes: Axes) -> ShardIndi
         if indices is None:
             return Unknown(name, "its blocks are no combination of indices of its dimensions")
         found[rank] = indices
+    stage = {rank: coordinates(axes, rank).get("pp", 0) for rank in held}
+    first = min(held, key=lambda rank: stage[rank])
+    copies = dict.fromkeys(
+        (each.copy, stage[rank], each.chunk) for rank, each in held.items() if each.copy
+    )
+    return ShardIndices(name, full, found, chunk=held[first].chunk, copies=tuple(copies))
+
+
+def _of_experts(
+    name: str, held: Mapping[int, Sequence[TensorFacts]], axes: Axes
+) -> ShardIndices | Unknown:
+    """The tensor of all experts of a layer: its first dimension is the expert."""
+    found = {}
+    for rank, facts in held.items():
+        pieces = {indices_of_blocks(each.blocks) for each in facts}
+        [piece] = pieces if len(pieces) == 1 else [None]
+        if piece is None:
+            return Unknown(name, "the experts of a rank are not cut alike")
+        found[rank] = (tuple(each.expert.number for each in facts if each.expert), *piece)
     first = min(held, key=lambda rank: coordinates(axes, rank).get("pp", 0))
-    return ShardIndices(name, full, found, chunk=held[first].chunk)
+    [one, *_] = held[first]
+    assert one.expert is not None
+    full = (one.expert.count, *one.full)
+    return ShardIndices(name, full, found, chunk=one.chunk, of_experts=True)
