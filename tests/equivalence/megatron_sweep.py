@@ -70,6 +70,7 @@ CONFIGURATIONS = (
     # Sequence parallelism
     "tp=2,sp",
     "tp=2,sp,recompute",
+    "tp=2,sp,qknorm,kv=2",
     "tp=4,sp,untied",
     f"tp=2,sp,kv=2,{LLAMA}",
     # Pipelines

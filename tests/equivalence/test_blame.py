@@ -81,6 +81,17 @@ def test_a_gradient_is_also_of_modules_to_which_the_reference_alone_gave_the_ten
         assert (found.module, found.lines) == (module, lines)
 
 
+def test_a_module_that_gives_its_input_back_has_no_backward_pass() -> None:
+    identity = ModuleCall("Identity", "Net", "torch.py:1", "model.py:4", given("same"))
+    calls = {**MODULES, "same": identity}
+    calls["head"] = replace(MODULES["head"], inputs=given("head", ("outputs", "same")))
+    name = TensorName("input_grads", "same", 1)
+    for gives_back, module in (("", "same"), ("same", "head")):
+        calls["same"] = replace(identity, gives_back=gives_back)
+        found = blamed(name, RunCalls(calls, tuple(calls), LINES, calls), frozenset())
+        assert (found.module, found.part) == (module, "backward pass")
+
+
 def test_a_module_that_is_called_again_was_called_from_another_line() -> None:
     again = replace(MODULES["head.fc"], again=("model.py:32",))
     calls = RunCalls({**MODULES, "head.fc": again}, tuple(MODULES), LINES)

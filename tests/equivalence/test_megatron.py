@@ -69,6 +69,19 @@ SAMPLE = (
 
 
 @pytest.mark.gloo
+@pytest.mark.slow
+@pytest.mark.parametrize("job", ["tp=2", "tp=2,sp,qknorm,kv=2"])
+def test_a_wrong_scale_of_scores_is_in_core_attention_alone(job: str) -> None:
+    """Queries and keys pass modules that may give them back as they are: these are not at fault."""
+    ended = done("-m", "tests.equivalence.attention_scale", job)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    *modules, first = ended.stdout.splitlines()
+    of_layers = (f"decoder.layers.{layer}.self_attention.core_attention" for layer in range(4))
+    assert {each.partition(": ")[0] for each in modules} == set(of_layers)
+    assert first == "first: outputs decoder.layers.0.self_attention.core_attention"
+
+
+@pytest.mark.gloo
 def test_clean_jobs_are_one_device_by_the_layouts_that_ship() -> None:
     ended = done("-m", "tests.equivalence.megatron_sweep", "--verbose", *SAMPLE)
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -71,6 +71,7 @@ def config_of(layout: Layout) -> TransformerConfig:
         hidden_dropout=0.1 if layout.dropout else 0.0,
         add_bias_linear=not (layout.experts or layout.nobias),
         gated_linear_unit=layout.swiglu,
+        qk_layernorm=layout.qknorm,
         activation_func=torch.nn.functional.silu if layout.swiglu else torch.nn.functional.gelu,
         normalization="RMSNorm" if layout.rms else "LayerNorm",
         tensor_model_parallel_size=layout.tp,

@@ -60,6 +60,8 @@ class Layout:
     """Attention has a learned offset for each head."""
     bias: bool = False
     """Routers balance experts by a bias, and not by a loss."""
+    qknorm: bool = False
+    """Queries and keys are normalized."""
     noaux: bool = False
     """Experts without an auxiliary loss. That loss is one of a rank's micro-batch, so that it changes with the data-parallel size."""
     tokens: bool = False

@@ -94,6 +94,10 @@ def blamed(name: TensorName, calls: RunCalls, judged: Container[tuple[str, str]]
             line = "" if user else calls.lines.get("losses", "")
             return _of(user, "backward pass", calls, line)
         case "input_grads":
+            call = modules.get(name.module)
+            if call is not None and call.gives_back == name.name:  # it has no backward pass
+                of_output = replace(name, kind="output_grads", name=name.module)
+                return blamed(of_output, calls, judged)
             return _of(name.module, "backward pass", calls)
         case "losses":
             return _of("", "loss", calls, calls.lines.get("losses", ""))

@@ -130,6 +130,7 @@ def _call(call: ModuleCall, name: Callable[[str], str]) -> ModuleCall:
         inputs=tuple(_input(each, name) for each in call.inputs),
         returns=name(call.returns),
         passes_on=tuple(map(name, call.passes_on)),
+        gives_back=name(call.gives_back),
     )
 
 

@@ -100,7 +100,8 @@ class ModuleCall:
     package if no script did. `inputs` are the tensors among its arguments. `returns` is the module
     it called whose output it returned unchanged; empty if none. `passes_on` are the modules whose
     outputs it returned beside its first one. `again` are the lines of later calls within a
-    micro-batch.
+    micro-batch. `gives_back` is the input that it returned unchanged, as an identity does; empty if
+    none.
     """
 
     kind: str
@@ -111,6 +112,7 @@ class ModuleCall:
     returns: str = ""
     again: tuple[str, ...] = ()
     passes_on: tuple[str, ...] = ()
+    gives_back: str = ""
 
     def number(self, call: int) -> ModuleCall:
         """This call as the one of a number within the micro-batch, from 0 on: from its own line, if that is known."""

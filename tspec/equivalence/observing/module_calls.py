@@ -80,6 +80,7 @@ class ModuleCalls:
             else:
                 self._held[tensor] = known
         output = call.fields.get("output")
+        self._gives_back(call, name, output)
         self._perturber.perturb([output], call)
         self._returns(name, output, tensors_of(call.fields.get("made")))
         self._made(name, output)
@@ -146,6 +147,15 @@ class ModuleCalls:
         passes_on = tuple(dict.fromkeys(self._makers(name, further)))
         known = self.modules[name.name]
         self.modules[name.name] = replace(known, returns=returns, passes_on=passes_on)
+
+    def _gives_back(self, call: WatchedCall, name: TensorName, output: Any) -> None:
+        """Note which of its own inputs a module returns as it is."""
+        inputs = tensors_of(call.fields.get("inputs"))
+        names = (
+            of for of, each in zip(_names(name.name, call), inputs, strict=False) if each is output
+        )
+        known = self.modules[name.name]
+        self.modules[name.name] = replace(known, gives_back=next(names, ""))
 
     def _makers(self, name: TensorName, tensors: Iterable[Any]) -> Iterator[str]:
         """The other modules whose outputs tensors are."""
