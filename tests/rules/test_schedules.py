@@ -41,3 +41,35 @@ def test_a_schedule_that_does_not_fit_the_run(
     report = tmp_path / "report.json"
     outcome = run(["specs/advice"], script, report, str(total), str(resumed))
     assert bool(outcome.steps("schedules_fit_the_run")) == found, outcome.messages
+
+
+NEVER_STEPPED = """
+import sys
+import torch
+from torch import nn
+
+def train(momentum, updates):
+    model, other = nn.Linear(4, 2), nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=momentum)
+    other_optimizer = torch.optim.SGD(other.parameters(), 0.1, momentum=momentum)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer if updates else other_optimizer, 60)
+    for step in range(60):
+        optimizer.zero_grad()
+        other(model(torch.randn(8, 4))).square().mean().backward()
+        optimizer.step()
+
+train(float(sys.argv[1]), int(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("momentum", "updates", "found"), [("0", "1", True), ("0.9", "1", True), ("0", "0", False)]
+)
+def test_a_schedule_that_is_never_stepped_matters_where_its_optimizer_makes_updates(
+    momentum: str, updates: str, found: bool, tmp_path: Path
+) -> None:
+    script = tmp_path / "job.py"
+    script.write_text(NEVER_STEPPED)
+    report = tmp_path / "report.json"
+    outcome = run(["specs/hygiene"], script, report, momentum, updates)
+    assert bool(outcome.steps("schedules_are_stepped")) == found, outcome.messages

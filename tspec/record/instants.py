@@ -155,6 +155,10 @@ class Instants:
         yield from self._new(source, "module")
         yield from self._new(source, "parameter")
         yield from self._new(source, "buffer")
+        if self._samples.has_new(source, "optimizer"):
+            for kind in ("optimizer", "param_group"):
+                yield from self._plain_of(source, kind)
+            yield from self._plain_of(source, "parameter", ("group",))
         yield from self._plain_of(source, "module", ("training", "called"))
         yield from self._tensors_of(source, "generator")
 
@@ -177,6 +181,7 @@ class Instants:
                 "copied",
             )
             yield from self._plain_of(source, "parameter", changing)
+            yield from self._plain_of(source, "optimizer", ("updates",))
             yield from self._plain_of(source, "param_group")
             yield from self._plain_of(source, "loader", ("trained_on",))
             return

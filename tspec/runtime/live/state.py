@@ -355,6 +355,7 @@ class SubjectRegistry:
             self.doubled.forget(self._living - living)
             self.scaled.forget(self._living - living)
             self.dropped.forget(self._living - living)
+            self.optimizers.forget(self._living - living)
         self._living = living
         return living
 
@@ -366,7 +367,7 @@ class SubjectRegistry:
             self.schedulers.numbered.revive(thing)
 
     def update_begins(self, optimizer: int) -> None:
-        """Check parameters that no optimizer of this process holds.
+        """Check parameters that no optimizer of this process updates.
 
         They change if another rank updates them, and stay equal to their source if weights are
         copied to them.
@@ -379,7 +380,7 @@ class SubjectRegistry:
         unheld = {
             name: one.tensor
             for name, one in known.items()
-            if not self.optimizers.group_of(one.tensor)
+            if not self.optimizers.updates(one.tensor)
         }
         if elsewhere:
             asked_for = [each for each in unheld.values() if each.requires_grad]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -95,6 +96,10 @@ class OptimizerSubjects:
         """Id of a parameter -> its group, and a function that returns the optimizer as long as it
         exists.
         """
+        self._sizes: dict[str, list[int]] = {}
+        """Name of an optimizer -> the numbers of parameters of its groups when they were last looked at."""
+        self._updates: Counter[int] = Counter()
+        """Number of an optimizer -> how many updates it has made, one that is under way included."""
 
     def things(self) -> Mapping[str, Any]:
         return self.numbered.alive()
@@ -116,6 +121,8 @@ class OptimizerSubjects:
             )
         if name == "parameters":
             return self.references(held_by(thing))
+        if name == "updates":
+            return self._updates[self.numbered.number(thing)]
         return UNKNOWN
 
     def numbers(self) -> frozenset[int]:
@@ -136,26 +143,74 @@ class OptimizerSubjects:
         self.numbered.revive(optimizer)
         self.name_parameters(optimizer)
 
+    def update_begins(self, optimizer: Any) -> None:
+        """The optimizer makes an update: count it, and name what it holds."""
+        self._updates[self.numbered.number(optimizer)] += 1
+        self.name_parameters(optimizer)
+
+    def forget(self, gone: Iterable[int]) -> None:
+        """Optimizers of these numbers are gone."""
+        for number in gone:
+            self._updates.pop(number, None)
+            self._sizes.pop(f"{self.numbered.kind}.{number}", None)
+
     def name_parameters(self, optimizer: Any) -> None:
         """Give names to parameters that no model holds, by their place in the optimizer."""
-        subject, place = self.numbered.name(optimizer), 0
+        subject, groups = self.numbered.name(optimizer), groups_of(optimizer)
+        for place, parameter in enumerate(p for group in groups for p in params_of(group)):
+            self._models.name_free(parameter, f"{subject}.param.{place}")
+        self._groups.update(self._groups_of(optimizer, subject, groups))
+
+    def find_groups(self) -> None:
+        """Find the groups of optimizers that were built, or got another group, since their last update.
+
+        A parameter that another optimizer holds already stays in the group of that one.
+        """
+        for subject, optimizer in self.things().items():
+            if not holds_groups(optimizer):
+                continue
+            groups = groups_of(optimizer)
+            if _sizes(groups) != self._sizes.get(subject):
+                found = self._groups_of(optimizer, subject, groups)
+                held = (each for each in found if self._group(each) is None)
+                self._groups.update({each: found[each] for each in held})
+
+    def _groups_of(
+        self, optimizer: Any, subject: str, groups: list[dict[str, Any]]
+    ) -> dict[int, tuple[Ref, Callable[[], Any]]]:
+        """Id of a parameter -> its group in one optimizer."""
         held = self.numbered.held(optimizer)
-        for index, group in enumerate(groups_of(optimizer)):
-            reference = Ref("param_group", f"{subject}.group.{index}")
-            for parameter in params_of(group):
-                self._models.name_free(parameter, f"{subject}.param.{place}")
-                self._groups[id(parameter)] = (reference, held)
-                place += 1
+        self._sizes[subject] = _sizes(groups)
+        return {
+            id(parameter): (Ref("param_group", f"{subject}.group.{index}"), held)
+            for index, group in enumerate(groups)
+            for parameter in params_of(group)
+        }
+
+    def _group(self, parameter: int) -> tuple[Ref, Any] | None:
+        """The group that holds the parameter of an id, and its optimizer, if that is still there."""
+        found = self._groups.get(parameter)
+        optimizer = None if found is None else found[1]()
+        return None if found is None or optimizer is None else (found[0], optimizer)
 
     def group_of(self, tensor: torch.Tensor) -> Ref | None:
         """The group that holds a parameter, of an optimizer that is still there."""
-        found = self._groups.get(id(tensor))
-        return None if found is None or found[1]() is None else found[0]
+        found = self._group(id(tensor))
+        return None if found is None else found[0]
+
+    def updates(self, tensor: torch.Tensor) -> bool:
+        """Whether an optimizer that makes updates holds a parameter."""
+        found = self._group(id(tensor))
+        return found is not None and self._updates[self.numbered.number(found[1])] > 0
 
     def references(self, tensors: list[torch.Tensor]) -> frozenset[Ref]:
         """The parameters that tensors are; those without a name are left out."""
         names = map(self._models.name_of_parameter, tensors)
         return frozenset([Ref("parameter", name) for name in names if name is not None])
+
+
+def _sizes(groups: list[dict[str, Any]]) -> list[int]:
+    return [len(group["params"]) for group in groups]
 
 
 class ParamGroupSubjects:
@@ -177,6 +232,8 @@ class ParamGroupSubjects:
     def field(self, name: str, subject: str, thing: dict[str, Any]) -> Any:
         if name == "params":
             return self._optimizers.references(params_of(thing))
+        if name == "optimizer":
+            return Ref("optimizer", subject.rsplit(".group.", 1)[0])
         value = thing.get(name)
         return one_number(value) if isinstance(value, torch.Tensor) else scalar(value)
 

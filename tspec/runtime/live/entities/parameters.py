@@ -97,6 +97,7 @@ class ParameterSubjects:
         return UNKNOWN if read_all is None else read_all({subject: thing})[subject]
 
     def _group_column(self, things: Mapping[str, NamedParameter]) -> dict[str, Any]:
+        self._optimizers.find_groups()
         group_of = self._optimizers.group_of
         return {s: group_of(one.tensor) or ABSENT for s, one in things.items()}
 

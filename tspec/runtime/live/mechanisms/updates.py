@@ -46,7 +46,7 @@ class UpdateListener(Listener):
             self._job.state.pending.read(each.grad for each in held if each.grad is not None)
         optimizers = self._job.state.optimizers
         number = optimizers.numbered.number(args[0])
-        optimizers.name_parameters(args[0])
+        optimizers.update_begins(args[0])
         if self._scales:
             self._job.state.scaled.before_update(number)
         if self._drops:
