@@ -953,6 +953,13 @@ class LossDoesNotSpike(Loop):
         return super().loss(output, labels) * (50.0 if at(self, 30) else 1.0)
 
 
+class EarlyLossDoesNotSpike(Loop):
+    steps = 15
+
+    def loss(self, output, labels):
+        return super().loss(output, labels) * (5000.0 if at(self, 13) else 1.0)
+
+
 class LossDoesNotExplode(Loop):
     steps = 90
 
@@ -973,6 +980,13 @@ class GradientsKeepTheirSize(Loop):
 
     def backward(self, loss):
         super().backward(loss * (1e6 if at(self, 58) else 1.0))
+
+
+class EarlyGradientsKeepTheirSize(Loop):
+    steps = 15
+
+    def backward(self, loss):
+        super().backward(loss * (5000.0 if at(self, 13) else 1.0))
 
 
 class FirstUpdatesAreSmall(Loop):
