@@ -1675,6 +1675,13 @@ class MicrobatchesDiffer(Accumulates):
         return self.faulty
 
 
+class MicrobatchesHaveInputsOfTheirOwn(MicrobatchesDiffer):
+    """Dropout draws anew for each pass, so that losses differ."""
+
+    def build(self):
+        return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 10))
+
+
 class AccumulatedLossesAreAveraged(Accumulates):
     def __init__(self, faulty):
         super().__init__(faulty)
