@@ -999,6 +999,14 @@ class GradientsDoNotVanish(Loop):
         return super().loss(output, labels) * (0.0 if self.faulty else 1.0)
 
 
+class EarlyGradientsDoNotVanish(Loop):
+    """Gradients are cleared between the backward pass and the update, once."""
+
+    def before_update(self):
+        if at(self, 3):
+            self.optimizer.zero_grad(set_to_none=False)
+
+
 class ClippingNeverGrowsAGradient(Loop):
     def before_update(self):
         nn.utils.clip_grad_norm_(self.model.parameters(), -1e3 if at(self, 5) else 1.0)
